@@ -1,0 +1,70 @@
+"""What the control plane tells a drone between orders: cancel, say, confirm, resend, drain.
+
+Each travels sealed, by pub/sub for speed and in the drone's inbox until the drone's beat says that it was acted on.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from shared.wire import Wire
+
+
+class Cancel(Wire):
+    """End this run and send the receipt."""
+
+    kind: Literal["cancel"] = "cancel"
+    run_id: str
+    generation: int
+    reason: str = ""
+
+
+class Say(Wire):
+    """A person's message: after the tool results (steer), or when the model stops (`after`)."""
+
+    kind: Literal["say"] = "say"
+    run_id: str
+    text: str
+    after: bool = False
+
+
+class Decide(Wire):
+    """A person's answer to an approval."""
+
+    kind: Literal["decide"] = "decide"
+    run_id: str
+    call_id: str
+    approved: bool
+    comment: str = ""
+
+
+class Confirm(Wire):
+    """Every event of this run up to `last_seq` is in the database; the drone may forget the run."""
+
+    kind: Literal["confirm"] = "confirm"
+    run_id: str
+    last_seq: int
+
+
+class Resend(Wire):
+    """Events are missing: send them again from the journal."""
+
+    kind: Literal["resend"] = "resend"
+    run_id: str
+    from_seq: int
+
+
+class Drain(Wire):
+    """Take no more orders, or take them again."""
+
+    kind: Literal["drain"] = "drain"
+    on: bool
+
+
+class ControlMessage(Wire):
+    """One message of the inbox."""
+
+    id: str
+    body: Annotated[Cancel | Say | Decide | Confirm | Resend | Drain, Field(discriminator="kind")]

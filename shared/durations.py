@@ -1,0 +1,16 @@
+"""Durations as people say them."""
+
+from __future__ import annotations
+
+
+def duration_label(milliseconds: int) -> str:
+    """`850 ms`, `12.3 s`, `4 min 5 s`, `2 h 3 min`."""
+    if milliseconds < 1000:
+        return f"{milliseconds} ms"
+    seconds = milliseconds / 1000
+    if round(seconds, 1) < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,107 @@
+"""Sealing: whatever passes through Redis can be read and forged by nobody but its two ends.
+
+A NaCl Box (X25519, XSalsa20-Poly1305) from sender to recipient. What must not be swapped is bound inside: direction,
+drone, order, run, generation and the time of sealing. The key's id stands outside, so that a recipient that rotated
+its key knows which one to take.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Literal
+
+from nacl.encoding import RawEncoder
+from nacl.exceptions import CryptoError
+from nacl.public import Box, PrivateKey, PublicKey
+
+from shared.wire import Wire
+
+Direction = Literal["order", "control", "event", "live", "beat", "hello", "credentials"]
+
+
+class CannotOpen(Exception):
+    """The envelope is not for this key, was altered, or is bound to something else."""
+
+
+class Binding(Wire):
+    """What an envelope belongs to. Empty strings where a thing does not apply."""
+
+    direction: Direction
+    drone: str
+    order: str = ""
+    run: str = ""
+    generation: int = 0
+
+
+class _Sealed(Wire):
+    binding: Binding
+    issued_at: datetime
+    body: str
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The content of an envelope, with the binding that its sender put inside."""
+
+    binding: Binding
+    issued_at: datetime
+    body: str
+
+
+def key_id(public_key: bytes) -> str:
+    """Short name of a key: the first 16 hexadecimal characters of its SHA-256; also the fingerprint in a join token."""
+    return sha256(public_key).hexdigest()[:16]
+
+
+def new_private_key() -> bytes:
+    return bytes(PrivateKey.generate())
+
+
+def public_key(private_key: bytes) -> bytes:
+    return bytes(PrivateKey(private_key).public_key)
+
+
+def seal(body: str, binding: Binding, *, sender: bytes, recipient: bytes, issued_at: datetime) -> str:
+    """Seal `body` from the private key `sender` to the public key `recipient` (both 32 bytes), as ASCII text."""
+    sealed = _Sealed(binding=binding, issued_at=issued_at, body=body).model_dump_json().encode()
+    box = Box(PrivateKey(sender), PublicKey(recipient))
+    return f"{key_id(recipient)}.{base64.b64encode(bytes(box.encrypt(sealed, encoder=RawEncoder))).decode()}"
+
+
+def recipient_of(envelope: str) -> str:
+    """The id of the key that can open this envelope."""
+    return envelope.partition(".")[0]
+
+
+def open_envelope(envelope: str, *, recipients: Mapping[str, bytes], sender: bytes, expect: Binding) -> Opened:
+    """Open an envelope with one of the private keys in `recipients` (by key id), sent by public key `sender`.
+
+    Only the fields of `expect` that are not empty are compared; direction and drone always are.
+
+    Raises CannotOpen when no key fits, when a byte was changed, or when it is bound to something else.
+    """
+    name, _, text = envelope.partition(".")
+    private = recipients.get(name)
+    if private is None:
+        raise CannotOpen(f"sealed to key {name[:16]!r}, which is not here")
+    try:
+        plain = Box(PrivateKey(private), PublicKey(sender)).decrypt(base64.b64decode(text, validate=True))
+        sealed = _Sealed.model_validate_json(plain)
+    except (CryptoError, ValueError) as error:
+        raise CannotOpen("altered, or not from the expected sender") from error
+    wrong = _differences(sealed.binding, expect)
+    if wrong:
+        raise CannotOpen(f"bound to another {', '.join(wrong)}")
+    return Opened(sealed.binding, sealed.issued_at, sealed.body)
+
+
+def _differences(found: Binding, expect: Binding) -> list[str]:
+    return [
+        name
+        for name, wanted in expect.model_dump().items()
+        if (wanted or name in {"direction", "drone"}) and getattr(found, name) != wanted
+    ]

@@ -1,0 +1,292 @@
+"""What a drone reports: the events of a run, its heartbeat, its hello, and text in flight.
+
+An event is journalled on the drone before it is acted on, then sent. `(run_id, seq)` names it for ever; seq starts at 1
+and has no holes.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from shared.messages import ToolCall
+from shared.wire import Wire
+
+
+class Usage(Wire):
+    """Tokens and money of one model call. `cost_usd` None: the price is unknown, which is never the same as 0."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    thinking_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class Stats(Wire):
+    """Totals of a run."""
+
+    tool_calls: int = 0
+    input_tokens: int = 0
+    thinking_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+    """None once any call had an unknown price."""
+    duration_ms: int = 0
+
+
+class Receipt(Wire):
+    """What was found when a run was ended: processes seen, ended by us, and still there."""
+
+    found: int = 0
+    ended: int = 0
+    survivors: int = 0
+    at: datetime
+    unreachable_since: datetime | None = None
+
+
+# --- bodies: lifecycle ---------------------------------------------------------
+
+
+class RunStarted(Wire):
+    """First event of every run: it was claimed and has a process."""
+
+    kind: Literal["run_started"] = "run_started"
+    boot_id: str
+    sandbox: str
+
+
+class Phase(Wire):
+    """What the run does now, for people: preparing, setup, working, delivering."""
+
+    kind: Literal["phase"] = "phase"
+    name: str
+    detail: str = ""
+
+
+class Prepared(Wire):
+    """The workspace is there."""
+
+    kind: Literal["prepared"] = "prepared"
+    base_commit: str | None = None
+    """None in an empty repository."""
+    default_branch: str | None = None
+
+
+class Delivered(Wire):
+    """What the run leaves behind. Blobs were stored before this event was written."""
+
+    kind: Literal["delivered"] = "delivered"
+    branch: str | None = None
+    """None if nothing changed."""
+    base_commit: str | None = None
+    head_commit: str | None = None
+    pushed: bool = False
+    push_error: str | None = None
+    patch_sha256: str | None = None
+    patch_bytes: int = 0
+    bundle_sha256: str | None = None
+    files_changed: int = 0
+    late_ref: str | None = None
+
+
+class RunEnded(Wire):
+    """Last event of every run."""
+
+    kind: Literal["run_ended"] = "run_ended"
+    status: Literal["success", "failed", "preempted"]
+    exit_status: str
+    reason: str
+    response: str = ""
+    stats: Stats = Stats()
+    receipt: Receipt | None = None
+    give_back: bool = False
+    """The order did not end: the drone hands it back to the queue."""
+    order_at_fault: bool = True
+    """With status failed: running it again would end the same way."""
+
+
+# --- bodies: steps ---------------------------------------------------------------
+
+
+class ReasoningStep(Wire):
+    kind: Literal["reasoning"] = "reasoning"
+    text: str
+
+
+class AssistantStep(Wire):
+    """A whole assistant message, after its stream ended."""
+
+    kind: Literal["assistant"] = "assistant"
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = Usage()
+    model: str = ""
+    finish_reason: str = ""
+    duration_ms: int = 0
+
+
+class UserStep(Wire):
+    """A message that entered the transcript on behalf of people or of the loop itself."""
+
+    kind: Literal["user"] = "user"
+    text: str
+    source: Literal["prompt", "steer", "follow_up", "loop"] = "loop"
+
+
+class ToolCallStep(Wire):
+    kind: Literal["tool_call"] = "tool_call"
+    call_id: str
+    tool: str
+    arguments: Any = None
+    """Parsed, or the model's own text where it is not JSON."""
+
+
+class ToolResultStep(Wire):
+    kind: Literal["tool_result"] = "tool_result"
+    call_id: str
+    output: str
+    return_code: int | None = None
+    is_error: bool = False
+    duration_ms: int = 0
+    output_bytes: int = 0
+    """Of the whole output; `output` is what the model was shown."""
+    log_sha256: str | None = None
+    """Blob with the full output, where it was longer than what was shown."""
+
+
+class CommentStep(Wire):
+    kind: Literal["comment"] = "comment"
+    text: str
+
+
+class RetryStep(Wire):
+    """A model call failed and is repeated after `delay_s`."""
+
+    kind: Literal["retry"] = "retry"
+    attempt: int
+    delay_s: float
+    error_class: str
+    error: str
+
+
+class CompactionStep(Wire):
+    kind: Literal["compaction"] = "compaction"
+    summary: str
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+class CheckpointStep(Wire):
+    kind: Literal["checkpoint"] = "checkpoint"
+    commit: str
+
+
+class ErrorStep(Wire):
+    """Something failed inside the run. `what` is for people, `detail` is all that is known (S-084)."""
+
+    kind: Literal["error"] = "error"
+    what: str
+    detail: str = ""
+    code: str = ""
+
+
+class GapStep(Wire):
+    """Events that the drone never delivered."""
+
+    kind: Literal["gap"] = "gap"
+    missing: int
+    why: str = ""
+
+
+Body = Annotated[
+    RunStarted
+    | Phase
+    | Prepared
+    | Delivered
+    | RunEnded
+    | ReasoningStep
+    | AssistantStep
+    | UserStep
+    | ToolCallStep
+    | ToolResultStep
+    | CommentStep
+    | RetryStep
+    | CompactionStep
+    | CheckpointStep
+    | ErrorStep
+    | GapStep,
+    Field(discriminator="kind"),
+]
+
+
+class Event(Wire):
+    """One line of a run's journal."""
+
+    version: int = 1
+    run_id: str
+    order_id: str
+    generation: int
+    seq: int = Field(ge=1)
+    at: datetime
+    """The drone's clock; the control plane stores its own beside it."""
+    body: Body
+
+
+class Delta(Wire):
+    """Text in flight: shown live, never stored; the whole message follows as a step."""
+
+    run_id: str
+    order_id: str
+    kind: Literal["text", "thinking", "tool_call", "output"]
+    """`output`: what a running command prints."""
+    text: str
+
+
+class RunBeat(Wire):
+    """What one run in hand is doing."""
+
+    run_id: str
+    order_id: str
+    generation: int
+    doing: str = ""
+    since: datetime | None = None
+    progress_at: datetime | None = None
+    last_seq: int = 0
+    ended: bool = False
+    """Stays in the beat until the control plane confirmed the last seq."""
+
+
+class Beat(Wire):
+    """Sent every 5 s."""
+
+    drone_id: str
+    machine_id: str
+    boot_id: str
+    sent_at: datetime
+    version: str
+    sandbox: str
+    concurrency: int
+    warm: bool = False
+    draining: bool = False
+    stopping: bool = False
+    """The last beat of a clean stop."""
+    runs: tuple[RunBeat, ...] = ()
+    done: tuple[str, ...] = ()
+    """Ids of control messages that were acted on and may leave the inbox."""
+
+
+class Hello(Wire):
+    """Sent on start through the stream: every run on disk, so that what is not alive is known to be lost."""
+
+    drone_id: str
+    machine_id: str
+    boot_id: str
+    at: datetime
+    version: str
+    sandbox: str
+    concurrency: int
+    labels: dict[str, str] = Field(default_factory=dict)
+    runs: tuple[RunBeat, ...] = ()

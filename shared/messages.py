@@ -1,0 +1,32 @@
+"""Chat messages as the loop keeps them, the journal stores them and an order carries them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from shared.wire import Wire
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+class ToolCall(Wire):
+    """One call that the model asked for. `arguments` is the model's own text, JSON where the model kept to it."""
+
+    id: str
+    name: str
+    arguments: str = "{}"
+
+
+class Message(Wire):
+    """One message of a transcript.
+
+    An assistant message with `tool_calls` is followed by exactly one tool message per call id, also for calls
+    that were not run. `thinking` is kept apart from `content`; the model layer decides how it is sent back.
+    """
+
+    role: Role
+    content: str = ""
+    thinking: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    """Set on tool messages only: the call that this answers."""

@@ -1,0 +1,88 @@
+"""Every name that appears in Redis, git and the disk of both sides, built in one place.
+
+Ids have one fixed length, so that no name is a prefix of another.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+ID_LENGTH = 12
+RUN_TASK = "fleet.run"
+"""Celery's name for "execute this work order"."""
+EVENTS_GROUP = "collectors"
+ORDER_CHANGED = "fleet:changed"
+"""Channel on which the control plane tells itself that an order's row or steps changed; the body is the order's id."""
+LIVE_PATTERN = "fleet:*:live"
+BEAT_PATTERN = "fleet:*:beat"
+
+
+def new_id() -> str:
+    """A fresh id: 12 hexadecimal characters (48 random bits; the database's unique constraint catches the rest)."""
+    return secrets.token_hex(ID_LENGTH // 2)
+
+
+def queue(drone_id: str) -> str:
+    return f"drone.{drone_id}"
+
+
+def run_key(drone_id: str, run_id: str) -> str:
+    """Holds `dispatched:<generation>`, `claimed:<generation>:<boot>` or `revoked:<generation>`; kept for 7 days."""
+    return f"fleet:{drone_id}:run:{run_id}"
+
+
+def lease_key(drone_id: str) -> str:
+    """Set beside each beat, with an expiry, so that being alive does not depend on pub/sub alone."""
+    return f"fleet:{drone_id}:lease"
+
+
+def events_stream(drone_id: str) -> str:
+    return f"fleet:{drone_id}:events"
+
+
+def live_channel(drone_id: str) -> str:
+    return f"fleet:{drone_id}:live"
+
+
+def beat_channel(drone_id: str) -> str:
+    return f"fleet:{drone_id}:beat"
+
+
+def control_channel(drone_id: str) -> str:
+    return f"fleet:{drone_id}:control"
+
+
+def inbox_key(drone_id: str) -> str:
+    """A hash: control message id to sealed message. The drone reads it on start and at every beat."""
+    return f"fleet:{drone_id}:inbox"
+
+
+def drone_of(key: str) -> str:
+    """The drone's id in the name of one of its own keys, streams or channels."""
+    return key.split(":")[1]
+
+
+def worker(drone_id: str, host: str) -> str:
+    """Celery's node name of a drone, as Flower shows it."""
+    return f"{drone_id}@{host}"
+
+
+def branch(order_id: str) -> str:
+    return f"fleet/{order_id}"
+
+
+def late_branch(order_id: str, attempt: int) -> str:
+    """Where the work of a late run is kept; git refuses a ref below `fleet/<order>`."""
+    return f"fleet-late/{order_id}/{attempt}"
+
+
+def dispatched(generation: int) -> str:
+    return f"dispatched:{generation}"
+
+
+def claimed(generation: int, boot_id: str) -> str:
+    return f"claimed:{generation}:{boot_id}"
+
+
+def revoked(generation: int) -> str:
+    return f"revoked:{generation}"

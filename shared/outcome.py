@@ -1,0 +1,41 @@
+"""How a run ended, in one typed word and one sentence for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ExitStatus(StrEnum):
+    """Each way a run or an order can end; a contract with scripts that read `exit_status`."""
+
+    SUBMITTED = "submitted"
+    STOPPED = "stopped"
+    """The model answered without tool calls."""
+    MAX_ITERATIONS = "max_iterations"
+    """A success that says so: the last message's calls were run."""
+    COST_LIMIT = "cost_limit"
+    TIME_LIMIT = "time_limit"
+    TOKEN_LIMIT = "token_limit"  # noqa: S105 - not a secret
+    FORMAT_ERRORS = "format_errors"
+    MODEL_ERROR = "model_error"
+    LOST = "lost"
+    REFUSED = "refused"
+    CANCELED = "canceled"
+    VERIFICATION_FAILED = "verification_failed"
+
+
+SUCCESSFUL = frozenset({ExitStatus.SUBMITTED, ExitStatus.STOPPED, ExitStatus.MAX_ITERATIONS})
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the loop returns: how it ended, why in one sentence, and the final text (submission or last answer)."""
+
+    exit_status: ExitStatus
+    reason: str
+    response: str = ""
+
+    @property
+    def succeeded(self) -> bool:
+        return self.exit_status in SUCCESSFUL

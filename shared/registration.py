@@ -1,0 +1,63 @@
+"""The words exchanged when a drone joins: a join token, a request, and credentials sealed to the drone's key."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from shared.wire import Wire
+
+JOIN_PREFIX = "fj"
+
+
+class JoinToken(Wire):
+    """`fj_<secret>_<fingerprint>`: proves the right to join and names the control plane's key."""
+
+    secret: str
+    fingerprint: str
+
+    def __str__(self) -> str:
+        return f"{JOIN_PREFIX}_{self.secret}_{self.fingerprint}"
+
+    @classmethod
+    def parse(cls, text: str) -> JoinToken | None:
+        """The token in `text`, or None if it does not have the form of one."""
+        parts = text.strip().split("_")
+        if len(parts) != 3 or parts[0] != JOIN_PREFIX or not all(parts):
+            return None
+        return cls(secret=parts[1], fingerprint=parts[2])
+
+
+class RegistrationRequest(Wire):
+    """What a drone says of itself. The secret is the join token's; registering twice with one key gives one drone."""
+
+    secret: str = Field(repr=False)
+    name: str
+    machine_id: str
+    public_key: str
+    """Base64 of 32 bytes, X25519."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    concurrency: int = Field(1, ge=1, le=64)
+    sandbox: str = "none"
+    version: str = ""
+    host: str = ""
+
+
+class RegistrationAnswer(Wire):
+    """The answer in clear: which drone this is, and credentials that only its key can open."""
+
+    drone_id: str
+    name: str
+    public_key: str
+    """The control plane's, base64; its fingerprint must be the join token's."""
+    credentials: str
+    """An envelope with `Credentials`."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """As recorded: labels fixed by the token win."""
+
+
+class Credentials(Wire):
+    """Secrets of one drone: its Redis user and its key to the HTTP interface."""
+
+    broker_url: str = Field(repr=False)
+    """redis://<user>:<password>@host:port/0"""
+    api_token: str = Field(repr=False)

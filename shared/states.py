@@ -1,0 +1,111 @@
+"""The states of orders, runs, turns and drones, and the one table of allowed transitions for each."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+
+class OrderStatus(StrEnum):
+    """A work order's life, from submission to its one end."""
+
+    QUEUED = "queued"
+    ASSIGNED = "assigned"
+    RUNNING = "running"
+    AWAITING_APPROVAL = "awaiting_approval"
+    CANCELING = "canceling"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+class RunStatus(StrEnum):
+    """One attempt's life on one drone."""
+
+    RUNNING = "running"
+    SUCCESS = "success"
+    FAILED = "failed"
+    PREEMPTED = "preempted"
+    LOST = "lost"
+
+
+class TurnStatus(StrEnum):
+    """What the user sees of an order in its session."""
+
+    PROCESSING = "processing"
+    FINISHED = "finished"
+    ERROR = "error"
+    ABORTED = "aborted"
+
+
+class DroneStatus(StrEnum):
+    """What the board says of a drone; derived, never stored."""
+
+    ONLINE = "online"
+    BUSY = "busy"
+    DRAINING = "draining"
+    UNRESPONSIVE = "unresponsive"
+    OFFLINE = "offline"
+    REMOVED = "removed"
+
+
+_O = OrderStatus
+_IN_HAND = (_O.ASSIGNED, _O.RUNNING, _O.AWAITING_APPROVAL)
+
+ORDER_TRANSITIONS: dict[OrderStatus, frozenset[OrderStatus]] = {
+    _O.QUEUED: frozenset({_O.ASSIGNED, _O.CANCELED}),
+    _O.ASSIGNED: frozenset({_O.RUNNING, _O.QUEUED, _O.CANCELING, _O.FAILED}),
+    _O.RUNNING: frozenset({_O.SUCCEEDED, _O.FAILED, _O.AWAITING_APPROVAL, _O.QUEUED, _O.CANCELING}),
+    _O.AWAITING_APPROVAL: frozenset({_O.RUNNING, _O.QUEUED, _O.CANCELING, _O.FAILED}),
+    _O.CANCELING: frozenset({_O.CANCELED}),
+    _O.SUCCEEDED: frozenset(),
+    _O.FAILED: frozenset({_O.QUEUED}),
+    _O.CANCELED: frozenset({_O.QUEUED}),
+}
+"""Whatever is not in this table is a `Conflict` that names both states."""
+
+RUN_TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
+    RunStatus.RUNNING: frozenset({RunStatus.SUCCESS, RunStatus.FAILED, RunStatus.PREEMPTED, RunStatus.LOST}),
+    RunStatus.SUCCESS: frozenset(),
+    RunStatus.FAILED: frozenset(),
+    RunStatus.PREEMPTED: frozenset(),
+    RunStatus.LOST: frozenset(),
+}
+
+TURN_TRANSITIONS: dict[TurnStatus, frozenset[TurnStatus]] = {
+    TurnStatus.PROCESSING: frozenset({TurnStatus.FINISHED, TurnStatus.ERROR, TurnStatus.ABORTED}),
+    TurnStatus.FINISHED: frozenset(),
+    TurnStatus.ERROR: frozenset({TurnStatus.PROCESSING}),
+    TurnStatus.ABORTED: frozenset({TurnStatus.PROCESSING}),
+}
+
+ENDED = frozenset({_O.SUCCEEDED, _O.FAILED, _O.CANCELED})
+IN_HAND = frozenset(_IN_HAND)
+"""A drone holds, or is about to hold, an order in one of these."""
+
+UNRESPONSIVE_AFTER = timedelta(seconds=15)
+OFFLINE_AFTER = timedelta(seconds=60)
+BEAT_EVERY = timedelta(seconds=5)
+
+
+def drone_status(  # noqa: PLR0913 - one argument per fact that decides
+    *,
+    now: datetime,
+    last_seen_at: datetime | None,
+    stopped: bool,
+    removed: bool,
+    draining: bool,
+    running: int,
+    concurrency: int,
+) -> DroneStatus:
+    """Give the one word that the board shows, from what is known of the drone."""
+    silence = now - last_seen_at if last_seen_at else OFFLINE_AFTER
+    if removed:
+        return DroneStatus.REMOVED
+    if stopped or silence >= OFFLINE_AFTER:
+        return DroneStatus.OFFLINE
+    if silence >= UNRESPONSIVE_AFTER:
+        return DroneStatus.UNRESPONSIVE
+    if draining:
+        return DroneStatus.DRAINING
+    return DroneStatus.BUSY if running >= concurrency else DroneStatus.ONLINE

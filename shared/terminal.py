@@ -1,0 +1,134 @@
+"""What goes to a person's terminal or to a script's pipe: colours, tables, one JSON document.
+
+Talk goes to stderr and results to stdout, so that a result can always be piped. Colour never carries a meaning alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
+_SGR: dict[Style, str] = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_UNBOUNDED = 100_000
+"""Columns of a stream that is no terminal: nothing is cut or folded there."""
+
+
+def coloured(stream: TextIO, environ: Mapping[str, str] | None = None) -> bool:
+    """Whether colour belongs on `stream`: NO_COLOR, then FORCE_COLOR, then CLICOLOR, then whether it is a terminal."""
+    env = os.environ if environ is None else environ
+    if env.get("NO_COLOR"):
+        return False
+    if env.get("FORCE_COLOR") or env.get("CLICOLOR_FORCE", "0") not in {"", "0"}:
+        return True
+    return env.get("CLICOLOR") != "0" and env.get("TERM") != "dumb" and stream.isatty()
+
+
+def paint(text: str, style: Style, stream: TextIO) -> str:
+    """`text` in `style` where colour belongs on `stream`, else as it is."""
+    return f"\x1b[{_SGR[style]}m{text}\x1b[0m" if coloured(stream) else text
+
+
+def printable(text: str) -> str:
+    """`text` without control characters (tab and newline stay): a model or a server must not drive the terminal."""
+    return "".join(c for c in text if c in "\n\t" or (c >= " " and not "\x7f" <= c <= "\x9f"))
+
+
+def say(text: str = "") -> None:
+    """One line of talk, on stderr."""
+    _write(sys.stderr, printable(text) + "\n")
+
+
+def put(text: str) -> None:
+    """Text of a result, on stdout, exactly as it is."""
+    _write(sys.stdout, text)
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """A Rich console on stderr (or `stream`) that keeps to the same colour rules."""
+    from rich.console import Console
+
+    target = stream or sys.stderr
+    colours = coloured(target)
+    return Console(
+        file=target,
+        force_terminal=colours or None,
+        color_system="auto" if colours and target.isatty() else "standard" if colours else None,
+        no_color=not colours,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=None if target.isatty() else _UNBOUNDED,
+    )
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str = "nothing here yet") -> None:
+    """A list as aligned columns on stdout; None shows as a dash. An empty list is one sentence on stderr instead."""
+    if not rows:
+        say(empty)
+        return
+    from rich.table import Table
+
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*("-" if cell is None else printable(str(cell)) for cell in row))
+    console(sys.stdout).print(table)
+
+
+def print_json(document: object) -> None:
+    """Exactly one JSON document on stdout: indented on a terminal, on one line in a pipe."""
+    put(json.dumps(plain(document), indent=2 if sys.stdout.isatty() else None, allow_nan=False) + "\n")
+
+
+def print_json_line(document: object) -> None:
+    """One document of several, each on a line of its own."""
+    put(json.dumps(plain(document), allow_nan=False) + "\n")
+
+
+def plain(value: object) -> Any:
+    """`value` as JSON knows it: times as ISO 8601 UTC, models as objects, what is unknown (NaN too) as null."""
+    if isinstance(value, Mapping):
+        return {str(plain(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if hasattr(value, "model_dump"):
+        return plain(value.model_dump())
+    return _plain_scalar(value)
+
+
+def _plain_scalar(value: object) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return iso(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, PurePath):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON here")
+
+
+def iso(moment: datetime) -> str:
+    """`moment` as ISO 8601 in UTC, ending in Z. Only aware times have one."""
+    if moment.tzinfo is None:
+        raise TypeError(f"{moment!r} has no time zone")
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _write(stream: TextIO, text: str) -> None:
+    # A terminal that cannot show a character gets its escape instead of an error in the middle of the output.
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()

@@ -1,0 +1,110 @@
+"""The work order as it travels to a drone: all that the drone needs besides git (G-006, mended: no key in clear)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from shared.messages import Message
+from shared.wire import Wire
+
+Mode = Literal["plan", "build", "test", "ship", "develop"]
+Approve = Literal["yolo", "risky", "all"]
+
+
+class Limits(Wire):
+    """What a run may spend; 0 means no limit."""
+
+    max_iterations: int = Field(50, ge=0)
+    """Answers of the model."""
+    cost_limit: float = Field(3.0, ge=0)
+    """USD."""
+    token_limit: int = Field(0, ge=0)
+    """Input and output together."""
+    max_run_seconds: float = Field(1800, ge=0)
+    command_timeout: float = Field(120, ge=0)
+    """Seconds for one shell command, unless the call asks for another."""
+    max_format_errors: int = Field(3, ge=1)
+    """Consecutive answers that cannot be acted on."""
+    retry_enabled: bool = True
+    max_retries: int = Field(3, ge=0)
+    base_delay: float = Field(2.0, ge=0)
+
+
+class OrderProject(Wire):
+    """The repository, and what the project asks for around a run."""
+
+    id: str
+    name: str
+    slug: str
+    git_url: str
+    branch: str | None = None
+    """None: the remote's default branch."""
+    setup: tuple[str, ...] = ()
+    verify: tuple[str, ...] = ()
+
+
+class OrderSession(Wire):
+    """The chat that this order is a turn of."""
+
+    id: str
+    name: str
+    mode: Mode = "build"
+    leaf: str | None = None
+
+
+class OrderProvider(Wire):
+    """Where the model is reached. Either `api_key` (sealed in transit) or `key_variable` (never left the drone)."""
+
+    name: str
+    model: str
+    """LiteLLM's name, `openai/gpt-x`."""
+    api_base: str | None = None
+    api_key: str | None = Field(None, repr=False)
+    key_variable: str | None = None
+    params: dict[str, Any] = Field(default_factory=dict)
+    """temperature, top_p, top_k, max_tokens and whatever else the endpoint takes."""
+    fallbacks: tuple[OrderProvider, ...] = ()
+
+
+class Base(Wire):
+    """What the work starts from. Both None: the tip of the project's branch."""
+
+    commit: str | None = None
+    branch: str | None = None
+    """The branch on the remote that has the commit, where it was pushed."""
+    bundle: str | None = None
+    """SHA-256 of a git bundle blob that has the commit, for when the remote does not."""
+    bundle_run: str | None = None
+    """The run whose blob that bundle is."""
+
+
+class WorkOrder(Wire):
+    """One prompt to be executed on one project by one drone."""
+
+    version: int = 1
+    order_id: str
+    run_id: str
+    generation: int
+    """Counts dispatches of the order; fences everything that a run does."""
+    attempt: int = 1
+    drone_id: str
+    organization: str = "default"
+    user: str = ""
+    project: OrderProject
+    session: OrderSession
+    agent: str | None = None
+    task: str | None = None
+    provider: OrderProvider
+    limits: Limits = Limits()
+    approve: Approve = "yolo"
+    base: Base = Base()
+    context: tuple[Message, ...] = ()
+    """The session so far, without system prompt."""
+    context_blob: str | None = None
+    """SHA-256 of a blob with the context as a JSON list, when it is over 64 kB."""
+    resume: bool = False
+    prompt: str
+    submitted_at: datetime

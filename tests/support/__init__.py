@@ -1,0 +1,32 @@
+"""What tests share: waiting, and saying what a laptop may lack."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+
+def needs(program: str) -> None:
+    """Skip the test where `program` is not installed; in CI a missing program is a failure."""
+    if shutil.which(program):
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{program} is not installed, and in CI it must be")
+    pytest.skip(f"{program} is not installed here")
+
+
+def wait_until(condition: Callable[[], T], *, seconds: float = 10.0, every: float = 0.05) -> T:
+    """Return the condition's first true value; fail with its last value when the time is up."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"not true within {seconds} s; last value: {value!r}")
+        time.sleep(every)
+    return value
