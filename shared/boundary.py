@@ -101,7 +101,7 @@ def _misused(error: typer.TyperException, words: list[str]) -> int:
         sys.stderr.write(error.format_message() + "\n")
         return error.exit_code
     near = getattr(error, "possibilities", None) or ()
-    what = error.message if near else error.format_message()
+    what = error.message if near else error.format_message().replace("Value error, ", "")
     usage = Invalid(
         f"{path}: {_lower_first(what.strip().rstrip('.'))}",
         code="E-USAGE",

@@ -120,7 +120,7 @@ def application(name: str, purpose: str, *, environment: Mapping[str, str] | Non
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
         epilog=f"Run `{name} COMMAND --help` for a command's options, `{name} help exit-codes` for the exit codes.",
     )
-    _add_version(app, name)
+    app.callback(help=purpose)(_top)
     _add_help(app, name, {**(environment or {}), **_ENVIRONMENT})
     _add_completion(app, name)
     return app
@@ -180,19 +180,18 @@ def confirmed(question: str, *, yes: bool) -> None:
 # --- parts ---------------------------------------------------------------------------------
 
 
-def _add_version(app: typer.Typer, name: str) -> None:
-    def show(wanted: bool) -> None:
-        if wanted:
-            put(f"{name} {version()}\n")
-            raise typer.Exit
+def _print_version(context: typer.Context, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        put(f"{context.find_root().info_name} {version()}\n")
+        raise typer.Exit
 
-    @app.callback()
-    def options(
-        _version: Annotated[
-            bool, typer.Option("--version", callback=show, is_eager=True, help="Print the version and exit.")
-        ] = False,
-    ) -> None:
-        pass
+
+def _top(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options of the application itself."""
 
 
 def _add_help(app: typer.Typer, name: str, environment: Mapping[str, str]) -> None:
@@ -247,7 +246,8 @@ def _synonyms(name: str) -> tuple[str, ...]:
 
 
 def _unknown_command(path: str, word: str, known: list[str]) -> NoReturn:
-    near = get_close_matches(word, [*known, *(s for name in known for s in _synonyms(name))], n=3)
+    spellings = dict.fromkeys([*known, *(other for name in known for other in _synonyms(name))])
+    near = get_close_matches(word, list(spellings))
     raise Invalid(
         f"{path} has no command {word!r}",
         code="E-USAGE",

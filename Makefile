@@ -1,0 +1,87 @@
+# Every target is one line of `make help`. Paths are relative, so that a clone may lie under a name with a space in it.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+# PYTHON=/path/to/python chooses the interpreter that .venv is made from; otherwise the newest one that fits is taken.
+PYTHON ?=
+# ARGS="-k name" goes to pytest as it stands.
+ARGS ?=
+
+PY := .venv/bin/python
+PYTEST := $(PY) -m pytest
+STAMP := .venv/.installed
+PIP := $(PY) -m pip -qq --disable-pip-version-check --no-input install
+
+# These reach `make demo` through the environment: a key on a command line could be read by every user of the machine.
+export MODEL API_BASE API_KEY
+
+.PHONY: help venv demo test check format chaos hostile browser bench lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+venv: $(STAMP) ## make .venv from requirements.lock (PYTHON=... chooses the interpreter)
+
+# A candidate is run, not only looked up: a version manager's shim may exist and fail, and Debian's Python may lack venv.
+$(STAMP): requirements.lock pyproject.toml
+	@set -e; began=$$(date +%s); \
+	fits='import sys, ensurepip, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))'; \
+	if ! $(PY) -c "$$fits" 2>/dev/null; then \
+		found=; \
+		for candidate in "$(PYTHON)" $(if $(PYTHON),,python3.13 python3.12 python3.11 python3); do \
+			if [ -n "$$candidate" ] && "$$candidate" -c "$$fits" 2>/dev/null; then found=$$candidate; break; fi; \
+		done; \
+		if [ -z "$$found" ]; then \
+			echo "error: no Python from 3.11 to 3.13 with the module venv was found$(if $(PYTHON), at $(PYTHON))" >&2; \
+			echo "  next  on Debian and Ubuntu: apt-get install python3-venv    or   make PYTHON=/path/to/python3.12 $(or $(MAKECMDGOALS),venv)" >&2; \
+			exit 2; \
+		fi; \
+		echo "Making .venv with $$("$$found" --version)"; \
+		"$$found" -m venv --clear .venv; \
+	fi; \
+	$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip >/dev/null; \
+	echo "Installing what requirements.lock names into .venv: about a minute, up to three on a slow line"; \
+	$(PIP) --require-hashes -r requirements.lock; \
+	$(PIP) --no-deps --no-build-isolation -e .; \
+	touch $@; echo "Installed in $$(( $$(date +%s) - began )) s"
+
+demo: $(STAMP) ## the whole fleet in a throw-away directory, one order from prompt to branch (MODEL= API_BASE= API_KEY=)
+	@$(PY) deploy/demo/demo.py
+
+test: $(STAMP) ## every test that fits in 15 minutes: real Valkey, SQLite, PostgreSQL and git (ARGS= goes to pytest)
+	@$(PYTEST) -m "not long" $(ARGS)
+
+check: $(STAMP) ## ruff, its formatter, mypy strict and the import rules
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@$(PY) -m mypy
+	@.venv/bin/lint-imports
+
+format: $(STAMP) ## let ruff mend what it can
+	@.venv/bin/ruff check --fix .
+	@.venv/bin/ruff format .
+
+chaos: $(STAMP) ## the long form of: kill, pause and restart everything
+	@$(PYTEST) -m chaos $(ARGS)
+
+hostile: $(STAMP) ## the long form of: commands that try to get away
+	@$(PYTEST) -m hostile $(ARGS)
+
+browser: $(STAMP) ## the long form of: the pages in a real browser
+	@$(PYTEST) -m browser $(ARGS)
+
+bench: $(STAMP) ## measure, and write bench-results/
+	@$(PYTEST) -m bench -s $(ARGS)
+
+lock: ## write requirements.lock anew from pyproject.toml (needs uv)
+	@set -e; if $(PY) -m uv --version >/dev/null 2>&1; then uv="$(PY) -m uv"; \
+	elif uv --version >/dev/null 2>&1; then uv=uv; \
+	else echo "error: uv is not installed; next: pipx install uv" >&2; exit 2; fi; \
+	$$uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--no-header --all-extras --output-file requirements.lock pyproject.toml; \
+	echo "requirements.lock: $$(grep -c '==' requirements.lock) releases"
+
+clean: ## remove .venv, caches and results
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist bench-results
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,46 @@
+"""Puts the parts of the control plane together: for `fleet serve`, for commands beside it, and for tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from control_plane.blob_store import BlobStore
+from control_plane.core import Core
+from control_plane.db import migrations
+from control_plane.db.engine import Database
+from control_plane.settings import Settings
+from control_plane.vault import open_vault
+from shared.clock import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from control_plane.broker import Broker
+
+
+def open_core(settings: Settings, *, broker: Broker | None = None, clock: Clock | None = None) -> Core:
+    """The parts, ready for use; the control plane's key pair is made where there is none.
+
+    Without `broker` one is made from the settings; it connects when it is first used.
+
+    Raises Precondition where the database lacks a migration or there is no master key, Unreachable where the database
+    does not answer.
+    """
+    clock = clock or SystemClock()
+    vault = open_vault(settings)
+    database = Database(settings.database_url)
+    migrations.require_current(database)
+    with database.write() as db:
+        vault.ensure_box_keys(db, clock)
+    return Core(
+        settings=settings,
+        database=database,
+        vault=vault,
+        broker=broker or _broker(settings),
+        blobs=BlobStore(settings.blob_dir),
+        clock=clock,
+    )
+
+
+def _broker(settings: Settings) -> Broker:
+    from control_plane.broker import Broker
+
+    return Broker(settings.broker_url, settings.public_broker_url)

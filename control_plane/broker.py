@@ -1,0 +1,319 @@
+"""Redis as the control plane uses it: the drones' queues and users, the runs' keys, and word of what changed.
+
+Every failure of the server leaves here as `Unreachable`; nobody else needs to know what the client library raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, cast
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import redis
+from redis.backoff import ConstantBackoff
+from redis.client import PubSub
+from redis.retry import Retry
+
+from control_plane import broker_users
+from shared import names
+from shared.errors import FleetFault, Invalid, Unreachable
+
+WAKE = "fleet:wake"
+"""Channel that rouses the supervisor's loops: something was written that one of them is to act on."""
+RUN_KEY_SECONDS = 7 * 24 * 3600
+_TIMEOUT = 5.0
+
+# Both scripts are the only writers of a run's key on this side, besides `revoke` of a run that is lost. A key that says
+# claimed or revoked is never set back: that is what keeps an order from running twice.
+_OFFER = """
+local now = redis.call('GET', KEYS[1])
+if now and now ~= ARGV[1] then return now end
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+return ARGV[1]
+"""
+_WITHDRAW = """
+local now = redis.call('GET', KEYS[1])
+if now and now ~= ARGV[1] then return now end
+redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
+return now or ''
+"""
+
+
+class Broker:
+    """One Redis or Valkey. Connects on first use; safe to share between threads."""
+
+    def __init__(self, url: str, public_url: str | None = None) -> None:
+        self.url = _understood(url)
+        self._public = _understood(public_url or url)
+        # One try more than none: a connection that a restart of the server cut is made anew without a word.
+        self.redis = redis.Redis.from_url(
+            url,
+            decode_responses=True,
+            encoding_errors="replace",
+            socket_timeout=_TIMEOUT,
+            socket_connect_timeout=_TIMEOUT,
+            retry=Retry(ConstantBackoff(0.05), 1),
+        )
+        self._offer = self.redis.register_script(_OFFER)
+        self._withdraw = self.redis.register_script(_WITHDRAW)
+        self._granted: set[str] = set()
+
+    # --- the server ------------------------------------------------------------------
+
+    def ping(self) -> None:
+        """Return if the server answers and lets us in. Raises Unreachable where not."""
+        with self.reaching():
+            self.redis.ping()
+
+    def server(self) -> str:
+        """Name and version, for `doctor`."""
+        info = self._info()
+        return f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {info['redis_version']}"
+
+    @contextmanager
+    def reaching(self) -> Iterator[None]:
+        """Whatever the server or the line does wrong inside is raised as FleetFault, mostly Unreachable."""
+        try:
+            yield
+        except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as error:
+            raise FleetFault(
+                f"the broker {self.shown} refuses the control plane's user",
+                code="E-BROKER-DENIED",
+                why=str(error),
+                next="check the user and the password in FLEET_BROKER_URL",
+            ) from error
+        except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
+            raise self.unreachable(error) from error
+
+    def unreachable(self, error: Exception) -> Unreachable:
+        return Unreachable(
+            f"the broker {self.shown} does not answer",
+            code="E-BROKER-UNREACHABLE",
+            why=str(error),
+            next="start it, or check FLEET_BROKER_URL; then: fleet doctor",
+        )
+
+    @property
+    def shown(self) -> str:
+        """The address without user and password."""
+        parts = urlsplit(self.url)
+        return f"{parts.hostname}:{parts.port or 6379}"
+
+    def subscribe(self, *channels: str, patterns: Iterable[str] = ()) -> PubSub:
+        """A subscription with a connection of its own; close it."""
+        pubsub: PubSub = cast("Any", self.redis).pubsub(ignore_subscribe_messages=True)
+        with self.reaching():
+            if channels:
+                pubsub.subscribe(*channels)
+            if wanted := list(patterns):
+                pubsub.psubscribe(*wanted)
+        return pubsub
+
+    def close(self) -> None:
+        self.redis.close()
+        if "celery" in self.__dict__:
+            self.celery.close()
+
+    # --- word of what changed ----------------------------------------------------------
+
+    def changed(self, order_id: str) -> None:
+        """Tell every follower that this order's row or steps changed, and the supervisor that there may be work.
+
+        Call it after the commit. A server that does not answer is no error here: followers and loops also look by
+        themselves.
+        """
+        try:
+            with self.redis.pipeline(transaction=False) as pipe:
+                pipe.publish(names.ORDER_CHANGED, order_id)
+                pipe.publish(WAKE, order_id)
+                pipe.execute()
+        except (redis.RedisError, OSError):
+            return
+
+    def stepped(self, order_ids: Iterable[str]) -> None:
+        """As `changed`, for new steps alone: the supervisor sleeps on."""
+        try:
+            with self.redis.pipeline(transaction=False) as pipe:
+                for order_id in order_ids:
+                    pipe.publish(names.ORDER_CHANGED, order_id)
+                pipe.execute()
+        except (redis.RedisError, OSError):
+            return
+
+    def wake(self) -> None:
+        """Rouse the supervisor's loops; they look by themselves as well."""
+        try:
+            self.redis.publish(WAKE, "")
+        except (redis.RedisError, OSError):
+            return
+
+    # --- drones' users -------------------------------------------------------------------
+
+    def drone_url(self, drone_id: str, password: str) -> str:
+        """The address that a drone is given, with its own user in it."""
+        parts = urlsplit(self._public)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        place = f"{drone_id}:{quote(password, safe='')}@{host}:{parts.port or 6379}"
+        return urlunsplit((parts.scheme, place, "/0", parts.query, ""))
+
+    def ensure_user(self, drone_id: str, password_hash: str) -> None:
+        """Create or renew the drone's user, with exactly the rights of `broker_users`."""
+        with self.reaching():
+            self._set_user(drone_id, password_hash)
+            self._save_users()
+        self._granted.add(drone_id)
+
+    def users(self) -> set[str]:
+        """The drones that have a user now."""
+        with self.reaching():
+            return {user for user in cast("list[str]", self.redis.acl_users()) if _is_drone(user)}
+
+    def ensure_users(self, wanted: Mapping[str, str], there: set[str]) -> list[str]:
+        """Give each drone (id to password hash) its user, take away the users of drones that are no more.
+
+        `there` is what `users` said before `wanted` was read: a drone that registers in between is then in neither,
+        rather than in `there` alone, and keeps its user. Returns the ids that were missing or too many. In a process's
+        first call every user is written anew, so that a newer recipe takes effect; later only those that are missing.
+        """
+        missing = [drone for drone in wanted if drone not in there or drone not in self._granted]
+        surplus = sorted(there - set(wanted))
+        with self.reaching():
+            for drone_id in missing:
+                self._set_user(drone_id, wanted[drone_id])
+            if surplus:
+                self.redis.acl_deluser(*surplus)
+            if missing or surplus:
+                self._save_users()
+        self._granted = set(wanted)
+        return [drone for drone in missing if drone not in there] + surplus
+
+    def remove_user(self, drone_id: str) -> None:
+        """Cut the drone off at once: its user, its connections, its keys."""
+        with self.reaching():
+            self.redis.acl_deluser(drone_id)
+            self._save_users()
+            self.redis.delete(names.lease_key(drone_id), names.inbox_key(drone_id), names.queue(drone_id))
+        self._granted.discard(drone_id)
+
+    def _set_user(self, drone_id: str, password_hash: str) -> None:
+        words = broker_users.rules(drone_id, password_hash, knows_setinfo=self._knows_setinfo)
+        cast("Any", self.redis).execute_command("ACL SETUSER", drone_id, *words)
+
+    def _save_users(self) -> None:
+        try:
+            self.redis.acl_save()
+        except redis.ResponseError as error:
+            # A server without a file for its users forgets them when it restarts; `ensure_users` brings them back.
+            if "ACL file" not in str(error):
+                raise
+
+    @property
+    def _knows_setinfo(self) -> bool:
+        major, minor = str(self._info()["redis_version"]).split(".")[:2]
+        return (int(major), int(minor)) >= (7, 2)
+
+    def _info(self) -> dict[str, Any]:
+        with self.reaching():
+            return self.redis.info("server")
+
+    # --- runs' keys ------------------------------------------------------------------------
+
+    def offer_run(self, drone_id: str, run_id: str, generation: int) -> bool:
+        """Write that this run may be claimed. False, and nothing written, where it was claimed or revoked already."""
+        wanted = names.dispatched(generation)
+        with self.reaching():
+            found = self._offer(keys=[names.run_key(drone_id, run_id)], args=[wanted, RUN_KEY_SECONDS])
+        return cast("str", found) == wanted
+
+    def withdraw_run(self, drone_id: str, run_id: str, generation: int) -> str:
+        """Take back an offer, if nobody claimed it. Returns what the key was: `dispatched:…` means taken back.
+
+        An absent key is written as revoked as well, and '' returned: no claim can follow, but one may have come
+        before Redis was emptied.
+        """
+        args: list[str | int] = [names.dispatched(generation), names.revoked(generation), RUN_KEY_SECONDS]
+        with self.reaching():
+            return cast("str", self._withdraw(keys=[names.run_key(drone_id, run_id)], args=args))
+
+    def revoke_run(self, drone_id: str, run_id: str, generation: int) -> None:
+        """Write over whatever the key is: this run is over, also for a drone that claimed it."""
+        with self.reaching():
+            self.redis.set(names.run_key(drone_id, run_id), names.revoked(generation), ex=RUN_KEY_SECONDS)
+
+    def run_keys(self, drone_id: str, run_ids: Iterable[str]) -> dict[str, str]:
+        """What each run's key says; '' where there is none."""
+        wanted = list(run_ids)
+        if not wanted:
+            return {}
+        with self.reaching():
+            found = cast("list[str | None]", self.redis.mget([names.run_key(drone_id, run) for run in wanted]))
+        return {run: value or "" for run, value in zip(wanted, found, strict=True)}
+
+    def lease(self, drone_id: str) -> str | None:
+        """The drone's lease as it wrote it (`boot:time`), or None when it ran out."""
+        with self.reaching():
+            return cast("str | None", self.redis.get(names.lease_key(drone_id)))
+
+    # --- queues ------------------------------------------------------------------------------
+
+    def publish_order(self, *, drone_id: str, order_id: str, run_id: str, generation: int, envelope: str) -> None:
+        """Put the sealed order onto the drone's queue. Returns once the server has it; raises Unreachable."""
+        from kombu.exceptions import OperationalError
+
+        try:
+            self.celery.send_task(
+                names.RUN_TASK,
+                args=[order_id, run_id, generation, envelope],
+                task_id=run_id,
+                queue=names.queue(drone_id),
+                # What Flower and the logs show of the arguments: ids alone, though the rest is sealed anyway.
+                argsrepr=f"order={order_id} generation={generation}",
+                retry=False,
+            )
+        except (OperationalError, redis.RedisError, OSError) as error:
+            raise self.unreachable(error) from error
+
+    def queue_length(self, drone_id: str) -> int:
+        """Messages on the drone's queue that it has not taken yet."""
+        with self.reaching():
+            return self.redis.llen(names.queue(drone_id))
+
+    @cached_property
+    def celery(self) -> Any:
+        """The Celery application that feeds the queues and speaks to Flower."""
+        from celery import Celery
+
+        app = Celery("dronefleet", broker=self.url, set_as_current=False)
+        app.conf.update(
+            task_ignore_result=True,
+            task_send_sent_event=True,
+            broker_connection_retry=False,
+            broker_connection_timeout=_TIMEOUT,
+            # The relay tries again by itself; a try must end, so that what can be told is told.
+            broker_transport_options={
+                "max_retries": 1,
+                "interval_start": 0,
+                "interval_step": 0.1,
+                "interval_max": 0.1,
+                "socket_timeout": _TIMEOUT,
+                "socket_connect_timeout": _TIMEOUT,
+            },
+        )
+        return app
+
+
+def _understood(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in {"redis", "rediss"} or not parts.hostname:
+        raise Invalid(
+            "the broker URL is not one",
+            code="E-BROKER-URL",
+            next="FLEET_BROKER_URL=redis://control:PASSWORD@host:6379/0",
+        )
+    return url
+
+
+def _is_drone(user: str) -> bool:
+    return len(user) == names.ID_LENGTH and all(letter in "0123456789abcdef" for letter in user)

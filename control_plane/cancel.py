@@ -1,0 +1,127 @@
+"""Cancel an order wherever it is: at once while no drone has it, else by asking its drone, whose receipt ends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from control_plane import flower_events
+from control_plane.core import Caller, Core
+from control_plane.db.models import Dispatch, Drone, Order
+from control_plane.dispatch import canceling_reason
+from control_plane.documents import OrderSummary
+from control_plane.flower_events import EndedRun
+from control_plane.inbox import tell
+from control_plane.lost import withdraw
+from control_plane.operations.orders import order_summary
+from control_plane.operations.roles import require
+from control_plane.transitions import move_order
+from shared import logs, names
+from shared.control import Cancel
+from shared.errors import Conflict, FleetFault
+from shared.states import ENDED, OrderStatus
+
+log = logs.get(__name__)
+
+_TRIES = 3
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The order as it was when its run's key was asked."""
+
+    status: str
+    run_id: str | None
+    taken_back: bool
+    """Nobody holds the run, and nobody can claim it any more."""
+
+
+def cancel(core: Core, caller: Caller, order_id: str, reason: str = "") -> OrderSummary:
+    """End an order; canceling one that is being canceled, or is canceled, changes nothing. For operators.
+
+    Returns when that is recorded: `canceled` at once while it waits anywhere, else `canceling` until its drone's
+    receipt comes, or the drone counts as lost. Raises NotFound, Conflict for an order that ended otherwise.
+    """
+    require(caller, "operator")
+    order_summary(core, caller, order_id)
+    for attempt in range(1, _TRIES + 1):
+        try:
+            _cancel(core, caller, order_id, reason)
+            break
+        except Conflict as conflict:
+            # It moved between our look and our write: look again, but never for ever.
+            if conflict.code != _MOVED or attempt == _TRIES:
+                raise
+    core.broker.changed(order_id)
+    return order_summary(core, caller, order_id)
+
+
+_MOVED = "E-ORDER-MOVED"
+
+
+def _cancel(core: Core, caller: Caller, order_id: str, reason: str) -> None:
+    seen = _look(core, order_id)
+    if seen.status in {OrderStatus.CANCELING, OrderStatus.CANCELED}:
+        return
+    if seen.status in ENDED:
+        raise Conflict(f"order {order_id} is {seen.status}; it cannot be canceled", code="E-ORDER-STATE")
+    with core.database.write() as db:
+        order = db.get_one(Order, order_id, with_for_update=True)
+        if (order.status, order.run_id) != (seen.status, seen.run_id):
+            raise Conflict(f"order {order_id} is {order.status} now, no longer {seen.status}", code=_MOVED)
+        told = _write(db, core, order, seen.taken_back, _sentence(caller, reason))
+    if told is not None:
+        flower_events.tell_flower(core, [told])
+
+
+def _look(core: Core, order_id: str) -> _Seen:
+    """Read the order; if a drone has it, or may get it, withdraw its run's key first.
+
+    The key comes before the row, so that no claim can follow the record. Should we die in between, the supervisor finds
+    a withdrawn run and queues its order again.
+    """
+    with core.database.read() as db:
+        order = db.get_one(Order, order_id)
+        dispatch = db.get(Dispatch, order.run_id) if order.run_id else None
+    if order.status == OrderStatus.QUEUED or order.status in ENDED or dispatch is None:
+        return _Seen(order.status, order.run_id, taken_back=True)
+    if order.status == OrderStatus.CANCELING:
+        return _Seen(order.status, order.run_id, taken_back=False)
+    return _Seen(order.status, order.run_id, taken_back=_withdraw_key(core, order, dispatch))
+
+
+def _withdraw_key(core: Core, order: Order, dispatch: Dispatch) -> bool:
+    address = (dispatch.drone_id, dispatch.id, dispatch.generation)
+    try:
+        if order.status != OrderStatus.ASSIGNED:
+            core.broker.revoke_run(*address)
+            return False
+        found = core.broker.withdraw_run(*address)
+    except FleetFault as error:
+        # The cancel is recorded all the same; the supervisor asks the key when the broker is back.
+        log.warning("canceled without the broker", order=order.id, run=dispatch.id, why=error.what)
+        return False
+    # An absent key of an order that was published may have been claimed before Redis was emptied: the drone is asked.
+    return found == names.dispatched(dispatch.generation) or (not found and dispatch.published_at is None)
+
+
+def _write(db: Session, core: Core, order: Order, taken_back: bool, sentence: str) -> EndedRun | None:
+    """Record it. Returns what Flower should hear, where the order lay in a queue."""
+    dispatch = db.get(Dispatch, order.run_id) if order.run_id else None
+    if taken_back or dispatch is None:
+        withdraw(db, core, order, sentence)
+        if dispatch is None:
+            return None
+        host = db.get_one(Drone, dispatch.drone_id).host
+        return EndedRun(dispatch.id, dispatch.drone_id, host, "revoked", "canceled")
+    move_order(db, order, OrderStatus.CANCELING, reason=canceling_reason(sentence))
+    message = Cancel(run_id=dispatch.id, generation=dispatch.generation, reason=sentence)
+    tell(db, core, dispatch.drone_id, message, dispatch.id)
+    return None
+
+
+def _sentence(caller: Caller, reason: str) -> str:
+    """Who and why, as the order shows it."""
+    who = f"by {caller.user}" if caller.user else "by a person"
+    return f"{who}: {reason}" if reason else who

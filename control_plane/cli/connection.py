@@ -1,0 +1,55 @@
+"""Which server `fleet` talks to, as whom: flag beats environment beats the `fleet up` that runs on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from shared.directories import data_home
+from shared.errors import Unreachable
+
+if TYPE_CHECKING:
+    from control_plane.client import FleetClient
+
+Org = Annotated[str | None, typer.Option("--org", help="The organization.  [FLEET_ORG; default: default]")]
+"""The `--org` of every command that talks to a server."""
+
+
+def fleet_home() -> Path:
+    """`$FLEET_HOME`, else `$XDG_DATA_HOME/dronefleet/fleet`."""
+    named = os.environ.get("FLEET_HOME", "")
+    return Path(named).expanduser().absolute() if named else data_home() / "dronefleet" / "fleet"
+
+
+def server_file() -> dict[str, str]:
+    """What the `fleet up` of this home wrote about itself; empty where none runs."""
+    path = fleet_home() / "server.json"
+    try:
+        return dict(json.loads(path.read_text()))
+    except (OSError, ValueError):
+        return {}
+
+
+def client(org: str | None = None) -> FleetClient:
+    """A client for the server that was meant.
+
+    Raises Unreachable when nothing says where one is.
+    """
+    from control_plane.client import FleetClient
+
+    local = server_file()
+    url = os.environ.get("FLEET_URL") or local.get("url")
+    if not url:
+        raise Unreachable(
+            "no control plane is known here",
+            code="E-SERVER-UNKNOWN",
+            why=f"FLEET_URL is not set, and no `fleet up` runs with the home {fleet_home()}",
+            next="fleet up    or   export FLEET_URL=https://fleet.example.org FLEET_API_TOKEN=…",
+        )
+    # The local token is for the local server alone: it is not shown to whatever FLEET_URL names.
+    token = os.environ.get("FLEET_API_TOKEN") or (local.get("token") if url == local.get("url") else None)
+    return FleetClient(url, token, org or os.environ.get("FLEET_ORG") or "default")

@@ -1,0 +1,44 @@
+"""`fleet db upgrade|status`: the schema of the database that FLEET_DATABASE_URL names."""
+
+from __future__ import annotations
+
+import typer
+
+from shared.command_line import JsonFlag, examples, group, print_json, say
+
+PANEL = "Run"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    commands = group("db", "Look after the database.")
+    commands.command("upgrade", epilog=examples("fleet db upgrade"))(upgrade)
+    commands.command("status", epilog=examples("fleet db status"))(status)
+    app.add_typer(commands, rich_help_panel=PANEL)
+
+
+def upgrade(as_json: JsonFlag = False) -> None:
+    """Bring the schema to this version's."""
+    from control_plane.db import migrations
+    from control_plane.settings import read_settings
+
+    applied = migrations.upgrade(read_settings().database_url)
+    if as_json:
+        print_json({"applied": applied})
+    else:
+        say(f"applied: {', '.join(applied)}" if applied else "the schema is current already")
+
+
+def status(as_json: JsonFlag = False) -> None:
+    """Say which version the schema has, and whether it lacks migrations."""
+    from control_plane.db import migrations
+    from control_plane.db.engine import Database
+    from control_plane.settings import read_settings
+
+    database = Database(read_settings().database_url)
+    revision, pending = migrations.current_revision(database), migrations.pending(database)
+    if as_json:
+        print_json({"revision": revision, "pending": pending})
+    else:
+        state = "; fleet db upgrade is needed" if pending else ", as it should be"
+        say(f"the schema is at {revision or 'nothing'}{state}")

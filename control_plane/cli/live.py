@@ -1,0 +1,92 @@
+"""Following an order in a terminal: text as it streams, tool calls and results as they happen, then the outcome."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from control_plane.cli.rendering import outcome_text, step_lines
+from shared.terminal import paint, print_json_line, printable, put, say
+
+Doc = dict[str, Any]
+
+
+def follow_as_json(fleet: Any, order_id: str) -> Doc:
+    """One JSON event a line, and the order's document last; returns that document."""
+    order: Doc = {}
+    for event, data in fleet.follow(order_id):
+        if event == "end":
+            order = data
+        elif event not in {"heartbeat", "connection"}:
+            print_json_line({"event": event, **data})
+    print_json_line(order)
+    return order
+
+
+def follow_as_text(fleet: Any, order_id: str) -> Doc:
+    """For people. Returns the order's document at its end."""
+    screen = _Screen()
+    for event, data in fleet.follow(order_id):
+        if event == "end":
+            screen.end_stream()
+            put(outcome_text(data))
+            return dict(data)
+        screen.show(event, data)
+    raise AssertionError("a stream ends with its `end` event")
+
+
+class _Screen:
+    """Remembers what is on the current line, so that streamed text and whole steps do not run into each other."""
+
+    def __init__(self) -> None:
+        self._streaming: str | None = None
+        self._streamed: set[str] = set()
+        self._state = ""
+
+    def show(self, event: str, data: Doc) -> None:
+        if event == "delta":
+            self._delta(data)
+        elif event == "step":
+            self._step(data)
+        elif event == "order":
+            self._order(data)
+        elif event == "connection":
+            self.end_stream()
+            say("connected again" if data["state"] == "back" else f"connection lost: {data['why']}; trying again")
+
+    def end_stream(self) -> None:
+        """Finish a line of streamed text."""
+        if self._streaming is not None:
+            put("\n")
+            self._streaming = None
+
+    def _delta(self, data: Doc) -> None:
+        kind = data["kind"]
+        if kind == "tool_call":
+            # The arguments in flight are half JSON; the whole call follows as a step.
+            return
+        if kind != self._streaming:
+            self.end_stream()
+            self._streaming = kind
+        self._streamed.add(kind)
+        text = printable(data["text"])
+        put(paint(text, "dim", sys.stdout) if kind in {"thinking", "output"} else text)
+
+    def _step(self, step: Doc) -> None:
+        # Text that was streamed is on the screen already; its step only ends the line.
+        shown = {"assistant": "text", "reasoning": "thinking"}.get(step["kind"])
+        self.end_stream()
+        already = shown in self._streamed
+        if shown:
+            self._streamed.discard(shown)
+        if step["kind"] == "tool_result":
+            self._streamed.discard("output")
+        for line in step_lines(step, streamed=already):
+            put(f"{line}\n")
+
+    def _order(self, order: Doc) -> None:
+        state = f"{order['status']}: {order['reason']}" if order["reason"] else order["status"]
+        if state != self._state:
+            self._state = state
+            self.end_stream()
+            put(paint(f"● {printable(state)}", "bold", sys.stdout) + "\n")

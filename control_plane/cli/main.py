@@ -1,0 +1,31 @@
+"""`fleet`: puts the command groups together. Nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+import sys
+
+from control_plane.cli import api_tokens, database, drones, look, orders, projects, providers, servers, tokens
+from shared.boundary import run
+from shared.command_line import application
+
+app = application(
+    "fleet",
+    "Run coding agents on machines that you own: submit work orders, follow them, get branches and patches.",
+    environment={
+        "FLEET_URL": "the control plane's address; default: the `fleet up` that runs here",
+        "FLEET_API_TOKEN": "the API token; default: the one of the `fleet up` that runs here",
+        "FLEET_ORG": "the organization; default `default`",
+        "FLEET_HOME": "where `fleet up` keeps its data; default $XDG_DATA_HOME/dronefleet/fleet",
+    },
+)
+for group in (orders, drones, tokens, api_tokens, providers, projects, servers, database, look):
+    group.add_to(app)
+
+
+def main() -> None:
+    """The entry of the `fleet` script."""
+    sys.exit(run(app))
+
+
+if __name__ == "__main__":
+    main()

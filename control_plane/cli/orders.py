@@ -1,0 +1,196 @@
+"""`fleet submit, orders, show, follow, patch, cancel`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from control_plane.cli.connection import Org, client
+from shared.command_line import JsonFlag, examples, parse_labels, print_json, print_table, put, say
+from shared.errors import Invalid
+
+PANEL = "Orders"
+Doc = dict[str, Any]
+OrderId = Annotated[str, typer.Argument(metavar="ORDER", help="The order's id.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command("submit", rich_help_panel=PANEL, epilog=SUBMIT_EXAMPLES)(submit)
+    app.command("orders", rich_help_panel=PANEL, epilog=examples("fleet orders --status running"))(orders)
+    app.command("show", rich_help_panel=PANEL, epilog=examples("fleet show ORDER", "fleet show ORDER --log 7"))(show)
+    app.command("follow", rich_help_panel=PANEL, epilog=examples("fleet follow ORDER"))(follow)
+    app.command("patch", rich_help_panel=PANEL, epilog=examples("fleet patch ORDER | git apply"))(patch)
+    app.command("cancel", rich_help_panel=PANEL, epilog=examples("fleet cancel ORDER --wait"))(cancel)
+
+
+SUBMIT_EXAMPLES = examples(
+    "fleet submit 'Fix the failing test' --project demo --follow",
+    "fleet submit - --project demo --label gpu=yes < prompt.md",
+)
+
+
+def submit(
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What to do; `-` reads it from stdin.")],
+    project: Annotated[str, typer.Option("--project", help="The project's slug.")],
+    provider: Annotated[
+        str | None, typer.Option("--provider", help="The model provider; default: the project's.")
+    ] = None,
+    drone: Annotated[str | None, typer.Option("--drone", help="Run on this drone and no other.")] = None,
+    label: Annotated[list[str] | None, typer.Option("--label", help="k=v that the drone must have; repeats.")] = None,
+    session: Annotated[str | None, typer.Option("--session", help="Go on in this session.")] = None,
+    mode: Annotated[str | None, typer.Option("--mode", help="plan, build, test, ship or develop.")] = None,
+    priority: Annotated[int, typer.Option("--priority", help="-100 to 100; higher goes first.")] = 0,
+    max_iterations: Annotated[
+        int | None, typer.Option("--max-iterations", help="Answers of the model; 0: no limit.")
+    ] = None,
+    cost_limit: Annotated[float | None, typer.Option("--cost-limit", help="USD; 0: no limit.")] = None,
+    max_run_seconds: Annotated[float | None, typer.Option("--max-run-seconds", help="0: no limit.")] = None,
+    approve: Annotated[str, typer.Option("--approve", help="yolo, risky or all.")] = "yolo",
+    idempotency_key: Annotated[
+        str | None, typer.Option("--idempotency-key", help="The same key never submits twice.")
+    ] = None,
+    follow_it: Annotated[bool, typer.Option("--follow", help="Watch it to its end; exit with its outcome.")] = False,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> int:
+    """Submit a prompt as a work order."""
+    if drone and label:
+        raise Invalid("--drone and --label cannot be used together", code="E-USAGE", next="leave one of them out")
+    request: Doc = {
+        "prompt": _prompt(prompt),
+        "project": project,
+        "provider": provider,
+        "drone": drone,
+        "labels": parse_labels(label or []),
+        "session": session,
+        "mode": mode,
+        "priority": priority,
+        "max_iterations": max_iterations,
+        "cost_limit": cost_limit,
+        "max_run_seconds": max_run_seconds,
+        "approve": approve,
+    }
+    fleet = client(org)
+    order = fleet.submit(request, idempotency_key=idempotency_key)
+    if follow_it:
+        return _follow(fleet, order["id"], as_json=as_json)
+    if as_json:
+        print_json(order)
+        return 0
+    put(f"{order['id']}\n")
+    say(f"{order['status']}: {order['reason']}")
+    say(f"  next  fleet follow {order['id']}")
+    return 0
+
+
+def orders(
+    status: Annotated[str | None, typer.Option("--status", help="Only orders in this state.")] = None,
+    project: Annotated[str | None, typer.Option("--project", help="Only orders of this project.")] = None,
+    drone: Annotated[str | None, typer.Option("--drone", help="Only orders on this drone.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many, newest first.")] = 50,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> None:
+    """List orders, newest first."""
+    found = client(org).list_orders(status=status, project=project, drone=drone, limit=limit)
+    if as_json:
+        print_json(found)
+        return
+    columns = ("ORDER", "STATUS", "PROJECT", "DRONE", "COST", "TIME", "PROMPT", "REASON")
+    rows = [
+        (
+            order["id"],
+            order["status"],
+            order["project"],
+            order["drone"],
+            cost(order["stats"]["cost_usd"]),
+            order["stats"]["duration_label"],
+            _short(order["prompt"], 40),
+            _short(order["reason"], 60),
+        )
+        for order in found
+    ]
+    print_table(columns, rows, empty="no orders yet; fleet submit 'PROMPT' --project SLUG makes one")
+
+
+def show(
+    order_id: OrderId,
+    log: Annotated[int | None, typer.Option("--log", metavar="SEQ", help="The full output of step SEQ.")] = None,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> None:
+    """Show an order: state and reason, runs, steps, what it cost."""
+    fleet = client(org)
+    if log is not None:
+        sys.stdout.buffer.write(fleet.log(order_id, log))
+        return
+    order = fleet.show_order(order_id)
+    if as_json:
+        print_json(order)
+        return
+    from control_plane.cli.rendering import order_text
+
+    put(order_text(order))
+
+
+def follow(order_id: OrderId, as_json: JsonFlag = False, org: Org = None) -> int:
+    """Watch an order live to its end; exit 0 if it succeeded, 1 if it failed or was canceled."""
+    return _follow(client(org), order_id, as_json=as_json)
+
+
+def patch(order_id: OrderId, org: Org = None) -> None:
+    """Print an order's patch against its base commit."""
+    sys.stdout.buffer.write(client(org).patch(order_id))
+
+
+def cancel(
+    order_id: OrderId,
+    reason: Annotated[str, typer.Option("--reason", help="Why, for those who read it later.")] = "",
+    wait: Annotated[bool, typer.Option("--wait", help="Return when it has ended.")] = False,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> None:
+    """Cancel an order; what it did so far is kept."""
+    fleet = client(org)
+    order = fleet.cancel(order_id, reason)
+    if wait:
+        order = _ended(fleet, order_id)
+    if as_json:
+        print_json(order)
+    else:
+        say(f"{order['id']} {order['status']}: {order['reason']}")
+
+
+def _ended(fleet: Any, order_id: str) -> Doc:
+    for event, data in fleet.follow(order_id):
+        if event == "end":
+            return dict(data)
+    return dict(fleet.show_order(order_id))
+
+
+def _follow(fleet: Any, order_id: str, *, as_json: bool) -> int:
+    from control_plane.cli.live import follow_as_json, follow_as_text
+
+    order = (follow_as_json if as_json else follow_as_text)(fleet, order_id)
+    return 0 if order["status"] == "succeeded" else 1
+
+
+def _prompt(text: str) -> str:
+    if text != "-":
+        return text
+    path = Path("/dev/stdin")
+    return sys.stdin.read() if not sys.stdin.isatty() else path.read_text()
+
+
+def cost(usd: float | None) -> str:
+    """Money for people; an unknown price is never shown as nothing."""
+    return "unknown" if usd is None else f"${usd:.4f}"
+
+
+def _short(text: str, length: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"

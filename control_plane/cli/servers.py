@@ -1,0 +1,108 @@
+"""`fleet up, serve, flower`: the processes of a control plane."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from control_plane.cli.connection import fleet_home, server_file
+from shared.command_line import examples, say
+from shared.errors import Invalid, Precondition
+
+PANEL = "Run"
+ROLES = ("api", "collector", "supervisor", "all")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command("up", rich_help_panel=PANEL, epilog=examples("fleet up", "fleet up --host 192.0.2.7 --drones 0"))(up)
+    app.command("serve", rich_help_panel=PANEL, epilog=examples("fleet serve --role all"))(serve)
+    app.command("flower", rich_help_panel=PANEL, epilog=examples("fleet flower --port 5555"))(flower)
+
+
+def up(
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", help="Where everything is kept.  [$FLEET_HOME/data]")
+    ] = None,
+    host: Annotated[str | None, typer.Option("--host", help="Address to listen on.  [127.0.0.1]")] = None,
+    public_url: Annotated[str | None, typer.Option("--public-url", help="How others reach this address.")] = None,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Of the API and pages; 0: any free one.")
+    ] = 8420,
+    drones: Annotated[int, typer.Option("--drones", min=0, max=64, help="Embedded drones to start.")] = 1,
+    flower_port: Annotated[
+        int, typer.Option("--flower-port", min=0, max=65535, help="Of Flower; 0: any free one.")
+    ] = 5555,
+    no_flower: Annotated[bool, typer.Option("--no-flower", help="Do not start Flower.")] = False,
+) -> int:
+    """Start a whole fleet here, embedded: broker, database, API, pages, Flower and drones."""
+    from control_plane.embedded.plan import UpOptions
+    from control_plane.embedded.up import up as run
+
+    home = fleet_home()
+    options = UpOptions(
+        data_dir=data_dir or home / "data",
+        home=home,
+        host=host,
+        public_url=public_url,
+        port=port,
+        drones=drones,
+        flower_port=flower_port,
+        flower=not no_flower,
+    )
+    return run(options)
+
+
+def serve(
+    role: Annotated[str, typer.Option("--role", help="api, collector, supervisor or all.")] = "all",
+) -> int:
+    """Run the control plane on a database and a Redis of your own (FLEET_DATABASE_URL, FLEET_BROKER_URL)."""
+    if role not in ROLES:
+        raise Invalid(f"there is no role {role[:40]!r}", code="E-USAGE", next=f"one of {', '.join(ROLES)}")
+    from control_plane.serve import serve as run
+    from control_plane.settings import read_settings
+
+    return int(run(read_settings(), role) or 0)
+
+
+def flower(
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to listen on.")] = 5555,
+    address: Annotated[str, typer.Option("--address", help="Address to listen on.")] = "127.0.0.1",
+) -> None:
+    """Start Flower for this fleet, behind a password (FLEET_FLOWER_PASSWORD, or one that is made and printed)."""
+    import secrets
+
+    from control_plane.flower import PASSWORD_VARIABLE, USER, run
+    from control_plane.settings import read_settings
+
+    if "FLEET_BROKER_URL" not in os.environ:
+        _use_local_fleet()
+    password = os.environ.get(PASSWORD_VARIABLE, "")
+    if not password:
+        password = secrets.token_urlsafe(12)
+        say(f"Flower on http://{address}:{port}  user {USER}, password {password}")
+    run(read_settings(), address=address, port=port, password=password)
+
+
+def _use_local_fleet() -> None:
+    """Take the settings of the `fleet up` that runs here."""
+    from control_plane.embedded.data_dir import DataDir
+    from control_plane.embedded.plan import LOOPBACK
+
+    local = server_file()
+    if not local:
+        raise Precondition(
+            "Flower needs a broker to watch",
+            code="E-FLOWER-BROKER",
+            why=f"FLEET_BROKER_URL is not set, and no `fleet up` runs with the home {fleet_home()}",
+            next="fleet up    or   export FLEET_BROKER_URL=redis://… FLEET_DATABASE_URL=…",
+        )
+    data = DataDir(Path(local["data_dir"]))
+    known = data.remembered()
+    os.environ["FLEET_DATABASE_URL"] = data.database_url
+    os.environ["FLEET_BROKER_URL"] = f"redis://control:{known.broker_password}@{LOOPBACK}:{known.broker_port}/0"
+    os.environ.setdefault("FLEET_MASTER_KEY_FILE", str(data.master_key))
+    os.environ.setdefault("FLEET_FLOWER_PASSWORD", known.flower_password)

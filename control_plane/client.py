@@ -1,0 +1,339 @@
+"""The HTTP client of the command line: a method per endpoint, plain documents out, the fleet's own errors raised.
+
+httpx is imported by the first request and not before, so that `fleet --help` stays quick.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
+from urllib.parse import quote, urlsplit
+
+from control_plane import following
+from shared.clock import Clock, SystemClock
+from shared.errors import (
+    Conflict,
+    FleetError,
+    FleetFault,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Precondition,
+    Refused,
+    TooLarge,
+    TooOften,
+    Unauthenticated,
+    Unreachable,
+)
+
+if TYPE_CHECKING:
+    import httpx
+
+Doc = dict[str, Any]
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_BY_STATUS: dict[int, type[FleetError]] = {
+    kind.http_status: kind
+    for kind in (Unauthenticated, Forbidden, NotFound, Conflict, Precondition, TooLarge, Invalid, TooOften, FleetFault)
+}
+
+
+class FleetClient:
+    """One control plane, as one caller sees it.
+
+    Every method raises the `Refused` subclass that the server named (`NotFound`, `Conflict`, `Invalid`, …), with the
+    server's code, why and next; `Unauthenticated` for a wrong token; `Unreachable` when nothing answers.
+    """
+
+    def __init__(
+        self, url: str, token: str | None = None, organization: str = "default", *, timeout_s: float = 30.0
+    ) -> None:
+        self.url = url.rstrip("/")
+        self.organization = organization
+        self._token = token
+        self._timeout_s = timeout_s
+        self._http: httpx.Client | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the connections go; the client opens new ones if it is used again."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    # --- the server and who we are -------------------------------------------------------
+
+    def health(self) -> Doc:
+        return self._object("GET", "/health")
+
+    def whoami(self) -> Doc:
+        return self._object("GET", "/whoami")
+
+    def doctor(self) -> list[Doc]:
+        return self._list("GET", "/doctor")
+
+    # --- drones ---------------------------------------------------------------------------
+
+    def list_drones(self) -> list[Doc]:
+        return self._list("GET", "/drones")
+
+    def show_drone(self, name: str) -> Doc:
+        return self._object("GET", f"/drones/{_part(name)}")
+
+    def drain_drone(self, name: str) -> Doc:
+        return self._object("POST", f"/drones/{_part(name)}/drain")
+
+    def resume_drone(self, name: str) -> Doc:
+        return self._object("POST", f"/drones/{_part(name)}/resume")
+
+    def remove_drone(self, name: str) -> Doc:
+        return self._object("DELETE", f"/drones/{_part(name)}")
+
+    # --- tokens ---------------------------------------------------------------------------
+
+    def create_join_token(
+        self, *, expires_s: int = 3600, uses: int = 1, labels: Mapping[str, str] | None = None
+    ) -> Doc:
+        """A join token's document; its `token` is shown this once."""
+        return self._object(
+            "POST", "/join-tokens", json={"expires_s": expires_s, "uses": uses, "labels": dict(labels or {})}
+        )
+
+    def list_join_tokens(self) -> list[Doc]:
+        return self._list("GET", "/join-tokens")
+
+    def revoke_join_token(self, token_id: str) -> Doc:
+        return self._object("DELETE", f"/join-tokens/{_part(token_id)}")
+
+    def create_api_token(self, role: str, *, name: str = "", expires_s: int | None = None) -> Doc:
+        """An API token's document; its `token` is shown this once."""
+        return self._object("POST", "/api-tokens", json={"role": role, "name": name, "expires_s": expires_s})
+
+    def list_api_tokens(self) -> list[Doc]:
+        return self._list("GET", "/api-tokens")
+
+    def revoke_api_token(self, token_id: str) -> Doc:
+        return self._object("DELETE", f"/api-tokens/{_part(token_id)}")
+
+    def create_login_link(self) -> Doc:
+        """`url`, the address that logs one browser in once; `secret`, the token in it."""
+        return self._object("POST", "/login-links")
+
+    # --- providers and projects --------------------------------------------------------------
+
+    def add_provider(self, request: Mapping[str, Any]) -> Doc:
+        """`request`: the fields of `documents.ProviderRequest`."""
+        return self._object("POST", "/providers", json=request)
+
+    def list_providers(self) -> list[Doc]:
+        return self._list("GET", "/providers")
+
+    def show_provider(self, name: str) -> Doc:
+        return self._object("GET", f"/providers/{_part(name)}")
+
+    def edit_provider(self, name: str, changes: Mapping[str, Any]) -> Doc:
+        """`changes`: the fields of `documents.ProviderEdit` that change."""
+        return self._object("PATCH", f"/providers/{_part(name)}", json=changes)
+
+    def remove_provider(self, name: str) -> Doc:
+        return self._object("DELETE", f"/providers/{_part(name)}")
+
+    def add_project(self, request: Mapping[str, Any]) -> Doc:
+        """`request`: the fields of `documents.ProjectRequest`."""
+        return self._object("POST", "/projects", json=request)
+
+    def list_projects(self) -> list[Doc]:
+        return self._list("GET", "/projects")
+
+    def show_project(self, slug: str) -> Doc:
+        return self._object("GET", f"/projects/{_part(slug)}")
+
+    def edit_project(self, slug: str, changes: Mapping[str, Any]) -> Doc:
+        """`changes`: the fields of `documents.ProjectEdit` that change."""
+        return self._object("PATCH", f"/projects/{_part(slug)}", json=changes)
+
+    def remove_project(self, slug: str) -> Doc:
+        return self._object("DELETE", f"/projects/{_part(slug)}")
+
+    # --- orders -------------------------------------------------------------------------------
+
+    def submit(self, request: Mapping[str, Any], *, idempotency_key: str | None = None) -> Doc:
+        """Submit an order (`request`: the fields of `documents.SubmitRequest`) and return its whole document.
+
+        A request that was cut off in the middle is sent again under the same key, so that it never counts twice.
+        """
+        headers = {"Idempotency-Key": idempotency_key or secrets.token_hex(16)}
+        try:
+            return self._object("POST", "/orders", json=request, headers=headers)
+        except Unreachable as error:
+            if error.code != following.CUT_OFF:
+                raise
+        return self._object("POST", "/orders", json=request, headers=headers)
+
+    def list_orders(
+        self,
+        *,
+        status: str | None = None,
+        project: str | None = None,
+        drone: str | None = None,
+        limit: int | None = None,
+    ) -> list[Doc]:
+        """Summaries, newest first."""
+        wanted = {"status": status, "project": project, "drone": drone, "limit": limit}
+        return self._list("GET", "/orders", params={key: value for key, value in wanted.items() if value is not None})
+
+    def show_order(self, order_id: str) -> Doc:
+        return self._object("GET", f"/orders/{_part(order_id)}")
+
+    def patch(self, order_id: str) -> bytes:
+        """The patch against the base commit; empty if nothing changed. Raises NotFound while there is none."""
+        return self._request("GET", f"/orders/{_part(order_id)}/patch").content
+
+    def cancel(self, order_id: str, reason: str = "") -> Doc:
+        return self._object("POST", f"/orders/{_part(order_id)}/cancel", json={"reason": reason})
+
+    def list_steps(self, order_id: str, *, after: int = 0, limit: int = 1000) -> list[Doc]:
+        return self._list("GET", f"/orders/{_part(order_id)}/steps", params={"after": after, "limit": limit})
+
+    def log(self, order_id: str, seq: int) -> bytes:
+        """The full output of the tool result that is step `seq`."""
+        return self._request("GET", f"/orders/{_part(order_id)}/log/{seq}").content
+
+    def follow(
+        self,
+        order_id: str,
+        *,
+        after: int = 0,
+        patient: bool = False,
+        give_up_after_s: float | None = None,
+        clock: Clock | None = None,
+    ) -> Iterator[tuple[str, Doc]]:
+        """Yield `(event, data)` of an order until `end`: each step after `after` exactly once, in order.
+
+        Events: step, delta, order, heartbeat, end (the whole document, the last), and `connection`
+        ({"state": "lost", "why", "retry_in_s"} or {"state": "back"}) when the server went away and came back.
+        The first connection must work unless `patient`; after that it goes on until `give_up_after_s` of silence.
+
+        Raises Unreachable and what the server refuses with.
+        """
+        path = f"/orders/{_part(order_id)}/events"
+        waiting = following.Patience(from_the_start=patient, give_up_after_s=give_up_after_s)
+        return following.follow(lambda last: self._stream(path, last), after, waiting, clock or SystemClock())
+
+    # --- below the endpoints -------------------------------------------------------------------
+
+    def _object(self, method: str, path: str, **options: Any) -> Doc:
+        return cast("Doc", self._json(method, path, **options))
+
+    def _list(self, method: str, path: str, **options: Any) -> list[Doc]:
+        return cast("list[Doc]", self._json(method, path, **options))
+
+    def _json(self, method: str, path: str, **options: Any) -> Any:
+        response = self._request(method, path, **options)
+        try:
+            return response.json()
+        except ValueError as error:
+            raise _not_a_fleet(self.url, response) from error
+
+    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        import httpx
+
+        params = {**options.pop("params", {}), "org": self.organization}
+        try:
+            response = self._connection().request(method, f"/api/v1{path}", params=params, **options)
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise unreachable(self.url, error) from error
+        if not response.is_success:
+            raise refusal(self.url, response)
+        return response
+
+    def _stream(self, path: str, last_seq: int) -> AbstractContextManager[Iterator[bytes]]:
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(last_seq)}
+        return following.open_stream(
+            self._connection(), f"/api/v1{path}", headers=headers, params={"org": self.organization}
+        )
+
+    def _connection(self) -> httpx.Client:
+        if self._http is None:
+            import httpx
+
+            self._http = httpx.Client(
+                base_url=self.url,
+                timeout=httpx.Timeout(self._timeout_s, connect=min(10.0, self._timeout_s)),
+                headers={"Authorization": f"Bearer {self._token}"} if self._token else {},
+                # A proxy that the environment names cannot reach this machine's own loopback.
+                trust_env=urlsplit(self.url).hostname not in LOOPBACK,
+            )
+        return self._http
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def refusal(url: str, response: httpx.Response) -> FleetError:
+    """The error that a problem document stands for: the class by its status, the words by the server."""
+    try:
+        problem = response.json()
+    except ValueError:
+        return _not_a_fleet(url, response)
+    if not isinstance(problem, dict) or not isinstance(problem.get("code"), str):
+        return _not_a_fleet(url, response)
+    kind = _BY_STATUS.get(response.status_code) or (Refused if response.is_client_error else FleetFault)
+    what = str(problem.get("detail") or problem.get("title") or f"{url} answered {response.status_code}")
+    return kind(
+        what,
+        code=problem["code"],
+        why=str(problem.get("why") or ""),
+        next=str(problem.get("next") or ""),
+        help=str(problem.get("help") or ""),
+    )
+
+
+def unreachable(url: str, error: Exception) -> Unreachable:
+    """What to tell of a request that got no answer: refused, too slow, cut off, or no address at all."""
+    import httpx
+
+    if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
+        return Unreachable(
+            f"{url!r} is not the address of a control plane",
+            code="E-SERVER-URL",
+            why=str(error),
+            next="set FLEET_URL to something like http://127.0.0.1:8420",
+        )
+    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+        return Unreachable(
+            f"no control plane answers at {url}",
+            code="E-SERVER-DOWN",
+            why=str(error) or "the connection was not made in time",
+            next="fleet up    or   set FLEET_URL to where it runs",
+        )
+    return Unreachable(
+        f"the control plane at {url} did not finish its answer",
+        code=following.CUT_OFF,
+        why=str(error) or type(error).__name__,
+        next="fleet doctor",
+    )
+
+
+def _not_a_fleet(url: str, response: httpx.Response) -> FleetError:
+    kind = FleetFault if response.is_success else _BY_STATUS.get(response.status_code, FleetFault)
+    return kind(
+        f"{url} answered {response.status_code}, but not as a control plane does",
+        code="E-SERVER-STRANGE",
+        why=f"the answer is {response.headers.get('content-type', 'of no type')}",
+        next="fleet doctor    or   set FLEET_URL to where the control plane runs",
+    )
+
+
+def _part(name: str) -> str:
+    """`name` as one part of a path; an empty one would turn `show` into `ls`."""
+    if not name or name in {".", ".."}:
+        raise NotFound(f"{name!r} is not a name", code="E-NAME")
+    return quote(name, safe="")

@@ -1,0 +1,44 @@
+"""Takes in what the drones report: each stream has one collector at a time, and each event counts once."""
+
+from __future__ import annotations
+
+from control_plane.collector.beats import Beats
+from control_plane.collector.listener import Listener
+from control_plane.collector.streams import Streams
+from control_plane.collector.take import Taker
+from control_plane.core import Core
+from control_plane.loops import Loops
+from control_plane.owners import Owners
+from control_plane.timings import Timings
+
+
+class Collector:
+    """The loops of one process; several share the streams among them."""
+
+    def __init__(self, core: Core, holder: str, timings: Timings | None = None) -> None:
+        timings = timings or Timings()
+        owners = Owners(f"{holder}-c", core.clock, timings.owner_ttl)
+        self.loops = Loops()
+        self._streams = Streams(core, owners)
+        self._listener = Listener(core)
+        self._taker = Taker(core, owners, self._streams, self._listener, timings)
+        self._beats = Beats(core, self._streams, self._listener, timings)
+        self.loops.add("streams", self._streams.share, every=min(timings.sweep, timings.owner_ttl / 4))
+        self.loops.add("listener", self._listener.listen, every=0.0)
+        self._listener.events_came = self.loops.add("events", self._taker.take, every=timings.sweep).wake
+        self._listener.beats_came = self.loops.add("beats", self._beats.take, every=timings.poll).wake
+
+    def start(self) -> None:
+        # Before anything is read: the first sweep finds its streams at once.
+        self._streams.share_if_possible()
+        self.loops.start()
+
+    def stop(self) -> list[str]:
+        """End all loops and let others have the streams at once; returns the loops that did not end in time."""
+        self._listener.close()
+        hanging = self.loops.stop()
+        self._streams.release()
+        return hanging
+
+
+__all__ = ["Collector"]

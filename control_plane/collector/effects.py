@@ -1,0 +1,193 @@
+"""What an event does to its run and order, in the transaction that stores it.
+
+Only the current run moves its order. A late one is stored with itself, its cost counts, its work is named on the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from control_plane.core import Core
+from control_plane.db.models import Dispatch, Drone, Order, Run
+from control_plane.dispatch import Ending, finish, requeue, settled_reason, try_again, who_canceled
+from control_plane.inbox import tell
+from control_plane.transitions import move_order, move_run
+from shared.control import Confirm
+from shared.events import (
+    AssistantStep,
+    Delivered,
+    Event,
+    Phase,
+    Prepared,
+    Receipt,
+    RunEnded,
+    RunStarted,
+    ToolCallStep,
+)
+from shared.outcome import ExitStatus
+from shared.states import OrderStatus, RunStatus
+
+
+@dataclass
+class Scene:
+    """An event and the rows that it is about."""
+
+    db: Session
+    core: Core
+    drone: Drone
+    dispatch: Dispatch
+    order: Order
+    run: Run
+    event: Event
+    late: bool
+    order_changed: bool = False
+    """The order's status or result changed."""
+    told: bool = False
+    """A message was left for the drone."""
+
+
+def apply(scene: Scene) -> None:
+    """Do what this kind of event does; most kinds are stored and nothing else."""
+    effect = _EFFECTS.get(type(scene.event.body))
+    if effect is not None:
+        effect(scene, scene.event.body)
+
+
+def _run_started(scene: Scene, body: RunStarted) -> None:
+    scene.run.boot_id = body.boot_id
+    scene.run.sandbox = body.sandbox
+    now = scene.core.clock.now()
+    scene.dispatch.claimed_at = scene.dispatch.claimed_at or now
+    # An order that is being canceled stays so: the run will hear of it.
+    if not scene.late and scene.order.status == OrderStatus.ASSIGNED:
+        order = scene.order
+        values = {"started_at": order.started_at or now, "reason": settled_reason(order.reason)}
+        move_order(scene.db, order, OrderStatus.RUNNING, **values)
+        scene.order_changed = True
+
+
+def _phase(scene: Scene, body: Phase) -> None:
+    scene.run.doing = _clean(body.detail or body.name)
+
+
+def _prepared(scene: Scene, body: Prepared) -> None:
+    if not scene.late:
+        scene.order.base_commit = body.base_commit
+
+
+def _assistant(scene: Scene, body: AssistantStep) -> None:
+    run, usage = scene.run, body.usage
+    run.input_tokens += usage.input_tokens
+    run.output_tokens += usage.output_tokens
+    run.thinking_tokens += usage.thinking_tokens
+    run.cost_usd = _sum(run.cost_usd, usage.cost_usd)
+
+
+def _tool_call(scene: Scene, _: ToolCallStep) -> None:
+    scene.run.tool_calls += 1
+
+
+def _delivered(scene: Scene, body: Delivered) -> None:
+    order = scene.order
+    scene.order_changed = True
+    if body.late_ref is not None:
+        order.late_refs = [*(ref for ref in order.late_refs if ref != body.late_ref), body.late_ref]
+    if scene.late:
+        return
+    order.branch = body.branch
+    order.base_commit = body.base_commit
+    order.head_commit = body.head_commit
+    order.pushed = body.pushed
+    order.push_error = _clean(body.push_error) if body.push_error else None
+    order.patch_sha256 = body.patch_sha256
+    order.patch_bytes = body.patch_bytes
+    order.bundle_sha256 = body.bundle_sha256
+    order.result_run_id = scene.run.id
+
+
+def _run_ended(scene: Scene, body: RunEnded) -> None:
+    """The run is over, and with it the order, unless it goes back into the queue."""
+    _close_run(scene, body)
+    if scene.late:
+        _late_receipt(scene, body)
+    else:
+        _end_order(scene, body)
+    scene.order_changed = True
+    # Everything up to here is stored, as this event was the run's next.
+    tell(scene.db, scene.core, scene.drone.id, Confirm(run_id=scene.run.id, last_seq=scene.event.seq), scene.run.id)
+    scene.told = True
+
+
+def _close_run(scene: Scene, body: RunEnded) -> None:
+    run, stats, now = scene.run, body.stats, scene.core.clock.now()
+    # A run that broke down may not know what it spent; the steps do.
+    run.tool_calls = max(run.tool_calls, stats.tool_calls)
+    run.input_tokens = max(run.input_tokens, stats.input_tokens)
+    run.output_tokens = max(run.output_tokens, stats.output_tokens)
+    run.thinking_tokens = max(run.thinking_tokens, stats.thinking_tokens)
+    known = run.cost_usd is not None and stats.cost_usd is not None
+    run.cost_usd = max(run.cost_usd or 0.0, stats.cost_usd or 0.0) if known else None
+    run.duration_ms = stats.duration_ms
+    run.doing = ""
+    scene.dispatch.closed_at = scene.dispatch.closed_at or now
+    values = {"exit_status": body.exit_status, "reason": _clean(body.reason), "ended_at": now}
+    if run.status == RunStatus.RUNNING:
+        move_run(scene.db, run, RunStatus(body.status), **values)
+
+
+def _end_order(scene: Scene, body: RunEnded) -> None:
+    db, core, order = scene.db, scene.core, scene.order
+    ending = Ending(body.exit_status, _clean(body.reason), _clean(body.response) or None)
+    if order.status == OrderStatus.CANCELING:
+        _end_canceled(scene, body)
+    elif body.give_back or body.status == "preempted":
+        requeue(db, core, order, f"given back by {scene.drone.name}: {ending.reason}")
+    elif body.status == "success":
+        finish(db, core, order, OrderStatus.SUCCEEDED, ending)
+    elif body.order_at_fault:
+        finish(db, core, order, OrderStatus.FAILED, ending)
+    else:
+        try_again(db, core, order, ending)
+
+
+def _end_canceled(scene: Scene, body: RunEnded) -> None:
+    receipt = body.receipt or Receipt(at=scene.core.clock.now())
+    reason = f"canceled {who_canceled(scene.order.reason)}"
+    if body.status != "preempted":
+        # It came to its end by itself before it heard of the cancel; its work is kept all the same.
+        reason += f"; it had just ended by itself: {_clean(body.reason)}"
+    response, kept = _clean(body.response) or None, receipt.model_dump(mode="json")
+    ending = Ending(ExitStatus.CANCELED, reason, response, kept)
+    finish(scene.db, scene.core, scene.order, OrderStatus.CANCELED, ending)
+
+
+def _late_receipt(scene: Scene, body: RunEnded) -> None:
+    """A drone that could not be reached when its order was canceled is back, with the receipt that was missing."""
+    order = scene.order
+    missing = order.status == OrderStatus.CANCELED and (order.receipt or {}).get("unreachable_since")
+    if missing and order.run_id == scene.run.id and body.receipt is not None:
+        order.receipt = body.receipt.model_dump(mode="json")
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def _clean(text: str) -> str:
+    """PostgreSQL stores no NUL; what a model or a command printed may hold one."""
+    return text.replace("\0", "")
+
+
+_EFFECTS: Mapping[type[Any], Callable[[Scene, Any], None]] = {
+    RunStarted: _run_started,
+    Phase: _phase,
+    Prepared: _prepared,
+    AssistantStep: _assistant,
+    ToolCallStep: _tool_call,
+    Delivered: _delivered,
+    RunEnded: _run_ended,
+}

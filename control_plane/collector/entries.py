@@ -1,0 +1,103 @@
+"""One drone's stream in Redis: reading in order, once; acknowledged entries are deleted, so what is there is work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import redis
+
+from control_plane.broker import Broker
+from shared import names
+
+_CONSUMER = "collector"
+"""One name for all collectors: whoever owns the stream finds what an earlier owner read and did not acknowledge."""
+_CHUNK = 500
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry as it came."""
+
+    id: str
+    fields: dict[str, str]
+
+
+class Entries:
+    """The stream of one drone, read by its owner."""
+
+    def __init__(self, broker: Broker, drone_id: str) -> None:
+        self._broker = broker
+        self._stream = names.events_stream(drone_id)
+        self._pending_from: str | None = "0"
+
+    def read(self, count: int) -> list[Entry]:
+        """Up to `count` entries: first those that were read before and not acknowledged, then new ones.
+
+        A group that is not there, in a new stream or after Redis was emptied, is made and reads from the beginning.
+        """
+        with self._broker.reaching():
+            try:
+                return self._read(count)
+            except redis.ResponseError as error:
+                if "NOGROUP" not in str(error):
+                    raise
+                self._make_group()
+                return self._read(count)
+
+    def reread(self) -> None:
+        """Let the next reads begin with what is not acknowledged."""
+        self._pending_from = "0"
+
+    def acknowledge(self, ids: Sequence[str]) -> None:
+        """These are in the database: they leave the group's memory and the stream."""
+        if not ids:
+            return
+        with self._broker.reaching(), self._broker.redis.pipeline(transaction=True) as pipe:
+            pipe.xack(self._stream, names.EVENTS_GROUP, *ids)
+            pipe.xdel(self._stream, *ids)
+            pipe.execute()
+
+    def _read(self, count: int) -> list[Entry]:
+        if self._pending_from is not None:
+            found = self._read_from(self._pending_from, count)
+            self._pending_from = found[-1].id if found else None
+            if found:
+                return found
+        return self._read_from(">", count)
+
+    def _read_from(self, position: str, count: int) -> list[Entry]:
+        streams: dict[Any, Any] = {self._stream: position}
+        answer = cast("Any", self._broker.redis.xreadgroup(names.EVENTS_GROUP, _CONSUMER, streams, count=count))
+        # The client answers with a list of pairs or a mapping, by the version of the protocol.
+        pairs = list(answer.items()) if isinstance(answer, dict) else answer or []
+        found = [entry for _, entries in pairs for entry in _flat(entries)]
+        # An entry that was deleted while it was pending comes without fields.
+        return [Entry(str(entry_id), dict(fields or {})) for entry_id, fields in found]
+
+    def _make_group(self) -> None:
+        try:
+            self._broker.redis.xgroup_create(self._stream, names.EVENTS_GROUP, id="0", mkstream=True)
+        except redis.ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                raise
+        self.reread()
+
+
+def _flat(entries: Any) -> Iterable[tuple[str, dict[str, str]]]:
+    nested = bool(entries) and isinstance(entries[0], list)
+    return [entry for part in entries for entry in part] if nested else entries
+
+
+def with_work(broker: Broker, drone_ids: Iterable[str]) -> set[str]:
+    """Those of the drones whose streams are not empty; asked by length, which costs Redis nothing."""
+    wanted, found = list(drone_ids), set[str]()
+    for start in range(0, len(wanted), _CHUNK):
+        part = wanted[start : start + _CHUNK]
+        with broker.reaching(), broker.redis.pipeline(transaction=False) as pipe:
+            for drone_id in part:
+                pipe.xlen(names.events_stream(drone_id))
+            lengths = pipe.execute()
+        found |= {drone_id for drone_id, length in zip(part, lengths, strict=True) if length}
+    return found

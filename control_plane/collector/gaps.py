@@ -1,0 +1,74 @@
+"""Events that came before those that precede them: held back until the drone has sent those again."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+
+from shared.events import Event
+
+
+@dataclass(frozen=True)
+class Held:
+    """An event that waits for earlier ones. Its entry stays unacknowledged, so that nothing is lost with us."""
+
+    entry_id: str
+    event: Event
+
+
+@dataclass
+class Gaps:
+    """What one stream's reader holds back, by run. Times are the monotonic clock's."""
+
+    _held: dict[str, dict[int, Held]] = field(default_factory=dict)
+    _since: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """The seq up to which a run was stored when its present gap was first seen, and when that was."""
+    _asked: dict[str, float] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
+    def copied(self) -> Gaps:
+        """A copy to work on in a transaction that may be rolled back."""
+        return Gaps({run: copy(held) for run, held in self._held.items()}, dict(self._since), dict(self._asked))
+
+    def runs(self) -> list[str]:
+        """Runs with events that wait."""
+        return list(self._held)
+
+    def hold(self, entry_id: str, event: Event) -> None:
+        self._held.setdefault(event.run_id, {})[event.seq] = Held(entry_id, event)
+
+    def first(self, run_id: str) -> Event:
+        """The earliest event that waits."""
+        held = self._held[run_id]
+        return held[min(held)].event
+
+    def take_next(self, run_id: str, stored: int) -> Held | None:
+        """Take out the run's next event, or one that is stored already; None where another is missing before it."""
+        held = self._held.get(run_id)
+        if not held or min(held) > stored + 1:
+            return None
+        taken = held.pop(min(held))
+        if not held:
+            self._forget(run_id)
+        return taken
+
+    def note(self, run_id: str, stored: int, now: float) -> None:
+        """Remember since when the run waits for the event after `stored`."""
+        if self._since.get(run_id, (-1, 0.0))[0] != stored:
+            self._since[run_id] = (stored, now)
+
+    def waited(self, run_id: str, now: float) -> float:
+        return now - self._since[run_id][1]
+
+    def may_ask(self, run_id: str, now: float, every: float) -> bool:
+        return now - self._asked.get(run_id, float("-inf")) >= every
+
+    def asked(self, run_id: str, now: float) -> None:
+        self._asked[run_id] = now
+
+    def _forget(self, run_id: str) -> None:
+        del self._held[run_id]
+        self._since.pop(run_id, None)
+        self._asked.pop(run_id, None)

@@ -1,0 +1,74 @@
+"""A drone has started: what it says of itself is noted, and the runs that it no longer has are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.core import Core
+from control_plane.db.models import Dispatch, Drone, Run
+from control_plane.lost import Loss, lose
+from shared.events import Hello
+
+if TYPE_CHECKING:
+    from control_plane.collector.intake import Taken
+
+
+def act_on(db: Session, core: Core, drone: Drone, said: Hello, taken: Taken) -> None:
+    """Note the drone's new start, and give up what did not survive it.
+
+    The hello lies in the stream before all events of runs that began after it, so a run that is known here began
+    before; a drone ends everything of its older starts before it says hello.
+    """
+    now = core.clock.now()
+    drone.boot_id = said.boot_id
+    drone.machine_id = said.machine_id
+    drone.version = said.version
+    drone.sandbox = said.sandbox
+    drone.concurrency = said.concurrency
+    if said.labels:
+        # What the join token fixed cannot be set by the drone.
+        drone.labels = {**said.labels, **drone.fixed_labels}
+    drone.last_seen_at = now
+    drone.stopped_at = None
+    taken.told = True
+    for loss in list(_losses(db, core, drone, said)):
+        # Its processes are dead, a push among them: an open grant need not be waited for.
+        ended = lose(db, core, loss, respect_grant=False)
+        if ended is not None:
+            taken.losses.append(loss)
+            taken.ended.append(ended)
+            taken.changed.add(db.get_one(Dispatch, loss.run_id).order_id)
+
+
+def _losses(db: Session, core: Core, drone: Drone, said: Hello) -> Iterator[Loss]:
+    published = select(Dispatch).where(
+        Dispatch.drone_id == drone.id, Dispatch.closed_at.is_(None), Dispatch.published_at.is_not(None)
+    )
+    open_ones = db.scalars(published).all()
+    keys = core.broker.run_keys(drone.id, [each.id for each in open_ones])
+    for dispatch in open_ones:
+        if not _survived(dispatch, db.get(Run, dispatch.id), keys[dispatch.id], said):
+            why = f"drone {drone.name} was started again, and the run did not survive that"
+            yield Loss(dispatch.id, drone.id, dispatch.generation, why)
+
+
+def _survived(dispatch: Dispatch, run: Run | None, key: str, said: Hello) -> bool:
+    listed = next((each for each in said.runs if each.run_id == dispatch.id), None)
+    if listed is not None and listed.ended:
+        return True
+    claimed_by = run.boot_id if run is not None else _boot_of(key)
+    if claimed_by is None:
+        # Still in the queue, or its key is gone; it is offered again.
+        return True
+    same_boot = claimed_by == said.boot_id
+    # Claimed by this very start but not on disk yet, or on disk and alive.
+    return same_boot and (listed is not None or run is None)
+
+
+def _boot_of(key: str) -> str | None:
+    """The boot that claimed the run, by its key (`claimed:<generation>:<boot>`)."""
+    return key.split(":", 2)[2] if key.startswith("claimed:") else None

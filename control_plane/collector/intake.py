@@ -1,0 +1,252 @@
+"""One transaction's work on one stream: entries opened, checked against the stream's name, stored, and acted on."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pydantic import ValidationError
+from sqlalchemy.orm import Session
+
+from control_plane.collector import effects, hello
+from control_plane.collector.entries import Entry
+from control_plane.collector.gaps import Gaps
+from control_plane.core import Core
+from control_plane.db.models import Dispatch, Drone, Order, RawEvent, Run, Step
+from control_plane.flower_events import EndedRun
+from control_plane.inbox import tell
+from control_plane.lost import Loss
+from control_plane.timings import Timings
+from shared.control import Resend
+from shared.envelope import Binding, CannotOpen, Direction, Opened, open_envelope
+from shared.events import Event, GapStep, Hello
+from shared.states import RunStatus
+
+
+class Unreadable(Exception):
+    """The entry is not what a drone may put into its stream; trying again would not change that."""
+
+
+@dataclass
+class Taken:
+    """What is to be done outside the database once the transaction is committed."""
+
+    acknowledge: list[str] = field(default_factory=list)
+    stepped: set[str] = field(default_factory=set)
+    """Orders with new steps alone."""
+    changed: set[str] = field(default_factory=set)
+    """Orders whose row changed so that the supervisor may have work."""
+    told: bool = False
+    """A message for the drone was written."""
+    losses: list[Loss] = field(default_factory=list)
+    ended: list[EndedRun] = field(default_factory=list)
+
+
+class Intake:
+    """Takes entries of one drone's stream into the database. Made anew for each try of a transaction.
+
+    `gaps` is a copy that becomes the reader's own after the commit.
+    """
+
+    def __init__(self, db: Session, core: Core, drone: Drone, gaps: Gaps, timings: Timings) -> None:
+        self.db = db
+        self.core = core
+        self.drone = drone
+        self.gaps = gaps
+        self.taken = Taken()
+        self._timings = timings
+        self._now = core.clock.now()
+        self._orders: dict[str, Order] = {}
+
+    def take(self, entries: Iterable[Entry]) -> None:
+        """Store all entries, in order, and ask for what is missing between them."""
+        for entry in entries:
+            try:
+                self._entry(entry)
+            except Unreadable as error:
+                self.keep_raw(entry, str(error))
+        self._mind_gaps()
+
+    def keep_raw(self, entry: Entry, error: str) -> None:
+        """Keep an entry that cannot be taken in as it came, and go on."""
+        self.db.add(
+            RawEvent(
+                organization_id=self.drone.organization_id,
+                drone_id=self.drone.id,
+                entry_id=entry.id,
+                fields=entry.fields,
+                error=error,
+                at=self._now,
+            )
+        )
+        self.taken.acknowledge.append(entry.id)
+
+    def _entry(self, entry: Entry) -> None:
+        kind = entry.fields.get("t")
+        if not entry.fields:
+            # Deleted between being read and being acknowledged by an earlier owner: stored already.
+            self.taken.acknowledge.append(entry.id)
+        elif kind == "event":
+            self._event(entry.id, self._read_event(entry))
+        elif kind == "hello":
+            said = self._read_hello(entry)
+            hello.act_on(self.db, self.core, self.drone, said, self.taken)
+            self.taken.acknowledge.append(entry.id)
+        else:
+            raise Unreadable(f"an entry of the kind {kind!r} is not known")
+
+    # --- events ----------------------------------------------------------------------
+
+    def _event(self, entry_id: str, event: Event) -> None:
+        """Store the event if it is the run's next; hold it back if others are missing before it."""
+        dispatch = self._dispatch_of(event)
+        stored = self._stored(event.run_id)
+        if event.seq > stored + 1:
+            self.gaps.hold(entry_id, event)
+            return
+        self.taken.acknowledge.append(entry_id)
+        if event.seq == stored + 1:
+            self._store(dispatch, event)
+            self._release(dispatch)
+
+    def _release(self, dispatch: Dispatch) -> None:
+        """Store what was held back and is next now; what came twice is acknowledged with it."""
+        while held := self.gaps.take_next(dispatch.id, self._stored(dispatch.id)):
+            self.taken.acknowledge.append(held.entry_id)
+            if held.event.seq == self._stored(dispatch.id) + 1:
+                self._store(dispatch, held.event)
+
+    def _store(self, dispatch: Dispatch, event: Event) -> None:
+        order = self._order(dispatch.order_id)
+        run = self.db.get(Run, dispatch.id) or self._begin_run(dispatch, order)
+        late = order.run_id != run.id or run.status != RunStatus.RUNNING
+        run.late = run.late or late
+        run.last_seq = event.seq
+        order.step_count += 1
+        self.db.add(
+            Step(
+                organization_id=order.organization_id,
+                order_id=order.id,
+                run_id=run.id,
+                seq=order.step_count,
+                run_seq=event.seq,
+                kind=event.body.kind,
+                body=event.body.model_dump(mode="json"),
+                at=self._now,
+                drone_at=event.at,
+                late=late,
+            )
+        )
+        self.taken.stepped.add(order.id)
+        scene = effects.Scene(self.db, self.core, self.drone, dispatch, order, run, event, late)
+        effects.apply(scene)
+        if scene.order_changed:
+            self.taken.changed.add(order.id)
+        self.taken.told = self.taken.told or scene.told
+
+    def _begin_run(self, dispatch: Dispatch, order: Order) -> Run:
+        """The run's row, from its first event on. One that was given up before it was heard of begins as lost."""
+        order.attempt += 1
+        run = Run(
+            id=dispatch.id,
+            organization_id=order.organization_id,
+            order_id=order.id,
+            drone_id=dispatch.drone_id,
+            generation=dispatch.generation,
+            attempt=order.attempt,
+            status=(RunStatus.RUNNING if dispatch.closed_at is None else RunStatus.LOST).value,
+            started_at=self._now,
+            late=False,
+            last_seq=0,
+            tool_calls=0,
+            input_tokens=0,
+            thinking_tokens=0,
+            output_tokens=0,
+            cost_usd=0.0,
+            duration_ms=0,
+        )
+        self.db.add(run)
+        self.db.flush()
+        return run
+
+    # --- gaps ------------------------------------------------------------------------
+
+    def _mind_gaps(self) -> None:
+        """Ask the drone for what is missing; close a gap that it did not fill in all the time it had."""
+        now = self.core.clock.monotonic()
+        for run_id in self.gaps.runs():
+            stored = self._stored(run_id)
+            self.gaps.note(run_id, stored, now)
+            if self.gaps.waited(run_id, now) >= self._timings.gap_after:
+                self._close_gap(run_id, stored)
+            elif self.gaps.may_ask(run_id, now, self._timings.resend_every):
+                self.gaps.asked(run_id, now)
+                tell(self.db, self.core, self.drone.id, Resend(run_id=run_id, from_seq=stored + 1), run_id)
+                self.taken.told = True
+
+    def _close_gap(self, run_id: str, stored: int) -> None:
+        dispatch = self.db.get_one(Dispatch, run_id)
+        first = self.gaps.first(run_id)
+        missing = first.seq - stored - 1
+        minutes = round(self._timings.gap_after / 60)
+        body = GapStep(missing=missing, why=f"the drone did not deliver them within {minutes} minutes")
+        self._store(dispatch, first.model_copy(update={"seq": stored + 1, "at": self._now, "body": body}))
+        self.db.get_one(Run, run_id).last_seq = first.seq - 1
+        self._release(dispatch)
+
+    # --- reading ---------------------------------------------------------------------
+
+    def _read_event(self, entry: Entry) -> Event:
+        opened = self._open(entry, "event")
+        try:
+            event = Event.model_validate_json(opened.body)
+        except ValidationError as error:
+            raise Unreadable(f"not an event: {error.error_count()} fields are wrong: {error}"[:500]) from error
+        bound = (opened.binding.order, opened.binding.run, opened.binding.generation)
+        if bound != (event.order_id, event.run_id, event.generation):
+            raise Unreadable("the event is of another order, run or generation than its envelope")
+        return event
+
+    def _read_hello(self, entry: Entry) -> Hello:
+        opened = self._open(entry, "hello")
+        try:
+            said = Hello.model_validate_json(opened.body)
+        except ValidationError as error:
+            raise Unreadable(f"not a hello: {error}"[:500]) from error
+        if said.drone_id != self.drone.id:
+            raise Unreadable(f"a hello of drone {said.drone_id}")
+        return said
+
+    def _open(self, entry: Entry, direction: Direction) -> Opened:
+        expect = Binding(direction=direction, drone=self.drone.id)
+        sender = base64.b64decode(self.drone.public_key)
+        try:
+            return open_envelope(entry.fields.get("e", ""), recipients=self._keys, sender=sender, expect=expect)
+        except CannotOpen as error:
+            raise Unreadable(f"the envelope cannot be opened: {error}") from error
+
+    @cached_property
+    def _keys(self) -> dict[str, bytes]:
+        return self.core.vault.box_keys(self.db).private_keys()
+
+    def _dispatch_of(self, event: Event) -> Dispatch:
+        """The dispatch that this run came from. A drone speaks of its own runs only."""
+        dispatch = self.db.get(Dispatch, event.run_id)
+        if dispatch is None or dispatch.drone_id != self.drone.id:
+            raise Unreadable(f"run {event.run_id} is not one of this drone")
+        if (dispatch.order_id, dispatch.generation) != (event.order_id, event.generation):
+            raise Unreadable(f"run {event.run_id} belongs to another order or generation")
+        return dispatch
+
+    def _order(self, order_id: str) -> Order:
+        """The order, locked until the commit: a cancel that comes meanwhile waits, and then sees what we wrote."""
+        if order_id not in self._orders:
+            self.db.flush()
+            self._orders[order_id] = self.db.get_one(Order, order_id, with_for_update=True, populate_existing=True)
+        return self._orders[order_id]
+
+    def _stored(self, run_id: str) -> int:
+        run = self.db.get(Run, run_id)
+        return run.last_seq if run is not None else 0

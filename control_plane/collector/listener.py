@@ -1,0 +1,84 @@
+"""Hears by pub/sub that a stream has something new, and keeps the latest beat of each drone until it is written."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+from redis.client import PubSub
+
+from control_plane.core import Core
+from shared import names
+
+
+class Listener:
+    """One subscription, in a thread of its own. What it misses costs a moment: the sweep looks at every stream."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._pubsub: PubSub | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+        self._with_events: set[str] = set()
+        self._beats: dict[str, tuple[float, str]] = {}
+        self.events_came = threading.Event()
+        self.beats_came = threading.Event()
+
+    def listen(self) -> None:
+        """Wait for one message and note it. Raises Unreachable."""
+        if self._closed:
+            return
+        try:
+            with self._core.broker.reaching():
+                if self._pubsub is None:
+                    patterns = [names.LIVE_PATTERN, names.BEAT_PATTERN]
+                    self._pubsub = self._core.broker.subscribe(patterns=patterns)
+                message = self._pubsub.get_message(timeout=1.0)
+        except Exception:
+            self._drop()
+            raise
+        if message is not None:
+            self._note(str(message["channel"]), str(message["data"]))
+
+    def drones_with_events(self) -> set[str]:
+        """Drones whose streams have something new since the last call."""
+        with self._lock:
+            found, self._with_events = self._with_events, set()
+        return found
+
+    def beats(self, younger_than_s: float) -> dict[str, str]:
+        """The latest sealed beat of each drone that came since the last call, without those that lay too long."""
+        oldest = self._core.clock.monotonic() - younger_than_s
+        with self._lock:
+            found, self._beats = self._beats, {}
+        return {drone: envelope for drone, (at, envelope) in found.items() if at >= oldest}
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _note(self, channel: str, text: str) -> None:
+        drone_id = names.drone_of(channel)
+        if channel == names.beat_channel(drone_id):
+            # The control plane's own beats come without content.
+            if text:
+                with self._lock:
+                    self._beats[drone_id] = (self._core.clock.monotonic(), text)
+                self.beats_came.set()
+        elif _is_event(text):
+            with self._lock:
+                self._with_events.add(drone_id)
+            self.events_came.set()
+
+    def _drop(self) -> None:
+        if self._pubsub is not None:
+            self._pubsub.close()
+            self._pubsub = None
+
+
+def _is_event(text: str) -> bool:
+    """Whether a live message is a copy of what lies in the stream; deltas of text, the greater part, are not."""
+    try:
+        message = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(message, dict) and message.get("t") != "delta"

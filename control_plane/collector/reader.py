@@ -1,0 +1,117 @@
+"""One stream's reader: a batch at a time into the database, then out of Redis; what fails five times is kept raw."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
+from control_plane.collector.entries import Entries, Entry
+from control_plane.collector.gaps import Gaps
+from control_plane.collector.intake import Intake, Taken
+from control_plane.collector.streams import lease_of
+from control_plane.core import Core
+from control_plane.db.models import Drone
+from control_plane.lost import announce
+from control_plane.owners import Owners
+from control_plane.timings import Timings
+from shared import logs
+from shared.errors import FleetFault, Precondition
+
+log = logs.get(__name__)
+
+_BATCH = 100
+_TRIES = 5
+_PAUSE = 0.2
+_NOT_THE_ENTRY = (FleetFault, Precondition)
+"""Redis or the database is away, or a key is missing here: no entry is at fault, and none is given up for it."""
+
+
+class NotOurs(Exception):
+    """Another collector has the stream now."""
+
+
+class Reader:
+    """Takes one drone's stream in. Used by one thread; made anew when the stream becomes ours."""
+
+    def __init__(self, core: Core, owners: Owners, drone_id: str, timings: Timings) -> None:
+        self._core = core
+        self._owners = owners
+        self._drone_id = drone_id
+        self._timings = timings
+        self._entries = Entries(core.broker, drone_id)
+        self._gaps = Gaps()
+        self._failures: Counter[str] = Counter()
+        self._paused_until = 0.0
+
+    @property
+    def waits(self) -> bool:
+        """Whether something is to be done here even if nothing new comes."""
+        return bool(self._gaps) or bool(self._failures)
+
+    def take(self) -> bool:
+        """Take in one batch; true if there may be more. Raises NotOurs, Unreachable."""
+        if self._core.clock.monotonic() < self._paused_until:
+            return False
+        try:
+            entries = self._entries.read(_BATCH)
+            if not entries and not self._gaps:
+                return False
+            return self._take_all(entries) and bool(entries)
+        except _NOT_THE_ENTRY:
+            # Whatever of them is not acknowledged is read again.
+            self._entries.reread()
+            raise
+
+    def _take_all(self, entries: Sequence[Entry]) -> bool:
+        """In one transaction; if that fails, each in its own, up to the first that fails."""
+        try:
+            self._commit(entries)
+        except (*_NOT_THE_ENTRY, NotOurs):
+            raise
+        except Exception as error:  # noqa: BLE001 - the content is foreign; one entry must not hold up a stream for ever
+            if len(entries) > 1:
+                return all(self._take_all([entry]) for entry in entries)
+            return self._failed(entries, error)
+        for entry in entries:
+            self._failures.pop(entry.id, None)
+        return True
+
+    def _commit(self, entries: Sequence[Entry]) -> None:
+        intake = self._core.database.transact(lambda db: self._work(db, entries))
+        # From here on everything is stored: what follows may be lost, and is then done again or noticed by others.
+        self._gaps = intake.gaps
+        self._finish(intake.taken)
+
+    def _work(self, db: Session, entries: Sequence[Entry]) -> Intake:
+        if not self._owners.still_holds(db, lease_of(self._drone_id)):
+            raise NotOurs
+        drone = db.get_one(Drone, self._drone_id)
+        intake = Intake(db, self._core, drone, self._gaps.copied(), self._timings)
+        worn_out = [entry for entry in entries if self._failures[entry.id] >= _TRIES]
+        for entry in worn_out:
+            intake.keep_raw(entry, f"failed {_TRIES} times")
+        intake.take(entry for entry in entries if entry not in worn_out)
+        return intake
+
+    def _finish(self, taken: Taken) -> None:
+        broker = self._core.broker
+        self._entries.acknowledge(taken.acknowledge)
+        broker.stepped(taken.stepped - taken.changed)
+        for loss in taken.losses:
+            broker.revoke_run(loss.drone_id, loss.run_id, loss.generation)
+        announce(self._core, taken.changed, taken.ended)
+        if taken.told:
+            broker.wake()
+
+    def _failed(self, entries: Sequence[Entry], error: Exception) -> bool:
+        """Count a failure against its entry, and let the stream rest a moment before the next try."""
+        for entry in entries:
+            self._failures[entry.id] += 1
+            log.error("an event cannot be taken in", drone=self._drone_id, entry=entry.id, exc_info=error)
+        if not entries:
+            log.error("a gap cannot be closed", drone=self._drone_id, exc_info=error)
+        self._paused_until = self._core.clock.monotonic() + _PAUSE
+        self._entries.reread()
+        return False

@@ -1,0 +1,42 @@
+"""What every operation is handed: the parts of the control plane, made once at the entry, and who is asking."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from shared.clock import Clock
+
+if TYPE_CHECKING:
+    from control_plane.blob_store import BlobStore
+    from control_plane.broker import Broker
+    from control_plane.db.engine import Database
+    from control_plane.settings import Settings
+    from control_plane.vault import Vault
+
+Role = Literal["admin", "operator", "viewer"]
+
+
+@dataclass(frozen=True)
+class Core:
+    """The parts. Nothing here is global; a test makes its own."""
+
+    settings: Settings
+    database: Database
+    """`.read()` and `.write()`: a transaction each; writes begin immediate on SQLite."""
+    vault: Vault
+    """Seals at rest and holds the control plane's box keys."""
+    broker: Broker
+    """Redis, the Celery queue and the drones' Redis users."""
+    blobs: BlobStore
+    clock: Clock
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks, for which organization, and what they may do."""
+
+    organization_id: str
+    organization: str
+    role: Role
+    user: str

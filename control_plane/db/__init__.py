@@ -1,0 +1,1 @@
+"""The database: rows, engine, migrations. The row is the truth; Redis only carries."""

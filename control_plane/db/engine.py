@@ -1,0 +1,171 @@
+"""The database: a transaction for reading, one for writing, and its failures told in the fleet's own words.
+
+SQLite and PostgreSQL are one to the rest of the code. On SQLite a writing transaction begins IMMEDIATE: with the
+driver's default two readers that both write would lose one of the writes. On PostgreSQL it is read committed, and the
+rows' own `UPDATE … WHERE` decides who was first.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.orm import Session, sessionmaker
+
+from control_plane.db.failures import is_passing, translated
+from shared.errors import Invalid
+
+T = TypeVar("T")
+
+BUSY_SECONDS = 30.0
+"""How long a SQLite writer waits for another."""
+CONNECT_SECONDS = 5
+ATTEMPTS = 5
+"""Of a piece of work whose transaction was chosen to give way."""
+_BEGIN = "fleet_begin"
+
+
+class Database:
+    """Connections to one database. Safe to share between threads; made anew after a fork."""
+
+    def __init__(self, url: str) -> None:
+        self.url = _understood(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self.engine = _sqlite_engine(self.url) if self.is_sqlite else _postgres_engine(self.url)
+        writing = self.engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
+        self._reads = sessionmaker(self.engine, expire_on_commit=False, autoflush=False)
+        self._writes = sessionmaker(writing, expire_on_commit=False)
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        """One consistent view (on SQLite; on PostgreSQL, per statement), rolled back at the end: nothing is written."""
+        with self._told(), self._reads() as session:
+            yield session
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """One transaction, committed where the block ends and rolled back where it raises.
+
+        Raises Unreachable (`E-DB-…`) where the database does not answer, is locked too long or has no room.
+        """
+        with self._told(), self._writes.begin() as session:
+            # A statement right away: on SQLite the lock is taken here, before anything is read that is then written.
+            session.connection()
+            yield session
+
+    def transact(self, work: Callable[[Session], T]) -> T:
+        """The result of `work` in a writing transaction; done again, up to 5 times, where a deadlock ended it.
+
+        `work` must have no effect outside the database.
+        """
+        for attempt in range(1, ATTEMPTS):
+            try:
+                with self._writes.begin() as session:
+                    session.connection()
+                    return work(session)
+            except DBAPIError as error:
+                if not is_passing(error):
+                    with self._told():
+                        raise
+                # Whoever made us give way goes first.
+                time.sleep(0.01 * 2**attempt)
+        with self.write() as session:
+            return work(session)
+
+    def ping(self) -> str:
+        """Name and version of the server, for `doctor`. Raises Unreachable where it does not answer."""
+        with self.read() as session:
+            if self.is_sqlite:
+                return f"SQLite {session.scalar(text('SELECT sqlite_version()'))}"
+            return f"PostgreSQL {session.scalar(text('SHOW server_version'))}"
+
+    @property
+    def shown(self) -> str:
+        """The URL without its password."""
+        return self.url.render_as_string(hide_password=True)
+
+    def dispose(self) -> None:
+        """Let all connections go; the next use opens new ones."""
+        self.engine.dispose()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except DBAPIError as error:
+            told = translated(error, self.shown)
+            if told is error:
+                raise
+            raise told from error
+
+
+def _understood(text_: str) -> URL:
+    try:
+        url = make_url(text_)
+    except ArgumentError:
+        # The text may hold a password in a place where no parser finds it, so it is not shown.
+        raise Invalid("the database URL is not one", code="E-DB-URL", next=_EXAMPLES) from None
+    if url.get_backend_name() in {"postgresql", "postgres"}:
+        return url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() != "sqlite":
+        raise Invalid(f"no database of the kind {url.drivername!r} is known", code="E-DB-URL", next=_EXAMPLES)
+    if url.database in {None, "", ":memory:"}:
+        raise Invalid("a SQLite database needs a file: several processes share it", code="E-DB-URL", next=_EXAMPLES)
+    return url.set(drivername="sqlite")
+
+
+_EXAMPLES = "FLEET_DATABASE_URL=sqlite:////path/fleet.db, or postgresql://user:password@host/name"
+
+
+def _postgres_engine(url: URL) -> Engine:
+    return create_engine(
+        url,
+        isolation_level="READ COMMITTED",
+        # A server that was restarted leaves dead connections behind; asking first costs less than a failed request.
+        pool_pre_ping=True,
+        pool_size=10,
+        max_overflow=20,
+        hide_parameters=True,
+        connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": "dronefleet"},
+    )
+
+
+def _sqlite_engine(url: URL) -> Engine:
+    engine = create_engine(
+        url,
+        pool_size=10,
+        max_overflow=20,
+        hide_parameters=True,
+        connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
+    )
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    # The driver must not begin transactions by itself: it would begin them deferred, whatever is asked for below.
+    connection.isolation_level = None
+    for pragma in (
+        f"busy_timeout = {int(BUSY_SECONDS * 1000)}",
+        "journal_mode = WAL",
+        # With WAL, FULL is what makes a commit survive a power cut, and a 201 promises just that.
+        "synchronous = FULL",
+        "foreign_keys = ON",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get(_BEGIN, "BEGIN"))
+
+
+def sqlite_url_of(path: Path) -> str:
+    """The URL of a SQLite file, for paths with any character in them."""
+    return URL.create("sqlite", database=str(path)).render_as_string(hide_password=False)

@@ -1,0 +1,108 @@
+"""What a database driver raises, in the fleet's words: one table, applied once, at the edge of the engine."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import psycopg
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+from shared.errors import FleetError, FleetFault, Precondition, Unreachable
+
+_SQLITE_PASSING = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_SQLITE_FULL = frozenset({sqlite3.SQLITE_FULL})
+_SQLITE_DENIED = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM})
+_SQLITE_GONE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+def is_passing(error: DBAPIError) -> bool:
+    """Whether the same work, done again, may well succeed: a deadlock, a serialization failure, a held lock."""
+    cause = error.orig
+    if isinstance(cause, sqlite3.Error):
+        return _sqlite_code(cause) in _SQLITE_PASSING
+    passing = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.errors.LockNotAvailable)
+    return isinstance(cause, passing)
+
+
+def translated(error: DBAPIError, shown_url: str) -> FleetError | DBAPIError:
+    """The error as a FleetError, or itself where it is none of the server's doing but a mistake of ours."""
+    if isinstance(error, IntegrityError):
+        return error
+    if _lacks_schema(error):
+        return Precondition(
+            f"the database {shown_url} has not the tables that this version needs",
+            code="E-DB-SCHEMA",
+            why=_first_line(error),
+            next="fleet db upgrade",
+        )
+    if is_passing(error):
+        return Unreachable(
+            f"the database {shown_url} was held by other work for too long",
+            code="E-DB-BUSY",
+            why=_first_line(error),
+            next="try again; if it stays so: fleet doctor",
+        )
+    return _translated_sqlite(error, shown_url) or _translated_postgres(error, shown_url) or error
+
+
+def _translated_sqlite(error: DBAPIError, shown_url: str) -> FleetError | None:
+    cause = error.orig
+    if not isinstance(cause, sqlite3.Error):
+        return None
+    code = _sqlite_code(cause)
+    if code in _SQLITE_FULL:
+        return _full(error, shown_url)
+    if code in _SQLITE_DENIED:
+        return FleetFault(
+            f"the database {shown_url} cannot be written to",
+            code="E-DB-DENIED",
+            why=_first_line(error),
+            next="check who owns the file and its directory",
+        )
+    return _unreachable(error, shown_url) if code in _SQLITE_GONE else None
+
+
+def _translated_postgres(error: DBAPIError, shown_url: str) -> FleetError | None:
+    if isinstance(error.orig, psycopg.errors.DiskFull):
+        return _full(error, shown_url)
+    # psycopg raises the bare OperationalError where there is no connection, and gives it no SQLSTATE.
+    gone = (psycopg.errors.ConnectionException, psycopg.errors.AdminShutdown, psycopg.errors.CannotConnectNow)
+    cause = error.orig
+    bare = isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError) and cause.sqlstate is None
+    if bare or error.connection_invalidated or isinstance(cause, gone):
+        return _unreachable(error, shown_url)
+    return None
+
+
+def _lacks_schema(error: DBAPIError) -> bool:
+    cause = error.orig
+    if isinstance(cause, sqlite3.OperationalError):
+        return str(cause).startswith(("no such table", "no such column"))
+    return isinstance(cause, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn)
+
+
+def _unreachable(error: DBAPIError, shown_url: str) -> Unreachable:
+    return Unreachable(
+        f"the database {shown_url} does not answer",
+        code="E-DB-UNREACHABLE",
+        why=_first_line(error),
+        next="fleet doctor",
+    )
+
+
+def _full(error: DBAPIError, shown_url: str) -> FleetFault:
+    return FleetFault(
+        f"the disk of the database {shown_url} is full",
+        code="E-DB-FULL",
+        why=_first_line(error),
+        next="make room there",
+    )
+
+
+def _sqlite_code(error: sqlite3.Error) -> int:
+    # Extended result codes carry the basic one in their low byte.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _first_line(error: DBAPIError) -> str:
+    return str(error.orig).strip().partition("\n")[0][:300]

@@ -1,0 +1,97 @@
+"""The schema's history, and the three questions about it: bring it up to date, where is it, what is missing.
+
+Several control planes may start at once: whoever comes second waits, and finds nothing to do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
+
+from control_plane.db.engine import Database
+from shared.errors import Precondition
+
+_ADVISORY_LOCK = 0x64726F6E65
+"""Any number that only the fleet uses: PostgreSQL's lock for "somebody migrates"."""
+
+
+def upgrade(database_url: str, revision: str = "head") -> list[str]:
+    """Bring the schema up to date, in one transaction, and return the ids of the revisions that were applied.
+
+    Raises Unreachable where the database does not answer, Precondition where it is newer than this program.
+    """
+    database = Database(database_url)
+    try:
+        if database.is_sqlite and database.url.database:
+            Path(database.url.database).parent.mkdir(parents=True, exist_ok=True)
+        with database.write() as session:
+            connection = session.connection()
+            if not database.is_sqlite:
+                session.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+            missing = _pending(connection)
+            command.upgrade(_config(connection), revision)
+            return missing
+    finally:
+        database.dispose()
+
+
+def head() -> str:
+    """The id of the newest revision that this program knows."""
+    return str(_scripts().get_current_head())
+
+
+def current_revision(database: Database) -> str | None:
+    """The id of the revision that the database has; None where it is empty."""
+    with database.read() as session:
+        return _current(session.connection())
+
+
+def pending(database: Database) -> list[str]:
+    """The ids of the revisions that the database lacks, oldest first. Raises Precondition where it is newer."""
+    with database.read() as session:
+        return _pending(session.connection())
+
+
+def require_current(database: Database) -> None:
+    """Return if the schema is up to date. Raises Precondition that says how to bring it there."""
+    missing = pending(database)
+    if missing:
+        raise Precondition(
+            f"the database {database.shown} lacks {len(missing)} migration{'s' if len(missing) > 1 else ''}",
+            code="E-DB-SCHEMA",
+            next="fleet db upgrade",
+        )
+
+
+def _pending(connection: Connection) -> list[str]:
+    history = [script.revision for script in _scripts().walk_revisions()][::-1]
+    current = _current(connection)
+    if current is None:
+        return history
+    if current not in history:
+        raise Precondition(
+            f"the database is at revision {current}, which this version of dronefleet does not know",
+            code="E-DB-NEWER",
+            next="run the version that wrote it, or a newer one",
+        )
+    return history[history.index(current) + 1 :]
+
+
+def _current(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory(str(Path(__file__).parent))
+
+
+def _config(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config

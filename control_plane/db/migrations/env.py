@@ -1,0 +1,16 @@
+"""What Alembic runs: the migrations, on the connection and in the transaction that it was handed."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from control_plane.db.models import Row
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=Row.metadata,
+    # SQLite cannot alter most of a table; a batch copies it.
+    render_as_batch=True,
+    compare_type=True,
+)
+context.run_migrations()

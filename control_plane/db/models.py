@@ -1,0 +1,415 @@
+"""Every row of the control plane. Each carries its organization; what has none belongs to the installation as a whole.
+
+Enumerations are stored as their text. JSON columns hold small documents that are never searched.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, ForeignKey, Index, Integer, MetaData, String, Text, UniqueConstraint, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from control_plane.db.types import ForeignText, UtcDateTime
+from shared.names import ID_LENGTH
+
+Id = String(ID_LENGTH)
+Seq = BigInteger().with_variant(Integer, "sqlite")
+"""SQLite only counts an INTEGER primary key up by itself."""
+
+
+class Row(DeclarativeBase):
+    """The base of all rows; constraint names are fixed so that migrations can find them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(column_0_label)s",
+            "uq": "uq_%(table_name)s_%(column_0_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's own way to declare it
+        datetime: UtcDateTime,
+        dict[str, Any]: JSON,
+        dict[str, str]: JSON,
+        list[str]: JSON,
+        list[Any]: JSON,
+    }
+
+
+class Owned:
+    """A row that belongs to one organization."""
+
+    organization_id: Mapped[str] = mapped_column(Id, ForeignKey("organizations.id"), index=True)
+
+
+def _unique_while_alive(name: str, column: str) -> Index:
+    """What was removed stays for history and its name may be used again, so only living names are unique."""
+    alive = text("removed_at IS NULL")
+    return Index(name, "organization_id", column, unique=True, sqlite_where=alive, postgresql_where=alive)
+
+
+# --- the installation ---------------------------------------------------------------
+
+
+class Organization(Row):
+    __tablename__ = "organizations"
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(String(64), unique=True)
+    description: Mapped[str] = mapped_column(Text, default="")
+    created_at: Mapped[datetime]
+
+
+class Counter(Row):
+    """A number that only goes up. Its row is the lock under which it is taken: numbers follow the order of commits."""
+
+    __tablename__ = "counters"
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    value: Mapped[int] = mapped_column(BigInteger, default=0)
+
+
+class KeyPair(Row):
+    """The control plane's own X25519 keys; a retired one is kept until its last envelope is gone."""
+
+    __tablename__ = "key_pairs"
+    id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    """`shared.envelope.key_id` of the public key."""
+    public_key: Mapped[str]
+    """Base64."""
+    sealed_private_key: Mapped[str]
+    created_at: Mapped[datetime]
+    retired_at: Mapped[datetime | None]
+
+
+class Owner(Row):
+    """A lease on a part of the work: `leader`, or `stream:<drone>`; whoever holds it renews it before it expires."""
+
+    __tablename__ = "owners"
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    holder: Mapped[str] = mapped_column(String(64))
+    expires_at: Mapped[datetime]
+
+
+# --- people and their tokens -----------------------------------------------------------
+
+
+class ApiToken(Owned, Row):
+    __tablename__ = "api_tokens"
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(String(128), default="")
+    role: Mapped[str] = mapped_column(String(16))
+    """admin, operator or viewer."""
+    secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[datetime]
+    last_used_at: Mapped[datetime | None]
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+
+class LoginLink(Owned, Row):
+    """A one-use address that logs a browser in."""
+
+    __tablename__ = "login_links"
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    role: Mapped[str] = mapped_column(String(16))
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]
+
+
+class WebSession(Owned, Row):
+    """A logged-in browser."""
+
+    __tablename__ = "web_sessions"
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    role: Mapped[str] = mapped_column(String(16))
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+
+
+class JoinToken(Owned, Row):
+    __tablename__ = "join_tokens"
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    labels: Mapped[dict[str, str]]
+    """Fixed on every drone that joins with this token."""
+    uses: Mapped[int]
+    """How often it may be used in all."""
+    used: Mapped[int] = mapped_column(default=0)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    revoked_at: Mapped[datetime | None]
+
+
+# --- drones --------------------------------------------------------------------------------
+
+
+class Drone(Owned, Row):
+    __tablename__ = "drones"
+    __table_args__ = (_unique_while_alive("uq_drones_name_alive", "name"),)
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(String(64))
+    machine_id: Mapped[str] = mapped_column(String(128))
+    public_key: Mapped[str] = mapped_column(String(64), index=True)
+    """Base64."""
+    labels: Mapped[dict[str, str]]
+    fixed_labels: Mapped[dict[str, str]]
+    concurrency: Mapped[int] = mapped_column(default=1)
+    sandbox: Mapped[str] = mapped_column(String(32), default="")
+    version: Mapped[str] = mapped_column(String(32), default="")
+    host: Mapped[str] = mapped_column(String(255), default="")
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    """SHA-256 of its bearer token."""
+    broker_password_hash: Mapped[str] = mapped_column(String(64))
+    """SHA-256 of its Redis password: enough to create its Redis user again after Redis was emptied."""
+    registered_at: Mapped[datetime]
+    removed_at: Mapped[datetime | None]
+    draining: Mapped[bool] = mapped_column(default=False)
+    boot_id: Mapped[str | None] = mapped_column(String(64))
+    last_seen_at: Mapped[datetime | None]
+    """When a beat last arrived, by this side's clock."""
+    stopped_at: Mapped[datetime | None]
+    """Set by the last beat of a clean stop, cleared by any later beat."""
+    beat: Mapped[dict[str, Any] | None]
+    """The last beat, for display."""
+
+
+class InboxMessage(Owned, Row):
+    """A control message for a drone, until its beat says that it was acted on."""
+
+    __tablename__ = "inbox"
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    drone_id: Mapped[str] = mapped_column(Id, ForeignKey("drones.id"), index=True)
+    run_id: Mapped[str | None] = mapped_column(Id)
+    body: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]
+    sent_at: Mapped[datetime | None]
+    """None: not in Redis yet."""
+    done_at: Mapped[datetime | None]
+
+
+class RawEvent(Owned, Row):
+    """A stream entry that could not be taken in; kept as it came, so that nothing is lost in silence."""
+
+    __tablename__ = "raw_events"
+    id: Mapped[int] = mapped_column(Seq, primary_key=True, autoincrement=True)
+    drone_id: Mapped[str] = mapped_column(Id)
+    entry_id: Mapped[str] = mapped_column(String(64))
+    fields: Mapped[dict[str, Any]]
+    error: Mapped[str] = mapped_column(ForeignText)
+    at: Mapped[datetime]
+
+
+# --- projects, providers, sessions ------------------------------------------------------------
+
+
+class Provider(Owned, Row):
+    __tablename__ = "providers"
+    __table_args__ = (_unique_while_alive("uq_providers_name_alive", "name"),)
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(String(64))
+    model: Mapped[str] = mapped_column(String(255))
+    api_base: Mapped[str | None] = mapped_column(Text)
+    params: Mapped[dict[str, Any]]
+    fallbacks: Mapped[list[str]]
+    """Names of providers."""
+    sealed_key: Mapped[str | None] = mapped_column(Text)
+    key_variable: Mapped[str | None] = mapped_column(String(128))
+    """The variable on the drone; the key itself is never here then."""
+    created_at: Mapped[datetime]
+    removed_at: Mapped[datetime | None]
+
+
+class Project(Owned, Row):
+    __tablename__ = "projects"
+    __table_args__ = (_unique_while_alive("uq_projects_slug_alive", "slug"),)
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    slug: Mapped[str] = mapped_column(String(64))
+    name: Mapped[str] = mapped_column(String(128))
+    git_url: Mapped[str] = mapped_column(Text)
+    """As it may be shown: without a password."""
+    sealed_git_url: Mapped[str | None] = mapped_column(Text)
+    """The whole URL, sealed at rest, where it has a password."""
+    branch: Mapped[str | None] = mapped_column(String(255))
+    setup: Mapped[list[str]]
+    verify: Mapped[list[str]]
+    provider_id: Mapped[str | None] = mapped_column(Id, ForeignKey("providers.id"))
+    budget_usd_day: Mapped[float | None]
+    created_at: Mapped[datetime]
+    removed_at: Mapped[datetime | None]
+
+
+class Session(Owned, Row):
+    """A chat: turns in order."""
+
+    __tablename__ = "sessions"
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    project_id: Mapped[str] = mapped_column(Id, ForeignKey("projects.id"))
+    name: Mapped[str] = mapped_column(String(255))
+    mode: Mapped[str] = mapped_column(String(16))
+    created_at: Mapped[datetime]
+
+
+# --- work -----------------------------------------------------------------------------------------
+
+
+class Order(Owned, Row):
+    """A work order, and what became of it."""
+
+    __tablename__ = "orders"
+    __table_args__ = (UniqueConstraint("organization_id", "idempotency_key", name="uq_orders_idempotency"),)
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    number: Mapped[int] = mapped_column(Seq, index=True)
+    """Order of submission in the installation."""
+    user: Mapped[str] = mapped_column(String(128), default="")
+    project_id: Mapped[str] = mapped_column(Id, ForeignKey("projects.id"), index=True)
+    session_id: Mapped[str] = mapped_column(Id, ForeignKey("sessions.id"), index=True)
+    provider_id: Mapped[str] = mapped_column(Id, ForeignKey("providers.id"))
+    model: Mapped[str] = mapped_column(String(255))
+    mode: Mapped[str] = mapped_column(String(16))
+    priority: Mapped[int] = mapped_column(default=0)
+    approve: Mapped[str] = mapped_column(String(16), default="yolo")
+    limits: Mapped[dict[str, Any]]
+    """`shared.work_order.Limits`."""
+    prompt: Mapped[str] = mapped_column(Text)
+    idempotency_key: Mapped[str | None] = mapped_column(String(255))
+    request_hash: Mapped[str | None] = mapped_column(String(64))
+
+    wanted_drone_id: Mapped[str | None] = mapped_column(Id, ForeignKey("drones.id"))
+    wanted_labels: Mapped[dict[str, str]]
+    drone_id: Mapped[str | None] = mapped_column(Id, ForeignKey("drones.id"), index=True)
+    """Where it is now, or where it ended."""
+    run_id: Mapped[str | None] = mapped_column(Id)
+    """The current dispatch; whatever comes from another run is late."""
+    generation: Mapped[int] = mapped_column(default=0)
+    attempt: Mapped[int] = mapped_column(default=0)
+    lost_runs: Mapped[int] = mapped_column(default=0)
+    max_attempts: Mapped[int] = mapped_column(default=3)
+    grant_until: Mapped[datetime | None]
+    """A push grant of the current generation is open until then."""
+
+    status: Mapped[str] = mapped_column(String(24), index=True)
+    reason: Mapped[str] = mapped_column(ForeignText, default="")
+    exit_status: Mapped[str | None] = mapped_column(String(32))
+    created_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    ended_at: Mapped[datetime | None]
+    step_count: Mapped[int] = mapped_column(default=0)
+
+    response: Mapped[str | None] = mapped_column(ForeignText)
+    branch: Mapped[str | None] = mapped_column(String(255))
+    base_commit: Mapped[str | None] = mapped_column(String(64))
+    head_commit: Mapped[str | None] = mapped_column(String(64))
+    pushed: Mapped[bool] = mapped_column(default=False)
+    push_error: Mapped[str | None] = mapped_column(ForeignText)
+    late_refs: Mapped[list[str]]
+    result_run_id: Mapped[str | None] = mapped_column(Id)
+    """The run whose patch and bundle these are."""
+    patch_sha256: Mapped[str | None] = mapped_column(String(64))
+    patch_bytes: Mapped[int] = mapped_column(default=0)
+    bundle_sha256: Mapped[str | None] = mapped_column(String(64))
+    receipt: Mapped[dict[str, Any] | None]
+
+
+class Turn(Owned, Row):
+    """What the user sees of an order in its session; written when the order is submitted (G-009)."""
+
+    __tablename__ = "turns"
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    session_id: Mapped[str] = mapped_column(Id, ForeignKey("sessions.id"), index=True)
+    order_id: Mapped[str] = mapped_column(Id, ForeignKey("orders.id"), unique=True)
+    user: Mapped[str] = mapped_column(String(128), default="")
+    prompt: Mapped[str] = mapped_column(Text)
+    provider: Mapped[str] = mapped_column(String(64))
+    model: Mapped[str] = mapped_column(String(255))
+    mode: Mapped[str] = mapped_column(String(16))
+    status: Mapped[str] = mapped_column(String(16))
+    response: Mapped[str | None] = mapped_column(ForeignText)
+    stats: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+
+
+class Dispatch(Owned, Row):
+    """The outbox: one row for each time an order goes onto a drone's queue.
+
+    Its id is the run's id and Celery's task id.
+    """
+
+    __tablename__ = "dispatches"
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    order_id: Mapped[str] = mapped_column(Id, ForeignKey("orders.id"), index=True)
+    drone_id: Mapped[str] = mapped_column(Id, ForeignKey("drones.id"), index=True)
+    generation: Mapped[int]
+    created_at: Mapped[datetime]
+    published_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
+    claimed_at: Mapped[datetime | None]
+    closed_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
+    """The run ended, or the dispatch was revoked."""
+
+
+class Run(Owned, Row):
+    """One attempt; exists from its first event on. The only unit of cost (S-034)."""
+
+    __tablename__ = "runs"
+    id: Mapped[str] = mapped_column(Id, ForeignKey("dispatches.id"), primary_key=True)
+    order_id: Mapped[str] = mapped_column(Id, ForeignKey("orders.id"), index=True)
+    drone_id: Mapped[str] = mapped_column(Id, ForeignKey("drones.id"), index=True)
+    generation: Mapped[int]
+    attempt: Mapped[int]
+    status: Mapped[str] = mapped_column(String(16), index=True)
+    exit_status: Mapped[str | None] = mapped_column(String(32))
+    reason: Mapped[str] = mapped_column(ForeignText, default="")
+    late: Mapped[bool] = mapped_column(default=False)
+    boot_id: Mapped[str] = mapped_column(String(64), default="")
+    sandbox: Mapped[str] = mapped_column(String(32), default="")
+    started_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+    beat_at: Mapped[datetime | None]
+    """When a beat last named this run."""
+    doing: Mapped[str] = mapped_column(ForeignText, default="")
+    last_seq: Mapped[int] = mapped_column(default=0)
+    """Every event up to this one is stored."""
+    tool_calls: Mapped[int] = mapped_column(default=0)
+    input_tokens: Mapped[int] = mapped_column(default=0)
+    thinking_tokens: Mapped[int] = mapped_column(default=0)
+    output_tokens: Mapped[int] = mapped_column(default=0)
+    cost_usd: Mapped[float | None] = mapped_column(default=0.0)
+    """None: a price was unknown."""
+    duration_ms: Mapped[int] = mapped_column(default=0)
+
+
+class Step(Owned, Row):
+    """One event of a run, as stored; unique on (run, run_seq), so that the same event counts once."""
+
+    __tablename__ = "steps"
+    __table_args__ = (
+        UniqueConstraint("run_id", "run_seq", name="uq_steps_run_seq"),
+        UniqueConstraint("order_id", "seq", name="uq_steps_order_seq"),
+    )
+    id: Mapped[int] = mapped_column(Seq, primary_key=True, autoincrement=True)
+    order_id: Mapped[str] = mapped_column(Id, ForeignKey("orders.id"))
+    run_id: Mapped[str] = mapped_column(Id, ForeignKey("runs.id"))
+    seq: Mapped[int]
+    """Counts through all runs of the order, from 1."""
+    run_seq: Mapped[int]
+    kind: Mapped[str] = mapped_column(String(24))
+    body: Mapped[dict[str, Any]]
+    at: Mapped[datetime]
+    """This side's clock, at receipt."""
+    drone_at: Mapped[datetime]
+    late: Mapped[bool] = mapped_column(default=False)
+
+
+class Blob(Owned, Row):
+    """A file that a run stored: patch, bundle, log."""
+
+    __tablename__ = "blobs"
+    run_id: Mapped[str] = mapped_column(Id, ForeignKey("dispatches.id"), primary_key=True)
+    sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
+    size: Mapped[int] = mapped_column(BigInteger)
+    created_at: Mapped[datetime]

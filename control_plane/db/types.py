@@ -1,0 +1,49 @@
+"""Column types that behave alike on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from sqlalchemy import DateTime, Text
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware UTC time in and out; SQLite itself would drop the zone. A naive time is refused."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a time without a zone cannot be stored")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class ForeignText(TypeDecorator[str]):
+    """A text of any length that came from a drone or a model: what PostgreSQL refuses in a text is replaced, not lost.
+
+    NUL and half surrogate pairs become U+FFFD, on both databases alike; a report is never refused for one character.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        if value is None:
+            return None
+        return _UNSTORABLE.sub("\ufffd", value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        return value

@@ -1,0 +1,250 @@
+"""The documents that people and scripts get: the same in the terminal, over HTTP and in MCP (product page, `--json`).
+
+Names and ids are strings, times are ISO 8601 in UTC, what is unknown is null and never left out.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from shared.work_order import Approve, Mode
+
+
+class Document(BaseModel):
+    """A read-only answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Request(BaseModel):
+    """What a caller sends; a field that does not exist is refused rather than ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+# --- requests ------------------------------------------------------------------------
+
+
+class SubmitRequest(Request):
+    prompt: str
+    project: str
+    """Slug."""
+    provider: str | None = None
+    drone: str | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+    session: str | None = None
+    mode: Mode | None = None
+    priority: int = Field(0, ge=-100, le=100)
+    max_iterations: int | None = Field(None, ge=0)
+    cost_limit: float | None = Field(None, ge=0)
+    max_run_seconds: float | None = Field(None, ge=0)
+    approve: Approve = "yolo"
+
+
+class ProviderRequest(Request):
+    name: str
+    model: str
+    api_base: str | None = None
+    params: dict[str, Any] = Field(default_factory=dict)
+    fallbacks: list[str] = Field(default_factory=list)
+    api_key: str | None = Field(None, repr=False)
+    key_variable: str | None = None
+
+
+class ProviderEdit(Request):
+    """Only the fields that are set change."""
+
+    model: str | None = None
+    api_base: str | None = None
+    params: dict[str, Any] | None = None
+    fallbacks: list[str] | None = None
+    api_key: str | None = Field(None, repr=False)
+    key_variable: str | None = None
+    no_key: bool = False
+
+
+class ProjectRequest(Request):
+    slug: str
+    git_url: str = Field(repr=False)
+    name: str | None = None
+    branch: str | None = None
+    setup: list[str] = Field(default_factory=list)
+    verify: list[str] = Field(default_factory=list)
+    provider: str | None = None
+    budget_usd_day: float | None = Field(None, ge=0)
+
+
+class ProjectEdit(Request):
+    """Only the fields that are set change."""
+
+    git_url: str | None = Field(None, repr=False)
+    name: str | None = None
+    branch: str | None = None
+    setup: list[str] | None = None
+    verify: list[str] | None = None
+    provider: str | None = None
+    budget_usd_day: float | None = Field(None, ge=0)
+
+
+class JoinTokenRequest(Request):
+    expires_s: int = Field(3600, ge=1, le=30 * 24 * 3600)
+    uses: int = Field(1, ge=1, le=10_000)
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class ApiTokenRequest(Request):
+    role: str
+    name: str = ""
+    expires_s: int | None = Field(None, ge=1)
+
+
+# --- answers --------------------------------------------------------------------------
+
+
+class DroneDocument(Document):
+    id: str
+    name: str
+    status: str
+    labels: dict[str, str]
+    concurrency: int
+    running: int
+    queued: int
+    sandbox: str
+    version: str
+    host: str
+    draining: bool
+    registered_at: datetime
+    last_seen_at: datetime | None
+    doing: list[dict[str, Any]] = Field(default_factory=list)
+    """What each run in hand does, from the last beat."""
+
+
+class ProviderDocument(Document):
+    id: str
+    name: str
+    model: str
+    api_base: str | None
+    params: dict[str, Any]
+    fallbacks: list[str]
+    key: str
+    """`sealed`, `on drone: VARIABLE` or `none`; never the key."""
+    created_at: datetime
+
+
+class ProjectDocument(Document):
+    id: str
+    slug: str
+    name: str
+    git_url: str
+    """Without a password."""
+    branch: str | None
+    setup: list[str]
+    verify: list[str]
+    provider: str | None
+    budget_usd_day: float | None
+    created_at: datetime
+
+
+class JoinTokenDocument(Document):
+    id: str
+    token: str | None
+    """Shown once, when it is created."""
+    labels: dict[str, str]
+    uses: int
+    used: int
+    created_at: datetime
+    expires_at: datetime
+    revoked_at: datetime | None
+
+
+class ApiTokenDocument(Document):
+    id: str
+    token: str | None
+    """Shown once, when it is created."""
+    name: str
+    role: str
+    created_at: datetime
+    last_used_at: datetime | None
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+class StatsDocument(Document):
+    tool_calls: int
+    input_tokens: int
+    thinking_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    duration_ms: int
+    duration_label: str
+
+
+class RunDocument(Document):
+    id: str
+    attempt: int
+    drone: str | None
+    status: str
+    exit_status: str | None
+    reason: str
+    started_at: datetime
+    ended_at: datetime | None
+    cost_usd: float | None
+    doing: str
+    late: bool
+
+
+class StepDocument(Document):
+    """`seq, kind, run, at`, and beside them the fields of the step's own kind (`shared.events`)."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    seq: int
+    kind: str
+    run: str
+    at: datetime
+
+
+class OrderSummary(Document):
+    """An order without its steps: a row of `fleet orders`."""
+
+    id: str
+    status: str
+    reason: str
+    exit_status: str | None
+    attempt: int
+    generation: int
+    organization: str
+    user: str
+    drone: str | None
+    project: str | None
+    session: str
+    provider: str
+    model: str
+    mode: str
+    priority: int
+    labels: dict[str, str]
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    prompt: str
+    response: str | None
+    branch: str | None
+    base_commit: str | None
+    head_commit: str | None
+    pushed: bool
+    push_error: str | None
+    late_refs: list[str]
+    receipt: dict[str, Any] | None
+    stats: StatsDocument
+
+
+class OrderDocument(OrderSummary):
+    """All that is known of an order (`fleet show --json`)."""
+
+    patch: str | None
+    """The text; '' if nothing changed, null over 1 MB or while there is none yet."""
+    runs: list[RunDocument]
+    steps: list[StepDocument]

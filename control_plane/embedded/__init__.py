@@ -1,0 +1,1 @@
+"""`fleet up`: the whole fleet on one machine, in one directory, with nothing else installed."""

@@ -1,0 +1,89 @@
+"""Child processes of `fleet up`: started with a log of their own, restarted when they die, ended in order.
+
+Each is in a session of its own, so that Ctrl-C in the terminal reaches `fleet up` alone, which then ends them one after
+the other. Each also gets SIGTERM from the kernel should `fleet up` itself be killed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+RESTART_DELAYS = (0.5, 1.0, 2.0, 5.0, 15.0)
+
+
+@dataclass
+class Child:
+    """One part of the fleet, as a process."""
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    stop_seconds: float = 10.0
+    """How long it may take to end after SIGTERM."""
+    process: subprocess.Popen[bytes] | None = None
+    restarts: int = 0
+    _next_try: float = 0.0
+
+    def start(self) -> None:
+        """Start the process; what it prints goes to the end of its log."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            # preexec_fn is safe here: `fleet up` has no other thread when it starts a child.
+            self.process = subprocess.Popen(
+                list(self.command),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **self.environment},
+                start_new_session=True,
+                preexec_fn=_end_with_parent,  # noqa: PLW1509
+            )
+
+    def died(self) -> int | None:
+        """The exit code of a process that ended without being asked to."""
+        return self.process.poll() if self.process else None
+
+    def restart_when_due(self) -> bool:
+        """Start a dead child anew, waiting longer each time; True when it was started."""
+        now = time.monotonic()
+        if self._next_try == 0.0:
+            self._next_try = now + RESTART_DELAYS[min(self.restarts, len(RESTART_DELAYS) - 1)]
+        if now < self._next_try:
+            return False
+        self.restarts += 1
+        self._next_try = 0.0
+        self.start()
+        return True
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """End the process: SIGTERM, its time, then SIGKILL to its whole group."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(1.0 if at_once else self.stop_seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def last_words(self, lines: int = 12) -> str:
+        """The end of its log, for an error message."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - 8192))
+            return "\n".join(log.read().decode(errors="replace").splitlines()[-lines:])
+
+
+def _end_with_parent() -> None:
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,0 +1,101 @@
+"""The directory in which `fleet up` keeps everything, and the one process that may use it at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import IO
+
+from shared.errors import Conflict, Invalid
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What has to stay the same from one `fleet up` to the next, as drones were told of it when they registered."""
+
+    port: int = 0
+    broker_port: int = 0
+    flower_port: int = 0
+    broker_password: str = ""
+    flower_password: str = ""
+
+
+class DataDir:
+    """Paths below the directory, its lock, and what is remembered there."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.expanduser().absolute()
+        self.database_url = f"sqlite:///{self.root / 'fleet.db'}"
+        self.broker = self.root / "valkey"
+        self.blobs = self.root / "blobs"
+        self.logs = self.root / "logs"
+        self.drones = self.root / "drones"
+        self.master_key = self.root / "master.key"
+        self.admin_token = self.root / "admin-token"
+        self._remembered = self.root / "up.json"
+        self._lock: IO[str] | None = None
+
+    def open(self) -> None:
+        """Make the directory and take its lock.
+
+        Raises Conflict where another `fleet up` has it, and Invalid where it cannot be used.
+        """
+        try:
+            for path in (self.root, self.broker, self.blobs, self.logs, self.drones):
+                path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._lock = (self.root / "lock").open("a+")
+        except OSError as error:
+            raise Invalid(
+                f"{self.root} cannot be used for the fleet's data: {error.strerror}",
+                code="E-UP-DATA-DIR",
+                next="fleet up --data-dir DIRECTORY",
+            ) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.seek(0)
+            holder = self._lock.read().strip() or "unknown"
+            self.close()
+            raise Conflict(
+                f"another `fleet up` (process {holder}) is using {self.root}",
+                code="E-UP-RUNNING",
+                next="fleet doctor, or stop that one with Ctrl-C",
+            ) from None
+        self._lock.truncate(0)
+        self._lock.write(str(os.getpid()))
+        self._lock.flush()
+
+    def close(self) -> None:
+        """Give the lock back."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def remembered(self) -> Remembered:
+        """What an earlier `fleet up` chose; passwords are made on first use."""
+        known = {}
+        if self._remembered.exists():
+            known = json.loads(self._remembered.read_text())
+        found = Remembered(**{name: known[name] for name in asdict(Remembered()) if name in known})
+        if not found.broker_password:
+            found = replace(found, broker_password=secrets.token_hex(24), flower_password=secrets.token_urlsafe(12))
+        return found
+
+    def remember(self, chosen: Remembered) -> None:
+        write_private(self._remembered, json.dumps(asdict(chosen), indent=2))
+
+    def log(self, name: str) -> Path:
+        return self.logs / f"{name}.log"
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace `path` by `text`, readable by its owner alone; a reader sees the old or the new, never a half."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+    draft.replace(path)

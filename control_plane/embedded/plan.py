@@ -1,0 +1,128 @@
+"""What `fleet up` is going to start, worked out before anything runs: addresses, ports, passwords, environments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from control_plane.embedded.data_dir import DataDir, Remembered
+from control_plane.embedded.ports import choose_port
+from shared.errors import Invalid
+
+LOOPBACK = "127.0.0.1"
+ANY = {"0.0.0.0", "::"}  # noqa: S104 - compared with, not bound to
+DEFAULT_PORT = 8420
+DEFAULT_FLOWER_PORT = 5555
+
+
+@dataclass(frozen=True)
+class UpOptions:
+    """The flags of `fleet up`."""
+
+    data_dir: Path
+    home: Path
+    host: str | None = None
+    public_url: str | None = None
+    port: int = DEFAULT_PORT
+    drones: int = 1
+    flower_port: int = DEFAULT_FLOWER_PORT
+    flower: bool = True
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that the parts have to be told."""
+
+    options: UpOptions
+    chosen: Remembered
+    bind: str
+    local_url: str
+    """How this machine reaches the API."""
+    public_url: str
+    """How browsers and other machines reach it."""
+    public_host: str
+
+    @property
+    def broker_url(self) -> str:
+        return f"redis://control:{self.chosen.broker_password}@{LOOPBACK}:{self.chosen.broker_port}/0"
+
+    @property
+    def public_broker_url(self) -> str:
+        return f"redis://{self.public_host}:{self.chosen.broker_port}/0"
+
+    @property
+    def flower_url(self) -> str | None:
+        return f"http://{self.public_host}:{self.chosen.flower_port}" if self.options.flower else None
+
+    @property
+    def open_to_others(self) -> bool:
+        return self.bind != LOOPBACK
+
+    @property
+    def encrypted(self) -> bool:
+        return self.public_url.startswith("https://")
+
+    def environment(self, data: DataDir) -> dict[str, str]:
+        """The environment of `fleet serve` and `fleet flower`."""
+        return {
+            "FLEET_DATABASE_URL": data.database_url,
+            "FLEET_BROKER_URL": self.broker_url,
+            "FLEET_MASTER_KEY_FILE": str(data.master_key),
+            "FLEET_BLOB_DIR": str(data.blobs),
+            "FLEET_HOST": self.bind,
+            "FLEET_PORT": str(self.chosen.port),
+            "FLEET_PUBLIC_URL": self.public_url,
+            "FLEET_PUBLIC_BROKER_URL": self.public_broker_url,
+            "FLEET_FLOWER_URL": self.flower_url or "",
+            "FLEET_FLOWER_PASSWORD": self.chosen.flower_password,
+        }
+
+
+def make_plan(options: UpOptions, data: DataDir) -> Plan:
+    """Choose ports and addresses, and remember them for the next time.
+
+    Raises Conflict for a port that is taken, Invalid for addresses that cannot be used together.
+    """
+    bind = options.host or LOOPBACK
+    last = data.remembered()
+    chosen = replace(
+        last,
+        port=choose_port(bind, wanted=options.port, last=last.port, flag="--port"),
+        # Registered drones know the broker's port, so it only changes when another program took it.
+        broker_port=choose_port(bind, wanted=0, last=last.broker_port, flag="--port"),
+        flower_port=choose_port(bind, wanted=options.flower_port, last=last.flower_port, flag="--flower-port")
+        if options.flower
+        else last.flower_port,
+    )
+    public_host = _public_host(options, bind)
+    local_host = LOOPBACK if bind in ANY else bind
+    plan = Plan(
+        options=options,
+        chosen=chosen,
+        bind=bind,
+        local_url=f"http://{local_host}:{chosen.port}",
+        public_url=(options.public_url or f"http://{public_host}:{chosen.port}").rstrip("/"),
+        public_host=public_host,
+    )
+    data.remember(chosen)
+    return plan
+
+
+def _public_host(options: UpOptions, bind: str) -> str:
+    if options.public_url:
+        parts = urlsplit(options.public_url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise Invalid(
+                f"{options.public_url[:80]!r} is not an address that a browser could open",
+                code="E-UP-PUBLIC-URL",
+                next="fleet up --public-url https://fleet.example.org",
+            )
+        return parts.hostname
+    if bind in ANY:
+        raise Invalid(
+            f"with --host {bind} other machines need to be told an address of this one",
+            code="E-UP-PUBLIC-URL",
+            next=f"fleet up --host {bind} --public-url http://ADDRESS:{options.port or DEFAULT_PORT}",
+        )
+    return bind

@@ -1,0 +1,200 @@
+"""`fleet up`: start every part in order, say so, keep them running, and end them in the opposite order."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+
+from control_plane.client import FleetClient
+from control_plane.embedded import banner, parts
+from control_plane.embedded.children import Child
+from control_plane.embedded.data_dir import DataDir, write_private
+from control_plane.embedded.drones import register_missing
+from control_plane.embedded.plan import LOOPBACK, Plan, UpOptions, make_plan
+from shared.errors import Conflict, FleetError
+from shared.terminal import put, say
+
+LOOK_EVERY = 0.5
+
+
+class Stopping(Exception):
+    """Somebody pressed Ctrl-C or sent SIGTERM while the parts were starting."""
+
+
+class EmbeddedFleet:
+    """All parts of one `fleet up`."""
+
+    def __init__(self, options: UpOptions) -> None:
+        self.options = options
+        self.data = DataDir(options.data_dir)
+        self.children: list[Child] = []
+        self.stop_requests = 0
+        self._stop = threading.Event()
+
+    def run(self) -> int:
+        """Start, serve until a signal comes, stop. Returns the exit code; every child has ended by then."""
+        self.data.open()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        plan: Plan | None = None
+        try:
+            plan = make_plan(self.options, self.data)
+            self.start(plan)
+            self.watch()
+        except Stopping:
+            pass
+        finally:
+            self.stop()
+            self._forget_server(plan)
+            self.data.close()
+        return 0
+
+    # --- starting ------------------------------------------------------------------
+
+    def start(self, plan: Plan) -> None:
+        """Bring every part up in the order in which they need each other, then print the box."""
+        say(f"starting a fleet in {self.data.root}")
+        self._start(parts.broker(plan, self.data), lambda: parts.port_answers(LOOPBACK, plan.chosen.broker_port))
+        token = self._admin_token(plan)
+        client = FleetClient(plan.local_url, token)
+        self._start(parts.server(plan, self.data), lambda: _healthy(client))
+        self._write_server_file(plan, token)
+        if plan.flower_url:
+            # Flower takes a few seconds; nothing waits for it.
+            self._spawn(parts.flower(plan, self.data))
+        names = self._start_drones(plan, client)
+        states = self._states(plan, client, names)
+        login_url = client.create_login_link()["url"]
+        put(banner.box(plan, self.data, login_url, states) + "\n")
+        if text := banner.warning(plan):
+            say(text)
+
+    def _start_drones(self, plan: Plan, client: FleetClient) -> list[str]:
+        drones = register_missing(client, self.data, plan.local_url, self.options.drones)
+        for name, home in drones:
+            self._spawn(parts.drone(name, home, self.data))
+        for (name, _home), child in zip(drones, self.children[-len(drones) :] if drones else [], strict=True):
+            self._wait(child, lambda name=name: client.show_drone(name)["status"] in {"online", "busy"})
+        return [name for name, _home in drones]
+
+    def _start(self, child: Child, ready: object) -> None:
+        self._spawn(child)
+        self._wait(child, ready)
+
+    def _spawn(self, child: Child) -> None:
+        self.children.append(child)
+        child.start()
+
+    def _wait(self, child: Child, ready: object) -> None:
+        began = time.monotonic()
+        parts.wait_ready(child, ready, watch=self.children, pause=self._pause)  # type: ignore[arg-type]
+        say(f"  {child.name:<16} ready after {time.monotonic() - began:.1f} s")
+
+    def _pause(self) -> None:
+        if self._stop.wait(0.1):
+            raise Stopping
+
+    def _admin_token(self, plan: Plan) -> str:
+        """The token of `server.json`: the one of last time if it still works, else a new one."""
+        from control_plane.assemble import open_core
+        from control_plane.db import migrations
+        from control_plane.operations import tokens
+        from control_plane.settings import read_settings
+        from shared.errors import Unauthenticated
+
+        os.environ.update(plan.environment(self.data))
+        migrations.upgrade(self.data.database_url)
+        core = open_core(read_settings())
+        known = self.data.admin_token.read_text().strip() if self.data.admin_token.exists() else ""
+        try:
+            tokens.authenticate(core, known)
+        except Unauthenticated:
+            known = tokens.bootstrap_admin(core)
+            write_private(self.data.admin_token, known)
+        finally:
+            core.database.dispose()
+        return known
+
+    def _states(self, plan: Plan, client: FleetClient, names: list[str]) -> list[banner.PartState]:
+        flower = next((child for child in self.children if child.name == "flower"), None)
+        states = [
+            banner.PartState("broker", "ready", f"Valkey on port {plan.chosen.broker_port}, append-only"),
+            banner.PartState("database", "ready", self.data.database_url),
+            banner.PartState("server", "ready", f"{plan.local_url}  (API, collector, supervisor)"),
+        ]
+        if flower is not None:
+            answers = parts.port_answers(plan.bind, plan.chosen.flower_port)
+            states.append(banner.PartState("flower", "ready" if answers else "starting", plan.flower_url or ""))
+        drones = [client.show_drone(name) for name in names]
+        states += [banner.PartState(f"drone {d['name']}", d["status"], f"sandbox {d['sandbox']}") for d in drones]
+        return states
+
+    def _write_server_file(self, plan: Plan, token: str) -> None:
+        document = {"url": plan.local_url, "token": token, "data_dir": str(self.data.root), "pid": os.getpid()}
+        write_private(server_file(self.options.home), json.dumps(document, indent=2))
+
+    def _forget_server(self, plan: Plan | None) -> None:
+        path = server_file(self.options.home)
+        if plan and path.exists() and json.loads(path.read_text()).get("pid") == os.getpid():
+            path.unlink()
+
+    # --- running and stopping ---------------------------------------------------------
+
+    def watch(self) -> None:
+        """Until a signal comes, start anew whatever died, and say so."""
+        reported: set[str] = set()
+        while not self._stop.wait(LOOK_EVERY):
+            for child in self.children:
+                if (code := child.died()) is None:
+                    continue
+                if child.name not in reported:
+                    say(f"{child.name} ended with exit code {code}; starting it again (log: {child.log})")
+                    reported.add(child.name)
+                if child.restart_when_due():
+                    reported.discard(child.name)
+
+    def stop(self) -> None:
+        """End the parts, drones first, so that what they hand back is still taken in; the broker last."""
+        if self.children:
+            say("stopping: drones hand back what they hold (Ctrl-C again: at once)")
+        drones = [child for child in self.children if child.name.startswith("drone ")]
+        for child in drones:
+            if child.process and child.died() is None:
+                child.process.send_signal(signal.SIGTERM)
+        for child in reversed(self.children):
+            child.stop(at_once=self.stop_requests > 1)
+        if self.children:
+            say("stopped")
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self.stop_requests += 1
+        self._stop.set()
+        if self.stop_requests > 1:
+            for child in self.children:
+                if child.process and child.died() is None:
+                    child.process.send_signal(signal.SIGTERM)
+
+
+def server_file(home: Path) -> Path:
+    """Where a running `fleet up` says how it is reached."""
+    return home / "server.json"
+
+
+def _healthy(client: FleetClient) -> bool:
+    try:
+        return bool(client.health())
+    except FleetError:
+        return False
+
+
+def up(options: UpOptions) -> int:
+    """Run an embedded fleet until it is told to stop."""
+    if sys.platform == "win32":
+        raise Conflict("fleet up needs Linux or macOS", code="E-UP-PLATFORM")
+    return EmbeddedFleet(options).run()

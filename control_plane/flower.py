@@ -1,0 +1,76 @@
+"""Flower, as it is started for a fleet: behind a password, and knowing the queue of every registered drone.
+
+Flower itself lists only the queues of workers that it has met. An order that waits for a drone that is switched off
+must be seen too, so the list of queues comes from the database.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from control_plane.settings import Settings
+from shared import names
+
+USER = "fleet"
+PASSWORD_VARIABLE = "FLEET_FLOWER_PASSWORD"  # noqa: S105 - the variable's name
+MAX_TASKS = 10_000
+
+
+def run(settings: Settings, *, address: str, port: int, password: str) -> None:
+    """Serve Flower until the process is ended. Blocks."""
+    from celery import Celery
+    from flower.app import Flower
+    from flower.command import extract_settings, setup_logging
+    from flower.options import options
+    from flower.urls import settings as web_settings
+
+    options.parse_command_line(
+        ["flower", f"--address={address}", f"--port={port}", f"--max_tasks={MAX_TASKS}", "--inspect_timeout=2000"]
+    )
+    options.basic_auth = [f"{USER}:{password}"]
+    extract_settings()
+    setup_logging()
+    app = Celery("fleet", broker=settings.broker_url)
+    # Flower keeps asking for a broker that is gone, as the fleet does.
+    app.conf.broker_connection_retry_on_startup = True
+    flower = Flower(capp=app, options=options, **web_settings)
+    flower.add_handlers(r".*", [_broker_page(registered_queues(settings))])
+    flower.start_http_server()
+    flower.start()
+
+
+def registered_queues(settings: Settings) -> Callable[[], set[str]]:
+    """A function that names the queue of every drone that is registered now."""
+    from sqlalchemy import select
+
+    from control_plane.db.engine import Database
+    from control_plane.db.models import Drone
+
+    database = Database(settings.database_url)
+
+    def queues() -> set[str]:
+        with database.read() as db:
+            return {
+                names.queue(drone_id) for drone_id in db.scalars(select(Drone.id).where(Drone.removed_at.is_(None)))
+            }
+
+    return queues
+
+
+def _broker_page(queues: Callable[[], set[str]]) -> object:
+    from flower.views.broker import BrokerView
+    from tornado.web import url
+
+    class DroneQueues(BrokerView):  # type: ignore[misc]
+        """Flower's page of queues, with those of drones that are not connected."""
+
+        def get_active_queue_names(self) -> list[str]:
+            return sorted({name for name in super().get_active_queue_names() if name != "celery"} | queues())
+
+    return url(r"/broker", DroneQueues, name="broker")
+
+
+def password_from_environment() -> str | None:
+    """The password that `fleet up` hands down without showing it on a command line."""
+    return os.environ.get(PASSWORD_VARIABLE)

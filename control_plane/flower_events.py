@@ -1,0 +1,51 @@
+"""Word to Flower about runs whose drone cannot say how they ended; it would show them as STARTED for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import redis
+from kombu.exceptions import OperationalError
+
+from control_plane.core import Core
+from shared import logs, names
+
+log = logs.get(__name__)
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """A run that is over, whatever its drone still says."""
+
+    run_id: str
+    drone_id: str
+    host: str
+    how: Literal["failed", "revoked"]
+    why: str
+
+
+def tell_flower(core: Core, ended: Iterable[EndedRun]) -> None:
+    """Send Celery's own event for each run, under its drone's worker name.
+
+    Flower is a window, never the truth: what cannot be sent is logged and forgotten.
+    """
+    runs = list(ended)
+    if not runs:
+        return
+    try:
+        with core.broker.celery.connection_for_write() as connection:
+            for run in runs:
+                _send(core, connection, run)
+    except (OperationalError, redis.RedisError, OSError) as error:
+        log.warning("Flower was not told of ended runs", runs=[run.run_id for run in runs], error=str(error))
+
+
+def _send(core: Core, connection: object, run: EndedRun) -> None:
+    worker = names.worker(run.drone_id, run.host)
+    with core.broker.celery.events.Dispatcher(connection, hostname=worker, enabled=True) as dispatcher:
+        if run.how == "revoked":
+            dispatcher.send("task-revoked", uuid=run.run_id, terminated=False, signum=None, expired=False)
+        else:
+            dispatcher.send("task-failed", uuid=run.run_id, exception=run.why, traceback="")

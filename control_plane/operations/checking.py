@@ -1,0 +1,111 @@
+"""What a value must look like before it is stored: each refusal names the field, the rule and the value's start."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from shared.errors import Invalid, NotFound, TooLarge
+
+MAX_NAME = 64
+MAX_LABELS = 64
+MAX_SHOWN = 80
+"""Never more of what a caller sent is repeated to them."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_ORGANIZATION = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_RESERVED = frozenset({"user", "system"})
+_LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}")
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9._/:+-]{0,64}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+
+
+def shown(value: str) -> str:
+    """`value` in quotes, cut to 80 characters."""
+    return repr(value if len(value) <= MAX_SHOWN else value[: MAX_SHOWN - 1] + "…")
+
+
+def check_name(what: str, name: str) -> str:
+    """The name of a project, provider or drone, as it is. Raises Invalid (`E-NAME`)."""
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+        raise Invalid(
+            f"{shown(name)} cannot be the name of a {what}",
+            code="E-NAME",
+            why=f"it has {len(name)} characters, and {MAX_NAME} are allowed" if len(name) > MAX_NAME else "",
+            next="1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit",
+        )
+    return name
+
+
+def check_organization(name: str) -> str:
+    """The name of an organization: snake_case, and not one of the reserved ones. Raises Invalid."""
+    if len(name) > MAX_NAME or not _ORGANIZATION.fullmatch(name) or name in _RESERVED:
+        raise Invalid(
+            f"{shown(name)} cannot be the name of an organization",
+            code="E-NAME",
+            why="'user' and 'system' are reserved" if name in _RESERVED else "",
+            next="1 to 64 characters in snake_case, like my_team",
+        )
+    return name
+
+
+def check_text(what: str, text: str, *, limit: int, empty: bool = False) -> str:
+    """A text that both databases can store, as it is. Raises Invalid, and TooLarge over `limit` characters."""
+    if len(text) > limit:
+        raise TooLarge(f"{what} has {len(text):,} characters; {limit:,} are allowed", code="E-TOO-LONG")
+    if not empty and not text.strip():
+        raise Invalid(f"{what} is empty", code="E-EMPTY")
+    if "\0" in text or not _encodable(text):
+        raise Invalid(f"{what} holds a NUL or half of a surrogate pair, which is no text", code="E-TEXT")
+    return text
+
+
+def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """The labels, as they are. Raises Invalid (`E-LABEL`) that names the first bad one."""
+    if len(labels) > MAX_LABELS:
+        raise Invalid(f"there are {len(labels)} labels; {MAX_LABELS} are allowed", code="E-LABEL")
+    for key, value in labels.items():
+        if not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
+            raise Invalid(
+                f"{shown(f'{key}={value}')} is not a label",
+                code="E-LABEL",
+                next="key=value, each up to 64 letters, digits and . _ - /; for example gpu=yes",
+            )
+    return dict(labels)
+
+
+def check_variable(name: str) -> str:
+    """The name of an environment variable, as it is. Raises Invalid."""
+    if not _VARIABLE.fullmatch(name):
+        raise Invalid(
+            f"{shown(name)} cannot be the name of an environment variable",
+            code="E-VARIABLE",
+            next="letters, digits and '_', for example OPENAI_API_KEY",
+        )
+    return name
+
+
+def check_json(what: str, value: Any, *, limit: int) -> None:
+    """Raise Invalid where `value` is not JSON that both databases can store, TooLarge over `limit` characters."""
+    try:
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Invalid(f"{what} is not JSON", code="E-JSON", why=str(error)[:MAX_SHOWN]) from None
+    check_text(what, text.replace("\\u0000", "\0"), limit=limit)
+
+
+def unknown(what: str, name: str, known: Iterable[str], listing: str) -> NotFound:
+    """The error for a name that does not exist, with the names that are near to it and the command that lists all."""
+    near = get_close_matches(name[:MAX_NAME], list(known), n=3, cutoff=0.5)
+    guess = f"did you mean {' or '.join(near)}? all of them: " if near else ""
+    return NotFound(f"there is no {what} {shown(name)}", code=f"E-{what.upper()}-404", next=f"{guess}{listing}")
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

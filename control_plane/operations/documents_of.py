@@ -1,0 +1,187 @@
+"""Rows as documents: what people and scripts see of them. Nothing here asks the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from control_plane.db.models import ApiToken, Drone, JoinToken, Order, Project, Provider, Run, Step
+from control_plane.documents import (
+    ApiTokenDocument,
+    DroneDocument,
+    JoinTokenDocument,
+    OrderSummary,
+    ProjectDocument,
+    ProviderDocument,
+    RunDocument,
+    StatsDocument,
+    StepDocument,
+)
+from control_plane.loads import Load, status_of
+from shared.durations import duration_label
+from shared.events import Stats
+
+
+@dataclass(frozen=True)
+class OrderNames:
+    """The names of what an order points at."""
+
+    organization: str
+    project: str | None
+    provider: str
+    drone: str | None
+
+
+def drone_document(drone: Drone, load: Load, now: datetime) -> DroneDocument:
+    """The drone with its one word of status; what its runs do comes from its last beat."""
+    beat = drone.beat or {}
+    return DroneDocument(
+        id=drone.id,
+        name=drone.name,
+        status=status_of(drone, load, now),
+        labels=drone.labels,
+        concurrency=drone.concurrency,
+        running=load.running,
+        queued=load.waiting,
+        sandbox=drone.sandbox,
+        version=drone.version,
+        host=drone.host,
+        draining=drone.draining,
+        registered_at=drone.registered_at,
+        last_seen_at=drone.last_seen_at,
+        doing=[run for run in beat.get("runs", []) if not run.get("ended")],
+    )
+
+
+def provider_document(provider: Provider) -> ProviderDocument:
+    return ProviderDocument(
+        id=provider.id,
+        name=provider.name,
+        model=provider.model,
+        api_base=provider.api_base,
+        params=provider.params,
+        fallbacks=provider.fallbacks,
+        key=_key_word(provider),
+        created_at=provider.created_at,
+    )
+
+
+def project_document(project: Project, provider: str | None) -> ProjectDocument:
+    return ProjectDocument(
+        id=project.id,
+        slug=project.slug,
+        name=project.name,
+        git_url=project.git_url,
+        branch=project.branch,
+        setup=project.setup,
+        verify=project.verify,
+        provider=provider,
+        budget_usd_day=project.budget_usd_day,
+        created_at=project.created_at,
+    )
+
+
+def join_token_document(row: JoinToken, token: str | None = None) -> JoinTokenDocument:
+    return JoinTokenDocument(
+        id=row.id,
+        token=token,
+        labels=row.labels,
+        uses=row.uses,
+        used=row.used,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        revoked_at=row.revoked_at,
+    )
+
+
+def api_token_document(row: ApiToken, token: str | None = None) -> ApiTokenDocument:
+    return ApiTokenDocument(
+        id=row.id,
+        token=token,
+        name=row.name,
+        role=row.role,
+        created_at=row.created_at,
+        last_used_at=row.last_used_at,
+        expires_at=row.expires_at,
+        revoked_at=row.revoked_at,
+    )
+
+
+def order_summary(order: Order, names: OrderNames, stats: StatsDocument) -> OrderSummary:
+    return OrderSummary(
+        id=order.id,
+        status=order.status,
+        reason=order.reason,
+        exit_status=order.exit_status,
+        attempt=order.attempt,
+        generation=order.generation,
+        organization=names.organization,
+        user=order.user,
+        drone=names.drone,
+        project=names.project,
+        session=order.session_id,
+        provider=names.provider,
+        model=order.model,
+        mode=order.mode,
+        priority=order.priority,
+        labels=order.wanted_labels,
+        created_at=order.created_at,
+        started_at=order.started_at,
+        ended_at=order.ended_at,
+        prompt=order.prompt,
+        response=order.response,
+        branch=order.branch,
+        base_commit=order.base_commit,
+        head_commit=order.head_commit,
+        pushed=order.pushed,
+        push_error=order.push_error,
+        late_refs=order.late_refs,
+        receipt=order.receipt,
+        stats=stats,
+    )
+
+
+def run_document(run: Run, drone: str | None) -> RunDocument:
+    return RunDocument(
+        id=run.id,
+        attempt=run.attempt,
+        drone=drone,
+        status=run.status,
+        exit_status=run.exit_status,
+        reason=run.reason,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        cost_usd=run.cost_usd,
+        doing=run.doing,
+        late=run.late,
+    )
+
+
+def step_document(step: Step) -> StepDocument:
+    """The step's own fields, and over them the four that every step has."""
+    own: dict[str, Any] = {**step.body, "late": step.late}
+    return StepDocument(**{**own, "seq": step.seq, "kind": step.kind, "run": step.run_id, "at": step.at})
+
+
+def total_of(runs: Iterable[Stats]) -> StatsDocument:
+    """The sum over an order's runs. One unknown price makes the whole unknown: a part is not the cost."""
+    runs = list(runs)
+    costs = [run.cost_usd for run in runs]
+    duration_ms = sum(run.duration_ms for run in runs)
+    return StatsDocument(
+        tool_calls=sum(run.tool_calls for run in runs),
+        input_tokens=sum(run.input_tokens for run in runs),
+        thinking_tokens=sum(run.thinking_tokens for run in runs),
+        output_tokens=sum(run.output_tokens for run in runs),
+        cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
+        duration_ms=duration_ms,
+        duration_label=duration_label(duration_ms),
+    )
+
+
+def _key_word(provider: Provider) -> str:
+    if provider.sealed_key is not None:
+        return "sealed"
+    return f"on drone: {provider.key_variable}" if provider.key_variable else "none"

@@ -1,0 +1,214 @@
+"""Work orders: submit them, and read all that is known of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session as Db
+
+from control_plane.core import Caller, Core
+from control_plane.db.models import Drone, Order, Project, Provider, Run, Step
+from control_plane.documents import OrderDocument, OrderSummary, RunDocument, StatsDocument, StepDocument, SubmitRequest
+from control_plane.operations import documents_of
+from control_plane.operations.checking import shown, unknown
+from control_plane.operations.documents_of import OrderNames, run_document, step_document, total_of
+from control_plane.operations.projects import find_project
+from control_plane.operations.roles import require
+from control_plane.operations.submitting import check_request, submit_within
+from shared.blobs import INLINE_PATCH
+from shared.errors import Invalid, NotFound
+from shared.events import Stats
+from shared.states import OrderStatus
+
+MAX_LISTED = 1000
+MAX_STEPS = 10_000
+
+
+def submit(core: Core, caller: Caller, request: SubmitRequest, idempotency_key: str | None = None) -> OrderDocument:
+    """Submit a work order; when this returns it is durable. For operators.
+
+    The same key with the same request within 7 days gives the same order again. Raises Invalid, TooLarge, NotFound
+    for what the request says, Precondition where no provider can be told, Conflict for a key used for another request.
+    """
+    require(caller, "operator")
+    check_request(request, idempotency_key)
+    order_id, new = core.database.transact(lambda db: submit_within(db, core, caller, request, idempotency_key))
+    if new:
+        core.broker.changed(order_id)
+    return show_order(core, caller, order_id)
+
+
+def list_orders(  # noqa: PLR0913, PLR0917 - the filters are the interface
+    core: Core,
+    caller: Caller,
+    status: str | None = None,
+    project: str | None = None,
+    drone: str | None = None,
+    limit: int = 50,
+) -> list[OrderSummary]:
+    """Orders, newest first, in two queries whatever their number. Raises Invalid or NotFound for an unknown filter."""
+    with core.database.read() as db:
+        wanted = _filtered(db, caller, (status, project, drone))
+        rows = db.execute(wanted.order_by(Order.number.desc()).limit(max(1, min(limit, MAX_LISTED)))).all()
+        stats = _stats(db, [row[0].id for row in rows])
+    return [_summary(caller, row, stats[row[0].id]) for row in rows]
+
+
+def show_order(core: Core, caller: Caller, order_id: str) -> OrderDocument:
+    """All that is known of an order, with its runs and steps. Raises NotFound."""
+    with core.database.read() as db:
+        row = _find(db, caller, order_id)
+        summary = _summary(caller, row, _stats(db, [order_id])[order_id])
+        runs = _runs(db, order_id)
+        steps = _steps(db, order_id, 0, MAX_STEPS)
+    return OrderDocument(**dict(summary), patch=_patch_text(core, row[0]), runs=runs, steps=steps)
+
+
+def order_summary(core: Core, caller: Caller, order_id: str) -> OrderSummary:
+    """An order without runs and steps. Raises NotFound."""
+    with core.database.read() as db:
+        row = _find(db, caller, order_id)
+        return _summary(caller, row, _stats(db, [order_id])[order_id])
+
+
+def steps_after(core: Core, caller: Caller, order_id: str, seq: int = 0, limit: int = 1000) -> list[StepDocument]:
+    """The steps whose number is over `seq`, in order, at most `limit` of them. Raises NotFound."""
+    with core.database.read() as db:
+        _find(db, caller, order_id)
+        return _steps(db, order_id, seq, max(1, min(limit, MAX_STEPS)))
+
+
+def patch_of(core: Core, caller: Caller, order_id: str) -> bytes:
+    """The patch against the base commit, of any size; empty if nothing changed. Raises NotFound before there is one."""
+    with core.database.read() as db:
+        order = _find(db, caller, order_id)[0]
+    if order.result_run_id is None:
+        raise NotFound(
+            f"order {order.id} has no patch{'' if order.ended_at else ' yet'}: it is {order.status}",
+            code="E-ORDER-PATCH",
+            why=order.reason,
+            next=f"fleet follow {order.id}" if not order.ended_at else f"fleet show {order.id}",
+        )
+    return core.blobs.read(order.patch_sha256) if order.patch_sha256 else b""
+
+
+def log_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
+    """The whole output of the tool result that is step `seq`. Raises NotFound where that step has none."""
+    with core.database.read() as db:
+        _find(db, caller, order_id)
+        step = db.scalar(select(Step).where(Step.order_id == order_id, Step.seq == seq))
+    if step is None or step.kind != "tool_result":
+        raise NotFound(
+            f"step {seq} of order {order_id} is {'no tool result' if step else 'not there'}",
+            code="E-ORDER-LOG",
+            next=f"fleet show {order_id}    lists the steps with their numbers",
+        )
+    if step.body.get("log_sha256"):
+        return core.blobs.read(step.body["log_sha256"])
+    # A short output was shown whole, and has no file of its own.
+    return str(step.body.get("output", "")).encode("utf-8", "replace")
+
+
+Row = tuple[Order, str | None, str, str | None]
+
+
+def _orders(caller: Caller) -> Select[Order, str | None, str, str | None]:
+    return (
+        select(Order, Project.slug, Provider.name, Drone.name)
+        .join(Project, Project.id == Order.project_id)
+        .join(Provider, Provider.id == Order.provider_id)
+        .outerjoin(Drone, Drone.id == Order.drone_id)
+        .where(Order.organization_id == caller.organization_id)
+    )
+
+
+def _find(db: Db, caller: Caller, order_id: str) -> Row:
+    row = db.execute(_orders(caller).where(Order.id == order_id)).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no order {shown(order_id)}", code="E-ORDER-404", next="fleet orders")
+    return row
+
+
+def _filtered(
+    db: Db, caller: Caller, filters: tuple[str | None, str | None, str | None]
+) -> Select[Order, str | None, str, str | None]:
+    status, project, drone = filters
+    query = _orders(caller)
+    if status is not None:
+        query = query.where(Order.status == _status(status))
+    if project is not None:
+        query = query.where(Order.project_id == find_project(db, caller.organization_id, project).id)
+    if drone is not None:
+        # Drones that were removed count too: what they did is history that can be asked for.
+        named = select(Drone.id).where(Drone.organization_id == caller.organization_id, Drone.name == drone)
+        ids = db.scalars(named).all()
+        if not ids:
+            known = db.scalars(select(Drone.name).where(Drone.organization_id == caller.organization_id))
+            raise unknown("drone", drone, known, "fleet drones")
+        query = query.where(Order.drone_id.in_(ids))
+    return query
+
+
+def _status(text: str) -> str:
+    if text not in {each.value for each in OrderStatus}:
+        raise Invalid(f"{shown(text)} is not a status of orders", code="E-ORDER-STATUS", next=", ".join(OrderStatus))
+    return text
+
+
+def _summary(caller: Caller, row: Row, stats: StatsDocument) -> OrderSummary:
+    order, project, provider, drone = row
+    return documents_of.order_summary(order, OrderNames(caller.organization, project, provider, drone), stats)
+
+
+def _stats(db: Db, order_ids: Sequence[str]) -> defaultdict[str, StatsDocument]:
+    """What all runs of each order took together, late ones too."""
+    columns = (
+        Run.order_id,
+        Run.tool_calls,
+        Run.input_tokens,
+        Run.thinking_tokens,
+        Run.output_tokens,
+        Run.cost_usd,
+        Run.duration_ms,
+    )
+    runs: defaultdict[str, list[Stats]] = defaultdict(list)
+    for order_id, calls, given, thought, answered, cost, took in db.execute(
+        select(*columns).where(Run.order_id.in_(order_ids))
+    ):
+        runs[order_id].append(
+            Stats(
+                tool_calls=calls,
+                input_tokens=given,
+                thinking_tokens=thought,
+                output_tokens=answered,
+                cost_usd=cost,
+                duration_ms=took,
+            )
+        )
+    found: defaultdict[str, StatsDocument] = defaultdict(lambda: total_of(()))
+    found.update({order_id: total_of(each) for order_id, each in runs.items()})
+    return found
+
+
+def _runs(db: Db, order_id: str) -> list[RunDocument]:
+    named = select(Run, Drone.name).outerjoin(Drone, Drone.id == Run.drone_id).where(Run.order_id == order_id)
+    return [run_document(run, drone) for run, drone in db.execute(named.order_by(Run.generation))]
+
+
+def _steps(db: Db, order_id: str, after: int, limit: int) -> list[StepDocument]:
+    wanted = select(Step).where(Step.order_id == order_id, Step.seq > after).order_by(Step.seq).limit(limit)
+    return [step_document(step) for step in db.scalars(wanted)]
+
+
+def _patch_text(core: Core, order: Order) -> str | None:
+    if order.result_run_id is None or order.patch_bytes > INLINE_PATCH:
+        return None
+    if order.patch_sha256 is None:
+        return ""
+    try:
+        return core.blobs.read(order.patch_sha256).decode("utf-8", "replace")
+    except NotFound:
+        # The file was lost with its disk. The rest is still worth showing; `fleet patch` says what is wrong.
+        return None

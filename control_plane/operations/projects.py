@@ -1,0 +1,155 @@
+"""Projects: a git repository each, with what to run around an order. A password in the URL is sealed, never shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from sqlalchemy import Select, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.models import Order, Project, Provider
+from control_plane.documents import ProjectDocument, ProjectEdit, ProjectRequest
+from control_plane.operations.checking import check_name, check_text, shown, unknown
+from control_plane.operations.documents_of import project_document
+from control_plane.operations.git_urls import check_branch, parse_git_url
+from control_plane.operations.providers import find_provider
+from control_plane.operations.roles import require
+from shared.errors import Conflict, Invalid
+from shared.names import new_id
+from shared.states import ENDED
+
+MAX_COMMANDS = 50
+MAX_COMMAND = 10_000
+
+
+def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
+    """A new project. For admins. Raises Conflict for a slug that is taken, Invalid for any value that cannot be."""
+    require(caller, "admin")
+    row = Project(
+        id=new_id(),
+        organization_id=caller.organization_id,
+        slug=check_name("project", request.slug),
+        name=check_text("the name", request.name or request.slug, limit=128),
+        branch=check_branch(request.branch) if request.branch is not None else None,
+        setup=_check_commands("setup", request.setup),
+        verify=_check_commands("verify", request.verify),
+        provider_id=None,
+        budget_usd_day=_check_budget(request.budget_usd_day),
+        created_at=core.clock.now(),
+        removed_at=None,
+    )
+    _set_url(core, row, request.git_url)
+    try:
+        with core.database.write() as db:
+            if request.provider is not None:
+                row.provider_id = find_provider(db, caller.organization_id, request.provider).id
+            db.add(row)
+    except IntegrityError as error:
+        raise Conflict(
+            f"there is a project {shown(row.slug)} already",
+            code="E-PROJECT-SLUG",
+            next=f"fleet project edit {row.slug}",
+        ) from error
+    return project_document(row, request.provider)
+
+
+def list_(core: Core, caller: Caller) -> list[ProjectDocument]:
+    """All projects of the organization by slug."""
+    with core.database.read() as db:
+        rows = db.execute(_with_provider(caller.organization_id).order_by(Project.slug))
+        return [project_document(project, provider) for project, provider in rows]
+
+
+def show(core: Core, caller: Caller, slug: str) -> ProjectDocument:
+    """One project. Raises NotFound with the slugs that are near."""
+    with core.database.read() as db:
+        return _document(db, find_project(db, caller.organization_id, slug))
+
+
+def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> ProjectDocument:
+    """Change the fields that are set; null takes branch, provider and budget away. For admins."""
+    require(caller, "admin")
+    given = changes.model_fields_set
+    with core.database.write() as db:
+        row = find_project(db, caller.organization_id, slug)
+        if changes.git_url is not None:
+            _set_url(core, row, changes.git_url)
+        if changes.name is not None:
+            row.name = check_text("the name", changes.name, limit=128)
+        if "branch" in given:
+            row.branch = check_branch(changes.branch) if changes.branch is not None else None
+        if "provider" in given:
+            named = changes.provider
+            row.provider_id = find_provider(db, caller.organization_id, named).id if named is not None else None
+        _edit_commands(row, changes)
+        if "budget_usd_day" in given:
+            row.budget_usd_day = _check_budget(changes.budget_usd_day)
+        return _document(db, row)
+
+
+def remove(core: Core, caller: Caller, slug: str) -> ProjectDocument:
+    """Remove a project; its orders stay as history. For admins. Raises Conflict while an order of it is unfinished."""
+    require(caller, "admin")
+    with core.database.write() as db:
+        row = find_project(db, caller.organization_id, slug)
+        unfinished = select(Order.id).where(Order.project_id == row.id, Order.status.not_in(ENDED))
+        order_id = db.scalar(unfinished.order_by(Order.number).limit(1))
+        if order_id is not None:
+            raise Conflict(
+                f"project {row.slug} has unfinished orders: {order_id} is one",
+                code="E-PROJECT-NEEDED",
+                next=f"fleet orders --project {row.slug}    then: fleet cancel ORDER",
+            )
+        row.removed_at = core.clock.now()
+        return _document(db, row)
+
+
+def find_project(db: Session, organization_id: str, slug: str) -> Project:
+    """The project of this slug. Raises NotFound with the slugs that are near."""
+    row = db.scalar(_alive(organization_id).where(Project.slug == slug))
+    if row is None:
+        known = [each.slug for each in db.scalars(_alive(organization_id))]
+        raise unknown("project", slug, known, "fleet project ls")
+    return row
+
+
+def _alive(organization_id: str) -> Select[Project]:
+    return select(Project).where(Project.organization_id == organization_id, Project.removed_at.is_(None))
+
+
+def _with_provider(organization_id: str) -> Select[Project, str | None]:
+    joined = select(Project, Provider.name).outerjoin(Provider, Provider.id == Project.provider_id)
+    return joined.where(Project.organization_id == organization_id, Project.removed_at.is_(None))
+
+
+def _document(db: Session, row: Project) -> ProjectDocument:
+    provider = db.get_one(Provider, row.provider_id) if row.provider_id else None
+    return project_document(row, provider.name if provider else None)
+
+
+def _set_url(core: Core, row: Project, text: str) -> None:
+    url = parse_git_url(text, files_allowed=core.settings.file_urls_allowed)
+    row.git_url = url.shown
+    row.sealed_git_url = core.vault.seal_at_rest(url.secret) if url.secret is not None else None
+
+
+def _edit_commands(row: Project, changes: ProjectEdit) -> None:
+    if changes.setup is not None:
+        row.setup = _check_commands("setup", changes.setup)
+    if changes.verify is not None:
+        row.verify = _check_commands("verify", changes.verify)
+
+
+def _check_commands(what: str, commands: Sequence[str]) -> list[str]:
+    if len(commands) > MAX_COMMANDS:
+        raise Invalid(f"there are {len(commands)} {what} commands; {MAX_COMMANDS} are allowed", code="E-COMMANDS")
+    return [check_text(f"a {what} command", command, limit=MAX_COMMAND) for command in commands]
+
+
+def _check_budget(amount: float | None) -> float | None:
+    if amount is not None and not math.isfinite(amount):
+        raise Invalid("the budget is not a number of USD", code="E-BUDGET")
+    return amount

@@ -1,0 +1,193 @@
+"""Providers: where a model is reached, and with which key. The key itself is sealed, or it never leaves the drone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from sqlalchemy import Select, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.models import Order, Project, Provider
+from control_plane.documents import ProviderDocument, ProviderEdit, ProviderRequest
+from control_plane.operations.checking import check_json, check_name, check_text, check_variable, shown, unknown
+from control_plane.operations.documents_of import provider_document
+from control_plane.operations.roles import require
+from shared.errors import Conflict, Invalid
+from shared.names import new_id
+from shared.states import ENDED
+
+MAX_PARAMS = 64_000
+_OWN_PARAMS = frozenset(
+    {"api_key", "api_base", "base_url", "model", "messages", "tools", "stream", "stream_options", "fallbacks"}
+)
+"""What the loop itself sets; a key among them would lie here in clear."""
+
+
+def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocument:
+    """A new provider. For admins. Raises Conflict for a name that is taken, Invalid for any value that cannot be."""
+    require(caller, "admin")
+    row = Provider(
+        id=new_id(),
+        organization_id=caller.organization_id,
+        name=check_name("provider", request.name),
+        model=_check_model(request.model),
+        api_base=_check_api_base(request.api_base),
+        params=_check_params(request.params),
+        fallbacks=request.fallbacks,
+        sealed_key=None,
+        key_variable=None,
+        created_at=core.clock.now(),
+        removed_at=None,
+    )
+    _set_key(core, row, request.api_key, request.key_variable)
+    try:
+        with core.database.write() as db:
+            _check_fallbacks(db, row)
+            db.add(row)
+    except IntegrityError as error:
+        raise Conflict(
+            f"there is a provider {shown(row.name)} already",
+            code="E-PROVIDER-NAME",
+            next=f"fleet provider edit {row.name}",
+        ) from error
+    return provider_document(row)
+
+
+def list_(core: Core, caller: Caller) -> list[ProviderDocument]:
+    """All providers of the organization by name."""
+    with core.database.read() as db:
+        rows = db.scalars(_alive(caller.organization_id).order_by(Provider.name))
+        return [provider_document(row) for row in rows]
+
+
+def show(core: Core, caller: Caller, name: str) -> ProviderDocument:
+    """One provider. Raises NotFound with the names that are near."""
+    with core.database.read() as db:
+        return provider_document(find_provider(db, caller.organization_id, name))
+
+
+def edit(core: Core, caller: Caller, name: str, changes: ProviderEdit) -> ProviderDocument:
+    """Change the fields that are set. For admins. Orders that are queued go out with the new key and parameters."""
+    require(caller, "admin")
+    with core.database.write() as db:
+        row = find_provider(db, caller.organization_id, name)
+        given = changes.model_fields_set
+        if "model" in given and changes.model is not None:
+            row.model = _check_model(changes.model)
+        if "api_base" in given:
+            row.api_base = _check_api_base(changes.api_base)
+        if changes.params is not None:
+            row.params = _check_params(changes.params)
+        if changes.fallbacks is not None:
+            row.fallbacks = changes.fallbacks
+            _check_fallbacks(db, row)
+        if changes.no_key or changes.api_key is not None or changes.key_variable is not None:
+            _set_key(core, row, changes.api_key, changes.key_variable, no_key=changes.no_key)
+        return provider_document(row)
+
+
+def remove(core: Core, caller: Caller, name: str) -> ProviderDocument:
+    """Remove a provider. For admins. Raises Conflict while a project, a provider or an unfinished order needs it."""
+    require(caller, "admin")
+    with core.database.write() as db:
+        row = find_provider(db, caller.organization_id, name)
+        _refuse_needed(db, row)
+        row.removed_at = core.clock.now()
+        row.sealed_key = None
+        return provider_document(row)
+
+
+def find_provider(db: Session, organization_id: str, name: str) -> Provider:
+    """The provider of this name. Raises NotFound with the names that are near."""
+    row = db.scalar(_alive(organization_id).where(Provider.name == name))
+    if row is None:
+        known = [each.name for each in db.scalars(_alive(organization_id))]
+        raise unknown("provider", name, known, "fleet provider ls")
+    return row
+
+
+def only_provider(db: Session, organization_id: str) -> Provider | None:
+    """The organization's provider, where it has exactly one."""
+    rows = db.scalars(_alive(organization_id).limit(2)).all()
+    return rows[0] if len(rows) == 1 else None
+
+
+def _alive(organization_id: str) -> Select[Provider]:
+    return select(Provider).where(Provider.organization_id == organization_id, Provider.removed_at.is_(None))
+
+
+def _check_model(model: str) -> str:
+    check_text("the model", model, limit=255)
+    if any(c.isspace() for c in model):
+        raise Invalid(f"{shown(model)} is not the name of a model", code="E-MODEL", next="for example openai/gpt-5")
+    return model
+
+
+def _check_api_base(url: str | None) -> str | None:
+    if url is None:
+        return None
+    check_text("the API base", url, limit=2000)
+    try:
+        parts = urlsplit(url)
+        host, _port = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    if parts.scheme not in {"http", "https"} or not host or any(c.isspace() for c in url):
+        raise Invalid("the API base is not an http or https URL", code="E-API-BASE", next="https://host/v1")
+    if parts.username or parts.password or parts.query:
+        raise Invalid(
+            "the API base holds a user, a password or a query, which would be shown",
+            code="E-API-BASE",
+            next="leave them out and give the key with --api-key-env VAR",
+        )
+    return url
+
+
+def _check_params(params: dict[str, Any]) -> dict[str, Any]:
+    if own := sorted(_OWN_PARAMS & params.keys()):
+        raise Invalid(f"{', '.join(own)} cannot be given as a parameter", code="E-PARAM", next="see the other options")
+    check_json("the parameters", params, limit=MAX_PARAMS)
+    return params
+
+
+def _check_fallbacks(db: Session, row: Provider) -> None:
+    if row.name in row.fallbacks:
+        raise Invalid(f"provider {row.name} cannot fall back on itself", code="E-FALLBACK")
+    if len(set(row.fallbacks)) != len(row.fallbacks) or len(row.fallbacks) > 10:
+        raise Invalid("a provider has up to 10 fallbacks, each named once", code="E-FALLBACK")
+    for name in row.fallbacks:
+        find_provider(db, row.organization_id, name)
+
+
+def _set_key(core: Core, row: Provider, key: str | None, variable: str | None, *, no_key: bool = False) -> None:
+    """Give the provider one key, or none; what it had is forgotten."""
+    if sum((key is not None, variable is not None, no_key)) > 1:
+        raise Invalid("a provider has one key: sealed, on the drone, or none", code="E-PROVIDER-KEY")
+    if key is not None:
+        key = check_text("the API key", key, limit=10_000).strip()
+    row.sealed_key = core.vault.seal_at_rest(key) if key is not None else None
+    row.key_variable = check_variable(variable) if variable is not None else None
+
+
+def _refuse_needed(db: Session, row: Provider) -> None:
+    needed: Sequence[str] = [
+        *(
+            f"project {slug}"
+            for slug in db.scalars(
+                select(Project.slug).where(Project.provider_id == row.id, Project.removed_at.is_(None))
+            )
+        ),
+        *(f"provider {each.name}" for each in db.scalars(_alive(row.organization_id)) if row.name in each.fallbacks),
+        *(
+            f"order {order_id}"
+            for order_id in db.scalars(
+                select(Order.id).where(Order.provider_id == row.id, Order.status.not_in(ENDED)).limit(3)
+            )
+        ),
+    ]
+    if needed:
+        raise Conflict(f"provider {row.name} is needed by {', '.join(needed[:5])}", code="E-PROVIDER-NEEDED")

@@ -1,0 +1,37 @@
+"""Who may do what: a viewer reads, an operator also submits and cancels, an admin does everything."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from control_plane.core import Caller, Role
+from shared.errors import Forbidden, Invalid
+
+_RANK: dict[Role, int] = {"viewer": 0, "operator": 1, "admin": 2}
+
+
+def require(caller: Caller, role: Role) -> None:
+    """Return if the caller has `role` or more. Raises Forbidden that names both roles."""
+    if _RANK[caller.role] < _RANK[role]:
+        raise Forbidden(
+            f"this needs the role {role}; your token has the role {caller.role}",
+            code="E-ROLE",
+            next=f"ask an admin for: fleet api-token create --role {role}",
+        )
+
+
+def may(caller: Caller, role: Role) -> bool:
+    """Whether the caller has `role` or more; for pages that leave a button out."""
+    return _RANK[caller.role] >= _RANK[role]
+
+
+def parse_role(text: str) -> Role:
+    """The role of this name. Raises Invalid that lists the three."""
+    for role in get_args(Role):
+        if text == role:
+            return _known(role)
+    raise Invalid(f"{text[:80]!r} is not a role", code="E-ROLE-NAME", next="admin, operator or viewer")
+
+
+def _known(role: Role) -> Role:
+    return role

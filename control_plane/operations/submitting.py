@@ -1,0 +1,206 @@
+"""Submitting a work order: look at every word of the request, then write order, turn and outbox row at once.
+
+When `submit` returns, the order is durable: whatever fails afterwards, it waits in the queue with a reason.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session as Db
+
+from control_plane.core import Caller, Core
+from control_plane.db.models import Order, Project, Provider, Session, Turn
+from control_plane.documents import SubmitRequest
+from control_plane.operations.checking import check_labels, check_text
+from control_plane.operations.drones import find_drone
+from control_plane.operations.organizations import next_number
+from control_plane.operations.projects import find_project
+from control_plane.operations.providers import find_provider, only_provider
+from control_plane.operations.sessions import find_session, new_session
+from shared.errors import Conflict, Invalid, Precondition, TooLarge
+from shared.names import new_id
+from shared.states import OrderStatus, TurnStatus
+from shared.work_order import Limits
+
+MAX_PROMPT = 200_000
+"""Characters. The prompt is in every call of the model; what is longer belongs into a file of the repository."""
+KEY_LASTS = timedelta(days=7)
+MAX_KEY = 255
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the names in a request stand for."""
+
+    project: Project
+    provider: Provider
+    session: Session
+    mode: str
+    drone_id: str | None
+
+
+def check_request(request: SubmitRequest, key: str | None) -> None:
+    """Look at all that needs no database. Raises Invalid, or TooLarge for the prompt."""
+    if len(request.prompt) > MAX_PROMPT:
+        raise TooLarge(
+            f"the prompt has {len(request.prompt):,} characters; {MAX_PROMPT:,} are allowed",
+            code="E-ORDER-PROMPT-SIZE",
+            why="it goes into every call of the model",
+            next="put the text into a file of the repository, and name that file in the prompt",
+        )
+    if not request.prompt.strip():
+        raise Invalid("the prompt is empty", code="E-ORDER-PROMPT", next="fleet submit 'what to do' --project SLUG")
+    check_text("the prompt", request.prompt, limit=MAX_PROMPT)
+    check_labels(request.labels)
+    if request.drone is not None and request.labels:
+        raise Invalid("a drone and labels were both given", code="E-ORDER-PLACE", next="leave one of them out")
+    for name in ("cost_limit", "max_run_seconds"):
+        if not math.isfinite(getattr(request, name) or 0):
+            raise Invalid(f"{name} is not a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
+    if key is not None:
+        check_text("the idempotency key", key, limit=MAX_KEY)
+
+
+def submit_within(
+    db: Db, core: Core, caller: Caller, request: SubmitRequest, idempotency_key: str | None
+) -> tuple[str, bool]:
+    """Write the order and place it; or find the one that this key made before. Returns its id, and whether it is new.
+
+    The number is taken first: its row is locked until the commit, so that of two requests with one key the second sees
+    the first's order, and orders of one session are numbered as they are committed.
+    """
+    number = next_number(db)
+    body_hash = _hash(request)
+    if idempotency_key is not None:
+        before = _submitted_before(db, core.clock.now(), caller, idempotency_key)
+        if before is not None:
+            _refuse_other_body(before, body_hash)
+            return before.id, False
+    wanted = _find_all(db, core, caller, request)
+    order = _order(core, caller, request, wanted)
+    order.number = number
+    if idempotency_key is not None:
+        order.idempotency_key, order.request_hash = idempotency_key, body_hash
+    # Session, order, turn: in the order in which their rows point at each other.
+    for row in (wanted.session, order, _turn(order, wanted.provider)):
+        db.add(row)
+        db.flush()
+    _place(db, core, order)
+    return order.id, True
+
+
+def _submitted_before(db: Db, now: datetime, caller: Caller, key: str) -> Order | None:
+    """The order that this key made within the last 7 days; an older one gives its key up."""
+    made = select(Order).where(Order.organization_id == caller.organization_id, Order.idempotency_key == key)
+    order = db.scalar(made)
+    if order is not None and now - order.created_at >= KEY_LASTS:
+        order.idempotency_key = None
+        db.flush()
+        return None
+    return order
+
+
+def _refuse_other_body(order: Order, body_hash: str) -> None:
+    if order.request_hash != body_hash:
+        raise Conflict(
+            f"the idempotency key was used for another request, which made order {order.id}",
+            code="E-ORDER-IDEMPOTENCY",
+            next="use a new key for a new order",
+        )
+
+
+def _find_all(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> _Wanted:
+    organization_id = caller.organization_id
+    project = find_project(db, organization_id, request.project)
+    provider = _provider(db, caller, request, project)
+    drone_id = find_drone(db, organization_id, request.drone).id if request.drone is not None else None
+    if request.session is not None:
+        session = find_session(db, organization_id, request.session, project)
+    else:
+        session = new_session(core, project, request.mode or "build")
+    return _Wanted(project, provider, session, request.mode or session.mode, drone_id)
+
+
+def _provider(db: Db, caller: Caller, request: SubmitRequest, project: Project) -> Provider:
+    """The one that was asked for, else the project's, else the organization's only one."""
+    if request.provider is not None:
+        return find_provider(db, caller.organization_id, request.provider)
+    if project.provider_id is not None:
+        return db.get_one(Provider, project.provider_id)
+    only = only_provider(db, caller.organization_id)
+    if only is not None:
+        return only
+    raise Precondition(
+        f"no provider was given, and project {project.slug} has no default one",
+        code="E-ORDER-PROVIDER",
+        why="there is none, or more than one to choose from",
+        next=f"fleet provider ls    then: fleet submit … --provider NAME, or fleet project edit {project.slug} "
+        "--provider NAME; the first one: fleet provider add NAME --model MODEL",
+    )
+
+
+def _order(core: Core, caller: Caller, request: SubmitRequest, wanted: _Wanted) -> Order:
+    return Order(
+        id=new_id(),
+        organization_id=caller.organization_id,
+        user=caller.user,
+        project_id=wanted.project.id,
+        session_id=wanted.session.id,
+        provider_id=wanted.provider.id,
+        model=wanted.provider.model,
+        mode=wanted.mode,
+        priority=request.priority,
+        approve=request.approve,
+        limits=_limits(request).model_dump(mode="json"),
+        prompt=request.prompt,
+        wanted_drone_id=wanted.drone_id,
+        wanted_labels=dict(request.labels),
+        status=OrderStatus.QUEUED.value,
+        reason="was just submitted and is about to be placed",
+        created_at=core.clock.now(),
+        late_refs=[],
+    )
+
+
+def _turn(order: Order, provider: Provider) -> Turn:
+    return Turn(
+        id=new_id(),
+        organization_id=order.organization_id,
+        session_id=order.session_id,
+        order_id=order.id,
+        user=order.user,
+        prompt=order.prompt,
+        provider=provider.name,
+        model=provider.model,
+        mode=order.mode,
+        status=TurnStatus.PROCESSING.value,
+        stats={},
+        created_at=order.created_at,
+    )
+
+
+def _limits(request: SubmitRequest) -> Limits:
+    asked = {
+        "max_iterations": request.max_iterations,
+        "cost_limit": request.cost_limit,
+        "max_run_seconds": request.max_run_seconds,
+    }
+    return Limits.model_validate({name: value for name, value in asked.items() if value is not None})
+
+
+def _place(db: Db, core: Core, order: Order) -> None:
+    from control_plane.dispatch import place_and_dispatch
+
+    place_and_dispatch(db, core, order)
+
+
+def _hash(request: SubmitRequest) -> str:
+    """What makes two requests the same: every field, whatever their order."""
+    canonical = json.dumps(request.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    return sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()

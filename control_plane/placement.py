@@ -1,0 +1,102 @@
+"""Which drone gets an order, and why, in one sentence; or why none does, and what would change that.
+
+By name; else by labels, then a drone with a free slot before a full one, one that has the repository already before one
+that must fetch it, and the least work in hand, measured by what it can run at once. That a mirror counts only where a
+slot is free keeps one warm drone from drawing all of a project's work while others idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.core import Core
+from control_plane.db.models import Drone, Order, Run
+from control_plane.loads import Load, loads, standing, status_of
+from shared.states import ENDED, DroneStatus
+
+_TAKES_WORK = (DroneStatus.ONLINE, DroneStatus.BUSY)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The choice: a drone, or None; and the sentence that the order shows."""
+
+    drone: Drone | None
+    reason: str
+
+
+def place(db: Session, core: Core, order: Order) -> Placement:
+    """Choose for a queued order; nothing is written. A drone named by the order is chosen even while it is offline."""
+    if earlier := _earlier_in_session(db, order):
+        return Placement(None, f"waits for order {earlier} of the same session")
+    if order.wanted_drone_id is not None:
+        return _named(db.get_one(Drone, order.wanted_drone_id), order)
+    living = select(Drone).where(Drone.organization_id == order.organization_id, Drone.removed_at.is_(None))
+    fleet = db.scalars(living.order_by(Drone.name)).all()
+    fitting = [drone for drone in fleet if _has(drone, order.wanted_labels)]
+    if not fitting:
+        return Placement(None, _nobody_fits(fleet, order.wanted_labels))
+    now, load = core.clock.now(), loads(db)
+    able = [drone for drone in fitting if status_of(drone, load[drone.id], now) in _TAKES_WORK]
+    if not able:
+        states = "; ".join(f"{drone.name} {standing(drone, load[drone.id], now)}" for drone in fitting)
+        return Placement(None, f"no drone that fits takes work now: {states}")
+    return _best(able, load, _warm(db, order), order)
+
+
+def _earlier_in_session(db: Session, order: Order) -> str | None:
+    earlier = select(Order.id).where(
+        Order.session_id == order.session_id, Order.number < order.number, Order.status.not_in(ENDED)
+    )
+    return db.scalar(earlier.order_by(Order.number).limit(1))
+
+
+def _named(drone: Drone, order: Order) -> Placement:
+    if drone.removed_at is not None:
+        return Placement(
+            None, f"drone {drone.name}, which was asked for by name, was removed (next: fleet cancel {order.id})"
+        )
+    return Placement(drone, f"placed on {drone.name}: asked for by name")
+
+
+def _best(able: Sequence[Drone], load: Mapping[str, Load], warm: set[str], order: Order) -> Placement:
+    def preference(drone: Drone) -> tuple[bool, bool, float, bool, str]:
+        outstanding = load[drone.id].outstanding
+        full, cold = outstanding >= drone.concurrency, drone.id not in warm
+        return (full, full or cold, outstanding / drone.concurrency, cold, drone.name)
+
+    chosen = min(able, key=preference)
+    why = [f"has {label}" for label in _words(order.wanted_labels)]
+    if len(able) == 1:
+        why.append("the only drone that fits and takes work")
+    elif not preference(chosen)[1]:
+        why.append("has the repository already, and a free slot")
+    else:
+        why.append("the least work in hand")
+    return Placement(chosen, f"placed on {chosen.name}: {', '.join(why)}")
+
+
+def _warm(db: Session, order: Order) -> set[str]:
+    """Drones that ran the project before, and so have a mirror of its repository."""
+    ran = select(Run.drone_id).join(Order, Order.id == Run.order_id).where(Order.project_id == order.project_id)
+    return set(db.scalars(ran.distinct()))
+
+
+def _has(drone: Drone, wanted: Mapping[str, str]) -> bool:
+    return wanted.items() <= drone.labels.items()
+
+
+def _nobody_fits(fleet: Sequence[Drone], wanted: Mapping[str, str]) -> str:
+    if not fleet:
+        return "no drone is registered yet (next: fleet token create, then drone register on a workstation)"
+    labels = "; ".join(f"{drone.name}: {', '.join(_words(drone.labels)) or 'none'}" for drone in fleet)
+    asked = " and ".join(_words(wanted))
+    return f"no drone has label {asked}; labels are {labels}"
+
+
+def _words(labels: Mapping[str, str]) -> list[str]:
+    return [f"{key}={value}" for key, value in sorted(labels.items())]

@@ -1,0 +1,130 @@
+"""From the outbox to the drones' queues: key first, then message, then the mark that it is done.
+
+A crash anywhere between leaves the row unpublished, and it is published again under the same run id: the key decides
+that only one copy is ever claimed.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from control_plane.core import Core
+from control_plane.db.models import Dispatch, Drone, Order
+from control_plane.work_orders import work_order
+from shared import logs
+from shared.envelope import Binding, seal
+from shared.errors import FleetError, Unreachable
+
+log = logs.get(__name__)
+
+_BATCH = 20
+"""Published between two marks; so many are published twice at most when this process dies."""
+_HOLD_OFF = timedelta(seconds=30)
+
+
+class Relay:
+    """Publishes dispatches that were not published yet, urgent orders first, then in order of submission."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._held_off: dict[str, datetime] = {}
+
+    def publish_all(self) -> int:
+        """Publish until nothing is left; returns how many. Raises Unreachable where the broker does not answer."""
+        count = 0
+        while batch := self._unpublished():
+            count += len(batch)
+            self.publish(batch)
+        return count
+
+    def publish(self, run_ids: Sequence[str]) -> None:
+        """Publish these dispatches, for the first time or anew."""
+        sealed = self._sealed(run_ids)
+        done: list[str] = []
+        try:
+            for dispatch, envelope in sealed:
+                self._publish_one(dispatch, envelope)
+                done.append(dispatch.id)
+        finally:
+            # What is on the queue is marked also when the broker goes away in the middle of the batch.
+            if done:
+                self._mark(done)
+
+    def _unpublished(self) -> list[str]:
+        now = self._core.clock.now()
+        held = [run_id for run_id, until in self._held_off.items() if until > now]
+        waiting = (
+            select(Dispatch.id)
+            .join(Order, Order.id == Dispatch.order_id)
+            .where(Dispatch.published_at.is_(None), Dispatch.closed_at.is_(None), Dispatch.id.not_in(held))
+        )
+        with self._core.database.read() as db:
+            return list(db.scalars(waiting.order_by(Order.priority.desc(), Order.number).limit(_BATCH)))
+
+    def _sealed(self, run_ids: Sequence[str]) -> list[tuple[Dispatch, str]]:
+        """Each dispatch with its envelope; those that were closed, or cannot be made up, are left out.
+
+        One reading for the whole batch: most orders share project, provider and drone.
+        """
+        found: list[tuple[Dispatch, str]] = []
+        failed: dict[str, FleetError] = {}
+        with self._core.database.read() as db:
+            sender = self._core.vault.box_keys(db).current_private_key()
+            for run_id in run_ids:
+                dispatch = db.get_one(Dispatch, run_id)
+                try:
+                    if dispatch.closed_at is None:
+                        found.append((dispatch, self._envelope(db, dispatch, sender)))
+                except Unreachable:
+                    raise
+                except FleetError as error:
+                    failed[run_id] = error
+        for run_id, why in failed.items():
+            self._hold_off(run_id, why)
+        return found
+
+    def _envelope(self, db: Session, dispatch: Dispatch, sender: bytes) -> str:
+        order = work_order(db, self._core, dispatch)
+        drone = db.get_one(Drone, dispatch.drone_id)
+        binding = Binding(
+            direction="order",
+            drone=drone.id,
+            order=order.order_id,
+            run=order.run_id,
+            generation=order.generation,
+        )
+        key, now = base64.b64decode(drone.public_key), self._core.clock.now()
+        return seal(order.model_dump_json(), binding, sender=sender, recipient=key, issued_at=now)
+
+    def _publish_one(self, dispatch: Dispatch, envelope: str) -> None:
+        broker, drone_id, generation = self._core.broker, dispatch.drone_id, dispatch.generation
+        # Refused means claimed or revoked: a copy is out already, or must never go out. Either way there is no message.
+        if broker.offer_run(drone_id, dispatch.id, generation):
+            broker.publish_order(
+                drone_id=drone_id,
+                order_id=dispatch.order_id,
+                run_id=dispatch.id,
+                generation=generation,
+                envelope=envelope,
+            )
+
+    def _hold_off(self, run_id: str, error: FleetError) -> None:
+        """An order that cannot be made up (a key that does not open) must not keep the others back; it says why."""
+        now = self._core.clock.now()
+        self._held_off[run_id] = now + _HOLD_OFF
+        log.error("an order cannot be sent", run=run_id, what=error.what, why=error.why)
+        with self._core.database.write() as db:
+            dispatch = db.get_one(Dispatch, run_id)
+            current = update(Order).where(Order.id == dispatch.order_id, Order.run_id == run_id)
+            db.execute(current.values(reason=f"cannot be sent to the drone: {error.what}"))
+        self._core.broker.stepped([dispatch.order_id])
+
+    def _mark(self, run_ids: Iterable[str]) -> None:
+        with self._core.database.write() as db:
+            done = update(Dispatch).where(Dispatch.id.in_(list(run_ids)))
+            db.execute(done.values(published_at=self._core.clock.now()))

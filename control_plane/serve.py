@@ -1,0 +1,161 @@
+"""`fleet serve`: the API in the main thread, collector and supervisor in threads beside it, until a signal comes."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Literal, Protocol, TypeVar
+
+from control_plane.assemble import open_core
+from control_plane.broker import Broker
+from control_plane.core import Core
+from control_plane.db import migrations
+from control_plane.settings import Settings
+from shared import logs
+from shared.errors import Conflict, Unreachable
+from shared.names import new_id
+
+log = logs.get(__name__)
+
+T = TypeVar("T")
+Role = Literal["api", "collector", "supervisor", "all"]
+
+WAIT_SECONDS = 15.0
+"""How long a database or a broker may take to come up beside us."""
+
+
+class Part(Protocol):
+    """Background work with loops of its own."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> list[str]: ...
+
+
+def serve(settings: Settings, role: str = "all") -> int:
+    """Serve until SIGTERM or Ctrl-C, then stop within about 5 s; returns the exit code.
+
+    The schema is brought up to date first. Raises Unreachable (exit code 5) where the database or the broker does not
+    answer for 15 s, Precondition where the database is newer than this program.
+    """
+    logs.configure()
+    applied = _patiently(lambda: migrations.upgrade(settings.database_url), "the database")
+    if applied:
+        log.info("the database was brought up to date", revisions=applied)
+    broker = Broker(settings.broker_url, settings.public_broker_url)
+    _patiently(broker.ping, "the broker")
+    core = open_core(settings, broker=broker)
+    try:
+        _run(core, role)
+    finally:
+        broker.close()
+        core.database.dispose()
+    return 0
+
+
+def _run(core: Core, role: str) -> None:
+    parts = list(_parts(core, role))
+    with _signals() as stopping:
+        for part in parts:
+            part.start()
+        log.info("serving", role=role, database=core.database.shown, broker=core.broker.shown)
+        try:
+            if role in {"api", "all"}:
+                _serve_api(core, stopping)
+            else:
+                stopping.wait()
+        finally:
+            _stop(parts)
+
+
+def _parts(core: Core, role: str) -> Iterator[Part]:
+    holder = new_id()
+    if role in {"collector", "all"}:
+        from control_plane.collector import Collector
+
+        yield Collector(core, holder)
+    if role in {"supervisor", "all"}:
+        from control_plane.supervisor import Supervisor
+
+        yield Supervisor(core, holder)
+
+
+def _serve_api(core: Core, stopping: threading.Event) -> None:
+    from control_plane.web.server import api_server
+
+    server = api_server(core, host=core.settings.host, port=core.settings.port)
+    # A signal that came before the server listens to signals itself.
+    if stopping.is_set():
+        return
+    try:
+        server.run()
+    except SystemExit as refused:
+        # uvicorn's own way to say that it cannot listen; the cause is in the log.
+        raise Conflict(
+            f"the API cannot listen on {core.settings.host} port {core.settings.port}",
+            code="E-SERVE-PORT",
+            why="another program has the port, or the address is not of this machine",
+            next="choose another: FLEET_HOST, FLEET_PORT",
+        ) from refused
+
+
+def _stop(parts: list[Part]) -> None:
+    """All at once: each may take its seconds."""
+    began = time.monotonic()
+    threads = [threading.Thread(target=_stop_one, args=(part,), daemon=True) for part in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(5.0)
+    log.info("stopped", seconds=round(time.monotonic() - began, 1))
+
+
+def _stop_one(part: Part) -> None:
+    try:
+        hanging = part.stop()
+    except Unreachable as error:
+        # Its leases could not be given back; they run out by themselves.
+        log.warning("stopped without giving back its leases", why=error.what)
+        return
+    if hanging:
+        log.warning("loops did not end in time", loops=hanging)
+
+
+def _patiently(ask: Callable[[], T], what: str) -> T:
+    """The answer, asked again while a server that is needed is still starting. Raises its Unreachable in the end."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    told = False
+    while True:
+        try:
+            return ask()
+        except Unreachable as error:
+            if time.monotonic() > deadline:
+                raise
+            if not told:
+                log.warning(f"waiting for {what}", why=error.what, seconds=WAIT_SECONDS)
+                told = True
+            time.sleep(0.25)
+
+
+@contextmanager
+def _signals() -> Iterator[threading.Event]:
+    """Turn SIGTERM and SIGINT into an event.
+
+    uvicorn puts its own handlers over these while it runs, and raises what it caught once more when it is done: these
+    here keep that from ending the process before the rest has stopped.
+    """
+    stopping = threading.Event()
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        stopping.set()
+
+    before = {each: signal.signal(each, stop) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stopping
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

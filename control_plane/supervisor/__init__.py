@@ -1,0 +1,87 @@
+"""The one that watches over all work: places, publishes, takes back. One of several processes leads at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from control_plane import inbox
+from control_plane.core import Core
+from control_plane.loops import Loop, Loops
+from control_plane.relay import Relay
+from control_plane.supervisor.cleaning import clean
+from control_plane.supervisor.ear import Ear
+from control_plane.supervisor.leader import Leader
+from control_plane.supervisor.placing import place_queued
+from control_plane.supervisor.reasons import refresh_reasons
+from control_plane.supervisor.silence import take_back_lost_runs
+from control_plane.supervisor.unclaimed import Unclaimed
+from control_plane.supervisor.users import ensure_users
+from control_plane.timings import Timings
+
+
+class Supervisor:
+    """The loops of one process. They run in every supervisor, but do their work only in the one that leads."""
+
+    def __init__(self, core: Core, holder: str, timings: Timings | None = None) -> None:
+        self._core = core
+        self._timings = timings or Timings()
+        self.loops = Loops()
+        self._leader = Leader(core, holder, self._timings)
+        self._relay = Relay(core)
+        self._ear = Ear(core, holder, self._timings, self._rouse)
+        self._unclaimed = Unclaimed(core, self._relay, self._timings)
+        self._seldom: list[Loop] = []
+        self._roused = self._plan()
+
+    def start(self) -> None:
+        self.loops.start()
+
+    def stop(self) -> list[str]:
+        """End all loops and let another supervisor lead at once; returns the loops that did not end in time."""
+        self._ear.close()
+        hanging = self.loops.stop()
+        self._leader.resign()
+        return hanging
+
+    def _plan(self) -> list[Loop]:
+        often, seldom = self._timings.poll, self._timings.users_every
+        self.loops.add("leader", self._lead, every=self._timings.owner_ttl / 4)
+        self.loops.add("ear", self._ear.listen, every=0.0)
+        roused = [
+            self._add("placing", self._place, every=4 * often),
+            self._add("relay", self._relay.publish_all, every=often),
+            self._add("inbox", lambda: inbox.send_new(self._core), every=often),
+        ]
+        self._add("unclaimed", self._unclaimed.look, every=4 * often)
+        self._add("reasons", lambda: refresh_reasons(self._core), every=4 * often)
+        self._add("lost", lambda: take_back_lost_runs(self._core, self._ear, self._timings), every=4 * often)
+        self._seldom = [
+            self._add("users", lambda: ensure_users(self._core), every=seldom),
+            self._add("inbox-missing", lambda: inbox.send_missing(self._core), every=seldom),
+        ]
+        self._add("cleaning", lambda: clean(self._core), every=self._timings.clean_every)
+        return roused
+
+    def _add(self, name: str, body: Callable[[], object], *, every: float) -> Loop:
+        def when_leading() -> None:
+            if self._leader.leads:
+                body()
+
+        return self.loops.add(name, when_leading, every=every)
+
+    def _place(self) -> None:
+        # What was placed is on its way at once; the relay needs no word through the broker for it.
+        if place_queued(self._core):
+            self._roused[1].wake.set()
+
+    def _lead(self) -> None:
+        if self._leader.renew():
+            self._rouse(everything=True)
+
+    def _rouse(self, *, everything: bool) -> None:
+        """Let the quick loops look now; with `everything`, after a time of not knowing, the slow ones too."""
+        for loop in self._roused + (self._seldom if everything else []):
+            loop.wake.set()
+
+
+__all__ = ["Supervisor"]

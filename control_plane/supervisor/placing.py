@@ -1,0 +1,39 @@
+"""Queued orders find their drone, urgent ones first, then in order of submission."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+
+from control_plane.core import Core
+from control_plane.db.models import Order
+from control_plane.dispatch import place_and_dispatch
+from control_plane.placement import place
+from shared.errors import Conflict
+from shared.states import OrderStatus
+
+
+def place_queued(core: Core) -> int:
+    """Dispatch every queued order that a drone takes; on the others write why none does. Returns how many went."""
+    count = 0
+    for order_id in _movable(core):
+        try:
+            with core.database.write() as db:
+                order = db.get_one(Order, order_id, with_for_update=True)
+                went = order.status == OrderStatus.QUEUED and place_and_dispatch(db, core, order) is not None
+        except Conflict:
+            # Canceled, or placed by another, since we looked.
+            continue
+        core.broker.stepped([order_id])
+        count += went
+    return count
+
+
+def _movable(core: Core) -> Sequence[str]:
+    """Queued orders whose placement or reason would change; most that wait go on waiting, and cost no write."""
+    queued = select(Order).where(Order.status == OrderStatus.QUEUED)
+    with core.database.read() as db:
+        orders = db.scalars(queued.order_by(Order.priority.desc(), Order.number)).all()
+        placements = [(order, place(db, core, order)) for order in orders]
+        return [order.id for order, found in placements if found.drone is not None or found.reason != order.reason]

@@ -1,0 +1,152 @@
+"""Orders that were published and that no drone claimed: published anew, moved to another drone, or noted as claimed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import select, update
+
+from control_plane.core import Core
+from control_plane.db.models import Dispatch, Drone, Order, Run
+from control_plane.dispatch import requeue, who_canceled
+from control_plane.loads import Load, loads, standing, status_of
+from control_plane.lost import withdraw
+from control_plane.relay import Relay
+from control_plane.timings import Timings
+from shared import logs, names
+from shared.states import DroneStatus, OrderStatus
+
+log = logs.get(__name__)
+
+_GONE = (DroneStatus.OFFLINE, DroneStatus.DRAINING, DroneStatus.REMOVED)
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    dispatch: Dispatch
+    order: Order
+    drone: Drone
+    status: DroneStatus
+    why: str
+    """Why the drone does not start it; '' if it could."""
+
+
+class Unclaimed:
+    """Looks after what lies in the drones' queues. The run's key tells whether it was claimed."""
+
+    def __init__(self, core: Core, relay: Relay, timings: Timings) -> None:
+        self._core = core
+        self._relay = relay
+        self._after = timedelta(seconds=timings.unclaimed_after)
+
+    def look(self) -> None:
+        """One round over all published dispatches that no event or beat has named yet."""
+        waiting = self._waiting()
+        keys = self._keys(waiting)
+        self._note_claims([each for each in waiting if keys[each.dispatch.id].startswith("claimed:")])
+        for each in waiting:
+            if not keys[each.dispatch.id].startswith("claimed:"):
+                self._act(each, keys[each.dispatch.id])
+
+    def _act(self, waiting: _Waiting, key: str) -> None:
+        revoked = key == names.revoked(waiting.dispatch.generation)
+        if waiting.order.status == OrderStatus.CANCELING:
+            if not revoked:
+                self._cancel(waiting)
+        elif revoked:
+            # Whoever revoked it died before the order knew.
+            self._send_back(waiting, "the run was withdrawn before it began")
+        elif waiting.status in _GONE and self._may_move(waiting):
+            self._move(waiting)
+        elif waiting.status is DroneStatus.ONLINE:
+            self._publish_anew(waiting)
+
+    def _publish_anew(self, waiting: _Waiting) -> None:
+        """Key and message anew for a drone with a free slot; never over a key that says claimed or revoked."""
+        published = waiting.dispatch.published_at
+        if published is None or self._core.clock.now() - published < self._after:
+            return
+        drone_id, run_id = waiting.drone.id, waiting.dispatch.id
+        self._core.broker.offer_run(drone_id, run_id, waiting.dispatch.generation)
+        # A message that still lies in the queue is not doubled; the drone will come to it.
+        if self._core.broker.queue_length(drone_id) == 0:
+            log.info("published anew", order=waiting.order.id, run=run_id, drone=drone_id)
+            self._relay.publish([run_id])
+
+    def _may_move(self, waiting: _Waiting) -> bool:
+        """An order that names its drone waits for it, whatever the drone does; only a removed one will never come."""
+        return waiting.order.wanted_drone_id is None or waiting.status is DroneStatus.REMOVED
+
+    def _move(self, waiting: _Waiting) -> None:
+        dispatch = waiting.dispatch
+        found = self._core.broker.withdraw_run(waiting.drone.id, dispatch.id, dispatch.generation)
+        if not found.startswith("claimed:"):
+            self._send_back(waiting, f"taken back from {waiting.drone.name}: the drone {waiting.why}")
+
+    def _send_back(self, waiting: _Waiting, reason: str) -> None:
+        with self._core.database.write() as db:
+            order = db.get_one(Order, waiting.order.id, with_for_update=True)
+            current = order.run_id == waiting.dispatch.id and order.status == OrderStatus.ASSIGNED
+            if current:
+                requeue(db, self._core, order, reason)
+        if current:
+            self._core.broker.changed(waiting.order.id)
+
+    def _cancel(self, waiting: _Waiting) -> None:
+        """The broker was away when the order was canceled; now its key can say whether it ever ran."""
+        dispatch = waiting.dispatch
+        found = self._core.broker.withdraw_run(waiting.drone.id, dispatch.id, dispatch.generation)
+        if found != names.dispatched(dispatch.generation):
+            return
+        with self._core.database.write() as db:
+            order = db.get_one(Order, waiting.order.id, with_for_update=True)
+            current = order.run_id == dispatch.id and order.status == OrderStatus.CANCELING
+            if current:
+                withdraw(db, self._core, order, who_canceled(order.reason))
+        self._core.broker.changed(waiting.order.id)
+
+    def _note_claims(self, claimed: Iterable[_Waiting]) -> None:
+        ids = [each.dispatch.id for each in claimed]
+        if ids:
+            with self._core.database.write() as db:
+                unnoted = update(Dispatch).where(Dispatch.id.in_(ids), Dispatch.claimed_at.is_(None))
+                db.execute(unnoted.values(claimed_at=self._core.clock.now()))
+
+    def _waiting(self) -> list[_Waiting]:
+        unclaimed = (
+            select(Dispatch, Order, Drone)
+            .join(Order, Order.id == Dispatch.order_id)
+            .join(Drone, Drone.id == Dispatch.drone_id)
+            .outerjoin(Run, Run.id == Dispatch.id)
+            .where(
+                Dispatch.published_at.is_not(None),
+                Dispatch.closed_at.is_(None),
+                Dispatch.claimed_at.is_(None),
+                Run.id.is_(None),
+            )
+        )
+        now = self._core.clock.now()
+        with self._core.database.read() as db:
+            load: defaultdict[str, Load] = loads(db)
+            return [
+                _Waiting(
+                    dispatch,
+                    order,
+                    drone,
+                    status_of(drone, load[drone.id], now),
+                    standing(drone, load[drone.id], now),
+                )
+                for dispatch, order, drone in db.execute(unclaimed)
+            ]
+
+    def _keys(self, waiting: Iterable[_Waiting]) -> dict[str, str]:
+        by_drone: defaultdict[str, list[str]] = defaultdict(list)
+        for each in waiting:
+            by_drone[each.drone.id].append(each.dispatch.id)
+        found: dict[str, str] = {}
+        for drone_id, run_ids in by_drone.items():
+            found |= self._core.broker.run_keys(drone_id, run_ids)
+        return found

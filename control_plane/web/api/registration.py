@@ -1,0 +1,31 @@
+"""Drones joining and leaving by themselves."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends
+
+from control_plane.operations import registration
+from control_plane.web.access import CoreDep, DroneDep
+from control_plane.web.openapi import errors
+from control_plane.web.throttle import throttled
+from shared.registration import RegistrationAnswer, RegistrationRequest
+
+open_router = APIRouter(prefix="/registrations", tags=["registration"])
+router = APIRouter(prefix="/registrations", tags=["registration"])
+
+
+@open_router.post(
+    "",
+    status_code=201,
+    summary="Join with a join token",
+    dependencies=[Depends(throttled("registration"))],
+    responses=errors(401, 409, 429),
+)
+def register(core: CoreDep, request: RegistrationRequest) -> RegistrationAnswer:
+    """The credentials come back sealed to the drone's key. The same key and name again give the same drone."""
+    return registration.register(core, request)
+
+
+@router.delete("/self", status_code=204, summary="Leave: the drone's own access ends", responses=errors(401, 403))
+def unregister(core: CoreDep, drone: DroneDep) -> None:
+    registration.unregister(core, drone)

@@ -1,0 +1,73 @@
+"""What a run asks for under its drone's own token: blobs in and out, and leave to push."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+from anyio import to_thread
+from fastapi import APIRouter, Request, Response
+from fastapi import Path as PathParameter
+from fastapi.responses import FileResponse
+
+from control_plane.operations import blobs
+from control_plane.web.access import CoreDep, DroneDep
+from control_plane.web.openapi import errors
+from shared.blobs import MAX_BYTES
+from shared.errors import TooLarge
+
+router = APIRouter(prefix="/runs", tags=["runs"])
+
+RunId = Annotated[str, PathParameter(max_length=64)]
+Digest = Annotated[str, PathParameter(pattern="^[0-9a-f]{64}$", description="SHA-256 of the content, in hexadecimal.")]
+BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+
+
+@router.put(
+    "/{run_id}/blobs/{sha256}",
+    status_code=204,
+    summary="Store a patch, bundle or log",
+    responses=errors(401, 403, 404, 409, 413),
+    openapi_extra={"requestBody": {"required": True, "content": BINARY}},
+)
+async def put_blob(core: CoreDep, drone: DroneDep, run_id: RunId, sha256: Digest, request: Request) -> Response:
+    """At most 512 MB. Storing the same again changes nothing; content that is not what its name says is refused."""
+    _refuse_large(int(request.headers.get("content-length") or 0))
+    await to_thread.run_sync(lambda: core.blobs.root.mkdir(parents=True, exist_ok=True, mode=0o700))
+    # Spooled beside the blobs, not in /tmp: that may be memory, and half a gigabyte of it.
+    with tempfile.TemporaryFile(dir=core.blobs.root) as spool:
+        await _spool(request, spool)
+        await to_thread.run_sync(blobs.put_blob, core, drone, run_id, sha256, spool)
+    return Response(status_code=204)
+
+
+@router.get(
+    "/{run_id}/blobs/{sha256}",
+    summary="Fetch a blob that the run may need",
+    response_class=FileResponse,
+    responses={200: {"content": BINARY}, **errors(401, 403, 404)},
+)
+def get_blob(core: CoreDep, drone: DroneDep, run_id: RunId, sha256: Digest) -> FileResponse:
+    path: Path = blobs.get_blob(core, drone, run_id, sha256)
+    return FileResponse(path, media_type="application/octet-stream")
+
+
+@router.post("/{run_id}/push-grant", summary="Ask for leave to push", responses=errors(401, 403, 404, 409))
+def grant_push(core: CoreDep, drone: DroneDep, run_id: RunId) -> dict[str, Any]:
+    """Given for 60 s, and only to the current run of the order; 409 to a late one."""
+    return blobs.grant_push(core, drone, run_id)
+
+
+async def _spool(request: Request, spool: BinaryIO) -> None:
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        _refuse_large(size)
+        await to_thread.run_sync(spool.write, chunk)
+    spool.seek(0)
+
+
+def _refuse_large(size: int) -> None:
+    if size > MAX_BYTES:
+        raise TooLarge(f"a blob may have {MAX_BYTES:,} bytes; this one has more", code="E-BLOB-SIZE")

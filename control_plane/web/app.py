@@ -1,0 +1,61 @@
+"""The web application, put together."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI
+from fastapi.staticfiles import StaticFiles
+
+from control_plane.core import Core
+from control_plane.web import openapi, problems
+from control_plane.web.access import Gate
+from control_plane.web.api import api_router
+from control_plane.web.guards import SecurityHeaders, WholeBody
+from control_plane.web.hub import Hub
+from control_plane.web.pages import page_router
+from control_plane.web.stream import Live, Pace
+from control_plane.web.throttle import Throttle
+from shared.command_line import version
+
+STATIC = Path(__file__).parent / "static"
+
+
+def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
+    """The HTTP interface and the pages over `core`; its live hub starts and stops with the server."""
+    app = FastAPI(
+        title="Dronefleet",
+        version=version(),
+        summary="Prompts go in as work orders, branches and patches come back.",
+        openapi_tags=openapi.TAGS,
+        # Both pages would fetch scripts from somebody else's server.
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+    )
+    app.state.core = core
+    app.state.live = Live(Hub(core), pace or Pace())
+    app.state.throttle = Throttle()
+    problems.install(app)
+    openapi.install(app)
+    app.include_router(api_router())
+    app.include_router(page_router, include_in_schema=False)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    # The last one added is the outermost: every answer has the headers, every error below becomes a document, and
+    # nobody's body is read before we know who they are.
+    app.add_middleware(WholeBody)
+    app.add_middleware(Gate, core=core)
+    app.add_middleware(problems.Boundary)
+    app.add_middleware(SecurityHeaders)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    app.state.live.hub.start()
+    try:
+        yield
+    finally:
+        app.state.live.hub.stop()

@@ -1,0 +1,131 @@
+"""Layers around the application that look at bytes and headers: size and form of bodies, and what browsers may do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import MutableMapping
+from typing import Any
+
+import anyio
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from shared.errors import Invalid, TooLarge
+
+MAX_BODY = 2 * 1024 * 1024
+BODY_SECONDS = 60
+BLOB_PATH = re.compile(r"/api/v1/runs/[^/]+/blobs/[^/]+")
+"""Its handler writes the body to disk as it comes, and counts for itself."""
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # With no-referrer, browsers would send `Origin: null` with our own forms, and they would be refused.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class SecurityHeaders:
+    """Adds to every answer what browsers may do with it; answers are not kept unless they say so themselves."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
+
+
+class WholeBody:
+    """Takes the body in before the application sees the request: at most 2 MB, within a minute.
+
+    The framework would answer 400 to whatever is raised while it reads; here a body too large is a 413 that says so.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refuse_nul(scope)
+        headers = Headers(scope=scope)
+        if "content-length" not in headers and "transfer-encoding" not in headers:
+            await self._app(scope, receive, send)
+            return
+        if scope["method"] == "PUT" and BLOB_PATH.fullmatch(scope["path"]):
+            await self._app(scope, receive, send)
+            return
+        body = await _read(headers, receive)
+        await self._app(scope, _replay(body, receive), send)
+
+
+def refuse_nul(scope: MutableMapping[str, Any]) -> None:
+    """Raise Invalid for an address with a NUL in it: no name has one, and PostgreSQL would refuse the question."""
+    if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+        raise Invalid("the address holds a NUL, which no name has", code="E-REQUEST")
+
+
+async def _read(headers: Headers, receive: Receive) -> bytes:
+    declared = headers.get("content-length", "0")
+    if not declared.isdigit() or int(declared) > MAX_BODY:
+        raise _too_large()
+    body = bytearray()
+    with anyio.move_on_after(BODY_SECONDS):
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Invalid("the request was cut off", code="E-BODY-CUT")
+            body += message.get("body", b"")
+            if len(body) > MAX_BODY:
+                raise _too_large()
+            if not message.get("more_body"):
+                return bytes(body)
+    raise Invalid(
+        f"the request's body did not arrive within {BODY_SECONDS} s", code="E-BODY-SLOW", next="send it again"
+    )
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the body once, and then whatever the server has to say: that the client left."""
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(
+        f"the request's body is larger than {MAX_BODY // (1024 * 1024)} MB",
+        code="E-BODY-SIZE",
+        next="a long text belongs into a file of the repository; name the file in the prompt",
+    )

@@ -1,0 +1,214 @@
+"""One subscription to the broker per process, shared by all open streams: who changed, and text in flight.
+
+Nothing but the display of text in flight depends on it. While the broker is away, streams ask the database instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from anyio import CapacityLimiter
+from redis.client import PubSub
+from redis.exceptions import RedisError
+
+from control_plane.core import Core
+from control_plane.web.live import LiveKeys, Source
+from shared import logs, names
+from shared.errors import FleetError
+from shared.events import Delta
+
+log = logs.get(__name__)
+WAITING_DELTAS = 500
+"""Pieces of text that may wait for one client; a slower one loses the oldest, and gets the whole message as a step."""
+READERS = 8
+"""Threads that read for streams, so that a thousand open pages leave the others to people's requests."""
+RECONNECT_S = 1.0
+
+
+@dataclass(eq=False)
+class Subscription:
+    """One stream's mailbox: filled from the hub's thread, emptied in the stream's event loop."""
+
+    order_id: str
+    loop: asyncio.AbstractEventLoop
+    source: Source | None = None
+    """Whose text in flight belongs to the order now; set by the stream."""
+    closing: bool = False
+    _deltas: deque[Delta] = field(default_factory=lambda: deque(maxlen=WAITING_DELTAS))
+    _changed: bool = False
+    _something: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def post(self, delta: Delta | None = None) -> None:
+        """From any thread: a delta came, or (None) the order changed."""
+        try:
+            self.loop.call_soon_threadsafe(self._take, delta)
+        except RuntimeError:  # the loop is closed: the server is stopping, and nobody reads any more
+            return
+
+    async def wait(self, seconds: float) -> bool:
+        """Whether the order changed, after at most `seconds`; returns earlier for deltas too."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._something.wait()
+        except TimeoutError:
+            pass
+        changed, self._changed = self._changed, False
+        self._something.clear()
+        return changed
+
+    def deltas(self) -> list[Delta]:
+        """The pieces of text that came since; those of one run and kind that follow each other are one."""
+        joined: list[Delta] = []
+        while self._deltas:
+            delta = self._deltas.popleft()
+            if joined and (joined[-1].run_id, joined[-1].kind) == (delta.run_id, delta.kind):
+                joined[-1] = delta.model_copy(update={"text": joined[-1].text + delta.text})
+            else:
+                joined.append(delta)
+        return joined
+
+    def _take(self, delta: Delta | None) -> None:
+        if delta is None:
+            self._changed = True
+        else:
+            self._deltas.append(delta)
+        self._something.set()
+
+
+class Hub:
+    """A thread that listens to the broker and passes on what the open streams want."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._keys = LiveKeys(core)
+        self._subscriptions: dict[str, set[Subscription]] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._listen, name="live-hub", daemon=True)
+        self._lost = False
+        self.readers = CapacityLimiter(READERS)
+        self.connected = False
+        """Whether every change after this moment will be heard of."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the streams and the thread."""
+        self.close_streams()
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def close_streams(self) -> None:
+        """Let every open stream end; its client connects again, to whoever is there then."""
+        for subscription in self._all():
+            subscription.closing = True
+            subscription.post()
+
+    @contextmanager
+    def subscription(self, order_id: str) -> Iterator[Subscription]:
+        """A mailbox for changes of this order; open it before reading what is stored, so that nothing falls between."""
+        subscription = Subscription(order_id, asyncio.get_running_loop(), closing=self._stop.is_set())
+        with self._lock:
+            self._subscriptions.setdefault(order_id, set()).add(subscription)
+        try:
+            yield subscription
+        finally:
+            with self._lock:
+                there = self._subscriptions[order_id]
+                there.discard(subscription)
+                if not there:
+                    del self._subscriptions[order_id]
+
+    # --- the thread ------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        while not self._stop.is_set():
+            try:
+                with self._core.broker.reaching():
+                    self._hear()
+            except (FleetError, RedisError) as error:
+                self._note_lost(error)
+            # The body of a background loop: without it every stream would have to ask the database for ever.
+            except Exception:
+                log.exception("the live hub met an error that it does not know, and goes on")
+            finally:
+                self.connected = False
+            self._wake_all()
+            self._stop.wait(RECONNECT_S)
+
+    def _note_lost(self, error: Exception) -> None:
+        if not self._lost:
+            log.warning("no live updates; streams ask the database", why=str(error))
+        self._lost = True
+
+    def _note_connected(self) -> None:
+        if self._lost:
+            log.info("live updates are back")
+        self._lost, self.connected = False, True
+        # What was published before the server had subscribed us was not heard: every stream looks once.
+        self._wake_all()
+
+    def _hear(self) -> None:
+        pubsub = PubSub(self._core.broker.redis.connection_pool)
+        try:
+            pubsub.subscribe(names.ORDER_CHANGED)
+            pubsub.psubscribe(names.LIVE_PATTERN)
+            confirmed = 0
+            while not self._stop.is_set():
+                message = pubsub.get_message(timeout=0.5)
+                if message is None:
+                    continue
+                if message["type"] in {"subscribe", "psubscribe"}:
+                    confirmed += 1
+                    if confirmed == 2:
+                        self._note_connected()
+                else:
+                    self._pass_on(message)
+        finally:
+            pubsub.close()
+
+    def _pass_on(self, message: Mapping[str, Any]) -> None:
+        if message["type"] == "message":
+            for subscription in self._of(message["data"]):
+                subscription.post()
+        elif message["type"] == "pmessage":
+            self._pass_on_live(names.drone_of(message["channel"]), message["data"])
+
+    def _pass_on_live(self, drone_id: str, data: str) -> None:
+        """Open a drone's piece of text, if a stream waits for this drone, and give it to those whose order it is."""
+        source = next((each.source for each in self._all() if each.source and each.source.drone_id == drone_id), None)
+        if source is None:
+            return
+        try:
+            message = json.loads(data)
+            delta = self._keys.open_delta(source, message["e"]) if message["t"] == "delta" else None
+        except (ValueError, KeyError, TypeError):
+            log.warning("something on a live channel is no message", drone=drone_id)
+            return
+        if delta is None:
+            return
+        for subscription in self._of(delta.order_id):
+            # The drone and the run that the database names, not the ones that the message claims.
+            if subscription.source and subscription.source.sends(drone_id, delta.run_id):
+                subscription.post(delta)
+
+    def _of(self, order_id: str) -> list[Subscription]:
+        with self._lock:
+            return list(self._subscriptions.get(order_id, ()))
+
+    def _all(self) -> list[Subscription]:
+        with self._lock:
+            return [each for group in self._subscriptions.values() for each in group]
+
+    def _wake_all(self) -> None:
+        for subscription in self._all():
+            subscription.post()

@@ -1,0 +1,86 @@
+"""The board: drones, orders, and a form to submit one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Request
+from starlette.responses import RedirectResponse, Response
+
+from control_plane.core import Caller, Core
+from control_plane.documents import SubmitRequest
+from control_plane.operations import drones, orders, projects, providers
+from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.pages.shell import shell
+from control_plane.web.problems import problem_of
+from control_plane.web.rendering import page
+from shared.command_line import parse_labels
+from shared.errors import Refused
+
+router = APIRouter()
+
+SHOWN_ORDERS = 50
+MAX_PROMPT = 1_500_000
+
+
+@router.get("/")
+def board(core: CoreDep, caller: CallerDep, project: str = "") -> Response:
+    """Everything at a glance. `project` fills the form in."""
+    return _board(core, caller, {"project": project})
+
+
+@router.get("/board")
+def board_part(core: CoreDep, caller: CallerDep) -> Response:
+    """The part of the board that changes; the page fetches it every 3 s while somebody looks."""
+    return page("board_live.html", {**shell(core, caller), **_live(core, caller)})
+
+
+@router.post("/orders")
+def submit(  # noqa: PLR0913, PLR0917 - one per field of the form
+    core: CoreDep,
+    caller: CallerDep,
+    request: Request,
+    prompt: Annotated[str, Form(max_length=MAX_PROMPT)] = "",
+    project: Annotated[str, Form()] = "",
+    provider: Annotated[str, Form()] = "",
+    drone: Annotated[str, Form()] = "",
+    labels: Annotated[str, Form()] = "",
+) -> Response:
+    """Submit an order and go to its page; refused, show the board with the form as it was and say why."""
+    given = {"prompt": prompt, "project": project, "provider": provider, "drone": drone, "labels": labels}
+    try:
+        wanted = SubmitRequest(
+            # A browser sends every line end as CR LF.
+            prompt=prompt.replace("\r\n", "\n"),
+            project=project,
+            provider=provider or None,
+            drone=drone or None,
+            labels=parse_labels(labels.split()),
+        )
+        order = orders.submit(core, caller, wanted, None)
+    except Refused as error:
+        problem = problem_of(request.scope, error)
+        return _board(core, caller, {**given, "problem": problem.model_dump()}, problem.status)
+    return RedirectResponse(f"/orders/{order.id}", 303)
+
+
+def _board(core: Core, caller: Caller, form: dict[str, Any], status: int = 200) -> Response:
+    empty = {"prompt": "", "project": "", "provider": "", "drone": "", "labels": "", "problem": None}
+    context = {
+        **shell(core, caller),
+        **_live(core, caller),
+        "form": {**empty, **form},
+        "projects": projects.list_(core, caller),
+        "providers": providers.list_(core, caller),
+    }
+    return page("board.html", context, status)
+
+
+def _live(core: Core, caller: Caller) -> dict[str, Any]:
+    listed = orders.list_orders(core, caller, None, None, None, SHOWN_ORDERS)
+    return {
+        "drones": drones.list_drones(core, caller),
+        "orders": listed,
+        "counts": Counter(each.status for each in listed),
+    }

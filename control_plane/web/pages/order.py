@@ -1,0 +1,68 @@
+"""The page of one order: what it is, what happens in it, what came of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Query
+from starlette.responses import RedirectResponse, Response
+
+from control_plane.cancel import cancel
+from control_plane.documents import OrderDocument, OrderSummary
+from control_plane.operations import orders
+from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.pages.shell import shell
+from control_plane.web.pages.transcript import shown_steps
+from control_plane.web.rendering import page
+from shared.states import ENDED, OrderStatus
+
+router = APIRouter(prefix="/orders")
+
+SHOWN_STEPS = 400
+"""Of a longer transcript the page begins with the last ones; the rest is a click away."""
+PART_STEPS = 200
+
+
+@router.get("/{order_id}")
+def show_order(core: CoreDep, caller: CallerDep, order_id: str, all: bool = False) -> Response:
+    """The whole page, readable without scripts; with them it goes on by itself."""
+    order = orders.show_order(core, caller, order_id)
+    hidden = 0 if all else max(0, len(order.steps) - SHOWN_STEPS)
+    context = {
+        **shell(core, caller),
+        **_head(order),
+        "steps": shown_steps(order.steps[hidden:]),
+        "hidden": hidden,
+        "last_seq": order.steps[-1].seq if order.steps else 0,
+        "full": order,
+    }
+    return page("order.html", context)
+
+
+@router.get("/{order_id}/parts")
+def order_parts(
+    core: CoreDep, caller: CallerDep, order_id: str, after: Annotated[int, Query(ge=0, le=2**53)] = 0
+) -> Response:
+    """What changed since step `after`: the head, the steps behind it, and, once there is one, the result."""
+    # The order first, the steps after it: an order that is shown as ended has all its steps then.
+    summary = orders.order_summary(core, caller, order_id)
+    steps = orders.steps_after(core, caller, order_id, after, PART_STEPS)
+    full: OrderDocument | None = None
+    if OrderStatus(summary.status) in ENDED:
+        full = orders.show_order(core, caller, order_id)
+    return page(
+        "order_parts.html", {**shell(core, caller), **_head(summary), "steps": shown_steps(steps), "full": full}
+    )
+
+
+@router.post("/{order_id}/cancel")
+def cancel_order(
+    core: CoreDep, caller: CallerDep, order_id: str, reason: Annotated[str, Form(max_length=1000)] = ""
+) -> Response:
+    cancel(core, caller, order_id, reason)
+    return RedirectResponse(f"/orders/{order_id}", 303)
+
+
+def _head(order: OrderSummary) -> dict[str, Any]:
+    ended = OrderStatus(order.status) in ENDED
+    return {"order": order, "ended": ended, "can_cancel": not ended and order.status != OrderStatus.CANCELING}

@@ -1,0 +1,19 @@
+"""What every page of somebody who is logged in shows around its own content."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from control_plane.core import Caller, Core
+from control_plane.operations.roles import may
+
+
+def shell(core: Core, caller: Caller) -> dict[str, Any]:
+    """The context of the frame: who is here, what they may do, what time it is."""
+    return {
+        "caller": caller,
+        "may_submit": may(caller, "operator"),
+        "url": core.settings.url,
+        "flower_url": core.settings.flower_url if may(caller, "admin") else None,
+        "now": core.clock.now(),
+    }

@@ -1,0 +1,191 @@
+"""Every refusal and failure as one document (RFC 9457) with code, why and next; to a browser, as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from control_plane.web.rendering import error_page
+from shared import logs
+from shared.errors import FleetError, Invalid, TooOften
+from shared.names import new_id
+
+log = logs.get(__name__)
+MEDIA_TYPE = "application/problem+json"
+SHOWN_FIELDS = 5
+
+
+class FieldProblem(BaseModel):
+    """One value of a request that is not acceptable."""
+
+    field: str
+    """Where it is: `body.prompt`, `query.limit`."""
+    what: str
+
+
+class Problem(BaseModel):
+    """RFC 9457, and beside it our own stable code, the cause, and what to do next."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    """One sentence: what went wrong."""
+    instance: str
+    code: str
+    why: str | None
+    next: str | None
+    """A command to paste."""
+    help: str
+    fields: list[FieldProblem] = Field(default_factory=list)
+
+
+class Throttled(TooOften):
+    """Too many tries from one address."""
+
+    def __init__(self, what: str, retry_after_s: int) -> None:
+        super().__init__(what, code="E-TOO-OFTEN", next=f"try again in {retry_after_s} s")
+        self.retry_after_s = retry_after_s
+
+
+class InvalidRequest(Invalid):
+    """A request that does not have the form of one; names each field."""
+
+    def __init__(self, fields: Sequence[FieldProblem]) -> None:
+        named = "; ".join(f"{each.field}: {each.what}" for each in fields[:SHOWN_FIELDS])
+        more = f"; and {len(fields) - SHOWN_FIELDS} more" if len(fields) > SHOWN_FIELDS else ""
+        super().__init__(
+            f"the request is not acceptable: {named}{more}", code="E-REQUEST", next="see /openapi.json for its form"
+        )
+        self.fields = list(fields)
+
+
+class Boundary:
+    """The outermost layer of ours: whatever is raised below becomes a problem document or an error page.
+
+    An error after the answer began can only end the connection, so that no reader takes the part for the whole.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = False
+
+        async def watched(message: Message) -> None:
+            nonlocal began
+            began = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except FleetError as error:
+            if began:
+                raise
+            await respond(scope, error)(scope, receive, send)
+        except Exception as error:  # the boundary of a request: a person gets a sentence and a number, the log the rest
+            unexpected = _unexpected(scope, error)
+            if began:
+                raise
+            await respond(scope, unexpected)(scope, receive, send)
+
+
+def install(app: FastAPI) -> None:
+    """Make the framework's own refusals (404, 405, 422) speak as ours do."""
+    app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+
+
+def respond(scope: Scope, error: FleetError, status: int | None = None) -> Response:
+    """The answer that tells `error`: a page to a browser that asked for one, else the problem document."""
+    problem = problem_of(scope, error, status)
+    headers = {"Cache-Control": "no-store"}
+    if isinstance(error, Throttled):
+        headers["Retry-After"] = str(error.retry_after_s)
+    if problem.status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = 'Bearer realm="dronefleet"'
+    if wants_page(scope):
+        return error_page(problem.model_dump(), headers)
+    return JSONResponse(problem.model_dump(), problem.status, headers, media_type=MEDIA_TYPE)
+
+
+def problem_of(scope: Scope, error: FleetError, status: int | None = None) -> Problem:
+    """The document for `error` at the address of `scope`."""
+    status = status or error.http_status
+    return Problem(
+        type=f"urn:dronefleet:error:{error.code.lower()}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=error.what,
+        instance=scope["path"],
+        code=error.code,
+        why=error.why or None,
+        next=error.next or None,
+        help=error.help,
+        fields=error.fields if isinstance(error, InvalidRequest) else [],
+    )
+
+
+def wants_page(scope: Scope) -> bool:
+    """Whether a browser navigates here; scripts and the pages' own fetches take JSON."""
+    if scope["path"].startswith(("/api/", "/openapi.json")):
+        return False
+    accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+    return b"text/html" in accept
+
+
+async def _http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    phrase = HTTPStatus(error.status_code).phrase
+    path = request.scope["path"]
+    sentences = {
+        404: f"there is nothing at {path}",
+        405: f"{request.method} is not possible at {path}",
+        400: "the request could not be read",
+    }
+    told = FleetError(
+        sentences.get(error.status_code, f"{phrase.lower()}: {error.detail}"),
+        code=f"E-HTTP-{error.status_code}",
+        next="see /openapi.json for the addresses that there are",
+    )
+    response = respond(request.scope, told, error.status_code)
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _validation_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return respond(request.scope, InvalidRequest([_field_problem(each) for each in error.errors()]))
+
+
+def _field_problem(error: dict[str, Any]) -> FieldProblem:
+    """One finding of pydantic without the value: that may be a secret, or a megabyte."""
+    kind, where = error["type"], error["loc"]
+    if kind == "json_invalid":
+        return FieldProblem(field=str(where[0]), what="is not JSON")
+    path = ".".join(str(part) for part in where)
+    words = {"missing": "is required", "extra_forbidden": "there is no such field"}
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return FieldProblem(field=path, what=words.get(kind, message[:1].lower() + message[1:]))
+
+
+def _unexpected(scope: Scope, error: Exception) -> FleetError:
+    error_id = new_id()
+    log.error("unexpected error", number=error_id, method=scope["method"], path=scope["path"], exc_info=error)
+    return FleetError(
+        f"the control plane met an error that it does not know; its number is {error_id}",
+        code="E-UNEXPECTED",
+        why="the log of the control plane has the details under this number",
+        next="fleet doctor",
+    )

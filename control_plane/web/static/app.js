@@ -1,0 +1,192 @@
+// Makes the pages live. They read well without it: every step, state and figure is rendered by the server, so nothing
+// here builds markup; text in flight goes in as textContent.
+"use strict";
+
+const REFRESH_MS = 3000;
+const PARTS_MS = 120;
+const IN_FLIGHT_CHARS = 20000;
+
+const byId = (id) => document.getElementById(id);
+
+function note(text) {
+  const line = byId("live-note");
+  if (line && line.textContent !== text) line.textContent = text;
+}
+
+// Fetch a part of a page as a document, or null when it cannot be had now.
+async function fetchPart(address) {
+  const response = await fetch(address, { headers: { Accept: "text/x-part" }, cache: "no-store" });
+  if (response.status === 401) {
+    location.reload(); // the session ended: the server leads to the log-in page and back here
+    return null;
+  }
+  if (!response.ok) throw new Error(`the server answered ${response.status}`);
+  return new DOMParser().parseFromString(await response.text(), "text/html");
+}
+
+// Turn `old` into `fresh` and touch only what differs: focus, selection and scrolling stay where they were.
+function morph(old, fresh) {
+  if (old.isEqualNode(fresh)) return;
+  if (old.nodeName !== fresh.nodeName) return void old.replaceWith(fresh);
+  if (old.nodeType === Node.TEXT_NODE) return void (old.data = fresh.data);
+  // Whether something is folded is the reader's choice.
+  for (const { name } of [...old.attributes]) if (name !== "open" && !fresh.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) if (name !== "open") old.setAttribute(name, value);
+  const before = [...old.childNodes];
+  const after = [...fresh.childNodes];
+  after.forEach((child, index) => (before[index] ? morph(before[index], child) : old.append(child)));
+  before.slice(after.length).forEach((child) => child.remove());
+}
+
+// --- log-in by a one-use address ----------------------------------------------------------------
+
+const once = document.querySelector("form[data-send-at-once]");
+if (once) {
+  // Programs that preview links run no scripts, so only a person's browser gets here. The token leaves the address.
+  history.replaceState(null, "", "/login");
+  once.submit();
+}
+
+// --- the board --------------------------------------------------------------------------------------
+
+const board = document.querySelector("[data-refresh]");
+if (board) {
+  let timer = 0;
+  const refresh = async () => {
+    clearTimeout(timer);
+    if (document.hidden) return; // a hidden tab asks for nothing; it catches up when it is looked at
+    try {
+      const part = await fetchPart(board.dataset.refresh);
+      if (part) morph(board, part.getElementById("live"));
+      note("");
+    } catch (error) {
+      note(`No connection (${error.message}); what you see is from before. Trying again.`);
+    }
+    timer = setTimeout(refresh, REFRESH_MS);
+  };
+  document.addEventListener("visibilitychange", refresh);
+  timer = setTimeout(refresh, REFRESH_MS);
+}
+
+// --- an order -----------------------------------------------------------------------------------------
+
+const order = document.querySelector("[data-order]");
+if (order && order.dataset.ended === "no") followOrder(order);
+
+function followOrder(article) {
+  const id = article.dataset.order;
+  let last = Number(article.dataset.last);
+  let unseen = 0;
+  let failures = 0;
+  let ended = false;
+  let stream = null;
+  let fetching = null;
+  let again = false;
+
+  const inFlight = byId("in-flight");
+  const jump = byId("jump");
+  const atBottom = () => innerHeight + scrollY >= document.documentElement.scrollHeight - 80;
+  const toBottom = () => scrollTo({ top: document.documentElement.scrollHeight });
+
+  // Whoever scrolled up reads: the page stays where it is and says how much came since.
+  const keepingPlace = (change, added) => {
+    const follow = atBottom();
+    change();
+    if (follow) toBottom();
+    else if (added) unseen += added;
+    jump.hidden = follow || unseen === 0;
+    jump.textContent = `Paused – ${unseen} new step${unseen === 1 ? "" : "s"} ↓`;
+  };
+  const caughtUp = () => { unseen = 0; jump.hidden = true; };
+  jump.addEventListener("click", () => { toBottom(); caughtUp(); });
+  addEventListener("scroll", () => { if (atBottom()) caughtUp(); }, { passive: true });
+
+  const clearInFlight = () => { inFlight.hidden = true; inFlight.lastElementChild.textContent = ""; };
+
+  // The server renders: events only say that there is something, and how far.
+  const takeParts = async () => {
+    if (fetching) { again = true; return fetching; }
+    fetching = (async () => {
+      do {
+        again = false;
+        const part = await fetchPart(`/orders/${id}/parts?after=${last}`);
+        if (!part) return;
+        const steps = [...part.querySelectorAll("#steps > li")].filter((step) => Number(step.dataset.seq) > last);
+        keepingPlace(() => show(part, steps), steps.length);
+        again = again || steps.length >= 200;
+      } while (again);
+    })();
+    try { await fetching; } finally { fetching = null; }
+  };
+
+  const show = (part, steps) => {
+    const head = byId("head");
+    morph(head, part.getElementById("head"));
+    if (steps.length) {
+      byId("steps").append(...steps);
+      byId("no-steps")?.remove();
+      last = Number(steps.at(-1).dataset.seq);
+    }
+    const result = part.getElementById("result");
+    if (result) byId("result").replaceChildren(...result.childNodes);
+    const word = head.querySelector(".state")?.textContent;
+    if (word) document.title = `${word} · ${id} – Dronefleet`;
+  };
+
+  let soon = 0;
+  const takePartsSoon = () => {
+    clearTimeout(soon);
+    soon = setTimeout(() => takeParts().catch((error) => note(`Not up to date: ${error.message}`)), PARTS_MS);
+  };
+
+  const onDelta = (event) => {
+    const delta = JSON.parse(event.data);
+    if (delta.kind === "tool_call") return;
+    keepingPlace(() => {
+      const text = inFlight.lastElementChild;
+      inFlight.hidden = false;
+      text.textContent = (text.textContent + delta.text).slice(-IN_FLIGHT_CHARS);
+    }, 0);
+  };
+
+  const onStep = (event) => {
+    const kind = JSON.parse(event.data).kind;
+    if (kind === "assistant" || kind === "tool_result" || kind === "run_ended") clearInFlight();
+    takePartsSoon();
+  };
+
+  const onEnd = async () => {
+    ended = true;
+    stream.close();
+    clearInFlight();
+    clearTimeout(soon);
+    // The result is on the page when this returns; without a connection the last thing tried is to say so.
+    try { await takeParts(); note(""); } catch (error) { note(`The order ended; reload to see the result (${error.message}).`); }
+  };
+
+  const connect = () => {
+    if (ended || stream || document.hidden) return;
+    stream = new EventSource(`/api/v1/orders/${id}/events?after=${last}`);
+    stream.addEventListener("open", () => { failures = 0; note(""); });
+    stream.addEventListener("step", onStep);
+    stream.addEventListener("order", takePartsSoon);
+    stream.addEventListener("delta", onDelta);
+    stream.addEventListener("end", onEnd);
+    stream.addEventListener("error", () => {
+      // The browser's own reconnecting gives up after an answer that is not 200; ours goes on, and knows the last step.
+      stream.close();
+      stream = null;
+      failures += 1;
+      const wait = Math.min(500 * 2 ** failures, 10000) * (0.75 + Math.random() / 2);
+      note("Connection lost; what you see is from before. Connecting again.");
+      setTimeout(connect, wait);
+    });
+  };
+
+  // Browsers allow six connections to a host: a hidden tab gives its own back.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden && stream && !ended) { stream.close(); stream = null; } else connect();
+  });
+  if (atBottom()) toBottom();
+  connect();
+}

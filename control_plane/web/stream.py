@@ -1,0 +1,165 @@
+"""The live stream of one order: every stored step exactly once and in order, changes of the order, text in flight."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+from anyio import to_thread
+from fastapi.sse import format_sse_event
+from pydantic import BaseModel
+
+from control_plane.core import Caller, Core
+from control_plane.documents import OrderSummary, StepDocument
+from control_plane.operations import orders
+from control_plane.web.hub import Hub, Subscription
+from control_plane.web.live import Source, source_of
+from shared import logs
+from shared.errors import FleetFault
+from shared.states import ENDED, OrderStatus
+from shared.terminal import iso
+
+P = ParamSpec("P")
+T = TypeVar("T")
+log = logs.get(__name__)
+
+STEPS_AT_ONCE = 200
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often a stream does what it does by the clock, in seconds."""
+
+    heartbeat_s: float = 10.0
+    poll_s: float = 1.0
+    """How often the database is asked while nothing is heard of the broker."""
+    figures_s: float = 2.0
+    """Tokens and cost change with every step; an `order` event for them alone comes no more often than this."""
+
+
+@dataclass(frozen=True)
+class News:
+    """What the database had at one moment."""
+
+    order: OrderSummary
+    source: Source | None
+    steps: list[StepDocument]
+
+    @property
+    def more(self) -> bool:
+        return len(self.steps) >= STEPS_AT_ONCE
+
+    @property
+    def ended(self) -> bool:
+        return OrderStatus(self.order.status) in ENDED and not self.more
+
+
+@dataclass(frozen=True)
+class Live:
+    """What the streams of one process share."""
+
+    hub: Hub
+    pace: Pace
+
+
+class OrderStream:
+    """One client's view of one order, from the step that it saw last."""
+
+    def __init__(self, core: Core, live: Live, caller: Caller, order_id: str) -> None:
+        self._core = core
+        self._hub = live.hub
+        self._pace = live.pace
+        self._caller = caller
+        self._order_id = order_id
+        self._shown: OrderSummary | None = None
+        self._shown_at = 0.0
+        self._beat_at = time.monotonic()
+
+    async def events(self, after: int) -> AsyncIterator[bytes]:
+        """Events as bytes, until the order ended or the server stops; steps from number `after` + 1 on."""
+        last = after
+        with self._hub.subscription(self._order_id) as mailbox:
+            while not mailbox.closing:
+                news = await self._news(last)
+                if news is not None:
+                    mailbox.source = news.source
+                    async for event in self._told(news):
+                        yield event
+                    if news.steps:
+                        last = news.steps[-1].seq
+                    if news.ended:
+                        yield _event(
+                            "end", await self._read(orders.show_order, self._core, self._caller, self._order_id)
+                        )
+                        return
+                    if news.more:
+                        continue
+                async for event in self._until_changed(mailbox, calm=news is not None):
+                    yield event
+
+    async def _news(self, last: int) -> News | None:
+        try:
+            return await self._read(_look, self._core, self._caller, self._order_id, last)
+        except FleetFault as error:
+            # A stream outlives a database that is away for a moment; what came meanwhile is read when it is back.
+            log.warning("a live stream waits for the database", order=self._order_id, why=error.what)
+            return None
+
+    async def _told(self, news: News) -> AsyncIterator[bytes]:
+        """The news as events. An order that ended is told after its last step, any other change before its steps."""
+        if not news.ended and self._is_worth_telling(news.order):
+            yield self._order_event(news.order)
+        for step in news.steps:
+            yield _event("step", step, id=str(step.seq))
+        if news.ended:
+            yield self._order_event(news.order)
+
+    async def _until_changed(self, mailbox: Subscription, *, calm: bool) -> AsyncIterator[bytes]:
+        """Deltas and heartbeats, until it is time to look into the database again."""
+        looked_at = time.monotonic()
+        while not mailbox.closing:
+            now = time.monotonic()
+            asking = self._pace.heartbeat_s if calm and self._hub.connected else self._pace.poll_s
+            if now - self._beat_at >= self._pace.heartbeat_s:
+                self._beat_at = now
+                yield format_sse_event(event="heartbeat", data_str=f'{{"at":"{iso(self._core.clock.now())}"}}')
+            due = min(looked_at + asking, self._beat_at + self._pace.heartbeat_s)
+            changed = await mailbox.wait(max(due - now, 0.05))
+            for delta in mailbox.deltas():
+                yield _event("delta", _Delta(run=delta.run_id, kind=delta.kind, text=delta.text))
+            # Also without a word from the broker: a message that was lost costs one heartbeat, not the stream.
+            if (changed and calm) or time.monotonic() - looked_at >= asking:
+                return
+
+    def _is_worth_telling(self, order: OrderSummary) -> bool:
+        if self._shown is None or order == self._shown:
+            return self._shown is None
+        only_figures = order.model_copy(update={"stats": self._shown.stats}) == self._shown
+        return not only_figures or time.monotonic() - self._shown_at > self._pace.figures_s
+
+    def _order_event(self, order: OrderSummary) -> bytes:
+        self._shown, self._shown_at = order, time.monotonic()
+        return _event("order", order)
+
+    async def _read(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await to_thread.run_sync(functools.partial(question, *args, **kwargs), limiter=self._hub.readers)
+
+
+class _Delta(BaseModel):
+    run: str
+    kind: str
+    text: str
+
+
+def _look(core: Core, caller: Caller, order_id: str, last: int) -> News:
+    # The order before its steps: whatever led to the state that is seen here is then among the steps.
+    order = orders.order_summary(core, caller, order_id)
+    source = source_of(core, order_id)
+    return News(order, source, orders.steps_after(core, caller, order_id, last, STEPS_AT_ONCE))
+
+
+def _event(name: str, document: BaseModel, id: str | None = None) -> bytes:
+    return format_sse_event(event=name, data_str=document.model_dump_json(), id=id)

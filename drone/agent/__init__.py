@@ -1,0 +1,1 @@
+"""The agentic workflow loop: what it needs from the world, how it runs, what it says to the model."""

@@ -1,0 +1,95 @@
+"""What a run has spent, and when that is enough: answers, tokens, money and time."""
+
+from __future__ import annotations
+
+from drone.agent.protocols import Controls
+from shared.clock import Clock
+from shared.errors import LimitsExceeded
+from shared.events import Stats, Usage
+from shared.outcome import ExitStatus, Outcome
+from shared.work_order import Limits
+
+
+class Budget:
+    """Counts a run's spending against its limits, of which 0 is none.
+
+    A call whose price is unknown makes the run's cost unknown; the cost limit then binds the part that is known.
+    """
+
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        self.limits = limits
+        self.iterations = 0
+        """Answers of the model."""
+        self._clock = clock
+        self._started: float | None = None
+        self._spent = Stats(cost_usd=0.0)
+        self._known_cost = 0.0
+
+    def start(self) -> None:
+        """Let the time run from now on; a second call changes nothing."""
+        if self._started is None:
+            self._started = self._clock.monotonic()
+
+    def charge(self, usage: Usage) -> None:
+        """Add one answer. Answers that cannot be used are charged too: they were paid for."""
+        self.iterations += 1
+        self._known_cost += usage.cost_usd or 0.0
+        unknown = usage.cost_usd is None or self._spent.cost_usd is None
+        self._spent = self._spent.model_copy(
+            update={
+                "input_tokens": self._spent.input_tokens + usage.input_tokens,
+                "output_tokens": self._spent.output_tokens + usage.output_tokens,
+                "thinking_tokens": self._spent.thinking_tokens + usage.thinking_tokens,
+                "cost_usd": None if unknown else self._known_cost,
+            }
+        )
+
+    def count_tool_call(self) -> None:
+        self._spent = self._spent.model_copy(update={"tool_calls": self._spent.tool_calls + 1})
+
+    def stats(self) -> Stats:
+        return self._spent.model_copy(update={"duration_ms": round(self._elapsed() * 1000)})
+
+    def check(self) -> None:
+        """Raise LimitsExceeded, which fails the run with its work kept, when money, tokens or time are used up."""
+        limits = self.limits
+        tokens = self._spent.input_tokens + self._spent.output_tokens
+        if limits.max_run_seconds and self._elapsed() >= limits.max_run_seconds:
+            raise _ended(ExitStatus.TIME_LIMIT, f"The time limit of {limits.max_run_seconds:g} s was reached.")
+        if limits.cost_limit and self._known_cost >= limits.cost_limit:
+            spent = f"{self._known_cost:.4f} of {limits.cost_limit:.2f} USD"
+            raise _ended(ExitStatus.COST_LIMIT, f"The cost limit was reached: {spent} are spent.")
+        if limits.token_limit and tokens >= limits.token_limit:
+            raise _ended(ExitStatus.TOKEN_LIMIT, f"The token limit was reached: {tokens} of {limits.token_limit}.")
+
+    def check_iterations(self) -> None:
+        """Raise LimitsExceeded, which here is a success that says so, when the model has answered often enough."""
+        limit = self.limits.max_iterations
+        if limit and self.iterations >= limit:
+            raise _ended(ExitStatus.MAX_ITERATIONS, f"The limit of {limit} answers was reached; the work is kept.")
+
+    def _elapsed(self) -> float:
+        return 0.0 if self._started is None else self._clock.monotonic() - self._started
+
+
+class Bounded:
+    """Controls whose `check` also looks at the budget: for whatever runs long inside a step, a command or a stream."""
+
+    def __init__(self, controls: Controls, budget: Budget) -> None:
+        self._controls = controls
+        self._budget = budget
+
+    def check(self) -> None:
+        # The fleet's word comes first: a run that was told to stop must not report a limit instead.
+        self._controls.check()
+        self._budget.check()
+
+    def steering(self) -> list[str]:
+        return self._controls.steering()
+
+    def follow_ups(self) -> list[str]:
+        return self._controls.follow_ups()
+
+
+def _ended(status: ExitStatus, reason: str) -> LimitsExceeded:
+    return LimitsExceeded(outcome=Outcome(status, reason))

@@ -1,0 +1,166 @@
+"""The drone's way to what does not go through Redis: blobs over HTTP, and the permission to push."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import httpx
+
+from drone.policy import is_loopback
+from shared.backoff import delay
+from shared.blobs import MAX_BYTES, digest
+from shared.clock import Clock
+from shared.errors import Conflict, FleetError, FleetFault, NotFound, OrderError, Unreachable
+from shared.redaction import Redactor
+
+log = logging.getLogger(__name__)
+
+RETRY_BASE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 10.0
+
+
+class Store(Protocol):
+    """Where patches, bundles and logs go, and where long contexts and bundles come from."""
+
+    def put(self, content: bytes) -> str:
+        """Store a blob and return its SHA-256. Raises FleetError when it could not be stored."""
+        ...
+
+    def get(self, run_id: str, sha256: str) -> bytes:
+        """A blob of this or an earlier run. Raises FleetError when it cannot be had."""
+        ...
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Permission to push the order's branch, for a short time."""
+
+    expires_in: float
+    """Seconds from when the answer was asked for."""
+    known: str | None
+    """What the branch on the remote was last known to be; None if it was never pushed."""
+
+
+class Pushes(Protocol):
+    """Who says whether this run may push."""
+
+    def ask(self) -> Grant:
+        """Get a grant. Raises Conflict when another run holds the order, Unreachable without an answer."""
+        ...
+
+
+class RunApi:
+    """The control plane's HTTP interface as one run may use it; implements Store and Pushes."""
+
+    def __init__(
+        self, server_url: str, api_token: str, run_id: str, clock: Clock, patience: Callable[[], float]
+    ) -> None:
+        """`patience` says how many seconds a server that does not answer is waited for, at this moment."""
+        self._run = f"/runs/{run_id}"
+        self._clock = clock
+        self._patience = patience
+        self._http = httpx.Client(
+            base_url=f"{server_url}/api/v1",
+            headers={"Authorization": f"Bearer {api_token}"},
+            timeout=httpx.Timeout(60, connect=5),
+            # A proxy from the environment cannot reach this machine's own loopback.
+            trust_env=not is_loopback(server_url),
+        )
+
+    def put(self, content: bytes) -> str:
+        if len(content) > MAX_BYTES:
+            raise OrderError(
+                f"the result is too large to be kept: {len(content)} bytes, at most {MAX_BYTES}", code="E-BLOB-SIZE"
+            )
+        name = digest(content)
+        headers = {"Content-Type": "application/octet-stream"}
+        self._patiently("PUT", f"{self._run}/blobs/{name}", content=content, headers=headers)
+        return name
+
+    def get(self, run_id: str, sha256: str) -> bytes:
+        content = self._patiently("GET", f"/runs/{run_id}/blobs/{sha256}").content
+        if digest(content) != sha256:
+            raise FleetFault("a blob came back altered", code="E-BLOB-DIGEST", why=f"it should be {sha256}")
+        return content
+
+    def ask(self) -> Grant:
+        answer = self._send("POST", f"{self._run}/push-grant").json()
+        return Grant(float(answer["expires_in"]), answer.get("known"))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _patiently(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """As `_send`, again and again while the server does not answer and patience lasts."""
+        began, attempt = self._clock.monotonic(), 0
+        while True:
+            attempt += 1
+            try:
+                return self._send(method, path, **options)
+            except Unreachable:
+                if self._clock.monotonic() - began >= self._patience():
+                    raise
+            self._clock.sleep(min(delay(attempt, base=RETRY_BASE_SECONDS), LONGEST_PAUSE_SECONDS))
+
+    def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        """One request and its answer.
+
+        Raises Unreachable without an answer or with a 5xx, Conflict on 409, NotFound on 404, FleetFault otherwise.
+        """
+        try:
+            answer = self._http.request(method, path, **options)
+        except httpx.HTTPError as error:
+            raise Unreachable(
+                "the control plane does not answer", code="E-NO-SERVER", why=str(error) or type(error).__name__
+            ) from error
+        if answer.is_success:
+            return answer
+        raise _problem(answer)
+
+
+class LogUploads:
+    """Sends the full logs of commands in the background: the loop does not wait for them."""
+
+    def __init__(self, store: Store, redactor: Redactor) -> None:
+        self._store = store
+        self._redactor = redactor
+        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="logs", daemon=True)
+        self._thread.start()
+
+    def add(self, log_file: Path) -> str:
+        """Take a log, without secrets, for sending; returns the SHA-256 that the blob will have."""
+        content = self._redactor.text(log_file.read_text(errors="replace")).encode()
+        self._queue.put(content)
+        return digest(content)
+
+    def finish(self, seconds: float) -> None:
+        """Wait for what is not sent yet, at most so long; a log that is not there then stays on the drone."""
+        self._queue.put(None)
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while (content := self._queue.get()) is not None:
+            try:
+                self._store.put(content)
+            except FleetError as error:
+                log.warning("a command's full log was not stored: %s", error)
+
+
+def _problem(answer: httpx.Response) -> FleetError:
+    document: dict[str, Any] = {}
+    with suppress(ValueError):
+        document = answer.json()
+    what = str(document.get("detail") or document.get("title") or f"the control plane answered {answer.status_code}")
+    code = str(document.get("code") or f"E-HTTP-{answer.status_code}")
+    if answer.status_code >= 500 or answer.status_code == 429:
+        return Unreachable(what, code=code)
+    kind = {404: NotFound, 409: Conflict}.get(answer.status_code, FleetFault)
+    return kind(what, code=code, why=str(document.get("why") or ""))

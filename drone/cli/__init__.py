@@ -1,0 +1,1 @@
+"""The `drone` command line: a module per command, put together in `main`."""

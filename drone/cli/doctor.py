@@ -1,0 +1,24 @@
+"""`drone doctor`: look at everything that a drone needs, and say what to do where it is not well."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from shared.command_line import JsonFlag
+
+EXAMPLES = ("drone doctor", "drone doctor --fix", "drone doctor --json")
+
+
+def command(
+    fix: Annotated[bool, typer.Option("--fix", help="Apply the fixes that can lose nothing.")] = False,
+    as_json: JsonFlag = False,
+) -> int:
+    """Check what this drone needs, with one fix for each thing that is not well."""
+    from drone import settings
+    from drone.diagnosis import examine
+    from shared.diagnosis import run_doctor
+
+    chosen = settings.load()
+    return run_doctor(lambda: examine(chosen), fix=fix, as_json=as_json)

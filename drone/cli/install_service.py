@@ -1,0 +1,32 @@
+"""`drone install-service`: start the drone with this machine."""
+
+from __future__ import annotations
+
+import shutil
+
+from shared.command_line import JsonFlag, print_json, put, say
+
+EXAMPLES = ("drone install-service",)
+
+_NEXT = (
+    "systemctl --user daemon-reload",
+    "systemctl --user enable --now dronefleet-drone",
+    "loginctl enable-linger    # run also while you are not logged in",
+)
+
+
+def command(as_json: JsonFlag = False) -> None:
+    """Write a systemd user unit for this drone, and say what to run; without systemd the unit is printed."""
+    from drone import settings
+    from drone.service import unit_text, write_unit
+
+    home = settings.load().home
+    home.config()  # a service that cannot start helps nobody
+    path = write_unit(home) if shutil.which("systemctl") else None
+    if as_json:
+        print_json({"path": str(path) if path else None, "unit": unit_text(home), "next": list(_NEXT)})
+    elif path is None:
+        put(unit_text(home))
+        say("there is no systemd here: this is the unit, for wherever it is wanted; or run `drone start` yourself")
+    else:
+        put(f"wrote {path}\n\nnext\n" + "".join(f"  {line}\n" for line in _NEXT))

@@ -1,0 +1,80 @@
+"""`drone run`: the loop alone, without a control plane."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from shared.command_line import JsonFlag, print_json, say
+
+if TYPE_CHECKING:
+    from drone.local_document import LocalResult
+
+EXAMPLES = (
+    'drone run "Make the tests pass" --repo . --model openai/gpt-x --api-key-env OPENAI_API_KEY',
+    "drone run - --repo https://example.org/project.git --model openai/x --api-base http://127.0.0.1:8000/v1 < task.md",
+)
+
+
+def command(
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT|-", help="What is to be done; - reads it from stdin.")],
+    repo: Annotated[
+        str,
+        typer.Option("--repo", metavar="PATH|URL", help="A work tree, a bare repository or a URL; never written to."),
+    ],
+    model: Annotated[str, typer.Option("--model", help="LiteLLM's name of the model, openai/gpt-x.")],
+    api_base: Annotated[
+        str | None, typer.Option("--api-base", metavar="URL", help="The endpoint; default: the provider's own.")
+    ] = None,
+    mode: Annotated[
+        Literal["plan", "build", "test", "ship", "develop"], typer.Option("--mode", help="What it may do.")
+    ] = "build",
+    max_iterations: Annotated[
+        int, typer.Option("--max-iterations", min=0, help="Answers of the model; 0: no limit.")
+    ] = 50,
+    cost_limit: Annotated[float, typer.Option("--cost-limit", min=0, metavar="USD", help="0: no limit.")] = 3.0,
+    max_run_seconds: Annotated[float, typer.Option("--max-run-seconds", min=0, help="0: no limit.")] = 1800,
+    api_key_env: Annotated[
+        str | None, typer.Option("--api-key-env", metavar="VAR", help="The variable that holds the model's key.")
+    ] = None,
+    sandbox: Annotated[
+        Literal["auto", "bwrap", "docker", "none"], typer.Option("--sandbox", help="What the model's commands run in.")
+    ] = "auto",
+    as_json: JsonFlag = False,
+) -> int:
+    """Run the agent loop here, on a copy of a repository, and print the patch."""
+    from drone.local_document import document
+    from drone.local_run import LocalWishes, run_here
+
+    result = run_here(
+        LocalWishes(
+            prompt=sys.stdin.read() if prompt == "-" else prompt,
+            repo=repo,
+            model=model,
+            api_base=api_base,
+            mode=mode,
+            max_iterations=max_iterations,
+            cost_limit=cost_limit,
+            max_run_seconds=max_run_seconds,
+            api_key_variable=api_key_env,
+            sandbox=sandbox,
+        )
+    )
+    if as_json:
+        print_json(document(result))
+    else:
+        _print_patch(result)
+    if result.interrupted:
+        raise KeyboardInterrupt  # the work is out; now the command ends as any interrupted one does
+    return 0 if result.succeeded else 1
+
+
+def _print_patch(result: LocalResult) -> None:
+    """The patch byte for byte: files may be in any encoding, and the patch must apply."""
+    if result.patch:
+        sys.stdout.buffer.write(result.patch)
+        sys.stdout.buffer.flush()
+    else:
+        say("no file was changed" if result.patch == b"" else "there is no patch")

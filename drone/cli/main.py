@@ -1,0 +1,45 @@
+"""The entry of `drone`: which commands there are, and under which heading."""
+
+from __future__ import annotations
+
+import sys
+
+from drone.cli import doctor, install_service, local_run, register, start, status, unregister
+from shared.command_line import application, examples, run
+
+SET_UP = "Set-up"
+WORK = "Work"
+LOOK = "Look inside"
+
+ENVIRONMENT = {
+    "DRONE_HOME": "the drone's home; default $XDG_DATA_HOME/dronefleet/drone",
+    "DRONE_TOKEN": "a join token: stands for `drone register --token`",
+    "DRONE_POLICY": "the owner's policy file; default $XDG_CONFIG_HOME/dronefleet/policy.toml",
+    "DRONE_ALLOW_HTTP": "1: register over plain http with a host that is not this machine",
+    "DRONE_LOG_LEVEL": "debug, info, warning or error; default info",
+}
+
+app = application(
+    "drone",
+    "Lend this machine to a fleet: a drone takes work orders, runs a coding agent on each and reports back.",
+    environment=ENVIRONMENT,
+)
+for module, name, heading in (
+    (register, "register", SET_UP),
+    (install_service, "install-service", SET_UP),
+    (unregister, "unregister", SET_UP),
+    (start, "start", WORK),
+    (local_run, "run", WORK),
+    (status, "status", LOOK),
+    (doctor, "doctor", LOOK),
+):
+    app.command(name, rich_help_panel=heading, epilog=examples(*module.EXAMPLES))(module.command)
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(run(app))
+
+
+if __name__ == "__main__":
+    main()

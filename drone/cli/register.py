@@ -1,0 +1,105 @@
+"""`drone register`: join a fleet with a token from its control plane."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from shared.command_line import JsonFlag, paint, parse_labels, print_json, put, read_secret, say
+
+if TYPE_CHECKING:
+    from drone.home import DroneConfig, DroneHome
+
+EXAMPLES = (
+    "drone register --url https://fleet.example.org --token fj_...",
+    "fleet token create | drone register --url http://127.0.0.1:8420 --token - --label gpu=yes",
+)
+
+
+def command(
+    url: Annotated[str, typer.Option("--url", metavar="URL", help="The control plane's address.")],
+    token: Annotated[
+        str,
+        typer.Option("--token", metavar="TOKEN|-", envvar="DRONE_TOKEN", help="The join token; - reads it from stdin."),
+    ],
+    name: Annotated[str | None, typer.Option("--name", help="What people call this drone; default: the host.")] = None,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", metavar="K=V", help="A label that orders can ask for; repeats.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option("--concurrency", min=1, max=64, help="How many orders run at once.")] = 1,
+    workspace: Annotated[
+        Path | None,
+        typer.Option("--workspace", metavar="DIR", help="An empty directory; default: in the drone's home."),
+    ] = None,
+    sandbox: Annotated[
+        Literal["auto", "bwrap", "docker", "none"], typer.Option("--sandbox", help="What the model's commands run in.")
+    ] = "auto",
+    allow_http: Annotated[
+        bool, typer.Option("--allow-http", envvar="DRONE_ALLOW_HTTP", help="Accept plain http to another machine.")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Register this machine as a drone of a fleet."""
+    from drone import settings
+    from drone.workspace import copy_owner_config
+    from drone.register import Wishes, register
+
+    home = settings.load().home
+    config = register(
+        home,
+        Wishes(
+            url=url,
+            token=read_secret(token, "join token"),
+            name=name,
+            labels=parse_labels(label or ()),
+            concurrency=concurrency,
+            workspace=workspace,
+            sandbox=sandbox,
+            allow_http=allow_http,
+        ),
+    )
+    copy_owner_config(home.git_config_file)
+    _warn_of_http(config.server_url)
+    if as_json:
+        print_json(_document(config, home))
+    else:
+        _tell(config, home)
+
+
+def _warn_of_http(url: str) -> None:
+    from drone.policy import is_loopback
+
+    if url.startswith("http://") and not is_loopback(url):
+        warning = paint("WARNING", "red", sys.stderr)
+        say(f"{warning}: {url} is not encrypted: whoever listens can read this drone's keys.")
+
+
+def _document(config: DroneConfig, home: DroneHome) -> dict[str, object]:
+    return {
+        "id": config.drone_id,
+        "name": config.name,
+        "url": config.server_url,
+        "labels": config.labels,
+        "concurrency": config.concurrency,
+        "sandbox": config.sandbox,
+        "workspace": config.workspace,
+        "home": str(home.path),
+    }
+
+
+def _tell(config: DroneConfig, home: DroneHome) -> None:
+    labels = ", ".join(f"{key}={value}" for key, value in sorted(config.labels.items()))
+    put(
+        f"registered as {config.name} ({config.drone_id}) with {config.server_url}\n"
+        f"  labels     {labels or '-'}\n"
+        f"  runs       {config.concurrency} at once, sandbox {config.sandbox}\n"
+        f"  workspace  {config.workspace}\n"
+        f"  home       {home.path}\n"
+        "\nnext\n"
+        "  drone start              take orders until Ctrl-C\n"
+        "  drone doctor             see whether everything is well\n"
+        "  drone install-service    start with this machine\n"
+    )

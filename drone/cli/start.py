@@ -1,0 +1,18 @@
+"""`drone start`: take orders until told to stop."""
+
+from __future__ import annotations
+
+EXAMPLES = ("drone start",)
+
+
+def command() -> int:
+    """Take work orders and run them, until Ctrl-C."""
+    from drone import policy, settings
+    from drone.workspace import copy_owner_config
+    from drone.supervise import start
+
+    chosen = settings.load()
+    chosen.home.config()  # not registered: said at once, before anything is started
+    policy.load(chosen.policy_file)
+    copy_owner_config(chosen.home.git_config_file)
+    return start(chosen.home)

@@ -1,0 +1,59 @@
+"""`drone status`: what this drone is and does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shared.command_line import JsonFlag, print_json, put
+
+if TYPE_CHECKING:
+    from drone.home import DroneHome
+    from drone.status import Status
+
+EXAMPLES = ("drone status", "drone status --json")
+
+
+def command(as_json: JsonFlag = False) -> None:
+    """Show what this drone is registered as, whether it runs, and the orders it works on."""
+    from drone import settings
+    from drone.status import look
+
+    home = settings.load().home
+    status = look(home)
+    if as_json:
+        print_json(_document(status, home))
+    else:
+        put(_lines(status))
+
+
+def _document(status: Status, home: DroneHome) -> dict[str, object]:
+    config = status.config
+    return {
+        "id": config.drone_id,
+        "name": config.name,
+        "url": config.server_url,
+        "labels": config.labels,
+        "concurrency": config.concurrency,
+        "sandbox": config.sandbox,
+        "workspace": config.workspace,
+        "home": str(home.path),
+        "running": status.pid is not None,
+        "pid": status.pid or None,
+        "server_reachable": status.server_error is None,
+        "server_error": status.server_error,
+        "runs": [{"id": run.run, "order": run.order, "since": run.since} for run in status.runs],
+    }
+
+
+def _lines(status: Status) -> str:
+    config = status.config
+    drone = "does not run        start it: drone start" if status.pid is None else f"runs, process {status.pid or '?'}"
+    lines = [
+        f"{config.name} ({config.drone_id})",
+        f"  server  {config.server_url} {'answers' if status.server_error is None else 'does not answer'}",
+        *([f"          {status.server_error}"] if status.server_error else []),
+        f"  drone   {drone}",
+        f"  orders  {len(status.runs)} of {config.concurrency} in hand",
+        *(f"          {run.order}  run {run.run}  since {run.since}" for run in status.runs),
+    ]
+    return "\n".join(lines) + "\n"

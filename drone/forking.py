@@ -1,0 +1,154 @@
+"""Starting run processes: a fork server that has the model library loaded and warm, so a run starts in milliseconds.
+
+The server is the standard library's. It imports the modules below once, which takes seconds; meanwhile the worker
+consumes, and a run that was claimed early waits in `start`.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import select
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+
+import psutil
+
+from drone import run_job
+from drone.run_job import Job
+from shared.clock import Clock
+from shared.errors import FleetFault
+
+log = logging.getLogger(__name__)
+
+PRELOAD = ["drone.run_process", "drone.model.preload"]
+_HELPER = "from multiprocessing."
+_CONTEXT = multiprocessing.get_context("forkserver")
+
+
+@dataclass
+class RunProcess:
+    """A running run: what it says, and what it is told."""
+
+    process: ForkServerProcess
+    connection: Connection
+    _telling: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
+
+    def tell(self, message: bytes) -> None:
+        """Say something to the run. Never waits: a run that hangs must not make the drone's heartbeat hang."""
+        with self._telling:
+            writable = select.poll()
+            try:
+                writable.register(self.connection.fileno(), select.POLLOUT)
+                if writable.poll(0):
+                    self.connection.send_bytes(message)
+                else:
+                    log.warning("process %s does not read what it is told", self.process.pid)
+            except (OSError, ValueError):
+                # It is gone, or its end of the pipe is closed: the thread that watches it will say so.
+                log.debug("process %s is gone and was not told", self.process.pid)
+
+    def hear(self, seconds: float) -> Iterator[bytes]:
+        """Yield what the run says, waiting at most `seconds` for the first word. Raises EOFError when it is gone."""
+        while self.connection.poll(seconds):
+            try:
+                yield self.connection.recv_bytes()
+            except ConnectionResetError as error:
+                raise EOFError from error
+            seconds = 0
+
+    def wait(self, seconds: float) -> int | None:
+        """Return the exit code, or None if the process still lives after `seconds`."""
+        self.process.join(seconds)
+        return self.process.exitcode
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def close(self) -> None:
+        """Let go of a process that has ended."""
+        with self._telling:
+            self.connection.close()
+        self.process.close()
+
+
+class Forkery:
+    """Starts run processes from the warm fork server, one at a time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self.warm_after_s: float | None = None
+        """Seconds from start to warm; None while the model library is loading, or if it cannot be loaded."""
+        self.fault = ""
+
+    @property
+    def warm(self) -> bool:
+        return self.warm_after_s is not None
+
+    def warm_up(self, when_warm: Callable[[], None]) -> None:
+        """Start the server in the background; `when_warm` is called once runs start without delay."""
+        _CONTEXT.set_forkserver_preload(PRELOAD)
+        threading.Thread(target=self._warm_up, args=(when_warm,), name="warm-up", daemon=True).start()
+
+    def start(self, job: Job) -> RunProcess:
+        """Start a run. Waits until the server is warm.
+
+        Raises FleetFault when no process could be started.
+        """
+        return self._fork(run_job.main, job, f"run-{job.run_id}")
+
+    def own_processes(self) -> list[int]:
+        """The fork server and the standard library's tracker beside it: children of ours that are not orphans."""
+        return [child.pid for child in psutil.Process().children() if _HELPER in " ".join(_command(child))]
+
+    def _warm_up(self, when_warm: Callable[[], None]) -> None:
+        began = self._clock.monotonic()
+        try:
+            probe = self._fork(run_job.probe, None, "warm-probe")
+            answer = next(probe.hear(60.0), b"no answer within a minute").decode()
+            probe.wait(5.0)
+            probe.close()
+        except (FleetFault, EOFError) as error:
+            answer = str(error) or "its process ended without a word"
+        if answer:
+            self.fault = answer
+            log.error("the model library could not be loaded, so no run can start: %s", answer)
+            return
+        self.warm_after_s = self._clock.monotonic() - began
+        log.info("warm after %.1f s", self.warm_after_s)
+        when_warm()
+
+    def _fork(self, target: Callable[..., None], job: Job | None, name: str) -> RunProcess:
+        ours, theirs = _CONTEXT.Pipe(duplex=True)
+        process = _CONTEXT.Process(target=target, args=(theirs, job), name=name)
+        try:
+            # One at a time: the standard library's bookkeeping of children is not made for several threads.
+            with self._lock:
+                process.start()
+        except (OSError, EOFError) as error:
+            ours.close()
+            raise FleetFault(
+                "no run process could be started on this drone",
+                code="E-DRONE-FORK",
+                why=str(error),
+                next="drone doctor",
+            ) from error
+        finally:
+            theirs.close()
+        return RunProcess(process, ours)
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []

@@ -1,0 +1,114 @@
+"""What the control plane wants between orders: each message is acted on once, however often and however it comes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+
+from redis import Redis
+from redis.client import PubSub
+from redis.exceptions import RedisError
+
+from drone.uplink import Sealer
+from shared import names
+from shared.control import ControlMessage
+from shared.envelope import CannotOpen
+
+log = logging.getLogger(__name__)
+
+REMEMBERED = 10_000
+"""Message ids kept, so that a copy by pub/sub that comes late, or is played again, does nothing."""
+RETRY_SECONDS = 1.0
+
+
+class Inbox:
+    """Opens control messages and acts on each once; says which may leave the inbox."""
+
+    def __init__(self, sealer: Sealer, act: Callable[[ControlMessage], None]) -> None:
+        self._sealer = sealer
+        self._act = act
+        self._lock = threading.Lock()
+        self._seen: OrderedDict[str, None] = OrderedDict()
+        self._waiting: set[str] = set()
+        self._refused: set[str] = set()
+
+    def read(self, letters: Mapping[bytes, bytes]) -> None:
+        """Act on whatever is new in the inbox as Redis holds it; what left it since need not be reported any longer."""
+        for envelope in letters.values():
+            self.take(envelope)
+        with self._lock:
+            present = {name.decode() for name in letters}
+            self._waiting = self._seen.keys() & present
+
+    def take(self, envelope: bytes) -> None:
+        """Act on one message, unless it was acted on before."""
+        try:
+            text = self._sealer.open(envelope.decode(), "control")
+            message = ControlMessage.model_validate_json(text)
+        except (CannotOpen, ValueError) as error:
+            self._refuse(envelope, error)
+            return
+        with self._lock:
+            if message.id in self._seen:
+                return
+            self._seen[message.id] = None
+            self._waiting.add(message.id)
+            if len(self._seen) > REMEMBERED:
+                self._seen.popitem(last=False)
+        self._act(message)
+
+    def done(self) -> tuple[str, ...]:
+        """Ids of messages that were acted on and are still in the inbox, for the next beat."""
+        with self._lock:
+            return tuple(sorted(self._waiting))
+
+    def _refuse(self, envelope: bytes, error: Exception) -> None:
+        # Said once per message, not every five seconds. It stays in the inbox: only its sender can seal it anew.
+        name = envelope[-32:].decode(errors="replace")
+        with self._lock:
+            known = name in self._refused
+            self._refused.add(name)
+        if not known:
+            log.error("a control message was not acted on: %s", error)
+
+
+class Listener:
+    """The thread that hears control messages at once; the inbox in Redis is read with every beat besides."""
+
+    def __init__(self, redis: Redis, drone_id: str, inbox: Inbox) -> None:
+        self._redis = redis
+        self._channel = names.control_channel(drone_id)
+        self._inbox = inbox
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="inbox", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                with self._subscription() as subscription:
+                    subscription.subscribe(self._channel)
+                    self._hear(subscription)
+            except RedisError:
+                # Nothing is lost: what was said meanwhile stands in the inbox. The heartbeat logs that Redis is away.
+                self._stop.wait(RETRY_SECONDS)
+            except Exception:  # the body of a background loop: one bad message must not make the drone deaf
+                log.exception("a control message failed; listening on")
+
+    def _subscription(self) -> PubSub:
+        return PubSub(self._redis.connection_pool, ignore_subscribe_messages=True)
+
+    def _hear(self, subscription: PubSub) -> None:
+        while not self._stop.is_set():
+            message = subscription.get_message(timeout=1.0)
+            if message is not None and message["type"] == "message":
+                self._inbox.take(message["data"])

@@ -1,0 +1,74 @@
+"""How a drone comes back: it makes sure that it is the only one of its id, and says hello, before it takes any run."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from drone.reporting.stream import Stream
+from shared import names
+from shared.clock import Clock
+from shared.errors import Conflict
+from shared.events import Hello
+from shared.states import BEAT_EVERY
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+LOOK_SECONDS = 0.5
+
+
+class Introduction:
+    """Looks whether another drone beats under this id, then says hello in the stream; waits for Redis for ever."""
+
+    def __init__(self, redis: Redis, stream: Stream, clock: Clock, previous_boot: str) -> None:
+        """`previous_boot`: the last boot of this very drone on this very machine; empty if there was none."""
+        self._redis = redis
+        self._stream = stream
+        self._clock = clock
+        self._key = names.lease_key(stream.sealer.drone_id)
+        self._previous_boot = previous_boot
+
+    def make(self, hello: Callable[[], Hello], stopping: threading.Event) -> bool:
+        """Return True once the hello is in the stream, False when the drone was stopped before.
+
+        Raises Conflict while another drone beats under this id.
+        """
+        told = False
+        while not stopping.is_set():
+            try:
+                self._refuse_to_be_second(stopping)
+                self._stream.hello(hello())
+                return True
+            except RedisError as error:
+                if not told:
+                    log.warning("the broker does not answer yet (%s); the drone goes on trying", error)
+                told = True
+                stopping.wait(RETRY_SECONDS)
+        return False
+
+    def _refuse_to_be_second(self, stopping: threading.Event) -> None:
+        """A lease that another boot holds is either what a crash left, or renewed within one beat: wait and see."""
+        first = self._lease()
+        if first is None or first.partition(":")[0] == self._previous_boot:
+            return
+        deadline = self._clock.monotonic() + BEAT_EVERY.total_seconds() + 2.0
+        while self._clock.monotonic() < deadline and not stopping.is_set():
+            self._clock.sleep(LOOK_SECONDS)
+            if (now := self._lease()) is None:
+                return
+            if now != first:
+                raise Conflict(
+                    "another drone is at work under this drone's id",
+                    code="E-DRONE-TWICE",
+                    why=f"its boot is {now.partition(':')[0]}; a drone's home must not be copied to a second machine",
+                    next="drone register --url URL --token TOKEN --name ANOTHER-NAME    with an empty DRONE_HOME",
+                )
+
+    def _lease(self) -> str | None:
+        value = self._redis.get(self._key)
+        return value.decode() if isinstance(value, bytes) else None

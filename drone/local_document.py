@@ -1,0 +1,144 @@
+"""The JSON document of `drone run`: the fields of an order, null where a control plane would have the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from shared.blobs import INLINE_PATCH
+from shared.durations import duration_label
+from shared.events import Delivered, Event, Phase, Prepared, RunEnded, RunStarted, Stats
+from shared.states import OrderStatus, RunStatus
+from shared.terminal import plain
+from shared.work_order import WorkOrder
+
+T = TypeVar("T", bound=BaseModel)
+
+_LIFECYCLE = (RunStarted, Phase, Prepared, Delivered, RunEnded)
+"""Events that are no steps: what they say is in the order's own fields."""
+
+
+@dataclass(frozen=True)
+class LocalResult:
+    """A run that came to its end: what was ordered, what happened, what came out."""
+
+    order: WorkOrder
+    events: tuple[Event, ...]
+    patch: bytes | None
+    """None: there is none, as the run ended before anything was delivered."""
+    interrupted: bool = False
+    """A person pressed Ctrl-C."""
+
+    @property
+    def ended(self) -> RunEnded | None:
+        """The run's last event."""
+        return self.last(RunEnded)
+
+    def last(self, kind: type[T]) -> T | None:
+        """The newest event of this kind."""
+        return next((each.body for each in reversed(self.events) if isinstance(each.body, kind)), None)
+
+    @property
+    def succeeded(self) -> bool:
+        return self.ended is not None and self.ended.status == "success"
+
+
+def document(result: LocalResult) -> dict[str, Any]:
+    """The fields that `fleet show --json` has, in the same order; JSON's own types only."""
+    order, ended = result.order, result.ended
+    facts: dict[str, Any] = {
+        "id": order.order_id,
+        "status": _status(ended),
+        "reason": ended.reason if ended else "the run has no end",
+        "exit_status": ended.exit_status if ended else None,
+        "attempt": order.attempt,
+        "generation": order.generation,
+        "organization": None,
+        "user": None,
+        "drone": None,
+        "project": None,
+        "session": order.session.id,
+        "provider": None,
+        "model": order.provider.model,
+        "mode": order.session.mode,
+        "priority": None,
+        "labels": {},
+        "created_at": order.submitted_at,
+        "started_at": _time(result, first=True),
+        "ended_at": _time(result, first=False),
+        "prompt": order.prompt,
+        "response": ended.response if ended else None,
+        **_delivery(result),
+        "late_refs": [],
+        "patch": _inline(result.patch),
+        "receipt": ended.receipt if ended else None,
+        "stats": _stats(ended.stats if ended else Stats()),
+        "runs": [_run(result)],
+        "steps": _steps(result),
+    }
+    plain_facts: dict[str, Any] = plain(facts)
+    return plain_facts
+
+
+def _status(ended: RunEnded | None) -> OrderStatus:
+    if ended is None or ended.status == "failed":
+        return OrderStatus.FAILED
+    return OrderStatus.SUCCEEDED if ended.status == "success" else OrderStatus.CANCELED
+
+
+def _delivery(result: LocalResult) -> dict[str, Any]:
+    prepared = result.last(Prepared)
+    delivered = result.last(Delivered)
+    return {
+        # The branch stays in a throw-away workspace: what a person gets is the patch.
+        "branch": None,
+        "base_commit": prepared.base_commit if prepared else None,
+        "head_commit": delivered.head_commit if delivered else None,
+        "pushed": False,
+        "push_error": None,
+    }
+
+
+def _inline(patch: bytes | None) -> str | None:
+    return patch.decode(errors="replace") if patch is not None and len(patch) <= INLINE_PATCH else None
+
+
+def _stats(stats: Stats) -> dict[str, Any]:
+    return {**stats.model_dump(), "duration_label": duration_label(stats.duration_ms)}
+
+
+def _run(result: LocalResult) -> dict[str, Any]:
+    ended = result.ended
+    return {
+        "id": result.order.run_id,
+        "attempt": result.order.attempt,
+        "drone": None,
+        "status": ended.status if ended else RunStatus.LOST,
+        "started_at": _time(result, first=True),
+        "ended_at": _time(result, first=False),
+        "cost_usd": ended.stats.cost_usd if ended else None,
+    }
+
+
+def _time(result: LocalResult, *, first: bool) -> Any:
+    events = result.events
+    if first:
+        return events[0].at if events else None
+    return events[-1].at if result.ended else None
+
+
+def _steps(result: LocalResult) -> list[dict[str, Any]]:
+    """The steps, numbered without holes as those of an order are."""
+    steps = [event for event in result.events if not isinstance(event.body, _LIFECYCLE)]
+    return [
+        {
+            "seq": seq,
+            "kind": step.body.kind,
+            "run": step.run_id,
+            "at": step.at,
+            **step.body.model_dump(exclude={"kind"}),
+        }
+        for seq, step in enumerate(steps, start=1)
+    ]

@@ -1,0 +1,262 @@
+"""What a failed model call means: one table over litellm's exceptions, and the texts that say more than their class.
+
+The class of an error decides alone whether the call is repeated. A test fails when litellm gains an exception that
+the table lacks.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from shared.work_order import OrderProvider
+
+
+class ErrorClass(StrEnum):
+    """How a model call failed; RETRIED names those that may pass by themselves."""
+
+    RATE_LIMIT = "rate_limit"
+    OVERLOADED = "overloaded"
+    SERVER = "server"
+    TIMEOUT = "timeout"
+    CONTEXT_OVERFLOW = "context_overflow"
+    UNKNOWN = "unknown"
+    AUTH = "auth"
+    AUTH_PERMANENT = "auth_permanent"
+    BILLING = "billing"
+    MODEL_NOT_FOUND = "model_not_found"
+    CONTENT_BLOCKED = "content_blocked"
+    FORMAT = "format"
+
+
+_E = ErrorClass
+RETRIED = frozenset({_E.RATE_LIMIT, _E.OVERLOADED, _E.SERVER, _E.TIMEOUT, _E.CONTEXT_OVERFLOW, _E.UNKNOWN})
+
+
+class StreamBroken(Exception):
+    """The stream ended without saying how the answer ends: it was cut, or it never was one."""
+
+
+class StreamSilent(Exception):
+    """Nothing came for too long."""
+
+
+class ContentFiltered(Exception):
+    """The endpoint ended the answer because of what it said."""
+
+
+BY_EXCEPTION: dict[str, ErrorClass] = {
+    "APIConnectionError": _E.SERVER,
+    "APIError": _E.UNKNOWN,
+    "APIResponseValidationError": _E.SERVER,
+    "AuthenticationError": _E.AUTH,
+    "BadGatewayError": _E.SERVER,
+    "BadRequestError": _E.FORMAT,
+    "BlockedPiiEntityError": _E.CONTENT_BLOCKED,
+    "BudgetExceededError": _E.BILLING,
+    "ContentPolicyViolationError": _E.CONTENT_BLOCKED,
+    "ContextWindowExceededError": _E.CONTEXT_OVERFLOW,
+    "GuardrailRaisedException": _E.CONTENT_BLOCKED,
+    "ImageFetchError": _E.FORMAT,
+    "InternalServerError": _E.SERVER,
+    "InvalidRequestError": _E.FORMAT,
+    "JSONSchemaValidationError": _E.SERVER,
+    "LiteLLMUnknownProvider": _E.MODEL_NOT_FOUND,
+    "MidStreamFallbackError": _E.SERVER,
+    "MockException": _E.UNKNOWN,
+    "ModelNotMappedError": _E.MODEL_NOT_FOUND,
+    "NotFoundError": _E.MODEL_NOT_FOUND,
+    "OpenAIError": _E.UNKNOWN,
+    "PaymentRequiredError": _E.BILLING,
+    "PermissionDeniedError": _E.AUTH_PERMANENT,
+    "RateLimitError": _E.RATE_LIMIT,
+    "RejectedRequestError": _E.CONTENT_BLOCKED,
+    "ServiceUnavailableError": _E.OVERLOADED,
+    "Timeout": _E.TIMEOUT,
+    "UnprocessableEntityError": _E.FORMAT,
+    "UnsupportedParamsError": _E.FORMAT,
+    "VectorStoreSearchError": _E.FORMAT,
+}
+"""By the exception's own name, so that this table can be read without the seconds that importing litellm takes."""
+
+_OURS: dict[type[Exception], ErrorClass] = {
+    StreamBroken: _E.SERVER,
+    StreamSilent: _E.TIMEOUT,
+    ContentFiltered: _E.CONTENT_BLOCKED,
+    httpx.TimeoutException: _E.TIMEOUT,
+    httpx.HTTPError: _E.SERVER,
+    httpx.InvalidURL: _E.FORMAT,
+}
+
+_BY_STATUS = {
+    401: _E.AUTH,
+    402: _E.BILLING,
+    403: _E.AUTH_PERMANENT,
+    404: _E.MODEL_NOT_FOUND,
+    408: _E.TIMEOUT,
+    413: _E.CONTEXT_OVERFLOW,
+    429: _E.RATE_LIMIT,
+    504: _E.TIMEOUT,
+    503: _E.OVERLOADED,
+    529: _E.OVERLOADED,
+}
+
+_TEXTS: tuple[tuple[re.Pattern[str], frozenset[ErrorClass], ErrorClass], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), frozenset(within), meaning)
+    for pattern, within, meaning in (
+        (
+            r"insufficient.quota|exceeded your current quota|credit balance|billing|payment required|out of credits",
+            {_E.RATE_LIMIT, _E.FORMAT, _E.AUTH_PERMANENT, _E.UNKNOWN},
+            _E.BILLING,
+        ),
+        (
+            r"context.(length|window)|maximum.{0,20}tokens|too many (input )?tokens|(prompt|input) is too long",
+            {_E.FORMAT, _E.SERVER, _E.UNKNOWN},
+            _E.CONTEXT_OVERFLOW,
+        ),
+        (
+            r"model.{0,80}(does not exist|not found|not supported)|(no such|unknown) model|LLM Provider NOT provided",
+            {_E.FORMAT, _E.UNKNOWN},
+            _E.MODEL_NOT_FOUND,
+        ),
+        (
+            r"content.(policy|filter|management)|safety system|responsible ai",
+            {_E.FORMAT, _E.UNKNOWN},
+            _E.CONTENT_BLOCKED,
+        ),
+        (r"invalid.{0,10}api.?key|incorrect api key", {_E.FORMAT, _E.UNKNOWN, _E.AUTH_PERMANENT}, _E.AUTH),
+        (r"\btimed out\b|timeout", {_E.SERVER, _E.UNKNOWN}, _E.TIMEOUT),
+        (r"overloaded", {_E.SERVER, _E.UNKNOWN, _E.RATE_LIMIT}, _E.OVERLOADED),
+    )
+)
+"""Endpoints that answer with the wrong status: what the text says counts, but only within the classes named."""
+
+_UNREACHABLE = re.compile(
+    r"connection refused|connection error|name or service not known|name resolution|nodename nor servname"
+    r"|no route to host|network is unreachable|all connection attempts failed",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failed call: its class, all that is known of it, and how long the server asked to be left alone."""
+
+    error_class: ErrorClass
+    detail: str
+    retry_after: float | None = None
+
+    @property
+    def retried(self) -> bool:
+        return self.error_class in RETRIED
+
+
+def classify(error: BaseException, now: datetime) -> Failure | None:
+    """Say what a failed call means; None where it was no failed call at all, but a bug or a signal.
+
+    An ImportError is a bug however deeply litellm wrapped it: trying again would never help.
+    """
+    if _import_error(error):
+        return None
+    error_class = _class_of(error)
+    if error_class is None:
+        return None
+    text = str(error)
+    for pattern, within, meaning in _TEXTS:
+        if error_class in within and pattern.search(text):
+            error_class = meaning
+            break
+    return Failure(error_class, text[:4000], _retry_after(error, now))
+
+
+def sentence(failure: Failure, provider: OrderProvider) -> str:
+    """Say in one sentence for people why there is no answer (S-084); the whole text is in the failure's detail."""
+    where = _where(provider)
+    if failure.error_class is _E.SERVER and _UNREACHABLE.search(failure.detail):
+        return f"{where} cannot be reached."
+    short = " ".join(failure.detail.split())[:120]
+    return _SENTENCES[failure.error_class].format(where=where, model=provider.model, short=short)
+
+
+_SENTENCES = {
+    _E.RATE_LIMIT: "{where} accepts no more requests for now: the rate limit is reached.",
+    _E.OVERLOADED: "{where} is overloaded.",
+    _E.SERVER: "{where} failed, or sent something that is no answer.",
+    _E.TIMEOUT: "{where} did not answer in time.",
+    _E.CONTEXT_OVERFLOW: "Context window exceeded: the conversation is longer than {model} takes.",
+    _E.UNKNOWN: "{where} failed in a way that is not known: {short}",
+    _E.AUTH: "{where} does not accept the API key.",
+    _E.AUTH_PERMANENT: "{where} does not allow this API key to use {model}.",
+    _E.BILLING: "{where} reports that the account cannot pay.",
+    _E.MODEL_NOT_FOUND: "{where} has no model {model}.",
+    _E.CONTENT_BLOCKED: "{where} refused because of the content.",
+    _E.FORMAT: "{where} did not accept the request: {short}",
+}
+
+
+def _where(provider: OrderProvider) -> str:
+    if not provider.api_base:
+        return f"The provider of {provider.model}"
+    # Host and port alone: an address may have a password in it.
+    parts = urlsplit(provider.api_base)
+    return f"The model endpoint {parts.hostname or '?'}{f':{parts.port}' if parts.port else ''}"
+
+
+def _class_of(error: BaseException) -> ErrorClass | None:
+    for ours, meaning in _OURS.items():
+        if isinstance(error, ours):
+            return meaning
+    named = next(
+        (BY_EXCEPTION[c.__name__] for c in type(error).__mro__ if _foreign(c) and c.__name__ in BY_EXCEPTION), None
+    )
+    if named is not _E.UNKNOWN:
+        return named
+    status = getattr(error, "status_code", None)
+    if not isinstance(status, int):
+        return named
+    return _BY_STATUS.get(status) or (_E.SERVER if status >= 500 else named)
+
+
+def _foreign(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] in {"litellm", "openai"}
+
+
+def _import_error(error: BaseException) -> bool:
+    seen: set[int] = set()
+    inner: BaseException | None = error
+    while inner is not None and id(inner) not in seen:
+        if isinstance(inner, ImportError):
+            return True
+        seen.add(id(inner))
+        inner = inner.__cause__ or inner.__context__
+    return False
+
+
+def _retry_after(error: BaseException, now: datetime) -> float | None:
+    """Seconds that the server asked for, given as a number or as a date."""
+    headers: Any = getattr(error, "litellm_response_headers", None)
+    if headers is None:
+        headers = getattr(getattr(error, "response", None), "headers", None)
+    value = headers.get("retry-after") if headers is not None else None
+    if value is None:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        return _seconds_until(str(value), now)
+
+
+def _seconds_until(date: str, now: datetime) -> float | None:
+    try:
+        then = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    aware = then if then.tzinfo else then.replace(tzinfo=UTC)
+    return max(0.0, (aware - now).total_seconds())

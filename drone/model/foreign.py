@@ -1,0 +1,54 @@
+"""LiteLLM, imported in one place: without its network fetch, its printing, its log threads and its own retries."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import cache
+from typing import Any
+
+_SETTINGS = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # or the import fetches the price list from the network
+    "LOGGING_EXECUTOR_MAX_PENDING_TASKS": "0",  # or tasks queue up for a thread that did not survive the fork
+}
+
+
+@cache
+def litellm() -> Any:
+    """Import litellm, which takes seconds where it was not preloaded, and return it quiet.
+
+    Raises ImportError as it comes: that is a broken installation, never a reason to try again.
+    """
+    os.environ.update(_SETTINGS)
+    import litellm as module
+
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
+        # It logs tracebacks of what it then raises anyway, and warns that its log queue is as short as we made it.
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    module.suppress_debug_info = True
+    module.telemetry = False
+    module.disable_streaming_logging = True
+    module.num_retries = 0
+    return module
+
+
+class Client:
+    """The HTTP client of litellm's own path, kept between the calls of a run so that its connection is reused."""
+
+    def __init__(self) -> None:
+        self._client: Any = None
+
+    def get(self) -> Any:
+        """Return the client, a new one after `drop`; making one takes half a millisecond once litellm is there."""
+        if self._client is None:
+            litellm()
+            from litellm.llms.custom_httpx.http_handler import HTTPHandler
+
+            self._client = HTTPHandler()
+        return self._client
+
+    def drop(self) -> None:
+        """Close every connection: nothing else makes an endpoint stop generating what nobody reads any more."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None

@@ -1,0 +1,55 @@
+"""Imported once by the fork server: loads litellm and warms it, so that a run forked from there starts in milliseconds.
+
+Importing is the smaller half: litellm loads more modules at its first streamed call with tools, which every child
+would otherwise pay for by itself in seconds and megabytes. So a whole small run is made here against a scripted
+endpoint on loopback. It leaves neither a thread nor a connection behind, which would be broken in a child.
+
+The fork server keeps silent about a preload that cannot be imported: a child looks at `WARM` before it relies on it.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from contextlib import closing
+
+from drone.agent.agent import Agent
+from drone.agent.alone import EchoToolbox, KeptEvents, QuietControls
+from drone.agent.prompts import system_prompt, user_prompt
+from drone.model.foreign import litellm
+from drone.model.litellm_model import LiteLLMModel
+from drone.model.scripted import ScriptedServer
+from drone.model.warm_order import ORDER, SCRIPT, WORKSPACE
+from shared.clock import SystemClock
+from shared.outcome import ExitStatus
+
+WARM = False
+PROBLEM = ""
+"""Why it is not warm although this module could be imported; runs then work, but each starts slowly."""
+
+
+def warm_up() -> None:
+    """Make a small run of two answers over real HTTP, and leave the process with one thread and no connection."""
+    clock, recorder, controls = SystemClock(), KeptEvents(), QuietControls()
+    with ScriptedServer(SCRIPT) as server:
+        provider = ORDER.provider.model_copy(update={"api_base": server.url})
+        with closing(LiteLLMModel(provider, None, ORDER.limits, recorder, clock, controls)) as model:
+            agent = Agent(model, EchoToolbox(), recorder, controls, ORDER.limits, clock)
+            outcome = agent.run(system_prompt(ORDER), (), user_prompt(ORDER, WORKSPACE, clock.now()))
+    if outcome.exit_status is not ExitStatus.STOPPED:
+        raise OSError(f"the warm-up run ended with {outcome.exit_status}: {outcome.reason}")
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(timeout=5)
+    # What is here now lives as long as the process: children that do not look it through do not copy it either.
+    gc.collect()
+    gc.freeze()
+
+
+litellm()  # an ImportError comes out: without litellm nothing can run
+try:
+    warm_up()
+    WARM = True
+except OSError as error:
+    # No loopback, no free port: the fork server goes on cold, and whoever asks is told why.
+    PROBLEM = f"{type(error).__name__}: {error}"

@@ -1,0 +1,94 @@
+"""A stream read in a thread of its own, so that whoever waits for it can be called away at any moment.
+
+Why a thread: before the first byte, and between two, a synchronous read cannot be woken. Short read timeouts would
+break the request off instead of looking up, and not every provider's client lets its sockets be replaced. The price is
+one hand-over a chunk. A stream that is given up is closed at its next piece at the latest; one that stays silent keeps
+its daemon thread until the socket's own timeout, which hinders nothing, not even the end of the process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
+
+from drone.model.errors import StreamSilent
+from shared.clock import Clock
+
+T = TypeVar("T")
+
+LOOK_UP_EVERY = 0.1
+"""Seconds between two looks at whether the wait is still wanted."""
+
+
+@dataclass(frozen=True)
+class Waits:
+    """How long silence is borne, in seconds."""
+
+    connect: float = 10.0
+    first: float = 300.0
+    """Until the first piece: a model may think for minutes without a word, and a local one has to read the prompt."""
+    between: float = 120.0
+    """Between two pieces."""
+
+
+def pumped(
+    source: Callable[[], Iterable[T]], check: Callable[[], None], waits: Waits, clock: Clock
+) -> Generator[T, None, None]:
+    """Yield what `source()` yields, calling `check` while waiting; close this generator to give the stream up.
+
+    Raises whatever the source raises, whatever `check` raises, and StreamSilent when nothing comes for too long.
+    """
+    pump: _Pump[T] = _Pump(source)
+    try:
+        patience = waits.first
+        while (piece := pump.take(patience, check, clock)) is not None:
+            patience = waits.between
+            yield piece.value
+    finally:
+        pump.give_up()
+
+
+@dataclass(frozen=True)
+class _Piece(Generic[T]):
+    value: T
+
+
+class _Pump(Generic[T]):
+    """The reading side: fills a queue until the source ends, fails or is no longer wanted."""
+
+    def __init__(self, source: Callable[[], Iterable[T]]) -> None:
+        self._source = source
+        self._queue: SimpleQueue[_Piece[T] | BaseException | None] = SimpleQueue()
+        self._unwanted = threading.Event()
+        threading.Thread(target=self._read, name="model-stream", daemon=True).start()
+
+    def take(self, patience: float, check: Callable[[], None], clock: Clock) -> _Piece[T] | None:
+        """Wait for the next piece; None at the end."""
+        since = clock.monotonic()
+        while True:
+            try:
+                item = self._queue.get(timeout=LOOK_UP_EVERY)
+            except Empty:
+                check()
+                if clock.monotonic() - since > patience:
+                    raise StreamSilent(f"timed out: nothing came for {patience:g} s") from None
+                continue
+            if isinstance(item, BaseException):
+                raise item
+            return item
+
+    def give_up(self) -> None:
+        self._unwanted.set()
+
+    def _read(self) -> None:
+        try:
+            for value in self._source():
+                if self._unwanted.is_set():
+                    break
+                self._queue.put(_Piece(value))
+            self._queue.put(None)
+        except BaseException as error:  # noqa: BLE001 - handed over, and raised where the stream is consumed
+            self._queue.put(error)

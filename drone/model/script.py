@@ -1,0 +1,153 @@
+"""Scripts for the scripted model: what they may say, and which reply a request gets.
+
+A script is a list of replies. Which reply comes next is read off the request alone: the number of assistant messages
+since the message that opened the conversation. So any number of conversations play the whole script side by side, and
+a request that is repeated gets the same reply again. The one thing remembered is which failures were already played.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+DEFAULT = "default"
+_MARKER = re.compile(r"\bscript:([\w.-]+)")
+_FRAME = "<situation>"
+"""What the loop puts into the message that opens a run, and into no other."""
+
+
+class _Strict(BaseModel):
+    # A misspelt field of a script is an error and not a reply that silently does something else.
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ScriptedCall(_Strict):
+    """A tool call; `arguments` as a value, or as text that is sent as it stands, broken or not."""
+
+    name: str
+    arguments: dict[str, Any] | str = {}
+    id: str | None = None
+    """None: `call_<reply>_<position>`."""
+
+    @property
+    def text(self) -> str:
+        return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
+
+
+class ScriptedUsage(_Strict):
+    """Tokens to report; what is None is made up from the lengths of the texts."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    thinking_tokens: int = 0
+    cached_tokens: int = 0
+
+
+class Reply(_Strict):
+    """One answer, or one way to fail."""
+
+    text: str = ""
+    thinking: str = ""
+    tool_calls: tuple[ScriptedCall, ...] = ()
+    usage: ScriptedUsage | None = ScriptedUsage()
+    """None: no usage is reported at all."""
+    finish_reason: str | None = None
+    """None: `tool_calls` or `stop`, as it fits."""
+    delay_s: float = 0.0
+    """Before the first byte."""
+    chunk_delay_s: float | None = None
+    """Between two chunks of a stream; None: the server's."""
+    status: int = 200
+    error: str | dict[str, Any] = ""
+    """Body of an answer whose status is not 200: a message, or the whole `error` object."""
+    retry_after: str | float | None = None
+    cut_after: int | None = None
+    """Break the connection off after so many chunks; without a stream, in the middle of the body."""
+    end_after: int | None = None
+    """End a stream properly after so many chunks, as if nothing were missing: no finish reason, no usage."""
+    garbage: bool | Literal["body", "event", "wire"] = False
+    """`body` (or true): bytes that are no JSON; `event`: an event that is none; `wire`: not even HTTP."""
+    fail: tuple[Reply, ...] = ()
+    """Failures to play before this reply, one a request."""
+    repeat: bool = False
+    """On the last reply: give it again for ever after."""
+
+
+Script = TypeAdapter(list[Reply])
+"""Reads a script; its ValidationError names the reply and the field."""
+
+
+class NoReply(Exception):
+    """The script has no such name, or nothing left to say."""
+
+
+class Book:
+    """Scripts by name, and the memory of which failures were played."""
+
+    def __init__(self, scripts: Mapping[str, Sequence[Reply]]) -> None:
+        self._scripts = scripts
+        self._played: Counter[str] = Counter()
+        self._lock = Lock()
+
+    @classmethod
+    def of(cls, source: Any) -> Book:
+        """Build one from a list of replies, or from a mapping of names to such lists.
+
+        Raises pydantic's ValidationError, which names the reply and the field, where it is neither.
+        """
+        named = source if isinstance(source, Mapping) else {DEFAULT: source}
+        return cls(TypeAdapter(dict[str, list[Reply]]).validate_python(named))
+
+    @classmethod
+    def load(cls, path: Path) -> Book:
+        return cls.of(json.loads(path.read_text(encoding="utf-8")))
+
+    def reply(self, messages: Sequence[Mapping[str, Any]]) -> tuple[int, Reply]:
+        """Return the position and the reply that this request gets, a failure first where one is left to be played."""
+        name, index = _place(messages)
+        script = self._scripts.get(name)
+        if script is None:
+            raise NoReply(f"there is no script named {name!r}; known: {', '.join(sorted(self._scripts))}")
+        if index >= len(script) and not (script and script[-1].repeat):
+            raise NoReply(f"script {name!r} has {len(script)} replies; number {index + 1} was asked for")
+        reply = script[min(index, len(script) - 1)]
+        return index, self._failure(messages, reply) or reply
+
+    def _failure(self, messages: Sequence[Mapping[str, Any]], reply: Reply) -> Reply | None:
+        if not reply.fail:
+            return None
+        # A retry sends exactly the messages of the request that failed: their digest is the conversation's name.
+        digest = sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()
+        with self._lock:
+            played = self._played[digest]
+            self._played[digest] += 1
+        return reply.fail[played] if played < len(reply.fail) else None
+
+
+def _place(messages: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
+    """Name the script, and count the answers since the message that opened the conversation."""
+    answers = 0
+    for message in reversed(messages):
+        if message.get("role") == "assistant":
+            answers += 1
+        elif message.get("role") == "user":
+            text = _text(message.get("content"))
+            marker = _MARKER.search(text)
+            if marker or _FRAME in text:
+                return (marker[1] if marker else DEFAULT), answers
+    return DEFAULT, answers
+
+
+def _text(content: Any) -> str:
+    """The text of a message, whose content may be a list of parts."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""

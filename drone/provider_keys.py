@@ -1,0 +1,67 @@
+"""A provider's key on this drone: from the sealed order, or from a variable that never leaves the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from drone.agent.protocols import Controls, Model, Recorder
+from drone.policy import Policy
+from shared.clock import Clock
+from shared.errors import FleetFault, Precondition
+from shared.work_order import OrderProvider, WorkOrder
+
+
+def with_keys(provider: OrderProvider, policy: Policy, environ: Mapping[str, str]) -> OrderProvider:
+    """The provider and its fallbacks with their keys filled in from the drone's variables.
+
+    Raises Forbidden when the owner's policy does not let a variable be sent there, Precondition when it is not set.
+    """
+    fallbacks = tuple(with_keys(fallback, policy, environ) for fallback in provider.fallbacks)
+    key = provider.api_key
+    if provider.key_variable is not None:
+        key = _from_variable(provider.key_variable, provider.api_base, policy, environ)
+    return provider.model_copy(update={"api_key": key, "fallbacks": fallbacks})
+
+
+def keys_of(provider: OrderProvider, environ: Mapping[str, str]) -> Iterator[str]:
+    """Every secret that this provider or a fallback may use here, for redaction."""
+    for each in (provider, *provider.fallbacks):
+        if each.api_key:
+            yield each.api_key
+        if each.key_variable and environ.get(each.key_variable):
+            yield environ[each.key_variable]
+
+
+def litellm_model(  # noqa: PLR0913 - three of a run, three of its drone
+    order: WorkOrder,
+    recorder: Recorder,
+    controls: Controls,
+    *,
+    clock: Clock,
+    policy: Policy,
+    environ: Mapping[str, str],
+) -> Model:
+    """The order's model, reached through LiteLLM.
+
+    Raises FleetFault when the library is not there, besides what `with_keys` raises.
+    """
+    try:
+        from drone.model.litellm_model import LiteLLMModel
+    except ImportError as error:
+        raise FleetFault(
+            "this drone cannot load its model library", code="E-LITELLM", why=str(error), next="drone doctor"
+        ) from error
+    provider = with_keys(order.provider, policy, environ)
+    return LiteLLMModel(provider, provider.api_key, order.limits, recorder, clock, controls)
+
+
+def _from_variable(variable: str, api_base: str | None, policy: Policy, environ: Mapping[str, str]) -> str:
+    policy.check_key(variable, api_base)
+    if value := environ.get(variable):
+        return value
+    raise Precondition(
+        f"this drone has no variable {variable}",
+        code="E-KEY-MISSING",
+        why="the provider's key is to come from it",
+        next=f"on the drone: export {variable}=…, then drone start",
+    )

@@ -1,0 +1,58 @@
+"""Writes what a run does into its journal, without secrets and within bounds, and shows text in flight."""
+
+from __future__ import annotations
+
+import threading
+
+from pydantic import TypeAdapter
+
+from drone.agent.protocols import DeltaKind
+from drone.journal import Journal
+from drone.reporting.fit import fit
+from drone.run_link import Link
+from shared.events import Body
+from shared.redaction import Redactor, StreamRedactor
+
+_BODY: TypeAdapter[Body] = TypeAdapter(Body)
+
+
+class JournalRecorder:
+    """Implements `drone.agent.protocols.Recorder`. What passes through here is all that leaves the drone of a run."""
+
+    def __init__(self, journal: Journal, link: Link, redactor: Redactor) -> None:
+        self._journal = journal
+        self._link = link
+        self._redactor = redactor
+        self._streams: dict[DeltaKind, StreamRedactor] = {}
+        self._lock = threading.Lock()
+
+    def record(self, body: Body) -> int:
+        """Write one event, redacted and cut to what may be sent; it is on disk when this returns."""
+        with self._lock:
+            self._end_streams()
+            seq = self._journal.append(self._presentable(body)).seq
+        self._link.recorded()
+        return seq
+
+    def delta(self, kind: DeltaKind, text: str) -> None:
+        """Show text in flight; the end of a piece is held back while it may be the beginning of a secret."""
+        with self._lock:
+            stream = self._streams.setdefault(kind, self._redactor.stream())
+            if shown := stream.feed(text):
+                self._link.delta(kind, shown)
+
+    def doing(self, text: str) -> None:
+        """Say what the run does now."""
+        self._link.doing(self._redactor.text(text))
+
+    def _presentable(self, body: Body) -> Body:
+        document = body.model_dump(mode="json")
+        redacted = self._redactor.value(document)
+        return fit(body if redacted == document else _BODY.validate_python(redacted))
+
+    def _end_streams(self) -> None:
+        # Text in flight is complete when the event comes that holds the whole of it.
+        for kind, stream in self._streams.items():
+            if rest := stream.flush():
+                self._link.delta(kind, rest)
+        self._streams.clear()

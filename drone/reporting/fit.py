@@ -1,0 +1,69 @@
+"""Keeping an event within what may be sent: its longest texts are cut in the middle until it fits."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from shared.blobs import MAX_EVENT
+from shared.events import Body
+
+ENVELOPE_BYTES = 2_000
+"""Room for the binding, the nonce and the key's id."""
+SHORTEST = 200
+"""Characters below which a text is not cut any further."""
+
+_BODY: TypeAdapter[Body] = TypeAdapter(Body)
+
+
+def fit(body: Body, limit: int = MAX_EVENT) -> Body:
+    """Return `body`, or a copy whose longest texts were cut to head and tail so that it is below `limit` bytes sealed.
+
+    A journal line is text in a text in base64, so quotes count twice and all of it a third more.
+    """
+    if sealed_size(body.model_dump_json()) <= limit:
+        return body
+    document = body.model_dump(mode="json")
+    # Halving the longest text each time reaches any limit in a few dozen turns; what is small already stays whole.
+    while sealed_size(json.dumps(document, ensure_ascii=False)) > limit and _cut_longest(document):
+        pass
+    return _BODY.validate_python(document)
+
+
+def sealed_size(text: str) -> int:
+    """Bytes that an event with this JSON body will have in Redis."""
+    inside = len(json.dumps(text, ensure_ascii=False).encode())
+    return (inside + ENVELOPE_BYTES) * 4 // 3
+
+
+def _cut_longest(document: Any) -> bool:
+    """Halve the longest text inside `document`, in place; False if none can be cut."""
+    holder, key, length = _longest(document)
+    if length <= SHORTEST:
+        return False
+    holder[key] = halved(holder[key])
+    return True
+
+
+def halved(text: str) -> str:
+    """Keep the first and the last quarter of `text`, with the number of characters left out between them."""
+    quarter = len(text) // 4
+    note = f"\n[... {len(text) - 2 * quarter} characters left out ...]\n"
+    return text[:quarter] + note + text[len(text) - quarter :]
+
+
+def _longest(node: Any) -> tuple[Any, Any, int]:
+    """Where the longest text in a JSON document stands: its container, its key there, and its length."""
+    best: tuple[Any, Any, int] = (None, None, 0)
+    todo = [node]
+    while todo:
+        container = todo.pop()
+        items = container.items() if isinstance(container, dict) else enumerate(container)
+        for key, value in items:
+            if isinstance(value, str) and len(value) > best[2]:
+                best = (container, key, len(value))
+            elif isinstance(value, dict | list):
+                todo.append(value)
+    return best

@@ -1,0 +1,185 @@
+"""The thread that sends what the runs recorded: every journal, in order, whatever becomes of the connection."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+
+from redis.exceptions import RedisError
+
+from drone import journal
+from drone.hand import RunInHand
+from drone.journal import Line
+from drone.reporting.stream import Stream
+from drone.run_directory import RunDirectory
+from shared.clock import Clock
+from shared.events import Delta
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS = 1.0
+"""A run wakes the reporter for each event; this is for the wake-up that got lost."""
+RETRY_SECONDS = 1.0
+BATCH_BYTES = 256 * 1000
+MAX_DELTAS = 1000
+"""Pieces of text in flight that are kept while Redis is slow; older ones are dropped first."""
+
+
+class _Source:
+    """One journal, and how far it was sent."""
+
+    def __init__(self, directory: RunDirectory, run: RunInHand | None) -> None:
+        self.directory = directory
+        self.run = run
+        self.offset = _sent_offset(directory)
+
+    def next_lines(self) -> list[Line]:
+        return journal.read(self.directory.journal, self.offset, BATCH_BYTES)
+
+    def sent(self, lines: list[Line]) -> None:
+        """Remember that `lines` are in the stream. A crash before sends some twice; their seq makes that harmless."""
+        self.offset = lines[-1].end
+        self.directory.sent.write_text(str(self.offset))
+
+
+class Reporter:
+    """Tails the journals of all runs and sends each event once it is known not to be in the stream.
+
+    Events of one run are sent in order and without a hole: a batch that may not have arrived is sent again, whole,
+    before anything newer. While Redis is away nothing is lost, as the journals are the spool.
+    """
+
+    def __init__(self, stream: Stream, clock: Clock) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._sources: dict[str, _Source] = {}
+        self._deltas: list[Delta] = []
+        self._lock = threading.Lock()
+        self._work = threading.Event()
+        self._idle = threading.Condition(self._lock)
+        self._busy = False
+        self._stopping = False
+        self._reachable = True
+        self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
+
+    def start(self) -> None:
+        """Begin to send; to be called once the drone has introduced itself, as a hello comes before all events."""
+        self._thread.start()
+
+    def follow(self, directory: RunDirectory, run: RunInHand | None = None) -> None:
+        """Send this journal too, from where sending stopped; `run` is told of every event that passes."""
+        with self._lock:
+            self._sources[directory.run_id] = _Source(directory, run)
+        self._work.set()
+
+    def wake(self) -> None:
+        """Something was recorded."""
+        self._work.set()
+
+    def delta(self, delta: Delta) -> None:
+        """Show text in flight, before whatever the run records next."""
+        with self._lock:
+            self._deltas.append(delta)
+            del self._deltas[:-MAX_DELTAS]
+        self._work.set()
+
+    def resend(self, run_id: str, from_seq: int) -> bool:
+        """Send a run's events from `from_seq` again; False if there is no such journal here."""
+        with self._lock:
+            source = self._sources.get(run_id)
+            if source is None:
+                return False
+            source.offset = min(source.offset, journal.offset_of(source.directory.journal, from_seq))
+        self._work.set()
+        return True
+
+    def drop(self, run_id: str) -> None:
+        """Stop following a run."""
+        with self._lock:
+            self._sources.pop(run_id, None)
+
+    def flush(self, seconds: float) -> bool:
+        """Wait until all that is recorded by now is in the stream; False if that took longer."""
+        self._work.set()
+        deadline = self._clock.monotonic() + seconds
+        with self._idle:
+            while self._busy or any(source.next_lines() for source in self._sources.values()):
+                left = deadline - self._clock.monotonic()
+                if left <= 0:
+                    return False
+                self._idle.wait(min(left, 0.1))
+        return True
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._work.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._work.wait(IDLE_SECONDS)
+            self._work.clear()
+            try:
+                while self._send_round():
+                    pass
+                self._now_reachable(None)
+            except RedisError as error:
+                self._now_reachable(error)
+                self._clock.sleep(RETRY_SECONDS)
+                self._work.set()
+            except Exception:  # the body of a background loop: a bug in one round must not end reporting for good
+                log.exception("reporting failed; trying again")
+                self._clock.sleep(RETRY_SECONDS)
+                self._work.set()
+
+    def _send_round(self) -> bool:
+        """Send what there is, a batch of each journal; True if there may be more."""
+        with self._lock:
+            deltas, self._deltas = self._deltas, []
+            sources = list(self._sources.values())
+            self._busy = True
+        try:
+            # Taken once and gone: text in flight that does not arrive now is of no use later.
+            return self._send(deltas, sources)
+        finally:
+            with self._idle:
+                self._busy = False
+                self._idle.notify_all()
+
+    def _send(self, deltas: list[Delta], sources: Iterable[_Source]) -> bool:
+        more = False
+        for source in sources:
+            lines = source.next_lines()
+            own = [delta for delta in deltas if delta.run_id == source.directory.run_id]
+            for line in lines:
+                if source.run is not None:
+                    source.run.saw(line.event)
+            if lines or own:
+                self._stream.send(own, lines)
+            if lines:
+                self._remember(source, lines)
+                more = True
+        return more
+
+    def _remember(self, source: _Source, lines: list[Line]) -> None:
+        with self._lock:
+            # A resend that was asked for meanwhile has moved the offset back: it wins.
+            if source.offset == lines[0].start:
+                source.sent(lines)
+
+    def _now_reachable(self, error: RedisError | None) -> None:
+        if self._reachable != (error is None):
+            self._reachable = error is None
+            if error is None:
+                log.info("the broker is back; what was recorded meanwhile is sent")
+            else:
+                log.warning("the broker does not answer (%s); events wait in the journal", error)
+
+
+def _sent_offset(directory: RunDirectory) -> int:
+    with suppress(FileNotFoundError, ValueError):
+        return int(directory.sent.read_text())
+    return 0

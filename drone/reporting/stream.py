@@ -1,0 +1,46 @@
+"""The wire of reporting: events into the drone's stream and its live channel, text in flight into the channel alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from redis import Redis
+
+from drone.journal import Line
+from drone.uplink import Sealer
+from shared import names
+from shared.events import Delta, Hello
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Sends for one drone. Methods raise redis.exceptions.RedisError when what was given may not have arrived."""
+
+    redis: Redis
+    sealer: Sealer
+
+    def send(self, deltas: Sequence[Delta], lines: Sequence[Line]) -> None:
+        """Send text in flight and then events, in one round trip and in this order."""
+        live = names.live_channel(self.sealer.drone_id)
+        with self.redis.pipeline(transaction=False) as pipe:
+            for delta in deltas:
+                pipe.publish(live, json.dumps({"t": "delta", "e": self._seal_delta(delta)}))
+            for line in lines:
+                envelope = self._seal_event(line)
+                pipe.xadd(names.events_stream(self.sealer.drone_id), {"t": "event", "e": envelope})
+                pipe.publish(live, json.dumps({"t": "event", "e": envelope}))
+            pipe.execute()
+
+    def hello(self, hello: Hello) -> None:
+        """Put a hello into the stream."""
+        envelope = self.sealer.seal("hello", hello.model_dump_json())
+        self.redis.xadd(names.events_stream(self.sealer.drone_id), {"t": "hello", "e": envelope})
+
+    def _seal_event(self, line: Line) -> str:
+        event = line.event
+        return self.sealer.seal("event", line.text, order=event.order_id, run=event.run_id, generation=event.generation)
+
+    def _seal_delta(self, delta: Delta) -> str:
+        return self.sealer.seal("live", delta.model_dump_json(), order=delta.order_id, run=delta.run_id)

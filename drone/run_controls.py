@@ -1,0 +1,81 @@
+"""What a run was told by its worker, as the loop and the delivery ask for it."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from drone.lease import Lease
+from shared.clock import Clock
+from shared.errors import Preempted, StaleRun
+from shared.outcome import ExitStatus, Outcome
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Somebody wants the run to end, and why."""
+
+    kind: Literal["cancel", "stop", "terminate"]
+    """The order was canceled; the drone stops, and the order goes back to the queue; an operator ended the run."""
+    reason: str
+
+
+class RunControls:
+    """Implements `drone.agent.protocols.Controls` for a run that a worker watches. Threads may share one."""
+
+    def __init__(self, clock: Clock, valid_until: float) -> None:
+        self.lease = Lease(clock)
+        self.lease.extend(valid_until)
+        self._lock = threading.Lock()
+        self._wish: Wish | None = None
+        self._stale = False
+        self._steering: list[str] = []
+        self._follow_ups: list[str] = []
+
+    def told(self, message: dict[str, Any]) -> None:
+        """Take in what the worker said; what this version does not know is of no meaning to it."""
+        kind = message["kind"]
+        if kind == "lease":
+            self.lease.extend(message["until"])
+            return
+        with self._lock:
+            if kind == "cancel" or (kind in {"stop", "terminate"} and self._wish is None):
+                self._wish = Wish(kind, message["reason"] or "the order was canceled")
+            elif kind == "stale":
+                self._stale = True
+            elif kind == "say":
+                (self._follow_ups if message["after"] else self._steering).append(message["text"])
+
+    @property
+    def wish(self) -> Wish | None:
+        """Why the run is to end, if it is."""
+        with self._lock:
+            if self._wish is None and self.lease.abandoned():
+                self._wish = Wish("stop", "the control plane could not be reached for over ten minutes")
+            return self._wish
+
+    def check(self) -> None:
+        """Return if the run may go on. Raises Preempted or StaleRun."""
+        if self._stale:
+            raise StaleRun
+        wish = self.wish
+        if wish is not None:
+            raise Preempted(outcome=Outcome(ExitStatus.CANCELED, wish.reason))
+
+    def check_stale(self) -> None:
+        """As `check`, for the delivery: it goes on when the run is to end, but not when another holds the order."""
+        if self._stale:
+            raise StaleRun
+
+    def steering(self) -> list[str]:
+        """Take what people said that enters after the tool results."""
+        with self._lock:
+            taken, self._steering = self._steering, []
+            return taken
+
+    def follow_ups(self) -> list[str]:
+        """Take what people said that waits until the model stops."""
+        with self._lock:
+            taken, self._follow_ups = self._follow_ups, []
+            return taken

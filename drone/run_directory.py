@@ -1,0 +1,151 @@
+"""The directory of one run on this drone's disk: its marker, its journal, its lock.
+
+A run directory is made once and kept for seven days, longer than its run key lives: while it exists, no copy of the
+order's message can start the run a second time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+from drone import journal
+from drone.journal import RunIdentity
+from shared.clock import Clock
+from shared.events import RunEnded
+from shared.names import ID_LENGTH
+
+KEEP = timedelta(days=7)
+CANNOT_LOCK = "the run directory is held by another process"
+
+
+@dataclass(frozen=True)
+class Meta:
+    """What must be known of a run by a drone that starts after a crash."""
+
+    order_id: str
+    generation: int
+    boot_id: str
+    claimed_at: str
+    pid: int | None = None
+    started_at: float | None = None
+    """The process's start time as the kernel tells it: a pid alone may long belong to another."""
+    confirmed: bool = False
+    """The control plane has every event; the journal is gone."""
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Paths and facts of one run. Reading is safe at any time; one process holds the lock."""
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        return self.path.name
+
+    @property
+    def journal(self) -> Path:
+        return self.path / journal.FILE
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def sent(self) -> Path:
+        """How far the journal is known to be in the stream; may lag behind, never run ahead."""
+        return self.path / "sent"
+
+    def create(self, meta: Meta) -> bool:
+        """Make the directory; False if it is there already, which means that this run was here before."""
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            self.path.mkdir(mode=0o700)
+        except FileExistsError:
+            return False
+        self.logs.mkdir(mode=0o700)
+        self.save(meta)
+        _sync_directory(self.path.parent)
+        return True
+
+    def discard(self) -> None:
+        """Take back a directory whose run was not claimed."""
+        shutil.rmtree(self.path)
+
+    def meta(self) -> Meta | None:
+        """What was written last, or None where a crash came before the first write was complete."""
+        try:
+            known = json.loads((self.path / "meta.json").read_text())
+            return Meta(**{name: value for name, value in known.items() if name in Meta.__dataclass_fields__})
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
+
+    def save(self, meta: Meta) -> None:
+        """Replace the facts in one step: a reader sees the old ones or the new."""
+        fresh = self.path / "meta.json.new"
+        with fresh.open("w") as file:
+            json.dump(asdict(meta), file)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self.path / "meta.json")
+
+    def lock(self) -> int | None:
+        """Take the run's lock; the kernel frees it when the holder dies. None if another process has it."""
+        held = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(held)
+            return None
+        return held
+
+    def identity(self) -> RunIdentity | None:
+        """Which order's run this is, or None if the crash came too early for anybody to know."""
+        meta = self.meta()
+        return RunIdentity(self.run_id, meta.order_id, meta.generation) if meta else None
+
+    def end(self) -> RunEnded | None:
+        """The run's last event, if it was written."""
+        line = journal.tail(self.journal)
+        return line.event.body if line and isinstance(line.event.body, RunEnded) else None
+
+    def forget(self) -> None:
+        """Delete the journal and the logs; the directory stays as the marker that the run was here."""
+        meta = self.meta()
+        if meta:
+            self.save(replace(meta, confirmed=True))
+        self.journal.unlink(missing_ok=True)
+        self.sent.unlink(missing_ok=True)
+        shutil.rmtree(self.logs, ignore_errors=True)
+
+
+def all_runs(root: Path) -> Iterator[RunDirectory]:
+    """Every run directory below `root`, oldest name first."""
+    if root.is_dir():
+        for path in sorted(root.iterdir()):
+            if path.is_dir() and len(path.name) == ID_LENGTH:
+                yield RunDirectory(path)
+
+
+def prune(root: Path, clock: Clock) -> None:
+    """Delete directories of confirmed runs that are older than seven days."""
+    oldest = (clock.now() - KEEP).timestamp()
+    for run in all_runs(root):
+        meta = run.meta()
+        if (meta is None or meta.confirmed) and run.path.stat().st_mtime < oldest:
+            shutil.rmtree(run.path)
+
+
+def _sync_directory(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

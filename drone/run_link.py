@@ -1,0 +1,130 @@
+"""The run's end of the pipe to its worker: what it is told, and what it says while it works.
+
+The pipe is also the run's lifeline: when the worker is gone, nobody holds the run's lease, so the run ends at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, Protocol
+
+from drone.agent.protocols import DeltaKind
+
+EVERY_SECONDS = 0.05
+"""Text in flight is sent in pieces of this length."""
+MAX_WAITING = 64 * 1000
+"""Characters of text in flight that are kept while the worker does not read; what is older is dropped."""
+ORPHANED = 4
+"""Exit code of a run whose worker is gone."""
+
+
+class Link(Protocol):
+    """Where a run says what is not an event."""
+
+    def recorded(self) -> None:
+        """An event was written to the journal."""
+        ...
+
+    def delta(self, kind: DeltaKind, text: str) -> None:
+        """Text in flight."""
+        ...
+
+    def doing(self, text: str) -> None:
+        """What the run does now."""
+        ...
+
+
+class PipeLink:
+    """The link of a run process. Saying something never waits for the worker."""
+
+    def __init__(self, connection: Connection, told: Callable[[dict[str, Any]], None]) -> None:
+        self._connection = connection
+        self._told = told
+        self._lock = threading.Lock()
+        self._deltas: list[tuple[DeltaKind, str]] = []
+        self._waiting = 0
+        self._doing: str | None = None
+        self._recorded = False
+        self._work = threading.Event()
+        self._closing = False
+        self._listener = threading.Thread(target=self._listen, name="told", daemon=True)
+        self._sender = threading.Thread(target=self._send_all, name="say", daemon=True)
+
+    def start(self) -> None:
+        self._listener.start()
+        self._sender.start()
+
+    def recorded(self) -> None:
+        self._recorded = True
+        self._work.set()
+
+    def doing(self, text: str) -> None:
+        with self._lock:
+            self._doing = text
+        self._work.set()
+
+    def delta(self, kind: DeltaKind, text: str) -> None:
+        with self._lock:
+            if self._deltas and self._deltas[-1][0] == kind:
+                self._deltas[-1] = (kind, self._deltas[-1][1] + text)
+            else:
+                self._deltas.append((kind, text))
+            self._waiting += len(text)
+            while self._waiting > MAX_WAITING and len(self._deltas) > 1:
+                self._waiting -= len(self._deltas.pop(0)[1])
+
+    def close(self) -> None:
+        """Say what there is left to say, and let the worker know that nothing follows."""
+        self._closing = True
+        self._work.set()
+        self._sender.join(timeout=2)
+
+    def _send_all(self) -> None:
+        while not self._closing:
+            self._work.wait(EVERY_SECONDS)
+            self._work.clear()
+            self._flush()
+        self._flush()
+
+    def _flush(self) -> None:
+        """Send text in flight first, then what came after it: an event must not overtake the text that it completes."""
+        messages = self._take()
+        try:
+            for message in messages:
+                self._connection.send_bytes(json.dumps(message).encode())
+        except OSError:
+            # The worker is gone; the listener sees the same and ends this process.
+            self._closing = True
+
+    def _take(self) -> list[dict[str, str]]:
+        # Before the texts are taken: an event recorded in between is announced by the next flush, with its own texts.
+        recorded, self._recorded = self._recorded, False
+        with self._lock:
+            deltas, self._deltas, self._waiting = self._deltas, [], 0
+            doing, self._doing = self._doing, None
+        messages = [{"kind": "delta", "of": kind, "text": text} for kind, text in deltas]
+        if doing is not None:
+            messages.append({"kind": "doing", "text": doing})
+        if recorded:
+            messages.append({"kind": "recorded"})
+        return messages
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                self._told(json.loads(self._connection.recv_bytes()))
+        except (EOFError, OSError):
+            self._told({"kind": "orphaned"})
+
+
+def end_orphaned() -> None:
+    """End this run's processes and then the run itself, without a word to anybody: its worker is gone."""
+    from drone.shutdown import end_below
+    from shared.clock import SystemClock
+
+    end_below(SystemClock(), at_once=True)
+    os._exit(ORPHANED)

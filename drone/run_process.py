@@ -1,0 +1,176 @@
+"""The process of one run: a fork of the warm server, in a session of its own, alive only as long as its worker is."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from drone import journal
+from drone.blobs import LogUploads, RunApi
+from drone.delivery import Pushing
+from drone.home import DroneHome
+from drone.journal import Journal
+from drone.lease import OFFLINE_GRACE_SECONDS
+from drone.provider_keys import keys_of, litellm_model
+from drone.recorder import JournalRecorder
+from drone.run import RunContext, execute
+from drone.run_controls import RunControls
+from drone.run_directory import CANNOT_LOCK, RunDirectory
+from drone.run_job import STALE, Job
+from drone.run_link import PipeLink, end_orphaned
+from drone.sandbox import Sandbox, choose
+from drone.shutdown import become_reaper, end_below
+from drone.workspace import Workspaces, git_environment
+from shared import logs
+from shared.clock import SystemClock
+from shared.errors import FleetFault, Refused, StaleRun
+from shared.redaction import Redactor
+from shared.work_order import WorkOrder
+
+log = logging.getLogger(__name__)
+
+FAILED = 1
+WISHED_PATIENCE_SECONDS = 10.0
+"""For the control plane to take the work of a run that was asked to end."""
+LOG_SECONDS = 20.0
+OOM_SCORE = "500"
+"""Out of memory, the kernel shall take a run and not the worker that watches it."""
+
+
+def main(connection: Connection, job: Job) -> None:
+    """Run one order in this process, and end the process."""
+    code = FAILED
+    try:
+        _settle_in(job)
+        code = _run(connection, job)
+    except StaleRun:
+        end_below(SystemClock(), at_once=True)
+        code = STALE
+    except Exception:  # the boundary of the process: the worker reports a run that ended without a last event
+        log.exception("run %s could not be carried out", job.run_id)
+    finally:
+        # Not through the interpreter's shutdown: it would wait for threads of libraries that have nothing left to do.
+        logging.shutdown()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def probe(connection: Connection) -> None:
+    """Say over the pipe whether runs that are forked now start warm: nothing, or what is wrong."""
+    connection.send_bytes(_cold().encode())
+    os._exit(0)
+
+
+def _settle_in(job: Job) -> None:
+    os.setsid()
+    become_reaper()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with contextlib.suppress(OSError):  # no such file outside Linux
+        Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
+    logs.configure(file=DroneHome(job.home).log_file)
+    logs.bind(run=job.run_id)
+
+
+def _run(connection: Connection, job: Job) -> int:
+    directory = RunDirectory(DroneHome(job.home).run_dir(job.run_id))
+    identity = directory.identity()
+    lock = directory.lock()
+    if identity is None or lock is None:
+        raise FleetFault(CANNOT_LOCK, code="E-RUN-LOCKED", why=str(directory.path))
+    order = WorkOrder.model_validate_json(job.order)
+    controls = RunControls(SystemClock(), job.valid_until)
+    link = PipeLink(connection, partial(_told, controls))
+    link.start()
+    with journal.opened(directory.journal, identity, SystemClock()) as writer, closing_link(link):
+        _execute(order, job, writer, (controls, link))
+    return 0
+
+
+def _execute(order: WorkOrder, job: Job, writer: Journal, ends: tuple[RunControls, PipeLink]) -> None:
+    controls, link = ends
+    clock = SystemClock()
+    redactor = Redactor(_secrets(order, job))
+    recorder = JournalRecorder(writer, link, redactor)
+    api = RunApi(job.server_url, job.credentials.api_token, order.run_id, clock, partial(_patience, controls))
+    uploads = LogUploads(api, redactor)
+    home = DroneHome(job.home)
+    sandbox = choose(job.sandbox, owner=f"{job.boot_id}.{job.run_id}")
+    context = RunContext(
+        boot_id=job.boot_id,
+        recorder=recorder,
+        controls=controls,
+        clock=clock,
+        sandbox=sandbox,
+        workspaces=partial(_workspaces, job, sandbox),
+        store=api,
+        pushing=Pushing(api, controls.lease, clock),
+        log_dir=RunDirectory(home.run_dir(job.run_id)).logs,
+        make_model=partial(litellm_model, clock=clock, policy=job.policy, environ=os.environ),
+        check_url=lambda url: job.policy.check_git_url(url, job.server_url),
+        end_processes=partial(end_below, clock),
+        store_log=uploads.add,
+    )
+    if problem := _cold():
+        log.warning("this run starts cold: %s", problem)
+    execute(order, context)
+    uploads.finish(LOG_SECONDS)
+    api.close()
+
+
+def _workspaces(job: Job, sandbox: Sandbox) -> Workspaces:
+    try:
+        job.policy.check_git_url("file:///", job.server_url)
+        allow_file = True
+    except Refused:
+        allow_file = False
+    environment = git_environment(DroneHome(job.home).git_config_file, allow_file=allow_file)
+    return Workspaces(job.workspace, environment, sandbox)
+
+
+@contextlib.contextmanager
+def closing_link(link: PipeLink) -> Iterator[None]:
+    """Say what is left to say, whatever happened."""
+    try:
+        yield
+    finally:
+        link.close()
+
+
+def _told(controls: RunControls, message: dict[str, Any]) -> None:
+    if message["kind"] == "orphaned":
+        end_orphaned()
+    controls.told(message)
+
+
+def _patience(controls: RunControls) -> float:
+    """How long a control plane that does not answer is waited for."""
+    controls.check_stale()
+    return OFFLINE_GRACE_SECONDS if controls.wish is None else WISHED_PATIENCE_SECONDS
+
+
+def _secrets(order: WorkOrder, job: Job) -> list[str]:
+    """Known secrets of this run; well-known shapes of others are found besides."""
+    addresses = (job.credentials.broker_url, order.project.git_url)
+    passwords = [password for address in addresses if (password := urlsplit(address).password)]
+    return [job.credentials.api_token, *passwords, *keys_of(order.provider, os.environ)]
+
+
+def _cold() -> str:
+    """Why the model library is not loaded and warm in this process; empty if it is.
+
+    The fork server says nothing about a preload that could not be imported, so it is looked at here.
+    """
+    try:
+        from drone.model import preload
+    except ImportError as error:
+        return f"it cannot be imported: {error}"
+    return "" if preload.WARM else preload.PROBLEM or "its warm-up did not finish"

@@ -1,0 +1,12 @@
+"""Where commands run: in bubblewrap where there is one, else on the bare machine with a loud warning.
+
+`choose` gives the sandbox; `Sandbox.run` runs one command to its end and leaves no process behind.
+"""
+
+from __future__ import annotations
+
+from drone.sandbox.choice import KINDS, choose, explain_missing
+from drone.sandbox.ending import Ended, end_marked
+from drone.sandbox.protocol import CommandResult, Sandbox, Tally
+
+__all__ = ["KINDS", "CommandResult", "Ended", "Sandbox", "Tally", "choose", "end_marked", "explain_missing"]

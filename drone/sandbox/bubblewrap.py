@@ -1,0 +1,116 @@
+"""The bubblewrap sandbox: the system read-only, the workspace read-write, and the rest of the machine not there.
+
+What is visible is listed, instead of what is hidden: the owner's home, other users, the drone's keys, /run with its
+sockets and every data directory stay out without being named. Processes live in a PID namespace of their own, which
+dies with its first process.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from drone.sandbox.command import Line, Watch, run_line
+from drone.sandbox.environment import clean_environment, search_path
+from drone.sandbox.limits import limited, new_mark, shell_line
+from drone.sandbox.protocol import Check, CommandResult, OnOutput, Tally
+
+HOME = "/home/drone"
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/sys")
+"""Read-only where they exist."""
+HIDDEN = ("/etc/dronefleet",)
+"""Below SYSTEM, but not for commands: settings of the drone's own service."""
+_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session")
+
+
+@dataclass(frozen=True)
+class Bubblewrap:
+    """Runs commands in bubblewrap. With `network` off, not even loopback can be reached."""
+
+    network: bool = True
+    owner: str = ""
+    scratch: Path | None = None
+    read_only: tuple[Path, ...] = ()
+    tally: Tally = field(default_factory=Tally)
+    kind: str = "bwrap"
+    warning: str = ""
+
+    def for_session(self, *, scratch: Path, read_only: Sequence[Path] = ()) -> Bubblewrap:
+        return replace(self, scratch=scratch, read_only=(*self.read_only, *read_only))
+
+    def run(  # noqa: PLR0913 - the protocol's
+        self,
+        command: str | Sequence[str],
+        *,
+        workspace: Path,
+        timeout: float,
+        log: Path | None = None,
+        on_output: OnOutput | None = None,
+        check: Check | None = None,
+        read_only: Sequence[Path] = (),
+    ) -> CommandResult:
+        mark = new_mark(self.owner)
+        visible = _visible_directories()
+        environment = clean_environment(home=HOME, tmp="/tmp", path=search_path(visible), mark=mark)  # noqa: S108
+        arguments = [
+            *("bwrap", *_NAMESPACES, "--cap-drop", "ALL", "--hostname", "drone"),
+            *([] if self.network else ["--unshare-net"]),
+            *_mounts(visible),
+            *self._places(workspace.resolve(), read_only),
+            *("--", *shell_line(command)),
+        ]
+        line = Line(limited(arguments), environment, Path("/"), mark)
+        return run_line(line, Watch(timeout, log, on_output, check), self.tally)
+
+    def _places(self, workspace: Path, read_only: Sequence[Path]) -> list[str]:
+        """Home, /tmp, what may be read besides, the workspace. A later mount covers an earlier one."""
+        mounts = ["--tmpfs", HOME, "--tmpfs", "/tmp"]  # noqa: S108
+        if self.scratch:
+            # On disk and for the whole session: what one command leaves in /tmp the next one finds, and a large
+            # file there does not fill the memory, as it would in a tmpfs.
+            mounts = []
+            for directory, place in ((self.scratch / "home", HOME), (self.scratch / "tmp", "/tmp")):  # noqa: S108
+                directory.mkdir(parents=True, exist_ok=True)
+                mounts += ["--bind", str(directory), place]
+        for path in (*self.read_only, *read_only):
+            mounts += ["--ro-bind", str(path), str(path)]
+        mounts += ["--bind", str(workspace), str(workspace), "--chdir", str(workspace)]
+        # Last, or bwrap could not make the mount points: a write outside the workspace fails, and does not vanish.
+        return [*mounts, "--remount-ro", "/"]
+
+
+def _visible_directories() -> list[Path]:
+    """The system, and the interpreter that runs the drone: on some machines the only Python there is."""
+    found = [Path(name) for name in SYSTEM if Path(name).exists()]
+    own = Path(sys.base_prefix)
+    return found if any(own.is_relative_to(root) for root in found) else [*found, own]
+
+
+def _mounts(visible: Sequence[Path]) -> list[str]:
+    mounts = ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/var/tmp"]  # noqa: S108
+    for path in visible:
+        if path.is_symlink():
+            mounts += ["--symlink", str(path.readlink()), str(path)]
+        else:
+            mounts += ["--ro-bind", str(path), str(path)]
+    for path in filter(Path.is_dir, map(Path, HIDDEN)):
+        mounts += ["--tmpfs", str(path)]
+    for needed in _needed_files():
+        if not any(needed.is_relative_to(root) for root in visible):
+            mounts += ["--ro-bind-try", str(needed), str(needed)]
+    return mounts
+
+
+def _needed_files() -> list[Path]:
+    """Single files that live elsewhere: the name server's settings below /run, and the owner's certificates."""
+    names = ["/etc/resolv.conf", "/etc/localtime", os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")]
+    paths = [Path(name) for name in names if name]
+    return [place for path in paths for place in dict.fromkeys((path, path.resolve())) if place.exists()]
+
+
+def is_installed() -> bool:
+    return shutil.which("bwrap") is not None

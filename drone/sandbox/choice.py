@@ -1,0 +1,59 @@
+"""Which sandbox a drone uses: bubblewrap where a trial run works, else none, or exactly the one asked for."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+from drone.sandbox import bubblewrap
+from drone.sandbox.bubblewrap import Bubblewrap
+from drone.sandbox.direct import Direct
+from drone.sandbox.protocol import Sandbox
+from shared.errors import Precondition
+
+SandboxKind = Literal["auto", "bwrap", "docker", "none"]
+KINDS: tuple[SandboxKind, ...] = ("auto", "bwrap", "docker", "none")
+_INSTALL = "sudo apt install bubblewrap   (Fedora: dnf install bubblewrap, Arch: pacman -S bubblewrap)"
+
+
+def choose(kind: str = "auto", *, network: bool = True, owner: str = "") -> Sandbox:
+    """Give the sandbox of that kind. `owner` begins the mark of every command (`end_marked`), a boot id for example.
+
+    Raises Precondition when the kind asked for does not work here; `auto` never does.
+    """
+    if kind == "none":
+        return Direct(owner=owner)
+    if kind in {"auto", "bwrap"}:
+        reason = explain_missing()
+        if not reason:
+            return Bubblewrap(network=network, owner=owner)
+        if kind == "auto":
+            return Direct(owner=owner)
+        raise _missing(kind, reason, _INSTALL)
+    if kind == "docker":
+        raise _missing(kind, "this version has no docker sandbox", "choose --sandbox bwrap, or --sandbox auto")
+    raise Precondition(
+        f'there is no sandbox "{kind}"',
+        code="E-SANDBOX",
+        why=f"the kinds are {', '.join(KINDS)}",
+        next="choose --sandbox auto",
+    )
+
+
+def explain_missing() -> str:
+    """Say why bubblewrap cannot be used here, in a few words; empty if it can: a trial run worked."""
+    if sys.platform != "linux":
+        return "bubblewrap runs on Linux only"
+    if not bubblewrap.is_installed():
+        return "bwrap is not installed"
+    with tempfile.TemporaryDirectory(prefix="drone-") as directory:
+        trial = Bubblewrap().run(["true"], workspace=Path(directory), timeout=10)
+    if trial.return_code == 0:
+        return ""
+    return f"bwrap does not work here: {trial.output.strip()[:300] or 'its trial run did not end'}"
+
+
+def _missing(kind: str, why: str, fix: str) -> Precondition:
+    return Precondition(f'the sandbox "{kind}" is not available', code="E-SANDBOX", why=why, next=fix)

@@ -1,0 +1,148 @@
+"""Runs one prepared command line: reads what it prints, watches time and cancel, and leaves nothing running."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from drone.sandbox.ending import Ended, end_below, end_marked
+from drone.sandbox.output import Output
+from drone.sandbox.protocol import Check, CommandResult, OnOutput, Tally
+
+CANCEL_GRACE = 10.0
+TIMEOUT_GRACE = 2.0
+_TICK = 0.05
+_DRAIN = 0.5
+_READ = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Line:
+    """A command ready to start. Its first process is the holder of all that comes of it."""
+
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    directory: Path
+    mark: str
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What to look at while it runs."""
+
+    timeout: float
+    log: Path | None = None
+    on_output: OnOutput | None = None
+    check: Check | None = None
+
+
+def run_line(line: Line, watch: Watch, tally: Tally) -> CommandResult:
+    """Run to the end, to the time limit, or until a callback raises."""
+    output = Output(watch.log)
+    process = _start(line)
+    reader = _Reader(process.stdout, output)
+    try:
+        timed_out = not _follow(process, reader, watch)
+    except BaseException:
+        # A cancel, Ctrl-C or a bug in a callback: whatever it is, nothing that was started may go on.
+        ended = end_below(process.pid, line.mark, grace=CANCEL_GRACE)
+        tally.add(ended)
+        tally.broken_off = _finish(process, reader, ended)
+        raise
+    ended = end_below(process.pid, line.mark, grace=TIMEOUT_GRACE) if timed_out else end_marked(line.mark)
+    result = _finish(process, reader, ended, timed_out=timed_out)
+    _show(reader, watch)
+    return result
+
+
+def _start(line: Line) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        list(line.arguments),
+        cwd=line.directory,
+        env=dict(line.environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
+def _follow(process: subprocess.Popen[bytes], reader: _Reader, watch: Watch) -> bool:
+    """Wait for the end; False when the time is up first."""
+    deadline = time.monotonic() + watch.timeout if watch.timeout > 0 else float("inf")
+    while True:
+        # The end of the output wakes us at once; a child that keeps it open does not keep us.
+        reader.at_end.wait(_TICK)
+        if watch.check:
+            watch.check()
+        _show(reader, watch)
+        if process.poll() is not None:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        if reader.at_end.is_set():
+            time.sleep(_TICK / 5)
+
+
+def _show(reader: _Reader, watch: Watch) -> None:
+    if watch.on_output and (text := reader.output.news()):
+        watch.on_output(text)
+
+
+def _finish(
+    process: subprocess.Popen[bytes], reader: _Reader, ended: Ended, *, timed_out: bool = False
+) -> CommandResult:
+    reader.stop(_DRAIN)
+    code = process.wait()
+    by_force = timed_out or (ended.found > 0 and code < 0)
+    return CommandResult(
+        return_code=None if by_force else (128 - code if code < 0 else code),
+        output=reader.output.text(),
+        output_bytes=reader.output.total_bytes,
+        timed_out=timed_out,
+        found=ended.found,
+        ended=ended.ended,
+        survivors=ended.survivors,
+        log=reader.log,
+    )
+
+
+class _Reader:
+    """Empties the pipe in a thread, also while processes are being ended: a full pipe would hold them up."""
+
+    def __init__(self, stream: IO[bytes] | None, output: Output) -> None:
+        if stream is None:
+            raise ValueError("the command was started without a pipe")
+        self.output = output
+        self.log: Path | None = None
+        self.at_end = threading.Event()
+        self._stream = stream
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._read, name="command output", daemon=True)
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        """Take what is still in the pipe, for at most `seconds`, and close."""
+        self.at_end.wait(seconds)
+        self._stopping.set()
+        self._thread.join()
+        self._stream.close()
+        self.log = self.output.close()
+
+    def _read(self) -> None:
+        waiting = select.poll()
+        waiting.register(self._stream, select.POLLIN | select.POLLHUP)
+        while not self._stopping.is_set():
+            if waiting.poll(100):
+                chunk = os.read(self._stream.fileno(), _READ)
+                if not chunk:
+                    break
+                self.output.feed(chunk)
+        self.at_end.set()

@@ -1,0 +1,170 @@
+"""Ending everything that a command started: TERM, a grace, KILL, and a count of what was found.
+
+Each command lives below a *holder*, bwrap or the keeper, that keeps all its descendants below itself: `setsid`,
+`nohup` and double forks change session and parent, but not the ancestor. A mark in the environment is the second way
+to find them, for the case that the holder itself was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+MARK = "DRONEFLEET_COMMAND"
+"""Environment variable of every command: `<owner>.<id of the command>`."""
+_TICK = 0.02
+_KILL_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Processes that were seen, that we ended, and that are still there."""
+
+    found: int = 0
+    ended: int = 0
+    survivors: int = 0
+
+
+def end_below(holder_pid: int, mark: str, *, grace: float) -> Ended:
+    """End all processes below the holder and all that carry `mark`, then the holder itself.
+
+    Within `grace` seconds after TERM a process may clean up; then it is killed.
+    """
+    holder = _process(holder_pid)
+    if holder is None:
+        return end_marked(mark)
+    # The holder is stopped first: it would answer the end of the main process by killing all others at once,
+    # which would rob them of their grace.
+    with contextlib.suppress(psutil.Error):
+        holder.suspend()
+    found = _theirs(holder, mark)
+    _signal_all(found, "terminate")
+    _wait(found, grace)
+    found |= _kill_until_quiet(holder, mark)
+    with contextlib.suppress(psutil.Error):
+        holder.kill()
+    _wait(found, _KILL_SECONDS)
+    return _count(found)
+
+
+def end_marked(mark: str) -> Ended:
+    """Kill all processes whose mark is, or begins with, `mark`: what outlived its holder, or an older boot.
+
+    Raises ValueError on an empty mark, which would be everybody's.
+    """
+    if not mark:
+        raise ValueError("a mark is needed to find processes by")
+    found = _kill_until_quiet(None, mark)
+    _wait(found, _KILL_SECONDS)
+    return _count(found)
+
+
+def _kill_until_quiet(holder: psutil.Process | None, mark: str) -> set[psutil.Process]:
+    """Kill, and look again: what forks while it is killed is caught in the next round."""
+    seen: set[psutil.Process] = set()
+    deadline = time.monotonic() + _KILL_SECONDS
+    while alive := _theirs(holder, mark):
+        seen |= alive
+        _signal_all(alive, "kill")
+        if time.monotonic() > deadline:
+            break
+        time.sleep(_TICK)
+    return seen
+
+
+def _theirs(holder: psutil.Process | None, mark: str) -> set[psutil.Process]:
+    """All that the command started and that is alive; the holder is ours, though it carries the mark too."""
+    if holder is None:
+        return _marked(mark)
+    line = _command_line(holder)
+    # bwrap's init is a fork of bwrap with the same command line: part of the sandbox, not of the command. It takes
+    # no TERM, and dies with bwrap.
+    return {
+        process
+        for process in _below(holder) | _marked(mark)
+        if process != holder and _is_alive(process) and _command_line(process) != line
+    }
+
+
+def _below(holder: psutil.Process) -> set[psutil.Process]:
+    try:
+        return set(holder.children(recursive=True))
+    except psutil.Error:
+        return set()
+
+
+def _marked(mark: str) -> set[psutil.Process]:
+    """Processes that carry the mark. Another user's environment cannot be read, and holds none of ours."""
+    wanted = f"{MARK}={mark}"
+    pids = _marked_in_proc(wanted.encode()) if sys.platform == "linux" else _marked_by_psutil(mark)
+    return {process for pid in pids if (process := _process(pid)) is not None}
+
+
+def _marked_in_proc(wanted: bytes) -> list[int]:
+    """One read a process: psutil would parse each environment into a dictionary first."""
+    pids = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if wanted in (entry / "environ").read_bytes():
+                    pids.append(int(entry.name))
+    return pids
+
+
+def _marked_by_psutil(mark: str) -> list[int]:
+    pids = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get(MARK, "").startswith(mark):
+                pids.append(process.pid)
+    return pids
+
+
+def _process(pid: int) -> psutil.Process | None:
+    try:
+        return psutil.Process(pid)
+    except psutil.Error:
+        return None
+
+
+def _command_line(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
+
+
+def _alive(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
+    return {process for process in processes if _is_alive(process)}
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    """A zombie runs no more: it only waits for a parent that we may have stopped."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+def _signal_all(processes: set[psutil.Process], action: str) -> None:
+    for process in processes:
+        # psutil compares the start time first, so that a reused pid is never hit.
+        with contextlib.suppress(psutil.Error):
+            getattr(process, action)()
+
+
+def _wait(processes: set[psutil.Process], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while _alive(processes) and time.monotonic() < deadline:
+        time.sleep(_TICK)
+
+
+def _count(found: set[psutil.Process]) -> Ended:
+    survivors = len(_alive(found))
+    return Ended(found=len(found), ended=len(found) - survivors, survivors=survivors)

@@ -1,0 +1,65 @@
+"""The environment of a command: a short list of names is let through, everything else stays with the drone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from drone.sandbox.ending import MARK
+
+ALLOWED = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Taken from the drone's own environment as they are."""
+PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+"""Taken unless they carry a user or a password."""
+FIXED = {
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "PAGER": "cat",
+    "MANPAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": "true",
+    "PIP_NO_INPUT": "1",
+    "PIP_PROGRESS_BAR": "off",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+"""Nobody sits at a terminal: no pagers, no editors, no questions."""
+STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def clean_environment(
+    *, home: str, tmp: str, path: str, mark: str, source: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """Give the whole environment of a command."""
+    kept = {name: source[name] for name in ALLOWED if name in source}
+    kept |= {name: source[name] for name in PROXIES if name in source and "@" not in source[name]}
+    return {
+        "LANG": "C.UTF-8",
+        **kept,
+        **FIXED,
+        "HOME": home,
+        "USER": "drone",
+        "LOGNAME": "drone",
+        "TMPDIR": tmp,
+        "PATH": path,
+        MARK: mark,
+    }
+
+
+def search_path(visible: Sequence[Path] | None, source: Mapping[str, str] = os.environ) -> str:
+    """Where programs are looked for: the drone's own PATH as far as it can be seen, without the drone's own venv.
+
+    The interpreter that runs the drone comes last, so that there is a Python on a machine without another one.
+    `visible` None: everything can be seen.
+    """
+    own = Path(sys.prefix, "bin")
+    wanted = [Path(part) for part in source.get("PATH", STANDARD_PATH).split(os.pathsep) if part.startswith("/")]
+    wanted += [Path(part) for part in STANDARD_PATH.split(":")] + [Path(sys.base_prefix, "bin")]
+    seen = [part for part in wanted if part != own and _is_visible(part, visible)]
+    return os.pathsep.join(dict.fromkeys(map(str, seen)))
+
+
+def _is_visible(part: Path, visible: Sequence[Path] | None) -> bool:
+    return visible is None or any(part.is_relative_to(root) for root in visible)

@@ -1,0 +1,98 @@
+"""Runs one command and keeps hold of every process that comes of it: the holder where there is no bwrap.
+
+Started as a script of its own (`python -I -S keeper.py PARENT COMMAND…`), so it imports the standard library only. As
+a child subreaper it stays the ancestor of `setsid`, `nohup` and double forks; it dies with the drone; and when the
+command ends it kills whatever the command left behind, as bwrap's process namespace would.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_CANNOT_START = 127
+
+
+def main(parent: int, command: list[str]) -> int:
+    """Run the command and return its exit code, 128 + signal where it died of one."""
+    signal.signal(signal.SIGTERM, _end_all)
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    # The parent may have died before the line above took effect; then no signal will ever come.
+    if os.getppid() != parent:
+        return 128 + signal.SIGTERM
+    try:
+        # Python ignores SIGPIPE, and what is ignored stays so across exec: `yes | head` would complain.
+        pid = os.posix_spawnp(command[0], command, os.environ, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
+    except OSError as error:
+        os.write(2, f"{command[0]}: {os.strerror(error.errno or 0)}\n".encode())
+        return _CANNOT_START
+    status = _wait_for(pid)
+    kill_descendants()
+    return status
+
+
+def kill_descendants() -> None:
+    """Kill until none is left: what forks meanwhile becomes our child in the end, and is seen in the next round."""
+    while below := descendants(os.getpid()):
+        for pid in below:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        _reap()
+        time.sleep(0.002)
+
+
+def descendants(root: int) -> list[int]:
+    """Every living process below `root`, by the parents in /proc."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                state, parent = _state_and_parent(entry)
+                if state not in {"Z", "X"}:
+                    children.setdefault(parent, []).append(int(entry.name))
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        born = children.get(waiting.pop(), [])
+        found += born
+        waiting += born
+    return found
+
+
+def _state_and_parent(entry: Path) -> tuple[str, int]:
+    """The name before these two fields may hold spaces and brackets: read from the last bracket on."""
+    fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    return fields[0], int(fields[1])
+
+
+def _wait_for(pid: int) -> int:
+    while True:
+        ended, status = os.wait()
+        if ended == pid:
+            return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _end_all(signum: int, frame: FrameType | None) -> None:
+    del frame
+    kill_descendants()
+    os._exit(128 + signum)
+
+
+if __name__ == "__main__":
+    os._exit(main(int(sys.argv[1]), sys.argv[2:]))

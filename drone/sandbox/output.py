@@ -1,0 +1,150 @@
+"""What a command printed, in bounded memory: head and tail for the model, at most 50 MB on disk."""
+
+from __future__ import annotations
+
+import codecs
+import threading
+from pathlib import Path
+from typing import BinaryIO
+
+SHOWN = 10_000
+"""Characters that the model is shown in full; of more, half from the head and half from the tail."""
+LOG_BYTES = 50 * 1024 * 1024
+LIVE_CHARACTERS = 200_000
+"""Characters that are shown live; whoever wants more reads the log."""
+_NUL = "\N{SYMBOL FOR NULL}"
+_COPY = 1024 * 1024
+
+
+class Output:
+    """Collects bytes from a reader thread; the text shown, the log, and what is new for the live display.
+
+    Invalid UTF-8 becomes U+FFFD, a sequence split over two reads is kept together, and NUL becomes a visible sign:
+    neither JSON readers nor PostgreSQL take it.
+    """
+
+    def __init__(self, log: Path | None = None) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._text = HeadAndTail(SHOWN)
+        self._log = LogFile(log, LOG_BYTES) if log else None
+        self._live: list[str] = []
+        self._live_left = LIVE_CHARACTERS
+        self._lock = threading.Lock()
+        self.total_bytes = 0
+
+    def feed(self, chunk: bytes) -> None:
+        with self._lock:
+            self.total_bytes += len(chunk)
+            if self._log:
+                self._log.write(chunk)
+            self._add(self._decoder.decode(chunk))
+
+    def news(self) -> str:
+        """What came since the last call, for the live display."""
+        with self._lock:
+            text = "".join(self._live)
+            self._live.clear()
+            return text
+
+    def close(self) -> Path | None:
+        """Finish; the path of the log if it holds more than `text()` shows, otherwise it is removed."""
+        with self._lock:
+            self._add(self._decoder.decode(b"", final=True))
+            return self._log.close(keep=self._text.elided > 0) if self._log else None
+
+    def text(self) -> str:
+        with self._lock:
+            return self._text.text()
+
+    def _add(self, text: str) -> None:
+        text = text.replace("\0", _NUL)
+        self._text.add(text)
+        if self._live_left > 0 and text:
+            self._live.append(text[: self._live_left])
+            self._live_left -= len(text)
+            if self._live_left <= 0:
+                self._live.append("\n[more output follows, which is not shown live]\n")
+
+
+class HeadAndTail:
+    """A text of which only the beginning and the end are kept once it is longer than `limit` characters."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._half = limit // 2
+        self._head = ""
+        self._tail = ""
+        self._length = 0
+
+    @property
+    def elided(self) -> int:
+        """Characters that `text` leaves out."""
+        return self._length - 2 * self._half if self._length > self._limit else 0
+
+    def add(self, text: str) -> None:
+        self._length += len(text)
+        room = self._limit - len(self._head)
+        if room > 0:
+            self._head += text[:room]
+        self._tail = (self._tail + text)[-self._half :] if len(text) < self._half else text[-self._half :]
+
+    def text(self) -> str:
+        if not self.elided:
+            return self._head
+        return f"{self._head[: self._half]}\n[… {self.elided:,} characters elided …]\n{self._tail}"
+
+
+class LogFile:
+    """A file of at most `limit` bytes: the first half of it is the head, the second half a ring with the tail."""
+
+    def __init__(self, path: Path, limit: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._half = limit // 2
+        self._written = 0
+        self._file: BinaryIO = path.open("w+b")
+
+    def write(self, chunk: bytes) -> None:
+        # A chunk longer than the ring is cut by the loop's steps like any other.
+        while chunk:
+            position, room = self._place()
+            part, chunk = chunk[:room], chunk[room:]
+            self._file.seek(position)
+            self._file.write(part)
+            self._written += len(part)
+
+    def close(self, *, keep: bool) -> Path | None:
+        """Bring the ring into order; or remove the file where nobody needs it."""
+        if self._written > 2 * self._half:
+            self._unroll()
+        self._file.close()
+        if keep:
+            return self._path
+        self._path.unlink(missing_ok=True)
+        return None
+
+    def _place(self) -> tuple[int, int]:
+        """Where the next byte goes, and how many fit there before the end of the head or of the ring."""
+        if self._written < self._half:
+            return self._written, self._half - self._written
+        offset = (self._written - self._half) % self._half
+        return self._half + offset, self._half - offset
+
+    def _unroll(self) -> None:
+        """Write head, a line that names the gap, and the ring from its oldest byte on, into a fresh file."""
+        start, _ = self._place()
+        left_out = self._written - 2 * self._half
+        unrolled = self._path.with_name(self._path.name + ".unrolled")
+        with unrolled.open("wb") as target:
+            self._copy(target, 0, self._half)
+            target.write(f"\n[… {left_out:,} bytes elided …]\n".encode())
+            self._copy(target, start, 2 * self._half)
+            self._copy(target, self._half, start)
+        unrolled.replace(self._path)
+
+    def _copy(self, target: BinaryIO, start: int, end: int) -> None:
+        self._file.seek(start)
+        left = end - start
+        while left > 0 and (piece := self._file.read(min(left, _COPY))):
+            target.write(piece)
+            left -= len(piece)

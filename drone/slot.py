@@ -1,0 +1,236 @@
+"""One slot of the drone: a message from the queue becomes a run, is watched to its end, and ends with a last event.
+
+This is the worker's side of a run. It holds what must outlive a run process that crashes: the claim, the directory, the
+last event written on its behalf.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from redis.exceptions import RedisError
+
+from drone import journal
+from drone.claim import Claim, Claims
+from drone.forking import Forkery, RunProcess
+from drone.hand import Hand, RunInHand
+from drone.home import DroneHome
+from drone.journal import RunIdentity
+from drone.reporting.reporter import Reporter
+from drone.run_directory import Meta, RunDirectory
+from drone.run_job import STALE, Job
+from drone.shutdown import end_below, start_time
+from drone.uplink import Sealer
+from shared.clock import Clock
+from shared.envelope import CannotOpen
+from shared.errors import FleetFault
+from shared.events import Body, Delta, ErrorStep, Receipt, RunEnded, RunStarted
+from shared.outcome import ExitStatus
+
+log = logging.getLogger(__name__)
+
+LISTEN_SECONDS = 0.5
+CLAIM_RETRY_SECONDS = 0.5
+WRITE_RETRY_SECONDS = 5.0
+STOP_SECONDS = 30.0
+"""For a run to give its order back when the drone stops; then it is killed."""
+LAST_SECONDS = 10.0
+"""For a process to exit after it closed its pipe."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How carrying out came to its end, for whoever asked."""
+
+    refused: bool = False
+    """A copy that was not to be run: nothing was done about it."""
+    revoked: bool = False
+    """Refused, as the control plane took the run back before it began."""
+    end: RunEnded | None = None
+    """The run's last event; None also for a run that fell silent because another generation holds the order."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Carries out orders; threads may share one, each with a message of its own."""
+
+    home: DroneHome
+    boot_id: str
+    clock: Clock
+    sealer: Sealer
+    claims: Claims
+    forkery: Forkery
+    hand: Hand
+    reporter: Reporter
+    sandbox: str
+    make_job: Callable[[RunDirectory, str], Job]
+    """The run's job, from its directory and the opened order."""
+    introduced: threading.Event
+    """Set once the hello of this boot is in the stream: what it lists as not ended is lost, so nothing runs before."""
+    stopping: threading.Event
+
+    def carry_out(self, identity: RunIdentity, envelope: str) -> Ended:
+        """Claim the run, watch it to its end, and see to it that a last event is written."""
+        directory = RunDirectory(self.home.run_dir(identity.run_id))
+        meta = Meta(identity.order_id, identity.generation, self.boot_id, self.clock.now().isoformat())
+        # The directory comes before the claim: it is what keeps a second copy out, on this disk and after a crash.
+        if self.stopping.is_set() or not directory.create(meta):
+            return Ended(refused=True)
+        claim = self._claim(identity)
+        if not claim.granted:
+            log.info("run %s is not to be started: its key says %r", identity.run_id, claim.found)
+            directory.discard()
+            return Ended(refused=True, revoked=claim.revoked)
+        run = RunInHand(directory, identity, self.clock)
+        self.hand.add(run)
+        self.reporter.follow(directory, run)
+        if self.stopping.is_set():
+            # Claimed in the moment in which the drone was told to stop, so not among those that were told.
+            run.ask_to_end("stop", "the drone is stopping", within=STOP_SECONDS)
+        try:
+            return Ended(end=self._run(run, meta, envelope))
+        except Exception as error:  # the boundary of a run on this side: whatever happened, it gets a last event
+            log.exception("run %s could not be watched", run.run_id)
+            fault = FleetFault(
+                "the drone lost hold of the run", code="E-RUN-LOST", why=f"{type(error).__name__}: {error}"
+            )
+            return Ended(end=self._end_on_behalf(run, fault, None))
+
+    def _claim(self, identity: RunIdentity) -> Claim:
+        """Ask until there is an answer: a claim whose answer was lost may have been granted."""
+        while not self.stopping.is_set():
+            if not self.introduced.wait(CLAIM_RETRY_SECONDS):
+                continue
+            try:
+                return self.claims.claim(identity.run_id, identity.generation)
+            except RedisError as error:
+                log.warning("run %s cannot be claimed yet: %s", identity.run_id, error)
+                self.clock.sleep(CLAIM_RETRY_SECONDS)
+        return Claim(granted=False, found="")
+
+    def _run(self, run: RunInHand, meta: Meta, envelope: str) -> RunEnded | None:
+        receipt: Receipt | None = None
+        try:
+            process = self._begin(run, meta, envelope)
+        except FleetFault as fault:
+            return self._end_on_behalf(run, fault, None)
+        try:
+            code = self._watch(run, process)
+        finally:
+            run.gone()
+        if code != 0:
+            # Killed, or it crashed: what it started has come to us, as the nearest process that collects orphans.
+            receipt = end_below(self.clock, spare=self.forkery.own_processes(), at_once=True)
+        return self._last_event(run, code, receipt)
+
+    def _begin(self, run: RunInHand, meta: Meta, envelope: str) -> RunProcess:
+        """Open the order and start the run's process.
+
+        Raises FleetFault when the envelope cannot be opened or no process can be started.
+        """
+        identity = run.identity
+        try:
+            order = self.sealer.open(
+                envelope, "order", order=identity.order_id, run=identity.run_id, generation=identity.generation
+            )
+        except CannotOpen as error:
+            raise FleetFault(
+                "this drone cannot open the order", code="E-ENVELOPE", why=str(error), next="fleet doctor"
+            ) from error
+        process = self.forkery.start(self.make_job(run.directory, order))
+        run.directory.save(replace(meta, pid=process.pid, started_at=start_time(process.pid)))
+        run.attach(process.tell)
+        return process
+
+    def _watch(self, run: RunInHand, process: RunProcess) -> int:
+        """Pass on what the run says until it is gone; kill it when it was told to end and has not. Its exit code."""
+        try:
+            while True:
+                for word in process.hear(LISTEN_SECONDS):
+                    self._heard(run, json.loads(word))
+                if run.overdue():
+                    log.warning("run %s was told to end and has not; it is killed", run.run_id)
+                    process.kill()
+        except EOFError:
+            pass
+        code = process.wait(LAST_SECONDS)
+        if code is None:
+            process.kill()
+            code = process.wait(LAST_SECONDS)
+        process.close()
+        return -9 if code is None else code
+
+    def _heard(self, run: RunInHand, word: dict[str, Any]) -> None:
+        kind = word["kind"]
+        if kind == "recorded":
+            self.reporter.wake()
+        elif kind == "doing":
+            run.does(word["text"])
+        elif kind == "delta":
+            identity = run.identity
+            self.reporter.delta(
+                Delta(run_id=identity.run_id, order_id=identity.order_id, kind=word["of"], text=word["text"])
+            )
+
+    def _last_event(self, run: RunInHand, code: int, receipt: Receipt | None) -> RunEnded | None:
+        """The last event as the run wrote it, or as we write it for a run that could not."""
+        line = journal.tail(run.directory.journal)
+        if line is not None and isinstance(line.event.body, RunEnded):
+            run.saw(line.event)
+            self.reporter.wake()
+            return line.event.body
+        ended = run.end
+        if ended is not None:
+            return ended
+        if code == STALE or run.asked == "stale":
+            # Another generation holds the order: not a word more. The directory stays, as the marker that it was here.
+            self.hand.drop(run.run_id)
+            return None
+        fault = FleetFault(
+            "the process of the run ended before the run did",
+            code="E-RUN-DIED",
+            why=f"signal {-code}" if code < 0 else f"exit code {code}",
+        )
+        return self._end_on_behalf(run, fault, receipt)
+
+    def _end_on_behalf(self, run: RunInHand, fault: FleetFault, receipt: Receipt | None) -> RunEnded:
+        log.error("run %s: %s (%s)", run.run_id, fault.what, fault.why)
+        end = RunEnded(
+            status="preempted" if run.asked in {"cancel", "stop"} else "failed",
+            exit_status=ExitStatus.CANCELED if run.asked else ExitStatus.LOST,
+            reason=f"{fault.what}: {fault.why}" if fault.why else fault.what,
+            receipt=receipt or Receipt(at=self.clock.now()),
+            give_back=run.asked == "stop",
+            order_at_fault=run.asked == "terminate",
+        )
+        while not self._written(run, [ErrorStep(what=fault.what, detail=fault.why, code=fault.code), end]):
+            self.clock.sleep(WRITE_RETRY_SECONDS)
+        run.gone()
+        self.reporter.wake()
+        return end
+
+    def _written(self, run: RunInHand, bodies: Sequence[Body]) -> bool:
+        """Append to the journal of a run whose process is gone; False if that is not possible yet."""
+        lock = run.directory.lock()
+        if lock is None:
+            log.error("run %s cannot be ended: its process still holds its journal", run.run_id)
+            return False
+        try:
+            with journal.opened(run.directory.journal, run.identity, self.clock) as writer:
+                if writer.last_seq == 0:
+                    run.saw(writer.append(RunStarted(boot_id=self.boot_id, sandbox=self.sandbox)))
+                for body in bodies:
+                    run.saw(writer.append(body))
+        except OSError as error:
+            # A full disk, most likely. The run stays in the heartbeats until its end is written: it is never just gone.
+            log.error("the end of run %s cannot be written: %s", run.run_id, error)
+            return False
+        finally:
+            os.close(lock)
+        return True

@@ -1,0 +1,60 @@
+"""What can be seen of this drone from outside its processes: registration, server, runs in hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from drone.client import ControlPlane
+from drone.home import DroneConfig, DroneHome
+from drone.run_directory import RunDirectory, all_runs
+from shared.errors import FleetError
+
+
+@dataclass(frozen=True)
+class RunInHand:
+    """A run that this drone works on now."""
+
+    run: str
+    order: str
+    since: str
+    """ISO 8601, the drone's clock."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """One look at the drone."""
+
+    config: DroneConfig
+    pid: int | None
+    """Of `drone start` in this home; None: it does not run."""
+    server_error: str | None
+    """Why the control plane cannot be reached; None: it answers."""
+    runs: tuple[RunInHand, ...]
+
+
+def look(home: DroneHome) -> Status:
+    """See how the drone in `home` does. Raises Precondition where it is not registered."""
+    config = home.config()
+    pid = home.holder()
+    return Status(config, pid, _server_error(config.server_url), tuple(_runs(home)) if pid is not None else ())
+
+
+def _server_error(url: str) -> str | None:
+    try:
+        with ControlPlane(url) as server:
+            server.server_time()
+    except FleetError as error:
+        return f"{error.what}: {error.why}" if error.why else error.what
+    return None
+
+
+def _runs(home: DroneHome) -> list[RunInHand]:
+    boot = home.boot_file.read_text().strip() if home.boot_file.exists() else None
+    return [found for run in all_runs(home.runs_dir) if (found := _in_hand(run, boot))]
+
+
+def _in_hand(run: RunDirectory, boot: str | None) -> RunInHand | None:
+    meta = run.meta()
+    if meta is None or meta.confirmed or meta.boot_id != boot or run.end() is not None:
+        return None
+    return RunInHand(run.run_id, meta.order_id, meta.claimed_at)

@@ -1,0 +1,12 @@
+"""The tools that a model may call: read, write, edit, run a command, submit.
+
+`build_toolbox` gives those of a mode; each call is checked by a pydantic model, and wrong use is answered in one
+sentence that says how to mend the call.
+"""
+
+from __future__ import annotations
+
+from drone.tools.toolbox import Tools, build_toolbox
+from drone.tools.wrong_use import WrongUse
+
+__all__ = ["Tools", "WrongUse", "build_toolbox"]

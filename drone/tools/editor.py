@@ -1,0 +1,118 @@
+"""editor: replace a text that occurs once, insert lines, take back the last edit of a file (S-063).
+
+Works on bytes, so that everything outside the edit stays as it was: encoding, line ends, a missing last newline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from drone.agent.protocols import ToolResult
+from drone.tools.arguments import EditorArguments
+from drone.tools.file_write import as_bytes, replace_content
+from drone.tools.paths import check_writable, open_file, resolve, shown
+from drone.tools.wrong_use import WrongUse
+
+LARGEST = 10 * 1024 * 1024
+_CONTEXT = 3
+
+
+@dataclass(frozen=True)
+class _Edit:
+    before: bytes
+    after: bytes
+
+
+@dataclass(frozen=True)
+class Editor:
+    """Edits files in the workspace; remembers one edit for each file, for as long as the run lasts."""
+
+    workspace: Path
+    edits: dict[Path, _Edit] = field(default_factory=dict)
+
+    def __call__(self, call: EditorArguments) -> ToolResult:
+        path = resolve(self.workspace, call.path)
+        check_writable(path, call.path)
+        before = _content(path, call.path)
+        if call.command == "undo_edit":
+            return self._undo(path, before)
+        after, line = _replaced(before, call) if call.command == "str_replace" else _inserted(before, call)
+        replace_content(path, after)
+        self.edits[path] = _Edit(before, after)
+        return ToolResult(f"edited {shown(self.workspace, path)}; it now reads:\n{_around(after, line)}")
+
+    def _undo(self, path: Path, now: bytes) -> ToolResult:
+        name = shown(self.workspace, path)
+        edit = self.edits.get(path)
+        if edit is None:
+            raise WrongUse(f"there is no edit of {name!r} to take back; only the last one can be")
+        if edit.after != now:
+            raise WrongUse(f"{name!r} was changed by something else since its last edit; mend it with str_replace")
+        replace_content(path, edit.before)
+        del self.edits[path]
+        return ToolResult(f"took back the last edit of {name}")
+
+
+def _content(path: Path, given: str) -> bytes:
+    with open_file(path, given) as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise WrongUse(f"{given!r} is larger than {LARGEST:,} bytes; edit it with shell, by sed for example")
+    return content
+
+
+def _replaced(content: bytes, call: EditorArguments) -> tuple[bytes, int]:
+    """The new content, and the number of the line where it changed."""
+    if not call.old_str or call.new_str is None:
+        raise WrongUse("str_replace needs `old_str`, which must not be empty, and `new_str`")
+    old, new = as_bytes(call.old_str, "old_str"), as_bytes(call.new_str, "new_str")
+    if _has_windows_lines(content):
+        old, new = _windows_lines(old), _windows_lines(new)
+    count = content.count(old)
+    if count == 0:
+        raise WrongUse("old_str does not occur in the file; read it again and give the text exactly, white space too")
+    if count > 1:
+        raise WrongUse(f"old_str occurs {count} times; give more of the lines around it, so that it occurs once")
+    position = content.index(old)
+    return content.replace(old, new), content.count(b"\n", 0, position) + 1
+
+
+def _inserted(content: bytes, call: EditorArguments) -> tuple[bytes, int]:
+    if call.new_str is None or call.insert_line is None:
+        raise WrongUse("insert needs `new_str` and `insert_line`")
+    new = as_bytes(call.new_str, "new_str")
+    windows = _has_windows_lines(content)
+    new, end = (_windows_lines(new), b"\r\n") if windows else (new, b"\n")
+    lines = _lines(content)
+    if call.insert_line > len(lines) + 1:
+        raise WrongUse(f"the file has {len(lines)} lines: insert_line can be 1 to {len(lines) + 1}")
+    head, tail = lines[: call.insert_line - 1], lines[call.insert_line - 1 :]
+    # A last line without an end gets one, or the new text would become a part of it.
+    if head and not head[-1].endswith(b"\n"):
+        head[-1] += end
+    if tail and not new.endswith(b"\n"):
+        new += end
+    return b"".join([*head, new, *tail]), call.insert_line
+
+
+def _lines(content: bytes) -> list[bytes]:
+    """Lines end at a newline only; `splitlines` would also cut at a lone carriage return."""
+    lines = [line + b"\n" for line in content.split(b"\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+def _has_windows_lines(content: bytes) -> bool:
+    """Whether every line ends in CR LF; a mixed file is taken exactly as it is."""
+    return b"\r\n" in content and content.count(b"\n") == content.count(b"\r\n")
+
+
+def _windows_lines(text: bytes) -> bytes:
+    return text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+
+
+def _around(content: bytes, line: int) -> str:
+    lines = content.decode(errors="replace").split("\n")
+    first = max(1, line - _CONTEXT)
+    return "\n".join(f"{first + i:6}\t{text.rstrip()[:400]}" for i, text in enumerate(lines[first - 1 : line + 6]))

@@ -1,0 +1,57 @@
+"""file_write: the whole content of a file, its parents made (S-062)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from drone.agent.protocols import ToolResult
+from drone.tools.arguments import FileWriteArguments
+from drone.tools.paths import check_writable, resolve, shown
+from drone.tools.wrong_use import WrongUse
+
+
+@dataclass(frozen=True)
+class FileWrite:
+    """Writes files in the workspace."""
+
+    workspace: Path
+
+    def __call__(self, call: FileWriteArguments) -> ToolResult:
+        path = resolve(self.workspace, call.path)
+        check_writable(path, call.path)
+        content = as_bytes(call.content, "content")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_content(path, content)
+        return ToolResult(f"wrote {len(content):,} bytes to {shown(self.workspace, path)}")
+
+
+def as_bytes(text: str, argument: str) -> bytes:
+    """The text as UTF-8.
+
+    Raises WrongUse for half a surrogate pair, which JSON can carry and no file can.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise WrongUse(
+            f"`{argument}` holds half of a surrogate pair at character {error.start}; leave it out"
+        ) from error
+
+
+def replace_content(path: Path, content: bytes) -> None:
+    """Put new content in place at once: a full disk leaves the old file as it was. The file keeps its mode."""
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    fresh = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.new")
+    try:
+        with fresh.open("xb") as file:
+            file.write(content)
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise

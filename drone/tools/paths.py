@@ -1,0 +1,73 @@
+"""Paths as a model gives them: absolute or relative to the workspace, symlinks resolved, and always inside it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from drone.tools.wrong_use import WrongUse
+
+
+def resolve(workspace: Path, given: str) -> Path:
+    """Give the real path of what the model named; it need not exist.
+
+    Raises WrongUse for a path that leads out of the workspace, also by way of a symlink (S-060).
+    """
+    root = workspace.resolve()
+    try:
+        path = (root / given).resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise WrongUse(f"{given[:200]!r} is not a path that can be followed: {error}") from error
+    if not path.is_relative_to(root):
+        raise WrongUse(f"{given[:200]!r} lies outside the workspace {root}; give a path inside it")
+    return path
+
+
+def shown(workspace: Path, path: Path) -> str:
+    """The path as the model should use it: relative to the workspace."""
+    return path.relative_to(workspace.resolve()).as_posix()
+
+
+def open_file(path: Path, given: str) -> BinaryIO:
+    """Open a regular file for reading; a FIFO or a device is refused instead of waited for."""
+    try:
+        # Without O_NONBLOCK, opening a FIFO would wait for a writer; O_NOFOLLOW, as the path is resolved already.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise WrongUse(f"there is no file {given!r}; file_read with mode `find` lists what there is") from error
+    except OSError as error:
+        if is_special(path):
+            raise _not_a_file(given) from error
+        raise WrongUse(f"{given!r} cannot be read: {error.strerror}") from error
+    file = os.fdopen(descriptor, "rb")
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return file
+    file.close()
+    raise WrongUse(f"{given!r} is a directory") if stat.S_ISDIR(mode) else _not_a_file(given)
+
+
+def check_writable(path: Path, given: str) -> None:
+    """Refuse to write over anything but a regular file.
+
+    Raises WrongUse for a directory, a FIFO, a device or a socket.
+    """
+    if path.is_dir():
+        raise WrongUse(f"{given!r} is a directory; give the path of a file")
+    if is_special(path):
+        raise _not_a_file(given)
+
+
+def is_special(path: Path) -> bool:
+    """Whether there is something that is neither file, directory nor symlink."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
+
+
+def _not_a_file(given: str) -> WrongUse:
+    return WrongUse(f"{given!r} is a FIFO, a device or a socket, not a file")

@@ -1,0 +1,78 @@
+"""shell: one command line in the sandbox, bounded in time and output (S-064)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from drone.agent.protocols import ToolResult
+from drone.sandbox import CommandResult, Sandbox
+from drone.sandbox.protocol import Check, OnOutput
+from drone.tools.arguments import ShellArguments
+from shared.errors import Submitted
+from shared.outcome import ExitStatus, Outcome
+
+SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+"""As the first line of a command's output it submits the rest (M-003)."""
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Runs shell lines in the workspace."""
+
+    workspace: Path
+    sandbox: Sandbox
+    command_timeout: float
+    """Seconds; 0 for no limit."""
+    log_dir: Path
+    on_output: OnOutput | None
+    check: Check
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+    def __call__(self, call: ShellArguments) -> ToolResult:
+        timeout = call.timeout or self.command_timeout
+        result = self.sandbox.run(
+            call.command,
+            workspace=self.workspace,
+            timeout=timeout,
+            log=self._fresh_log(),
+            on_output=self.on_output,
+            check=self.check,
+        )
+        _submit_if_asked(call.command, result)
+        return ToolResult(
+            shown(result, f"ended after {timeout:g} s; give a longer `timeout` or run less at a time"),
+            return_code=result.return_code,
+            is_error=result.timed_out,
+            output_bytes=result.output_bytes,
+            log=result.log,
+        )
+
+    def broken_off(self) -> str:
+        """What a command had printed when the run was asked to stop."""
+        result = self.sandbox.tally.broken_off
+        return shown(result, "ended before its time: the run was asked to stop") if result else ""
+
+    def _fresh_log(self) -> Path:
+        """A log that is not there yet: an earlier run in the same directory may have left some."""
+        return next(path for number in self.numbers if not (path := self.log_dir / f"shell-{number:04}.log").exists())
+
+
+def shown(result: CommandResult, why_ended: str) -> str:
+    """The output as the model sees it: all of it or head and tail, then one line on how it ended."""
+    code = f"return code {result.return_code}"
+    how = code if result.return_code is not None else why_ended
+    end = "" if not result.output or result.output.endswith("\n") else "\n"
+    return f"{result.output}{end}({how})"
+
+
+def _submit_if_asked(command: str, result: CommandResult) -> None:
+    """Raise Submitted for the magic line.
+
+    Only where the command's own text holds it: a file that holds the line, shown by `cat`, must not end a run.
+    """
+    first, _, rest = result.output.lstrip().partition("\n")
+    if result.return_code == 0 and first.strip() == SUBMIT_LINE and SUBMIT_LINE in command:
+        raise Submitted(outcome=Outcome(ExitStatus.SUBMITTED, "The model submitted its work.", rest.strip()))

@@ -1,0 +1,52 @@
+"""The drone's own connection to Redis, apart from Celery's, and the sealing of what goes through it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from shared.clock import Clock
+from shared.envelope import Binding, Direction, key_id, open_envelope, public_key, seal
+
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 10.0
+
+
+def connect(broker_url: str) -> Redis:
+    """A client that tries a command once more over a fresh connection; all further patience is its caller's."""
+    return Redis.from_url(
+        broker_url,
+        socket_timeout=ANSWER_SECONDS,
+        socket_connect_timeout=CONNECT_SECONDS,
+        health_check_interval=15,
+        retry=Retry(NoBackoff(), 1),
+    )
+
+
+@dataclass(frozen=True)
+class Sealer:
+    """Seals what this drone sends, and opens what the control plane sent to it."""
+
+    drone_id: str
+    private_key: bytes
+    control_plane_key: bytes
+    clock: Clock
+
+    def seal(self, direction: Direction, body: str, *, order: str = "", run: str = "", generation: int = 0) -> str:
+        """Seal `body` to the control plane."""
+        binding = Binding(direction=direction, drone=self.drone_id, order=order, run=run, generation=generation)
+        return seal(
+            body, binding, sender=self.private_key, recipient=self.control_plane_key, issued_at=self.clock.now()
+        )
+
+    def open(self, envelope: str, direction: Direction, *, order: str = "", run: str = "", generation: int = 0) -> str:
+        """Open what the control plane sealed to this drone, bound as said.
+
+        Raises CannotOpen when it is for another, was altered, or is bound to something else.
+        """
+        expect = Binding(direction=direction, drone=self.drone_id, order=order, run=run, generation=generation)
+        own = {key_id(public_key(self.private_key)): self.private_key}
+        return open_envelope(envelope, recipients=own, sender=self.control_plane_key, expect=expect).body

@@ -1,0 +1,75 @@
+"""How a run ended, as its boundary judges it: each class of error decides what becomes of the order."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from typing import Literal
+
+from drone.run_controls import Wish
+from shared.errors import FleetError, FleetFault, OrderError, Refused
+from shared.events import ErrorStep
+from shared.outcome import ExitStatus, Outcome
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The run's end, without its figures.
+
+    `give_back` returns the order to the queue as often as it takes; a failure that is not the order's fault is tried
+    again too, but counted.
+    """
+
+    status: Literal["success", "failed", "preempted"]
+    exit_status: ExitStatus
+    reason: str
+    response: str = ""
+    give_back: bool = False
+    order_at_fault: bool = True
+
+
+def of_outcome(outcome: Outcome) -> Verdict:
+    """The loop came to an end of its own: a success, or a limit that fails the order with its work kept."""
+    status: Literal["success", "failed"] = "success" if outcome.succeeded else "failed"
+    return Verdict(status, outcome.exit_status, outcome.reason, outcome.response)
+
+
+def of_wish(wish: Wish, response: str = "") -> Verdict:
+    """Somebody wanted the run to end; an operator's word ends the order with it."""
+    if wish.kind == "terminate":
+        return Verdict("failed", ExitStatus.CANCELED, wish.reason, response)
+    return Verdict(
+        "preempted", ExitStatus.CANCELED, wish.reason, response, give_back=wish.kind == "stop", order_at_fault=False
+    )
+
+
+def of_error(error: Exception) -> Verdict:
+    """Something went wrong. An order at fault fails; what the fleet is at fault for, or refuses here, may run again.
+
+    A bug fails the order: running it again would most likely meet it again.
+    """
+    reason = sentence(error)
+    match error:
+        case OrderError():
+            return Verdict("failed", ExitStatus.REFUSED, reason)
+        case Refused():
+            return Verdict("failed", ExitStatus.REFUSED, reason, order_at_fault=False)
+        case FleetFault():
+            return Verdict("failed", ExitStatus.LOST, reason, order_at_fault=False)
+        case _:
+            return Verdict("failed", ExitStatus.LOST, reason)
+
+
+def step_of(error: Exception) -> ErrorStep:
+    """The error as an event: a sentence for people, and all that is known."""
+    if isinstance(error, FleetError):
+        return ErrorStep(what=error.what, detail=error.why, code=error.code)
+    return ErrorStep(what=sentence(error), detail="".join(traceback.format_exception(error)), code="E-DRONE-BUG")
+
+
+def sentence(error: Exception) -> str:
+    """One sentence for people."""
+    if isinstance(error, FleetError):
+        return f"{error.what}: {error.why}" if error.why else error.what
+    first = str(error).partition("\n")[0][:200]
+    return f"The drone met an error that it does not know: {type(error).__name__}{': ' if first else ''}{first}"

@@ -1,0 +1,119 @@
+"""The worker process: `python -m drone.worker --home PATH`, started and restarted by `drone start`.
+
+stdin is the lifeline to the parent: when it ends, the parent is gone, and so is this process. SIGTERM ends it in good
+order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import threading
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from celery import signals
+from celery.platforms import SecurityWarning
+
+from drone import settings
+from drone.home import DroneHome
+from drone.shutdown import become_reaper
+from drone.worker.app import build, cut_down_remote_control
+from drone.worker.identity import Identity, begin_boot
+from drone.worker.node import Node
+from shared import logs, names
+from shared.boundary import report
+from shared.clock import SystemClock
+from shared.errors import Conflict, FleetError
+
+log = logging.getLogger("drone.worker")
+
+PARENT_GONE = 1
+
+
+def main() -> int:
+    """Work until told to stop; the exit code is a FleetError's own where the drone cannot work at all."""
+    arguments = argparse.ArgumentParser(prog="drone.worker", description=__doc__)
+    arguments.add_argument("--home", type=Path, required=True)
+    home = DroneHome(arguments.parse_args().home)
+    try:
+        chosen = replace(settings.load(), home=home)
+        logs.configure(level=chosen.log_level, file=home.log_file)
+        return _work(begin_boot(chosen))
+    except FleetError as error:
+        return report(error)
+
+
+def _work(me: Identity) -> int:
+    logs.bind(drone=me.config.drone_id)
+    become_reaper()
+    _end_with_parent()
+    conflicts: list[Conflict] = []
+    # Until Celery has put its own in place: nothing is in hand yet that would need an end in good order.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    node = Node(me, SystemClock())
+    _stop_on_signal(node)
+
+    def refuse(conflict: Conflict) -> None:
+        conflicts.append(conflict)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    try:
+        node.start(refuse)
+        _consume(node, me)
+    except SystemExit:
+        log.info("stopped while starting")
+    node.stop()
+    if conflicts:
+        raise conflicts[0]
+    return 0
+
+
+def _consume(node: Node, me: Identity) -> None:
+    """Take messages from the queue until SIGTERM; returns when the runs in hand have ended."""
+    cut_down_remote_control()
+    # Celery warns of root on account of pickle, which is not accepted here.
+    warnings.simplefilter("ignore", SecurityWarning)
+    config = me.config
+    app = build(config.drone_id, me.credentials.broker_url, config.concurrency, node.execute, node.slots)
+    worker = app.Worker(
+        hostname=names.worker(config.drone_id, config.host),
+        queues=[names.queue(config.drone_id)],
+        loglevel="INFO",
+        task_events=True,
+        without_mingle=True,
+        without_gossip=True,
+        heartbeat_interval=5,
+        quiet=True,
+    )
+    worker.start()
+
+
+def _stop_on_signal(node: Node) -> None:
+    def stop(**_: Any) -> None:
+        # In a thread, as this is called from inside a signal handler: locks may be held by what it interrupted.
+        threading.Thread(target=node.ask_to_stop, name="stop", daemon=True).start()
+
+    signals.worker_shutting_down.connect(stop, weak=False)
+    # Celery must leave the logs alone: they are set up already.
+    signals.setup_logging.connect(lambda **_: None, weak=False)
+
+
+def _end_with_parent() -> None:
+    def watch() -> None:
+        # Not through sys.stdin: a thread that waits inside its buffer would break the interpreter's shutdown.
+        while os.read(0, 4096):
+            pass
+        # Not in good order: nobody is there to wait for it. The runs see their pipes end and end too.
+        os._exit(PARENT_GONE)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

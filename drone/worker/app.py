@@ -1,0 +1,120 @@
+"""The Celery application of one drone: its queue, its way of connecting, and the one task that it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from celery import Celery
+from celery.exceptions import Ignore
+from celery.worker.control import Panel
+from celery.worker.request import Request
+
+from shared import names
+
+ALLOWED_COMMANDS = frozenset(
+    {
+        "ping", "revoke", "terminate", "report", "conf", "dump_conf", "query_task", "clock", "stats", "scheduled",
+        "dump_schedule", "reserved", "dump_reserved", "active", "dump_active", "revoked", "dump_revoked", "registered",
+        "dump_tasks", "active_queues", "enable_events",
+    }
+)  # fmt: skip
+"""Remote control: ping, the inspect reads, revoke and terminate; and what Flower sends every few seconds, which changes
+nothing here, as events are always on."""
+
+
+class RunFailed(Exception):
+    """The run of an order failed. The text is what Flower shows: ids and the kind of end, never content."""
+
+
+class Withdrawn(Ignore):  # type: ignore[misc]  # Celery has no types
+    """The run ended without a result of its own: canceled, given back, or never begun as it was revoked.
+
+    To Celery an ignored task stays as it is, which Flower shows as STARTED for ever; `RunRequest` says `task-revoked`.
+    """
+
+
+class RunRequest(Request):  # type: ignore[misc]  # Celery has no types
+    """Celery's bookkeeping of one message, mended in two places."""
+
+    def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
+        """As Celery does; and a withdrawn run is announced as revoked."""
+        result = super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
+        ended_by = getattr(exc_info.exception, "exc", exc_info.exception)
+        if isinstance(ended_by, Withdrawn):
+            self.send_event("task-revoked", terminated=True, signum="SIGTERM", expired=False)
+        return result
+
+    def terminate(self, pool: Any, signal: Any = None) -> None:
+        """Ask the run to end; it is announced as revoked when it has ended.
+
+        Celery would free the slot and announce it at once, while the run is still at work.
+        """
+        if self.time_start:
+            pool.terminate_job(self.worker_pid, signal)
+        else:
+            self._terminate_on_ack = pool, signal
+
+
+@dataclass
+class Slots:
+    """What the pool has to ask of the drone."""
+
+    terminate: Callable[[str], None]
+    """Ends a run by its id."""
+    paused: bool = False
+    """While the drone drains: no message is taken from the queue."""
+
+
+Execute = Callable[[str, str, int, str], str]
+"""Order id, run id, generation, envelope: carries the order out and returns how it ended, for Flower.
+
+Raises RunFailed, Withdrawn, or Ignore for a copy that is not to be run.
+"""
+
+
+def build(drone_id: str, broker_url: str, concurrency: int, execute: Execute, slots: Slots) -> Celery:
+    """The application of one drone, with `fleet.run` bound to `execute`; the pool finds `slots` on it."""
+    app = Celery("dronefleet", broker=broker_url, set_as_current=False)
+    app.slots = slots
+    app.conf.update(
+        worker_concurrency=concurrency,
+        worker_pool="drone.worker.pool:RunPool",
+        worker_disable_prefetch=True,
+        worker_prefetch_multiplier=1,
+        worker_send_task_events=True,
+        worker_hijack_root_logger=False,
+        worker_redirect_stdouts=False,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        task_default_queue=names.queue(drone_id),
+        task_acks_late=False,
+        task_ignore_result=True,
+        accept_content=["json"],
+        broker_connection_retry=True,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_transport_options=_transport(drone_id),
+    )
+    app.task(execute, name=names.RUN_TASK, Request=f"{RunRequest.__module__}:RunRequest", throws=(RunFailed,))
+    return app
+
+
+def cut_down_remote_control() -> None:
+    """Leave only the commands of ALLOWED_COMMANDS: Celery's table is one per process, and so is a drone's worker."""
+    for command in set(Panel.data) - ALLOWED_COMMANDS:
+        del Panel.data[command]
+        Panel.meta.pop(command, None)
+
+
+def _transport(drone_id: str) -> dict[str, Any]:
+    """Kombu's bookkeeping under keys of the drone's own, as its Redis user may touch no others."""
+    return {
+        "unacked_key": f"unacked.{drone_id}",
+        "unacked_index_key": f"unacked_index.{drone_id}",
+        "unacked_mutex_key": f"unacked_mutex.{drone_id}",
+        "health_check_interval": 10,
+        "socket_connect_timeout": 5,
+        "socket_timeout": 30,
+        "socket_keepalive": True,
+    }

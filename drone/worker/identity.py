@@ -1,0 +1,45 @@
+"""Who this drone is in this boot: read once, when the worker starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from drone import policy
+from drone.home import DroneConfig, DroneHome
+from drone.policy import Policy
+from drone.sandbox import choose
+from drone.settings import Settings
+from shared.registration import Credentials
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The drone's registration, its secrets, and the id of this boot."""
+
+    home: DroneHome
+    config: DroneConfig
+    credentials: Credentials
+    private_key: bytes
+    policy: Policy
+    sandbox: str
+    """The kind that is used, where `auto` was asked for."""
+    boot_id: str
+    previous_boot: str
+    """The boot before on this very machine; empty if there was none, or if the home came from another machine."""
+
+
+def begin_boot(settings: Settings) -> Identity:
+    """Read who we are, and begin a new boot. Raises Precondition where something that is needed is not there."""
+    home = settings.home
+    config = home.config()
+    previous = home.boot_file.read_text().strip() if home.boot_file.exists() else ""
+    return Identity(
+        home=home,
+        config=config,
+        credentials=home.credentials(),
+        private_key=home.private_key(),
+        policy=policy.load(settings.policy_file),
+        sandbox=choose(config.sandbox).kind,
+        boot_id=home.new_boot(),
+        previous_boot=previous if home.machine_id() == config.machine_id else "",
+    )

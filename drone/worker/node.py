@@ -1,0 +1,183 @@
+"""One drone at work: everything that lives in the worker process, put together."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from celery.exceptions import Ignore
+
+from drone.beat import Beats, Standing
+from drone.claim import Claims
+from drone.forking import Forkery
+from drone.hand import Hand
+from drone.inbox import Inbox, Listener
+from drone.introduction import Introduction
+from drone.journal import RunIdentity
+from drone.leftovers import Leftovers, end_leftovers
+from drone.letters import CANCEL_SECONDS, Letters
+from drone.reporting.reporter import Reporter
+from drone.reporting.stream import Stream
+from drone.run_directory import RunDirectory, prune
+from drone.run_job import Job
+from drone.slot import STOP_SECONDS, Slot
+from drone.uplink import Sealer, connect
+from drone.worker.app import RunFailed, Slots, Withdrawn
+from drone.worker.identity import Identity
+from shared.boundary import version
+from shared.clock import Clock
+from shared.errors import Conflict
+from shared.events import Hello
+from shared.outcome import ExitStatus
+
+log = logging.getLogger(__name__)
+
+FLUSH_SECONDS = 10.0
+
+
+class Node:
+    """The threads and the state of one boot. Celery calls `execute`; the process calls `start` and `stop`."""
+
+    def __init__(self, identity: Identity, clock: Clock) -> None:
+        self._me = identity
+        self._clock = clock
+        self._version = version()
+        self._redis = connect(identity.credentials.broker_url)
+        sealer = Sealer(identity.config.drone_id, identity.private_key, identity.config.control_plane_key, clock)
+        stream = Stream(self._redis, sealer)
+        self._drained = identity.home.path / "drained"
+        self.slots = Slots(self._terminate, paused=self._drained.exists())
+        self.hand = Hand()
+        self.forkery = Forkery(clock)
+        self.reporter = Reporter(stream, clock)
+        self._letters = Letters(self.hand, self.reporter, self._drain)
+        inbox = Inbox(sealer, self._letters.act)
+        self._listener = Listener(self._redis, identity.config.drone_id, inbox)
+        self._beats = Beats(self._redis, sealer, self._standing, self.hand, inbox)
+        self._introduction = Introduction(self._redis, stream, clock, identity.previous_boot)
+        self._introduced = threading.Event()
+        self.stopping = threading.Event()
+        self._slot = Slot(
+            home=identity.home,
+            boot_id=identity.boot_id,
+            clock=clock,
+            sealer=sealer,
+            claims=Claims(self._redis, identity.config.drone_id, identity.boot_id),
+            forkery=self.forkery,
+            hand=self.hand,
+            reporter=self.reporter,
+            sandbox=identity.sandbox,
+            make_job=self._job,
+            introduced=self._introduced,
+            stopping=self.stopping,
+        )
+
+    def start(self, on_conflict: Callable[[Conflict], None]) -> None:
+        """Clean up after older boots, then begin; returns at once. `on_conflict`: another drone has this one's id."""
+        prune(self._me.home.runs_dir, self._clock)
+        self.forkery.warm_up(self._beats.soon)
+        leftovers = end_leftovers(self._me.home.runs_dir, self._clock)
+        for run in leftovers.runs:
+            self.reporter.follow(run.directory, run)
+        for run in leftovers.ended:
+            self.hand.add(run)
+        threading.Thread(
+            target=self._introduce, args=(leftovers, on_conflict), name="introduction", daemon=True
+        ).start()
+
+    def execute(self, order_id: str, run_id: str, generation: int, envelope: str) -> str:
+        """Carry out one message of the queue; the result is what Flower shows of it."""
+        ended = self._slot.carry_out(RunIdentity(run_id, order_id, generation), envelope)
+        self._letters.settle()
+        end = ended.end
+        if ended.refused and not ended.revoked:
+            raise Ignore(f"this copy of run {run_id} is not to be run")
+        if end is None or end.exit_status == ExitStatus.CANCELED:
+            raise Withdrawn(f"run {run_id} was taken back")
+        if end.status == "failed":
+            raise RunFailed(f"run {run_id} of order {order_id} failed: {end.exit_status}")
+        return end.exit_status
+
+    def ask_to_stop(self) -> None:
+        """Take no more orders, and have the runs in hand give theirs back. Returns at once; safe to call twice."""
+        self.stopping.set()
+        for run in self.hand.working():
+            run.ask_to_end("stop", "the drone is stopping", within=STOP_SECONDS)
+
+    def stop(self) -> None:
+        """Send what is recorded and the last heartbeat; all runs have ended before."""
+        self.stopping.set()
+        if self._introduced.is_set():
+            if not self.reporter.flush(FLUSH_SECONDS):
+                log.warning("not everything could be sent; the rest follows when the drone starts again")
+            self._beats.stop()
+        self._listener.stop()
+        self.reporter.stop()
+
+    def _introduce(self, leftovers: Leftovers, on_conflict: Callable[[Conflict], None]) -> None:
+        try:
+            if not self._introduction.make(lambda: self._hello(leftovers), self.stopping):
+                return
+        except Conflict as conflict:
+            on_conflict(conflict)
+            return
+        self.reporter.start()
+        self._beats.start()
+        self._listener.start()
+        self._introduced.set()
+        log.info("drone %s is at work as boot %s", self._me.config.name, self._me.boot_id)
+
+    def _hello(self, leftovers: Leftovers) -> Hello:
+        config = self._me.config
+        return Hello(
+            drone_id=config.drone_id,
+            machine_id=config.machine_id,
+            boot_id=self._me.boot_id,
+            at=self._clock.now(),
+            version=self._version,
+            sandbox=self._me.sandbox,
+            concurrency=config.concurrency,
+            labels=config.labels,
+            runs=tuple(run.beat() for run in leftovers.runs),
+        )
+
+    def _standing(self) -> Standing:
+        return Standing(
+            machine_id=self._me.config.machine_id,
+            boot_id=self._me.boot_id,
+            version=self._version,
+            sandbox=self._me.sandbox,
+            concurrency=self._me.config.concurrency,
+            warm=self.forkery.warm,
+            draining=self.slots.paused,
+        )
+
+    def _job(self, directory: RunDirectory, order: str) -> Job:
+        return Job(
+            home=self._me.home.path,
+            run_id=directory.run_id,
+            order=order,
+            boot_id=self._me.boot_id,
+            sandbox=self._me.sandbox,
+            server_url=self._me.config.server_url,
+            workspace=Path(self._me.config.workspace),
+            policy=self._me.policy,
+            credentials=self._me.credentials,
+            valid_until=self._beats.lease.valid_until,
+        )
+
+    def _drain(self, on: bool) -> None:
+        """Take no more orders, or take them again; kept on disk, as the message is gone from the inbox by then."""
+        if on:
+            self._drained.touch()
+        else:
+            self._drained.unlink(missing_ok=True)
+        self.slots.paused = on
+        self._beats.soon()
+
+    def _terminate(self, run_id: str) -> None:
+        """Flower's terminate."""
+        if run := self.hand.get(run_id):
+            run.ask_to_end("terminate", "ended by an operator through Flower", within=CANCEL_SECONDS)

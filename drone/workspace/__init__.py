@@ -1,0 +1,32 @@
+"""Where work happens: a bare mirror for each repository, one workspace for each session, and what comes out of it.
+
+    Workspaces(root, git_environment(gitconfig, allow_file=False), sandbox)
+        .prepare(order, fetch_blob, check) -> Workspace
+            .deliver(branch, message, author) -> Delivery
+            .push(ref, expect, deadline_s) -> PushResult
+
+The drone's own git directory lies beside the workspace, never in it: nothing that the agent writes into its `.git`
+is ever run or believed.
+"""
+
+from __future__ import annotations
+
+from drone.workspace.delivery import Delivery
+from drone.workspace.git_environment import git_environment
+from drone.workspace.local import LocalSource, local_source
+from drone.workspace.marker import claim_root
+from drone.workspace.owner_config import copy_owner_config
+from drone.workspace.push import PushResult
+from drone.workspace.workspaces import Workspace, Workspaces
+
+__all__ = [
+    "Delivery",
+    "LocalSource",
+    "PushResult",
+    "Workspace",
+    "Workspaces",
+    "claim_root",
+    "copy_owner_config",
+    "git_environment",
+    "local_source",
+]

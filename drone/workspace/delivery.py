@@ -1,0 +1,117 @@
+"""What comes out of a workspace: one head commit, a patch against the base, a bundle, and what had to be left out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from drone.sandbox import Sandbox
+from drone.workspace.agent_commits import bring_over
+from drone.workspace.git import Git
+from drone.workspace.session import Session
+from drone.workspace.staging import stage
+
+DELIVERED = "refs/dronefleet/delivered"
+"""In the drone's git directory of a session: the head of its last delivery."""
+_AUTHOR = re.compile(r"\s*(?P<name>[^<>]*?)\s*<(?P<email>[^<>]*)>\s*")
+_DIFF = ("diff-tree", "-r", "--no-renames", "--ignore-submodules=dirty")
+_PATCH = ("-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-color")
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The result of a run, in git's terms."""
+
+    head_commit: str | None
+    """None if nothing changed."""
+    patch: bytes = b""
+    """Applies to the base with `git apply`."""
+    bundle: bytes | None = None
+    """Holds the branch; needs the base."""
+    files_changed: int = 0
+    left_out: tuple[str, ...] = ()
+    """What could not be delivered, each with the reason."""
+    notes: tuple[str, ...] = ()
+    """What else a person should know."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How the result is to be named and signed."""
+
+    branch: str
+    message: str
+    author: str
+    order_id: str
+
+
+def make_delivery(session: Session, sandbox: Sandbox, base: str | None, wanted: Wanted) -> Delivery:
+    """Take the agent's commits, put the rest of the work tree on top as one more; write branch, patch and bundle."""
+    git = session.git.uninterrupted()
+    _mend_work_tree(session.work)
+    brought = bring_over(session, sandbox, base)
+    parent = brought.head or base
+    staged = stage(git, parent)
+    notes = (brought.note,) if brought.note else ()
+    base_tree = _tree(git, base)
+    if staged.tree == base_tree:
+        return Delivery(None, left_out=staged.left_out, notes=notes)
+    head = parent if parent and staged.tree == _tree(git, parent) else _commit(git, staged.tree, parent, wanted)
+    return _written(git.at(session.git_dir), Delivery(head, left_out=staged.left_out, notes=notes), base, wanted.branch)
+
+
+def _mend_work_tree(work: Path) -> None:
+    """A workspace that was removed is one in which everything was deleted; a link in its place is not followed."""
+    if work.is_symlink() or work.is_file():
+        work.unlink()
+    work.mkdir(exist_ok=True)
+
+
+def _tree(git: Git, commit: str | None) -> str:
+    if commit is None:
+        return git.text("hash-object", "-w", "-t", "tree", "--stdin")
+    return git.text("rev-parse", f"{commit}^{{tree}}")
+
+
+def _commit(git: Git, tree: str, parent: str | None, wanted: Wanted) -> str:
+    found = _AUTHOR.fullmatch(wanted.author)
+    name, email = (found["name"], found["email"]) if found else (wanted.author, "")
+    signed = git.adding(
+        {
+            "GIT_AUTHOR_NAME": name or "drone",
+            "GIT_AUTHOR_EMAIL": email,
+            "GIT_COMMITTER_NAME": name or "drone",
+            "GIT_COMMITTER_EMAIL": email,
+        }
+    )
+    parents = ["-p", parent] if parent else []
+    return signed.text("commit-tree", tree, *parents, "-F", "-", stdin=_with_trailer(wanted).encode(errors="replace"))
+
+
+def _with_trailer(wanted: Wanted) -> str:
+    trailer = f"Fleet-Order: {wanted.order_id}"
+    message = wanted.message.replace("\0", " ").rstrip() or "Work of a drone"
+    return f"{message}\n" if trailer in message else f"{message}\n\n{trailer}\n"
+
+
+def _written(git: Git, made: Delivery, base: str | None, branch: str) -> Delivery:
+    """Name the head, and write patch and bundle. Without a work tree: no attribute file of the agent's has a say."""
+    head = made.head_commit or ""
+    git.text("update-ref", f"refs/heads/{branch}", head)
+    git.text("update-ref", DELIVERED, head)
+    from_tree = base or _tree(git, None)
+    changed = git.raw(*_DIFF, "-z", "--name-only", from_tree, head)
+    bundle = (git.directory or Path("/")) / "delivered.bundle"
+    git.text("bundle", "create", "-q", str(bundle), f"refs/heads/{branch}", *([f"^{base}"] if base else []))
+    try:
+        return Delivery(
+            head,
+            patch=git.raw(*_DIFF, *_PATCH, from_tree, head),
+            bundle=bundle.read_bytes(),
+            files_changed=changed.count(b"\0"),
+            left_out=made.left_out,
+            notes=made.notes,
+        )
+    finally:
+        bundle.unlink(missing_ok=True)

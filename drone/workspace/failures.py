@@ -1,0 +1,121 @@
+"""What git says when it fails, put into one sentence, its cause, and what to do; one table, read from top to bottom.
+
+The class decides whether the order may run again: a server that cannot be reached is the fleet's fault, a password
+that is refused is the order's.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from drone.workspace.git import GitFailed
+from drone.workspace.remote import Remote
+from shared.errors import FleetError, FleetFault, OrderError
+
+
+@dataclass(frozen=True)
+class _Case:
+    pattern: str
+    kind: type[FleetError]
+    code: str
+    what: str
+    """May name the remote as {url}."""
+    next: str
+
+
+_CASES = (
+    _Case(
+        r"No space left on device|Disk quota exceeded|ENOSPC",
+        FleetFault,
+        "E-DISK-FULL",
+        "the drone's disk is full",
+        "free some space on the drone's machine: drone doctor shows how much is left",
+    ),
+    _Case(
+        r"transport '\w+' not allowed|protocol '\w+' is not supported|Unable to find remote helper",
+        OrderError,
+        "E-GIT-PROTOCOL",
+        "this drone may not fetch from {url}",
+        "give the project an https:// or ssh:// address: fleet project edit SLUG --git-url URL",
+    ),
+    _Case(
+        r"SSL certificate problem|certificate verif|SSL: no alternative certificate|unable to get local issuer",
+        OrderError,
+        "E-GIT-TLS",
+        "the certificate of {url} is not trusted on the drone's machine",
+        "there: git config --global http.sslCAInfo FILE, then start the drone again",
+    ),
+    _Case(
+        r"Host key verification failed",
+        OrderError,
+        "E-GIT-HOST-KEY",
+        "the drone's machine does not know the host key of {url}",
+        "there: connect once with ssh, check the key and accept it",
+    ),
+    _Case(
+        r"Authentication failed|could not read (Username|Password)|terminal prompts disabled|"
+        r"Permission denied \(|returned error: 40[13]|HTTP 40[13]|invalid credentials|Access denied|"
+        r"Permission to .* denied",
+        OrderError,
+        "E-GIT-AUTH",
+        "{url} does not let this drone in",
+        "on the drone's machine: git ls-remote URL must work; its git credentials are used",
+    ),
+    _Case(
+        r"Could not resolve host|Failed to connect|Couldn't connect|Connection (refused|timed out|reset|closed)|"
+        r"No route to host|Network is unreachable|Operation timed out|Operation too slow|ssh: connect to host|"
+        r"kex_exchange_identification|Temporary failure in name|Name or service not known|early EOF|"
+        r"returned error: 5\d\d|remote end hung up|took too long|unexpected disconnect|Empty reply|RPC failed",
+        FleetFault,
+        "E-GIT-UNREACHABLE",
+        "{url} cannot be reached from this drone",
+        "on the drone's machine: git ls-remote URL; then: fleet retry ORDER",
+    ),
+    _Case(
+        r"not appear to be a git repository|[Rr]epository .*not found|does not exist|returned error: 404|"
+        r"is this a git repository|not valid: is this|No such file or directory|not a git repository|not found",
+        OrderError,
+        "E-GIT-NOT-FOUND",
+        "there is no git repository at {url}, or none that this drone may see",
+        "correct the address: fleet project edit SLUG --git-url URL",
+    ),
+)
+
+
+def explain(failure: GitFailed, remote: Remote) -> FleetError:
+    """The error that people see; a password in the URL or in git's own words does not appear in it."""
+    why = _last_words(remote.clean(failure.message))
+    for case in _CASES:
+        if re.search(case.pattern, failure.message):
+            return case.kind(case.what.format(url=remote.shown), code=case.code, why=why, next=case.next)
+    return OrderError(
+        f"git {failure.command} failed with {remote.shown}",
+        code="E-GIT",
+        why=why,
+        next="on the drone's machine: git ls-remote URL",
+    )
+
+
+@contextmanager
+def explained(remote: Remote) -> Iterator[None]:
+    """Translate what git and the disk raise in a block, once, at the edge."""
+    try:
+        yield
+    except GitFailed as failure:
+        raise explain(failure, remote) from failure
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        full = _CASES[0]
+        raise full.kind(full.what, code=full.code, why=str(error), next=full.next) from error
+
+
+def _last_words(message: str) -> str:
+    """The lines that say what went wrong; progress and hints are left out."""
+    lines = [line.strip() for line in message.replace("\r", "\n").splitlines() if line.strip()]
+    telling = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "ssh:", "!"))]
+    return "; ".join((telling or lines)[-3:])[:500]

@@ -1,0 +1,124 @@
+"""Runs git: bounded in time, ended on cancel with all its children, never asking, never waiting for a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
+
+LOCAL_SECONDS = 600.0
+_TICK = 0.05
+_GRACE = 2.0
+_MESSAGE = 64 * 1024
+
+
+class GitFailed(Exception):
+    """git ended with an error, or did not end in time. `message` is what it said on stderr."""
+
+    def __init__(self, command: str, code: int | None, message: str) -> None:
+        super().__init__(f"git {command}: {message.strip()[:500]}")
+        self.command = command
+        self.code = code
+        """None: it was ended, the time was up."""
+        self.message = message
+
+
+def _go_on() -> None:
+    """The check of work that nothing may interrupt."""
+
+
+@dataclass(frozen=True)
+class Git:
+    """git with a repository, an environment and something to look at while it runs."""
+
+    environment: Mapping[str, str]
+    directory: Path | None = None
+    """GIT_DIR. Never discovered: git must not come upon a repository that happens to be around."""
+    work_tree: Path | None = None
+    check: Callable[[], None] = field(default=_go_on)
+    """Called many times a second; whatever it raises ends git and comes out unchanged."""
+
+    def at(self, directory: Path, work_tree: Path | None = None) -> Git:
+        return replace(self, directory=directory, work_tree=work_tree)
+
+    def checking(self, check: Callable[[], None]) -> Git:
+        return replace(self, check=check)
+
+    def uninterrupted(self) -> Git:
+        return replace(self, check=_go_on)
+
+    def adding(self, environment: Mapping[str, str]) -> Git:
+        return replace(self, environment={**self.environment, **environment})
+
+    def text(self, *arguments: str, stdin: bytes = b"", seconds: float = LOCAL_SECONDS) -> str:
+        """Run and give stdout as text, without white space around it."""
+        return self.raw(*arguments, stdin=stdin, seconds=seconds).decode(errors="replace").strip()
+
+    def raw(self, *arguments: str, stdin: bytes = b"", seconds: float = LOCAL_SECONDS) -> bytes:
+        """Run and give stdout.
+
+        Raises GitFailed for an exit code other than 0, and when the time is up.
+        """
+        # Files and not pipes: a master connection that ssh leaves behind would keep a pipe open for minutes.
+        with tempfile.TemporaryFile() as into, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            into.write(stdin)
+            into.seek(0)
+            code = self._run(arguments, (into, out, err), seconds)
+            err.seek(0)
+            out.seek(0)
+            if code != 0:
+                # `push --porcelain` gives its reasons on stdout.
+                message = (err.read(_MESSAGE) + b"\n" + out.read(_MESSAGE)).decode(errors="replace").strip()
+                raise GitFailed(arguments[0], code, message or ("took too long" if code is None else f"exit {code}"))
+            return out.read()
+
+    def _run(self, arguments: tuple[str, ...], streams: tuple[IO[bytes], ...], seconds: float) -> int | None:
+        process = subprocess.Popen(
+            ["git", *arguments],
+            cwd=self.work_tree or "/",
+            env=self._whole_environment(),
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + seconds
+        try:
+            while time.monotonic() < deadline:
+                self.check()
+                try:
+                    return process.wait(_TICK)
+                except subprocess.TimeoutExpired:
+                    continue
+            return None
+        finally:
+            # Also when `check` raised or the time is up. A git that ended by itself has no group left to signal.
+            if process.returncode is None:
+                _end(process)
+
+    def _whole_environment(self) -> dict[str, str]:
+        whole = dict(self.environment)
+        if self.directory:
+            whole["GIT_DIR"] = str(self.directory)
+        if self.work_tree:
+            whole["GIT_WORK_TREE"] = str(self.work_tree)
+        return whole
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End git and its helpers (ssh, remote-https), which share its session: TERM lets it remove its lock files."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        try:
+            process.wait(_GRACE)
+            break
+        except subprocess.TimeoutExpired:
+            continue

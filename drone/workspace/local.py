@@ -1,0 +1,70 @@
+"""A repository that lies on this machine, as a source for `drone run`: read, never written to."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from shared.errors import NotFound
+
+_URL_SIGN = "://"
+
+
+@dataclass(frozen=True)
+class LocalSource:
+    """What to fetch from, and what a person should know about it."""
+
+    url: str
+    """A URL as it was given, or an absolute path."""
+    notice: str = ""
+    """One sentence, if the work tree has changes that are not in a commit and so will not be seen."""
+
+
+def local_source(given: str) -> LocalSource:
+    """Find the repository that was meant: a URL, a bare repository, a work tree or a directory in one.
+
+    Raises NotFound where there is no git repository.
+    """
+    if _URL_SIGN in given or _is_scp_address(given):
+        return LocalSource(given)
+    path = Path(given).expanduser().absolute()
+    if not path.is_dir():
+        raise _no_repository(path, "there is no such directory")
+    top = _git(path, "rev-parse", "--show-toplevel")
+    if top.returncode == 0 and top.stdout.strip():
+        return LocalSource(top.stdout.strip(), _uncommitted(Path(top.stdout.strip())))
+    bare = _git(path, "rev-parse", "--absolute-git-dir")
+    if bare.returncode != 0:
+        raise _no_repository(path, (bare.stderr.strip().splitlines() or ["git does not know it"])[-1])
+    return LocalSource(bare.stdout.strip())
+
+
+def _is_scp_address(given: str) -> bool:
+    """`git@host:path`, unless there is a file of that name: the same rule as git's own."""
+    head, colon, _ = given.partition(":")
+    return bool(colon) and "/" not in head and not Path(given).exists()
+
+
+def _uncommitted(top: Path) -> str:
+    status = _git(top, "status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=all")
+    count = len(status.stdout.splitlines())
+    if not count:
+        return ""
+    files = "1 file" if count == 1 else f"{count} files"
+    return f"{files} in {top} with changes that are not committed; the run starts from the last commit without them."
+
+
+def _git(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    # No optional locks: `git status` would otherwise write the index of a repository that is not ours to write to.
+    command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(path), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120, check=False)
+
+
+def _no_repository(path: Path, why: str) -> NotFound:
+    return NotFound(
+        f"there is no git repository at {path}",
+        code="E-GIT-NOT-FOUND",
+        why=why,
+        next=f"git init {path}, or give another --repo",
+    )

@@ -1,0 +1,42 @@
+"""Which directories are ours: one that was empty, or that holds our marker. Nothing else is ever written or removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from drone.home import WORKSPACE_MARKER
+from shared.errors import Precondition
+from shared.names import new_id
+
+
+def claim_root(root: Path) -> str:
+    """Make `root` ours if it may be, and return the id of the workspace, which it keeps for good.
+
+    Raises Precondition where the directory is not empty and not ours, or cannot be used.
+    """
+    marker = root / WORKSPACE_MARKER
+    try:
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not marker.exists() and any(root.iterdir()):
+            raise _not_ours(root)
+        known = marker.read_text().strip() if marker.exists() else ""
+        if not known:
+            known = new_id()
+            marker.write_text(known + "\n")
+    except OSError as error:
+        raise Precondition(
+            f"{root} cannot be the workspace",
+            code="E-WORKSPACE",
+            why=f"{error.strerror or error}",
+            next="drone register --workspace DIR",
+        ) from error
+    return known
+
+
+def _not_ours(root: Path) -> Precondition:
+    return Precondition(
+        f"{root} is not empty and was not made by a drone",
+        code="E-WORKSPACE",
+        why=f"it has files, and no {WORKSPACE_MARKER} among them; a drone cleans up in its workspace",
+        next="give an empty or new directory: drone register --workspace DIR",
+    )

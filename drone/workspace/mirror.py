@@ -1,0 +1,163 @@
+"""A bare mirror for each repository: fetched under a kernel lock, borrowed from by all its workspaces.
+
+Its objects are never pruned and never repacked away by itself: a workspace that borrows them would break.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from drone.workspace.failures import explained
+from drone.workspace.git import Git
+from drone.workspace.history import History
+from drone.workspace.locks import Busy, held
+from drone.workspace.remote import Remote
+from shared.errors import FleetFault
+
+LOOK_SECONDS = 60.0
+FETCH_SECONDS = 1800.0
+OWN_REFS = "refs/dronefleet"
+"""What the drone keeps in a mirror besides the remote's own branches and tags."""
+_REFS_FILE = "dronefleet-refs"
+_OWN_BRANCHES = ("refs/heads/fleet/", "refs/heads/fleet-late/")
+_REFSPECS = (
+    "+refs/heads/*:refs/heads/*",
+    "+refs/tags/*:refs/tags/*",
+    # Results of other orders: there may be thousands. The one that an order starts from is fetched by name.
+    "^refs/heads/fleet/*",
+    "^refs/heads/fleet-late/*",
+)
+
+
+@dataclass(frozen=True)
+class Advertised:
+    """What a remote has: refs with their commits, and where its HEAD points."""
+
+    refs: dict[str, str]
+    head: str | None = None
+    """The commit; None in an empty repository, or when HEAD names a branch that is not there."""
+    head_ref: str | None = None
+
+    @property
+    def branches(self) -> dict[str, str]:
+        return {
+            name.removeprefix("refs/heads/"): at for name, at in self.refs.items() if name.startswith("refs/heads/")
+        }
+
+    @property
+    def object_format(self) -> str:
+        return "sha256" if any(len(commit) == 64 for commit in self.refs.values()) else "sha1"
+
+    @property
+    def listed(self) -> str:
+        """Changes whenever something would have to be fetched."""
+        mine = {name: at for name, at in self.refs.items() if not name.startswith(_OWN_BRANCHES)}
+        return "".join(f"{at} {name}\n" for name, at in [("HEAD", self.head), *sorted(mine.items())] if at)
+
+
+class Mirror:
+    """The mirror of one remote."""
+
+    def __init__(self, directory: Path, remote: Remote, git: Git) -> None:
+        self.directory = directory
+        self.remote = remote
+        self._git = git.at(directory).adding(remote.login)
+        self._lock = directory.with_suffix(".lock")
+
+    @property
+    def objects(self) -> Path:
+        return self.directory / "objects"
+
+    def has(self, commit: str) -> bool:
+        """Whether a commit is here."""
+        with History(self.directory, self._git.environment) as history:
+            return history.has(commit)
+
+    def refresh(self) -> Advertised:
+        """Bring the mirror up to what the remote has now, and say what that is.
+
+        Asks the remote first, and fetches only if something changed: of twenty orders at once one fetches.
+        """
+        with explained(self.remote):
+            advertised = self._look()
+            self._hold(lambda: self._fetch_if_changed(advertised))
+        return advertised
+
+    def fetch_branch(self, branch: str, into: str) -> None:
+        """Fetch one branch into `refs/dronefleet/<into>`. Raises GitFailed if it cannot be had."""
+        self._hold(lambda: self._fetch(self.remote.address, f"+refs/heads/{branch}:{OWN_REFS}/{into}"))
+
+    def fetch_bundle(self, bundle: Path, into: str) -> None:
+        """Take over the branches in a bundle. Raises GitFailed if it is damaged or builds on unknown commits."""
+        git = self._git.adding({"GIT_ALLOW_PROTOCOL": "file"})
+        arguments = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", str(bundle))
+        self._hold(lambda: git.text(*arguments, f"+refs/heads/*:{OWN_REFS}/{into}/*"))
+
+    def _look(self) -> Advertised:
+        # git reads the configuration of the repository it finds itself in: it must be given ours, or none.
+        patterns = ("HEAD", "refs/heads/*", "refs/tags/*")
+        listing = self._git.text("ls-remote", "--symref", "--", self.remote.address, *patterns, seconds=LOOK_SECONDS)
+        return _advertised(listing)
+
+    def _fetch_if_changed(self, advertised: Advertised) -> None:
+        self._make(advertised.object_format)
+        known = self.directory / _REFS_FILE
+        if known.exists() and known.read_text() == advertised.listed:
+            return
+        if advertised.refs:
+            head = [f"+HEAD:{OWN_REFS}/head"] if advertised.head else []
+            self._fetch(self.remote.address, *_REFSPECS, *head)
+        # Written last: what a fetch that was broken off left behind is fetched again.
+        known.write_text(advertised.listed)
+
+    def _fetch(self, address: str, *refspecs: str) -> None:
+        self._git.text(
+            *(
+                "fetch",
+                "-q",
+                "--prune",
+                "--no-tags",
+                "--update-shallow",
+                "--no-write-fetch-head",
+                "--no-auto-maintenance",
+            ),
+            *("--", address, *refspecs),
+            seconds=FETCH_SECONDS,
+        )
+
+    def _make(self, object_format: str) -> None:
+        if not (self.directory / "HEAD").exists():
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._git.text("init", "-q", "--bare", "--template=", f"--object-format={object_format}")
+            self._git.text("config", "core.hooksPath", "/dev/null")
+        # Packs that a fetch was writing when it was killed: nobody will ever finish them.
+        for leftover in (self.objects / "pack").glob("tmp_*"):
+            leftover.unlink(missing_ok=True)
+
+    def _hold(self, action: Callable[[], object]) -> None:
+        try:
+            with held(self._lock, seconds=FETCH_SECONDS, check=self._git.check):
+                action()
+        except Busy as error:
+            raise FleetFault(
+                f"the mirror of {self.remote.shown} is busy",
+                code="E-GIT-MIRROR-BUSY",
+                why=f"another run has been fetching it for {FETCH_SECONDS / 60:.0f} minutes",
+                next="fleet retry ORDER",
+            ) from error
+
+
+def _advertised(listing: str) -> Advertised:
+    """Read the lines of `git ls-remote --symref`: `ref: <ref>\\tHEAD` and `<commit>\\t<ref>`."""
+    refs: dict[str, str] = {}
+    head_ref = None
+    for line in listing.splitlines():
+        value, _, name = line.partition("\t")
+        if value.startswith("ref: ") and name == "HEAD":
+            head_ref = value.removeprefix("ref: ")
+        elif name == "HEAD" or name.startswith(("refs/heads/", "refs/tags/")):
+            refs[name] = value
+    head = refs.pop("HEAD", None)
+    return Advertised({name: at for name, at in refs.items() if not name.endswith("^{}")}, head, head_ref)

@@ -1,0 +1,97 @@
+"""Copies from the owner's git configuration what fetches and pushes need, and nothing else.
+
+Global and system configuration only: nothing is ever taken from a repository.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+from pathlib import Path
+
+from shared.errors import Precondition
+
+COPIED = ("credential.", "url.", "http.", "user.", "core.sshcommand")
+"""Keys that begin with one of these; of `url.` only the rewriting rules."""
+_FIXED = """\
+# Written by drone: its own git settings, then what was copied from the owner's global and system configuration.
+# Written anew at each start; to change something, change the owner's configuration.
+[core]
+\tfsmonitor = false
+\texcludesFile = /dev/null
+\tattributesFile = /dev/null
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+[http]
+\tlowSpeedLimit = 1000
+\tlowSpeedTime = 60
+[fetch]
+\trecurseSubmodules = false
+[advice]
+\tdetachedHead = false
+[safe]
+\tdirectory = *
+"""
+
+
+def copy_owner_config(target: Path) -> int:
+    """Write the drone's git configuration to `target`, mode 0600, and return the number of settings copied.
+
+    Raises Precondition where git is not installed or the owner's configuration cannot be read.
+    """
+    settings = [pair for scope in ("--system", "--global") for pair in _settings(scope) if _is_wanted(pair[0])]
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(_FIXED.encode() + b"".join(_written(key, value) for key, value in settings))
+    draft.replace(target)
+    return len(settings)
+
+
+def _settings(scope: str) -> list[tuple[str, str | None]]:
+    """All settings of a scope in order; a value None is a key that stands alone, which means true."""
+    command = ["git", "config", scope, "--includes", "--null", "--list"]
+    environment = {name: value for name, value in os.environ.items() if name not in {"GIT_DIR", "GIT_WORK_TREE"}}
+    try:
+        # In /, so that no repository around the current directory can have a say in what is included.
+        found = subprocess.run(command, cwd="/", env=environment, capture_output=True, timeout=30, check=False)
+    except FileNotFoundError as error:
+        raise Precondition("git is not installed", code="E-GIT-MISSING", next="sudo apt install git") from error
+    if found.returncode != 0:
+        return _nothing_or_raise(found.stderr.decode(errors="replace"))
+    pairs = [entry.partition("\n") for entry in found.stdout.decode(errors="surrogateescape").split("\0") if entry]
+    return [(key, value if newline else None) for key, newline, value in pairs]
+
+
+def _nothing_or_raise(message: str) -> list[tuple[str, str | None]]:
+    """git calls it an error when there is no such file; a file with an error in it is another matter."""
+    if "No such file" in message or not message:
+        return []
+    raise Precondition(
+        "your git configuration cannot be read",
+        code="E-GIT-CONFIG",
+        why=message.strip()[:300],
+        next="git config --global --list",
+    )
+
+
+def _is_wanted(key: str) -> bool:
+    if key.startswith("url."):
+        return key.endswith((".insteadof", ".pushinsteadof"))
+    return key.startswith(COPIED)
+
+
+def _written(key: str, value: str | None) -> bytes:
+    """One setting as git's own file format; the subsection may hold any character, quoted."""
+    section, _, rest = key.partition(".")
+    subsection, _, name = rest.rpartition(".")
+    header = f'[{section} "{_escaped(subsection)}"]' if subsection else f"[{section}]"
+    setting = name if value is None else f'{name} = "{_escaped(value)}"'
+    return f"{header}\n\t{setting}\n".encode(errors="surrogateescape")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")

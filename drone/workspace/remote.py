@@ -1,0 +1,66 @@
+"""A repository's address: as git gets it, as people see it, and its password kept out of command lines and files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from shared.redaction import Redactor, redact_url
+
+_HELPER = '!f() { test "$1" = get && echo "username=$DRONE_GIT_USER" && echo "password=$DRONE_GIT_PASSWORD"; }; f'
+
+
+@dataclass(frozen=True)
+class Remote:
+    """One git URL, or path."""
+
+    url: str
+
+    @property
+    def address(self) -> str:
+        """For git's command line, which every user of the machine can read: over http without user and password."""
+        parts = urlsplit(self.url) if self._has_login else None
+        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if parts else self.url
+
+    @property
+    def shown(self) -> str:
+        return redact_url(self.url)
+
+    @property
+    def key(self) -> str:
+        """Name of the mirror: the same for every login."""
+        return sha256(self.address.encode()).hexdigest()[:32]
+
+    @property
+    def login(self) -> dict[str, str]:
+        """What git needs besides `address`: a credential helper that reads user and password from the environment.
+
+        An empty helper comes first and makes git forget all others, so that the URL's own login is the one that counts,
+        and is not stored by the owner's helper.
+        """
+        if not self._has_login:
+            return {}
+        user, password = self._user_and_password()
+        return {
+            "DRONE_GIT_USER": user,
+            "DRONE_GIT_PASSWORD": password,
+            "GIT_CONFIG_COUNT": "2",
+            "GIT_CONFIG_KEY_0": "credential.helper",
+            "GIT_CONFIG_VALUE_0": "",
+            "GIT_CONFIG_KEY_1": "credential.helper",
+            "GIT_CONFIG_VALUE_1": _HELPER,
+        }
+
+    def clean(self, text: str) -> str:
+        """Take the password out of what git says."""
+        return redact_url(Redactor(self._user_and_password()).text(text) if self._has_login else text)
+
+    @property
+    def _has_login(self) -> bool:
+        return self.url.startswith(("http://", "https://")) and "@" in urlsplit(self.url).netloc
+
+    def _user_and_password(self) -> tuple[str, str]:
+        userinfo = urlsplit(self.url).netloc.rpartition("@")[0]
+        user, _, password = userinfo.partition(":")
+        return unquote(user), unquote(password)

@@ -1,0 +1,190 @@
+"""One session's place on disk: the workspace, the drone's own git directory beside it, and a scratch for commands.
+
+sessions/<session>/work      the workspace, the only part that the agent can write besides the scratch
+sessions/<session>/git       the drone's git directory: its index, and the commits that are delivered
+sessions/<session>/scratch   home and /tmp of the commands, kept from order to order
+sessions/<session>/order     the order that was here last
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from drone.workspace.base import StartingPoint
+from drone.workspace.git import Git, GitFailed
+from drone.workspace.locks import Busy, FileLock
+from drone.workspace.mirror import Mirror
+from drone.workspace.staging import remove_special_files
+from shared.errors import FleetFault
+
+AUTHOR_NAME = "Dronefleet"
+AUTHOR_EMAIL = "drone@localhost"
+LOCK_SECONDS = 30.0
+
+
+class Session:
+    """Lays out the workspace of one session, and holds its lock while a run works in it."""
+
+    def __init__(self, directory: Path, git: Git) -> None:
+        self.directory = directory
+        self.work = directory / "work"
+        self.git_dir = directory / "git"
+        self.scratch = directory / "scratch"
+        self.git = git.at(self.git_dir, self.work)
+        self._order_file = directory / "order"
+        self._lock: FileLock | None = None
+
+    def take(self, check: Callable[[], None]) -> None:
+        """Take the session for this run.
+
+        Raises FleetFault while another run, a late one for example, still works in it.
+        """
+        lock = FileLock(self.directory / "lock")
+        try:
+            lock.take(seconds=LOCK_SECONDS, check=check)
+        except Busy as error:
+            raise FleetFault(
+                "the session's workspace is in use by another run on this drone",
+                code="E-WORKSPACE-BUSY",
+                why=f"waited {LOCK_SECONDS:.0f} s for it to end",
+                next="fleet orders --status running",
+            ) from error
+        self._lock = lock
+
+    def release(self) -> None:
+        if self._lock:
+            self._lock.release()
+            self._lock = None
+
+    def lay_out(self, order_id: str, mirror: Mirror, start: StartingPoint) -> None:
+        """Have `work` hold exactly the base, plus what an earlier order of the session left behind and git ignores.
+
+        The same order again gets a fresh workspace, and so does an order after one that left a workspace that cannot be
+        put in order: a cache is never worth a failed order.
+        """
+        keep = self._can_be_kept(order_id, mirror)
+        # Before anything is changed: when this is broken off, the next try of the order finds its own name.
+        self._order_file.write_text(order_id)
+        if keep:
+            try:
+                remove_special_files(self.work)
+                self._fill(start, clean=True)
+            except (GitFailed, OSError):
+                keep = False
+        if not keep:
+            self._wipe()
+            self._make_git_dir(mirror)
+            self._fill(start, clean=False)
+        self._make_agents_git(mirror, start)
+
+    def _can_be_kept(self, order_id: str, mirror: Mirror) -> bool:
+        borrowed = self.git_dir / "objects" / "info" / "alternates"
+        return (
+            self._order_file.exists()
+            and self._order_file.read_text() != order_id
+            and self.work.is_dir()
+            and not self.work.is_symlink()
+            and borrowed.exists()
+            and borrowed.read_text().strip() == str(mirror.objects)
+        )
+
+    def _fill(self, start: StartingPoint, *, clean: bool) -> None:
+        tree = start.commit or self._empty_tree()
+        (self.git_dir / "index.lock").unlink(missing_ok=True)
+        self.git.text("read-tree", "--reset", "-u", tree)
+        if clean:
+            # Twice -f: repositories inside the workspace go too. Ignored files stay: they take time to make.
+            self.git.text("clean", "-ffdq")
+
+    def _empty_tree(self) -> str:
+        return self.git.text("hash-object", "-w", "-t", "tree", "--stdin")
+
+    def _wipe(self) -> None:
+        for directory in (self.work, self.git_dir, self.scratch):
+            remove(directory)
+        self.work.mkdir(parents=True)
+
+    def _make_git_dir(self, mirror: Mirror) -> None:
+        git = self.git.at(self.git_dir)
+        _init(git, mirror, "--bare")
+        # Here and not in the environment: a remote on this machine keeps its own hooks when it is pushed to.
+        git.text("config", "core.hooksPath", "/dev/null")
+
+    def _make_agents_git(self, mirror: Mirror, start: StartingPoint) -> None:
+        """Make the agent's `.git` anew: a clone that borrows the mirror's objects, on a branch at the base."""
+        own = self.work / ".git"
+        remove(own)
+        git = self.git.at(own)
+        _init(git, mirror, f"--initial-branch={start.branch}")
+        refs = git.at(mirror.directory).text(
+            "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags"
+        )
+        lines = [_as_clone(line) for line in refs.splitlines()]
+        if start.commit:
+            lines.append(f"{start.commit} refs/heads/{start.branch}")
+            # With the index comes what git knows of the files' times: `git status` need not read them all again.
+            shutil.copy2(self.git_dir / "index", own / "index")
+        ordered = sorted(lines, key=lambda line: line.partition(" ")[2])
+        (own / "packed-refs").write_text("".join(f"{line}\n" for line in ordered))
+        settings = {
+            "user.name": AUTHOR_NAME,
+            "user.email": AUTHOR_EMAIL,
+            "gc.auto": "0",
+            "maintenance.auto": "false",
+            "remote.origin.url": mirror.remote.shown,
+            "remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*",
+        }
+        for name, value in settings.items():
+            git.text("config", name, value)
+
+
+def _init(git: Git, mirror: Mirror, *options: str) -> None:
+    """A repository that borrows the mirror's objects, and knows where a shallow history ends."""
+    directory = git.directory
+    if directory is None:
+        raise ValueError("a directory to initialize is needed")
+    object_format = git.at(mirror.directory).text("rev-parse", "--show-object-format")
+    git.text("init", "-q", "--template=", f"--object-format={object_format}", *options)
+    borrowed = directory / "objects" / "info" / "alternates"
+    borrowed.parent.mkdir(parents=True, exist_ok=True)
+    borrowed.write_text(f"{mirror.objects}\n")
+    shallow = mirror.directory / "shallow"
+    if shallow.exists():
+        shutil.copy2(shallow, directory / "shallow")
+
+
+def _as_clone(line: str) -> str:
+    """A ref of the mirror under the name that it has in a clone."""
+    commit, _, name = line.partition(" ")
+    return f"{commit} {name.replace('refs/heads/', 'refs/remotes/origin/', 1)}"
+
+
+def remove(path: Path) -> None:
+    """Remove whatever is there: a file, a link, a tree with directories that its maker locked.
+
+    Raises OSError if something cannot be removed even then.
+    """
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+        return
+    if not path.exists():
+        return
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        _unlock(path)
+        shutil.rmtree(path)
+
+
+def _unlock(top: Path) -> None:
+    """Give ourselves back the right to list and to change each directory; links are not followed."""
+    top.chmod(stat.S_IRWXU)
+    for directory, names, _ in os.walk(top):
+        for name in names:
+            inner = Path(directory, name)
+            if not inner.is_symlink():
+                inner.chmod(stat.S_IRWXU)

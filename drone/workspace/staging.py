@@ -1,0 +1,134 @@
+"""The state of a work tree as a git tree, made by the drone's own git; the workspace's `.git` is not looked at.
+
+What cannot be delivered is left out by name: repositories inside, huge files, files that cannot be read, and whatever
+is neither file nor link.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from drone.workspace.git import Git, GitFailed
+
+LARGEST_FILE = 100 * 1000 * 1000
+"""Bytes; what is larger no forge would take."""
+_REFUSED = re.compile(rb"Unable to process path (.+)")
+_TRIES = 100
+
+
+@dataclass(frozen=True)
+class Staged:
+    """The tree, and what is not in it, each with the reason."""
+
+    tree: str
+    left_out: tuple[str, ...]
+
+
+def stage(git: Git, parent: str | None, largest: int = LARGEST_FILE) -> Staged:
+    """Write the work tree as a tree, seen against `parent`: what is left out stays as it is there.
+
+    `git` has the drone's git directory and the workspace as its work tree.
+    """
+    work = git.work_tree
+    if work is None:
+        raise ValueError("staging needs a work tree")
+    left_out = {os.fsencode(path): "neither a file nor a link" for path in remove_special_files(work)}
+    # Entries that are the same in index and parent keep what the index knows of the file: only the rest is read.
+    git.text("read-tree", *(["--reset", parent] if parent else ["--empty"]))
+    _refresh(git)
+    wanted = []
+    for path in [*_changed(git), *_new(git)]:
+        reason = _why_not(work, path, largest)
+        if reason:
+            left_out[path] = reason
+        else:
+            wanted.append(path)
+    _update_index(git, wanted, left_out)
+    shown = tuple(f"{path.decode(errors='replace')}: {reason}" for path, reason in sorted(left_out.items()))
+    return Staged(git.text("write-tree"), shown)
+
+
+def remove_special_files(work: Path) -> list[str]:
+    """Remove FIFOs, sockets and devices, and give their names.
+
+    A FIFO by the name of `.gitignore` would have git wait for a writer until the time is up.
+    """
+    removed = []
+    waiting = [str(work)]
+    while waiting:
+        # Entries know their type from the directory: no call for each of perhaps 200,000 files.
+        for entry in _entries(waiting.pop()):
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+            elif not (entry.is_symlink() or entry.is_file(follow_symlinks=False)):
+                Path(entry.path).unlink()
+                removed.append(os.path.relpath(entry.path, work))
+    return removed
+
+
+def _entries(directory: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as found:
+            return list(found)
+    except PermissionError:
+        return []  # git cannot look into it either, and goes on
+
+
+def _refresh(git: Git) -> None:
+    try:
+        git.text("update-index", "-q", "--refresh", "--ignore-submodules")
+    except GitFailed as failure:
+        # 1: some files differ, which is what we are here for.
+        if failure.code != 1:
+            raise
+
+
+def _changed(git: Git) -> Iterable[bytes]:
+    """Tracked files that differ or are gone. Submodules are not asked: git would run in the agent's directories."""
+    listing = git.raw("diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=all")
+    return filter(None, listing.split(b"\0"))
+
+
+def _new(git: Git) -> Iterable[bytes]:
+    """Untracked files that are not ignored; a repository inside comes as one name with a slash."""
+    return filter(None, git.raw("ls-files", "-z", "--others", "--exclude-standard").split(b"\0"))
+
+
+def _why_not(work: Path, path: bytes, largest: int) -> str:
+    if path.endswith(b"/"):
+        return "a git repository of its own"
+    file = work / os.fsdecode(path)
+    try:
+        status = file.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return ""  # it is gone, and that is delivered
+    except OSError as error:
+        return error.strerror or "cannot be looked at"
+    if stat.S_ISLNK(status.st_mode):
+        return ""
+    if stat.S_ISDIR(status.st_mode):
+        return ""  # in place of a file that is gone; what is in it has names of its own
+    if status.st_size > largest:
+        return f"{status.st_size / 1e6:,.0f} MB, and the limit is {largest / 1e6:,.0f} MB"
+    return "" if os.access(file, os.R_OK) else "cannot be read"
+
+
+def _update_index(git: Git, wanted: list[bytes], left_out: dict[bytes, str]) -> None:
+    """Take all wanted paths into the index; one that git refuses is left out, and the rest is tried again."""
+    for _ in range(_TRIES):
+        paths = [path for path in wanted if path not in left_out]
+        listing = b"".join(path + b"\0" for path in paths)
+        try:
+            git.text("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=listing)
+            return
+        except GitFailed as failure:
+            refused = _REFUSED.search(failure.message.encode(errors="surrogateescape"))
+            if refused is None or refused.group(1) in left_out:
+                raise
+            left_out[refused.group(1)] = "git does not take it"
+    raise GitFailed("update-index", None, f"git refused more than {_TRIES} files")

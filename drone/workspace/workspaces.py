@@ -1,0 +1,114 @@
+"""All workspaces of a drone below one directory, and the one that an order is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from drone.sandbox import Sandbox
+from drone.workspace.base import FetchBlob, StartingPoint, find_base
+from drone.workspace.delivery import DELIVERED, Delivery, Wanted, make_delivery
+from drone.workspace.failures import explained
+from drone.workspace.git import Git
+from drone.workspace.history import History
+from drone.workspace.marker import claim_root
+from drone.workspace.mirror import Mirror
+from drone.workspace.push import PushResult, push
+from drone.workspace.remote import Remote
+from drone.workspace.session import Session
+from shared.work_order import WorkOrder
+
+INSTRUCTION_FILES = ("AGENTS.md", "AGENT.md")
+_INSTRUCTION_BYTES = 64 * 1024
+
+
+class Workspaces:
+    """Gives each order the workspace of its session."""
+
+    def __init__(self, root: Path, git_environment: Mapping[str, str], sandbox: Sandbox) -> None:
+        """`root` is claimed: Precondition where it is not empty and not ours.
+
+        `git_environment` comes from the function of that name.
+        """
+        self.root = root.absolute()
+        self.workspace_id = claim_root(self.root)
+        self._git = Git(dict(git_environment))
+        self._sandbox = sandbox
+
+    def prepare(self, order: WorkOrder, fetch_blob: FetchBlob, check: Callable[[], None]) -> Workspace:
+        """Fetch what is new, and lay out the workspace at the order's base. It is the caller's until `close`.
+
+        `check` is called while git works and may raise to end it.
+
+        Raises OrderError where the URL, the branch or the access is wrong, FleetFault where the remote cannot be
+        reached, the disk is full or another run works in the session.
+        """
+        git = self._git.checking(check)
+        remote = Remote(order.project.git_url)
+        session = Session(self.root / "sessions" / order.session.id, git)
+        session.take(check)
+        try:
+            with explained(remote):
+                mirror = Mirror(self.root / "mirrors" / f"{remote.key}.git", remote, git)
+                start = find_base(order, mirror, mirror.refresh(), fetch_blob)
+                session.lay_out(order.order_id, mirror, start)
+        except BaseException:
+            session.release()
+            raise
+        sandbox = self._sandbox.for_session(scratch=session.scratch, read_only=[mirror.objects])
+        return Workspace(order.order_id, session, mirror, start, sandbox)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The workspace of one run, held by a lock until `close` or the end of the process."""
+
+    order_id: str
+    session: Session
+    mirror: Mirror
+    start: StartingPoint
+    sandbox: Sandbox
+    """The drone's sandbox with this session's home and /tmp; commands of the run go here."""
+
+    @property
+    def path(self) -> Path:
+        """The directory that the agent works in."""
+        return self.session.work
+
+    @property
+    def base_commit(self) -> str | None:
+        """None in an empty repository."""
+        return self.start.commit
+
+    @property
+    def default_branch(self) -> str | None:
+        return self.start.default_branch
+
+    def instructions(self) -> str:
+        """AGENTS.md, or AGENT.md, of the default branch; never of the agent's own work."""
+        commit = self.start.default_commit
+        if commit is None:
+            return ""
+        with History(self.mirror.directory, self.session.git.environment) as history:
+            texts = (history.file(commit, name, _INSTRUCTION_BYTES) for name in INSTRUCTION_FILES)
+            return next((text for text in texts if text), "")
+
+    def deliver(self, branch: str, message: str, author: str) -> Delivery:
+        """Commit what changed and give the result; nothing in the workspace's `.git` is executed or believed.
+
+        `author` is `Name <email>`. Once more gives the same content. Raises FleetFault when the disk is full.
+        """
+        with explained(self.mirror.remote):
+            wanted = Wanted(branch, message, author, self.order_id)
+            return make_delivery(self.session, self.sandbox, self.base_commit, wanted)
+
+    def push(self, ref: str, expect: str | None, deadline_s: float) -> PushResult:
+        """Push what was delivered last to the branch `ref`, which must be at `expect` (None: not exist) until then."""
+        git = self.session.git.at(self.session.git_dir).uninterrupted()
+        head = git.text("rev-parse", "--verify", DELIVERED)
+        return push(git, self.mirror.remote, head, ref, (expect, deadline_s))
+
+    def close(self) -> None:
+        """Let the next run of the session in."""
+        self.session.release()

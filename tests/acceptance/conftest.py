@@ -1,0 +1,47 @@
+"""Whole fleets for the acceptance tests: one that is shared, and a way to start one of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drone.model.scripted import ScriptedServer
+from tests.acceptance.scripts import SCRIPTS
+from tests.support.whole_fleet import WholeFleet
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[ScriptedServer]:
+    """The scripted model (a stand-in) with every script that these tests name in a prompt."""
+    with ScriptedServer(SCRIPTS) as server:
+        yield server
+
+
+@pytest.fixture
+def start_fleet(tmp_path: Path) -> Iterator[Callable[..., WholeFleet]]:
+    """A function that starts a fleet of this test's own; all are ended after it."""
+    started: list[WholeFleet] = []
+
+    def start(name: str = "fleet", **settings: Any) -> WholeFleet:
+        fleet = WholeFleet(tmp_path / name, **settings)
+        started.append(fleet)
+        fleet.start()
+        return fleet
+
+    yield start
+    for fleet in started:
+        fleet.close()
+
+
+@pytest.fixture(scope="session")
+def shared_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFleet]:
+    """A fleet with one embedded drone that many tests share: none of them stops or removes a part of it."""
+    fleet = WholeFleet(tmp_path_factory.mktemp("shared"))
+    try:
+        fleet.start()
+        yield fleet
+    finally:
+        fleet.close()

@@ -1,0 +1,55 @@
+"""What the scripted model says in the acceptance tests; a prompt names its script as `script:NAME`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Reply = dict[str, Any]
+
+
+def shell(command: str, *, text: str = "", **more: Any) -> Reply:
+    """A reply that runs one command."""
+    return {"text": text, "tool_calls": [{"name": "shell", "arguments": {"command": command}}], **more}
+
+
+def calls(*pairs: tuple[str, Any], text: str = "") -> Reply:
+    """A reply with several tool calls; arguments as a value or as raw text."""
+    return {"text": text, "tool_calls": [{"name": name, "arguments": arguments} for name, arguments in pairs]}
+
+
+FIX: list[Reply] = [
+    {**shell("ls && cat calc.py"), "text": "I look at the files first.", "thinking": "The test names calc.add."},
+    {
+        "text": "The sign is wrong.",
+        "tool_calls": [
+            {
+                "name": "editor",
+                "arguments": {
+                    "command": "str_replace",
+                    "path": "calc.py",
+                    "old_str": "return a - b",
+                    "new_str": "return a + b",
+                },
+            },
+            {"name": "shell", "arguments": {"command": "python3 test_calc.py"}},
+        ],
+    },
+    calls(("submit", {"summary": "calc.add adds now, and its test passes."})),
+]
+
+SCRIPTS: dict[str, list[Reply]] = {
+    "default": [{"text": "There is nothing to do."}],
+    "fix": FIX,
+    "note": [shell("echo noted >> notes.txt"), {"text": "Noted."}],
+    "slow": [shell("echo begun; sleep 4; echo done > slow.txt"), {"text": "Done, slowly."}],
+    "hold": [shell("echo begun; sleep 300"), {"text": "Never said."}],
+    "ten": [*[shell(f"echo {n} >> steps.txt; sleep 0.1") for n in range(1, 11)], {"text": "Ten steps done."}],
+    "odd": [
+        calls(("shell", "{not json"), ("no_such_tool", {}), ("file_read", {"mode": "view", "path": "/etc/passwd"})),
+        calls(("file_read", {"mode": "view", "path": "../../outside"})),
+        {"text": "I could not do any of that."},
+    ],
+    "refused": [{"status": 401, "error": "Incorrect API key provided"}],
+    "garbage": [{"garbage": True, "repeat": True}],
+    "flaky": [{"text": "Said at last.", "fail": [{"status": 500, "error": "scripted"}, {"cut_after": 1}]}],
+}

@@ -1,0 +1,96 @@
+"""`make demo`, without make: the whole fleet as a person first meets it, and nothing left of it afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support import wait_until
+from tests.support.command_tree import clean_environment
+from tests.support.documents import ROOT
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@contextmanager
+def demo(directory: Path, **settings: str) -> Iterator[subprocess.Popen[str]]:
+    """The demo, with its throw-away directory inside `directory`."""
+    environment = {**clean_environment(), "TMPDIR": str(directory), **settings}
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "deploy" / "demo" / "demo.py")],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def processes_of(directory: Path) -> list[str]:
+    """Names of the processes that work in, or were started with, anything below `directory`."""
+    return [" ".join(process.cmdline()) for process in psutil.process_iter() if _works_in(process, str(directory))]
+
+
+def _works_in(process: psutil.Process, place: str) -> bool:
+    try:
+        return process.pid != os.getpid() and any(
+            place in trace for trace in (*process.cmdline(), *process.environ().values(), process.cwd())
+        )
+    except (psutil.Error, OSError):
+        return False
+
+
+def test_the_demo_brings_a_branch_back_says_that_its_model_is_scripted_and_leaves_nothing(tmp_path: Path) -> None:
+    with demo(tmp_path) as process:
+        said, _ = process.communicate(timeout=200)
+
+    assert process.returncode == 0, said
+    assert "+printf '%s' \"$*\" | tr 'A-Z' 'a-z' | tr -cs 'a-z0-9' '-' | sed" in said
+    assert "the test fails on main and passes on fleet/" in said
+    assert "SCRIPTED: its answers come from" in said
+    assert processes_of(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_in_the_demo_stops_everything_and_leaves_nothing(tmp_path: Path) -> None:
+    with demo(tmp_path) as process:
+        wait_until(lambda: any("valkey" in name for name in processes_of(tmp_path)), seconds=60)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 130, said
+    assert "Traceback" not in said
+    assert processes_of(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_demo_with_a_model_that_does_not_answer_says_so_and_leaves_its_logs_but_no_process(tmp_path: Path) -> None:
+    with demo(tmp_path, MODEL="openai/x", API_BASE="http://127.0.0.1:9/v1", API_KEY="sk-not-to-be-shown") as process:
+        said, _ = process.communicate(timeout=200)
+
+    assert process.returncode == 1, said
+    assert "error: the order is failed (" in said
+    assert "sk-not-to-be-shown" not in said
+    assert processes_of(tmp_path) == []
+    assert len(list(tmp_path.glob("dronefleet-demo-*/*.log"))) >= 2
+
+
+def test_a_demo_with_a_key_and_no_model_starts_nothing(tmp_path: Path) -> None:
+    with demo(tmp_path, API_KEY="sk-not-to-be-shown") as process:
+        said, _ = process.communicate(timeout=30)
+
+    assert process.returncode == 2
+    assert "API_KEY without MODEL" in said
+    assert list(tmp_path.iterdir()) == []

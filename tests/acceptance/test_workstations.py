@@ -1,0 +1,103 @@
+"""Drones on workstations of their own: joining, being chosen, going away and coming back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from drone.model.scripted import ScriptedServer
+from tests.support import wait_until
+from tests.support.repositories import calc_project
+from tests.support.transcripts import transcript_problems
+from tests.support.whole_fleet import WholeFleet
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> str:
+    return f"file://{calc_project(tmp_path / 'calc.git')}"
+
+
+def test_orders_find_their_drone_by_name_and_by_label_and_wait_for_one_that_is_switched_off(
+    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, remote: str
+) -> None:
+    fleet = start_fleet()
+    fleet.add_work(model.url, remote)
+    mila = fleet.workstation("mila", "--label", "gpu=yes")
+    began = time.monotonic()
+    mila.start()
+    fleet.online("mila", "local-1")
+    assert time.monotonic() - began < 15
+
+    by_label = fleet.ended(fleet.submit("Note it, script:note", "--label", "gpu=yes")["id"])
+    by_name = fleet.ended(fleet.submit("Note it, script:note", "--drone", "local-1")["id"])
+    assert (by_label["drone"], by_name["drone"]) == ("mila", "local-1")
+
+    assert mila.stop() == 0
+    wait_until(lambda: fleet.json("drone", "show", "mila")["status"] == "offline", seconds=20)
+    waiting = fleet.submit("Note it, script:note", "--drone", "mila")
+    assert waiting["status"] == "assigned"
+    assert "offline" in waiting["reason"]
+    assert wait_until(lambda: fleet.json("drone", "show", "mila")["queued"] == 1)
+    mila.start()
+    assert fleet.ended(waiting["id"])["status"] == "succeeded"
+
+
+def test_twenty_orders_on_two_drones_all_succeed_side_by_side(
+    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, remote: str
+) -> None:
+    fleet = start_fleet(drones=0)
+    fleet.add_work(model.url, remote)
+    drones = [fleet.workstation(name, "--concurrency", "2") for name in ("mila", "oka")]
+    for drone in drones:
+        drone.start()
+    fleet.online("mila", "oka")
+
+    ids = [fleet.submit(f"Ten steps, number {n}, script:ten")["id"] for n in range(20)]
+    most = _most_running(fleet, ids)
+
+    orders = [fleet.order(order_id) for order_id in ids]
+    assert [order["status"] for order in orders] == ["succeeded"] * 20
+    assert [problem for order in orders for problem in transcript_problems(order)] == []
+    assert {order["patch"].count("\n+") for order in orders} == {orders[0]["patch"].count("\n+")}
+    assert len({order["session"] for order in orders}) == 20
+    assert {order["drone"] for order in orders} == {"mila", "oka"}
+    assert max(most.values()) == 2
+
+
+def test_a_fleet_that_is_stopped_and_started_goes_on_with_all_that_it_had(
+    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, remote: str
+) -> None:
+    fleet = start_fleet()
+    fleet.add_work(model.url, remote)
+    fleet.online("local-1")
+    running = fleet.submit("Take your time, script:slow")["id"]
+    queued = fleet.submit("Note it, script:note")["id"]
+    wait_until(lambda: fleet.order(running)["status"] == "running", seconds=30)
+
+    assert fleet.stop() == 0
+    fleet.start()
+
+    assert fleet.ended(running)["status"] == "succeeded"
+    assert fleet.ended(queued)["status"] == "succeeded"
+    assert [project["slug"] for project in fleet.json("project", "ls")] == ["demo"]
+    assert [drone["name"] for drone in fleet.json("drones")] == ["local-1"]
+    assert transcript_problems(fleet.order(running)) == []
+
+
+def _most_running(fleet: WholeFleet, ids: list[str]) -> dict[str, int]:
+    """Watch until all orders have ended; the most that each drone was ever seen running."""
+    most: dict[str, int] = {}
+
+    def all_ended() -> bool:
+        for drone in fleet.json("drones"):
+            most[drone["name"]] = max(most.get(drone["name"], 0), drone["running"])
+        ended = {order["id"] for order in fleet.json("orders", "--limit", "100") if order["ended_at"]}
+        return ended >= set(ids)
+
+    wait_until(all_ended, seconds=240, every=0.3)
+    return most

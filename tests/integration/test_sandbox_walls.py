@@ -1,0 +1,150 @@
+"""What a command can see and change: the workspace, and of the rest as little as possible."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import pytest
+
+from drone.sandbox import Sandbox, choose
+from drone.sandbox.direct import Direct
+from shared.errors import Precondition
+from tests.support.sandboxes import shell
+
+
+def test_a_command_runs_in_the_workspace_and_can_change_it(sandbox: Sandbox, tmp_path: Path) -> None:
+    result = shell(sandbox, tmp_path, "pwd; echo made > made.txt")
+
+    assert result.output == f"{tmp_path}\n"
+    assert (tmp_path / "made.txt").read_text() == "made\n"
+
+
+def test_a_workspace_with_spaces_and_quotes_in_its_path_works(sandbox: Sandbox, tmp_path: Path) -> None:
+    odd = tmp_path / "a 'b' \"c\" ü"
+    odd.mkdir()
+
+    assert shell(sandbox, odd, "pwd").output == f"{odd}\n"
+
+
+def test_an_argument_list_is_run_without_a_shell(sandbox: Sandbox, tmp_path: Path) -> None:
+    result = sandbox.run(["echo", "$HOME", "; ls"], workspace=tmp_path, timeout=10)
+
+    assert result.output == "$HOME ; ls\n"
+
+
+def test_a_program_that_is_not_there_is_a_result_and_not_an_error(sandbox: Sandbox, tmp_path: Path) -> None:
+    result = sandbox.run(["no-such-program"], workspace=tmp_path, timeout=10)
+
+    assert result.return_code not in (0, None)
+    assert "no-such-program" in result.output
+
+
+def test_the_environment_is_a_short_list(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_KEY", "k3y-in-the-environment")
+    monkeypatch.setenv("https_proxy", "http://user:pa55word@proxy:3128")
+
+    result = shell(sandbox, tmp_path, "env")
+
+    assert "k3y-in-the-environment" not in result.output
+    assert "pa55word" not in result.output
+    assert len(result.output.splitlines()) < 40
+
+
+def test_processes_outside_are_not_there(bwrap: Sandbox, tmp_path: Path) -> None:
+    result = shell(bwrap, tmp_path, "ls -d /proc/[0-9]* | wc -l; tr '\\0' '\\n' < /proc/1/cmdline | head -1")
+
+    count, first = result.output.split()
+    assert int(count) < 10
+    assert first == "bwrap"
+
+
+def test_home_is_hidden_and_so_is_everything_beside_the_workspace(bwrap: Sandbox, tmp_path: Path) -> None:
+    workspace, secret = tmp_path / "work", tmp_path / "drone-key"
+    workspace.mkdir()
+    secret.write_text("private")
+
+    result = shell(bwrap, workspace, f"cat {secret}; ls -A ~ {Path.home()}; ls {tmp_path}; ls /run /srv /var/lib")
+
+    assert "private" not in result.output
+    assert "drone-key" not in result.output.replace(str(secret), "")
+    assert str(Path.home()) != "/home/drone"
+
+
+def test_the_system_cannot_be_changed(bwrap: Sandbox, tmp_path: Path) -> None:
+    result = shell(
+        bwrap, tmp_path, "for d in /usr /etc /opt / /home /var; do touch $d/made-by-a-test && echo made; done"
+    )
+
+    assert "made\n" not in result.output
+    assert result.output.count("Read-only file system") == 6
+
+
+def test_without_network_not_even_loopback_is_there(tmp_path: Path, bwrap: Sandbox) -> None:
+    offline = choose("bwrap", network=False)
+
+    result = shell(offline, tmp_path, "cat /proc/net/dev | grep -v lo: | grep -c ':'; cat < /dev/tcp/127.0.0.1/22")
+
+    assert result.output.startswith("0\n")
+
+
+def test_a_sessions_home_and_tmp_last_from_command_to_command(sandbox: Sandbox, tmp_path: Path) -> None:
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    lasting = sandbox.for_session(scratch=tmp_path / "scratch")
+
+    shell(lasting, workspace, 'echo a > ~/kept; echo b > "$TMPDIR/kept"')
+
+    assert shell(lasting, workspace, 'cat ~/kept "$TMPDIR/kept"').output == "a\nb\n"
+
+
+def test_more_paths_can_be_read_but_not_written(bwrap: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "a").write_text("readable")
+    line = f"cat {tmp_path}/lib/a; touch {tmp_path}/lib/b"
+
+    result = bwrap.run(line, workspace=tmp_path / "work", timeout=10, read_only=[tmp_path / "lib"])
+
+    assert result.output.startswith("readable")
+    assert not (tmp_path / "lib" / "b").exists()
+
+
+def test_limits_hold_for_every_command(sandbox: Sandbox, tmp_path: Path) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+
+    result = shell(sandbox, tmp_path, "ulimit -c; ulimit -n")
+
+    assert result.output.split() == ["0", str(min(4096, hard) if hard > 0 else 4096)]
+
+
+def test_a_pipe_that_is_closed_early_is_no_complaint(sandbox: Sandbox, tmp_path: Path) -> None:
+    assert shell(sandbox, tmp_path, "yes | head -1").output == "y\n"
+
+
+def test_no_sandbox_says_so_loudly() -> None:
+    assert "without a sandbox" in choose("none").warning
+
+
+def test_auto_takes_bubblewrap_where_it_works(bwrap: Sandbox) -> None:
+    assert choose("auto").kind == "bwrap"
+
+
+def test_auto_takes_none_where_there_is_no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    assert isinstance(choose("auto"), Direct)
+
+
+@pytest.mark.parametrize("kind", ["bwrap", "docker", "chroot"])
+def test_a_sandbox_that_is_missing_is_refused_with_a_fix(
+    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(Precondition) as refused:
+        choose(kind)
+
+    assert kind in refused.value.what
+    assert refused.value.why
+    assert refused.value.next

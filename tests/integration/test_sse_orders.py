@@ -1,0 +1,243 @@
+"""The live stream of an order over real HTTP: nothing missed, nothing doubled, whatever breaks on the way."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from shared.errors import NotFound, Unauthenticated, Unreachable
+from shared.events import Phase
+from tests.support import wait_until
+from tests.support.broker import free_port
+from tests.support.fleet import Api, Follower, PlayedRun
+
+
+@pytest.fixture
+def run(api: Api) -> PlayedRun:
+    """A run of a submitted order, on a drone that is online."""
+    api.add_work()
+    drone = api.add_drone()
+    api.wait_for_hub()
+    return drone.take(api.submit())
+
+
+def test_whoever_connects_whenever_sees_each_of_200_steps_once_and_in_order(api: Api, run: PlayedRun) -> None:
+    writer = background(lambda: [run.says(f"message {number}") for number in range(199)])
+    followers = [connect_at(api, run, step) for step in sorted(random.Random(7).sample(range(180), 8))]
+    writer.join()
+    run.ends()
+    followers.append(Follower(api, run.order_id, raw=True))
+    wholes = [follower.ended() for follower in followers]
+    assert [follower.seqs for follower in followers] == [list(range(1, 202))] * 9
+    assert all(len(whole["steps"]) == 201 for whole in wholes)
+
+
+def test_a_client_that_connects_again_and_again_misses_nothing(api: Api, run: PlayedRun) -> None:
+    writer = background(lambda: [run.says(f"message {number}") for number in range(150)])
+    seen = [seq for _ in range(12) for seq in some_steps(api, run, 10)]
+    writer.join()
+    assert seen == [seq for _ in range(12) for seq in range(1, 11)]
+    resumed = Follower(api, run.order_id, after=100)
+    run.ends()
+    resumed.ended()
+    assert resumed.seqs == list(range(101, 153))
+
+
+def test_a_new_step_arrives_within_a_moment(api: Api, run: PlayedRun) -> None:
+    follower = Follower(api, run.order_id)
+    wait_until(lambda: follower.seqs == [1])
+    run.says("there")
+    # Far sooner than the stream would look by itself.
+    wait_until(lambda: follower.seqs == [1, 2], seconds=0.6)
+    run.ends()
+    assert follower.ended()["status"] == "succeeded"
+
+
+def test_text_in_flight_comes_as_deltas_and_is_never_stored(api: Api, run: PlayedRun) -> None:
+    follower = Follower(api, run.order_id)
+    wait_until(lambda: follower.of("step"))
+    wait_until(lambda: (run.streams("Let me "), joined(follower))[1])
+    run.streams("look.", kind="text")
+    wait_until(lambda: joined(follower).endswith("look."))
+    run.ends()
+    assert "Let me" not in str(follower.ended())
+    assert {delta["run"] for delta in follower.of("delta")} == {run.id}
+
+
+def test_another_drone_cannot_put_words_into_a_run(api: Api, run: PlayedRun) -> None:
+    stranger = api.add_drone("stranger")
+    # Somebody follows the stranger's own order, so that what it publishes is listened to.
+    followers = [Follower(api, each) for each in (run.order_id, stranger.take(api.submit()).order_id)]
+    wait_until(lambda: all(each.of("step") for each in followers))
+    run.streams("forged", drone=stranger)
+    run.drone.core.broker.redis.publish(f"fleet:{run.drone.id}:live", "no json at all")
+    run.streams("real")
+    wait_until(lambda: joined(followers[0]) == "real")
+
+
+def test_the_text_of_a_late_run_is_left_out(api: Api, run: PlayedRun) -> None:
+    newer = run.drone.take({"id": run.order_id})
+    follower = Follower(api, run.order_id)
+    wait_until(lambda: len(follower.seqs) == 2)
+    run.streams("late")
+    newer.streams("current")
+    wait_until(lambda: joined(follower) == "current")
+
+
+def test_changes_of_the_order_are_told_and_a_cancel_ends_in_canceling(api: Api, run: PlayedRun) -> None:
+    follower = Follower(api, run.order_id)
+    wait_until(lambda: [each["status"] for each in follower.of("order")] == ["running"])
+    api.client.cancel(run.order_id, "not needed any more")
+    wait_until(lambda: [each["status"] for each in follower.of("order")] == ["running", "canceling"])
+    assert "steps" not in follower.of("order")[-1]
+
+
+def test_an_order_that_ended_gives_its_steps_its_state_and_the_end(api: Api, run: PlayedRun) -> None:
+    run.ends()
+    follower = Follower(api, run.order_id)
+    follower.ended()
+    assert [event for event, _ in follower.events] == ["step", "step", "order", "end"]
+
+
+def test_a_quiet_stream_beats(api: Api, run: PlayedRun) -> None:
+    follower = Follower(api, run.order_id)
+    wait_until(lambda: len(follower.of("heartbeat")) >= 2, seconds=4)
+    assert set(follower.of("heartbeat")[0]) == {"at"}
+
+
+def test_without_the_broker_the_steps_come_from_the_database(api: Api, run: PlayedRun) -> None:
+    follower = Follower(api, run.order_id)
+    wait_until(lambda: follower.seqs == [1])
+    api.broker.stop()
+    run.says("nobody publishes this")
+    wait_until(lambda: follower.seqs == [1, 2], seconds=5)
+
+
+def test_after_a_restart_of_the_broker_changes_are_heard_again(api: Api, run: PlayedRun) -> None:
+    follower = Follower(api, run.order_id)
+    api.broker.restart(kill=True)
+    api.wait_for_hub()
+    run.streams("still there")
+    wait_until(lambda: joined(follower) == "still there")
+
+
+def test_a_client_goes_on_through_a_restart_of_the_server(api: Api, run: PlayedRun) -> None:
+    follower = Follower(api, run.order_id)
+    wait_until(lambda: follower.seqs == [1])
+    api.stop()
+    run.says("while it was away")
+    wait_until(lambda: follower.of("connection"))
+    api.start()
+    run.ends()
+    follower.ended()
+    assert follower.seqs == [1, 2, 3]
+    assert [each["state"] for each in follower.of("connection")][-1] == "back"
+
+
+def test_a_client_that_is_told_to_gives_up_on_a_server_that_is_gone(api: Api, run: PlayedRun) -> None:
+    follower = Follower(api, run.order_id, give_up_after_s=1.0)
+    wait_until(lambda: follower.seqs == [1])
+    api.stop()
+    wait_until(lambda: follower.error)
+    assert isinstance(follower.error, Unreachable)
+
+
+def test_a_server_that_never_answered_is_not_waited_for(api: Api) -> None:
+    api.client.url = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(Unreachable, match="no control plane answers"):
+        next(api.client.follow("0" * 12))
+
+
+def test_an_order_that_does_not_exist_cannot_be_followed(api: Api) -> None:
+    with pytest.raises(NotFound, match="no order"):
+        next(api.client.follow("0" * 12))
+
+
+def test_a_stranger_cannot_follow(api: Api, run: PlayedRun) -> None:
+    with api.http(None) as stranger:
+        assert stranger.get(f"/api/v1/orders/{run.order_id}/events").status_code == 401
+    api.client.close()
+    api.client._token = "fa_wrong"
+    with pytest.raises(Unauthenticated):
+        next(api.client.follow(run.order_id))
+
+
+def test_a_client_that_does_not_read_loses_text_in_flight_and_no_step(api: Api, run: PlayedRun) -> None:
+    with slow_reader(api, run) as reader:
+        background(lambda: [run.streams("x" * 4000) for _ in range(1500)]).join()
+        background(lambda: [run.says(f"message {number}") for number in range(50)]).join()
+        run.ends()
+        received = read_all(reader)
+    ids = [int(line.removeprefix(b"id: ")) for line in received.split(b"\n") if line.startswith(b"id: ")]
+    assert ids[-51:] == list(range(2, 53))
+    assert received.count(b"x") < 1500 * 4000
+
+
+def test_the_stream_asks_proxies_not_to_hold_it_back(api: Api, run: PlayedRun) -> None:
+    with api.http() as http, http.stream("GET", f"/api/v1/orders/{run.order_id}/events") as answer:
+        headers = answer.headers
+    assert headers["content-type"].startswith("text/event-stream")
+    assert headers["x-accel-buffering"] == "no"
+    assert "no-cache" in headers["cache-control"]
+
+
+def test_line_ends_of_every_kind_in_a_step_do_not_break_the_stream(api: Api, run: PlayedRun) -> None:
+    text = "a\nb\r\nc\rd\u2028e\u0085f\x00g"
+    follower = Follower(api, run.order_id)
+    run.step(Phase(name="working", detail=text))
+    wait_until(lambda: len(follower.seqs) == 2)
+    assert follower.of("step")[1]["detail"] == text
+
+
+def joined(follower: Follower) -> str:
+    return "".join(delta["text"] for delta in follower.of("delta"))
+
+
+def background(work: Callable[[], object]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def connect_at(api: Api, run: PlayedRun, step: int) -> Follower:
+    """Begin to follow, without the client's own care, once the order has at least `step` steps."""
+    wait_until(lambda: len(api.client.list_steps(run.order_id, limit=1000)) >= step, every=0.002)
+    return Follower(api, run.order_id, raw=True)
+
+
+def some_steps(api: Api, run: PlayedRun, number: int) -> list[int]:
+    """The numbers of the first steps of a fresh connection that is then cut."""
+    seqs: list[int] = []
+    stream = api.client.follow(run.order_id)
+    while len(seqs) < number:
+        event, data = next(stream)
+        seqs += [data["seq"]] if event == "step" else []
+    stream.close()  # type: ignore[attr-defined]
+    return seqs
+
+
+def slow_reader(api: Api, run: PlayedRun) -> socket.socket:
+    """A connection that asked for the stream and takes nothing of it, with as little room as can be."""
+    reader = socket.socket()
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    reader.settimeout(20)
+    reader.connect(("127.0.0.1", api.port))
+    path = f"/api/v1/orders/{run.order_id}/events"
+    request = f"GET {path} HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {api.token}\r\n\r\n"
+    reader.sendall(request.encode())
+    # The first step is there: from now on its text in flight is meant for this connection.
+    received = b""
+    while b"event: step" not in received:
+        received += reader.recv(1024)
+    return reader
+
+
+def read_all(reader: socket.socket) -> bytes:
+    received = b""
+    while chunk := reader.recv(1 << 20):
+        received += chunk
+    return received

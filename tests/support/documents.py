@@ -1,0 +1,96 @@
+"""Reading the documents and the tree, for the tests that hold them together."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+import typer
+from typer.core import TyperGroup
+
+from control_plane.cli.main import app as fleet_app
+from drone.cli.main import app as drone_app
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("control_plane", "drone", "shared")
+OURS = (*PACKAGES, "deploy", "docs", "tests", ".ci")
+CODE = re.compile(r"""["'](E-[A-Z0-9]+(?:-[A-Z0-9]+)*)["']""")
+MADE_CODE = re.compile(r"""f["'](E-[A-Z0-9-]*\{[^"']*)["']""")
+
+
+@cache
+def sources() -> list[tuple[Path, str]]:
+    """Every text file of the project with its content: what is at the top, and what lies in its directories."""
+    top = [path for path in ROOT.iterdir() if path.is_file() and path.name != "requirements.lock"]
+    below = [path for name in OURS for path in (ROOT / name).rglob("*") if path.is_file()]
+    kept = [path for path in [*top, *below] if "__pycache__" not in path.parts]
+    return [(path.relative_to(ROOT), text) for path in sorted(kept) if (text := _text(path)) is not None]
+
+
+def dependencies() -> set[str]:
+    """Names of all packages that pyproject.toml asks for, development included."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    return {re.split(r"[^A-Za-z0-9_.-]", one)[0].lower() for one in wanted}
+
+
+def table_rows(document: Path, *, after: str) -> list[str]:
+    """First cells of the tables behind a heading, without their head lines."""
+    text = document.read_text(encoding="utf-8").partition(after)[2]
+    return [cell for cell in re.findall(r"(?m)^\| ([^|]+?) \|", text) if cell not in {"package", "---"}]
+
+
+def links(document: Path) -> list[str]:
+    """Relative targets of a Markdown document's links, without their anchors."""
+    found = re.findall(r"\]\(([^)]+)\)", document.read_text(encoding="utf-8"))
+    return [link.partition("#")[0] for link in found if not link.startswith(("http", "#"))]
+
+
+def headings(document: Path) -> list[str]:
+    """Error codes that have a heading of their own; its anchor is the code in lower case."""
+    return re.findall(r"(?m)^#+ (E-[A-Z0-9-]+)$", document.read_text(encoding="utf-8"))
+
+
+def error_codes() -> set[str]:
+    """Every error code that the three packages can give."""
+    return {code for path, text in sources() if path.parts[0] in PACKAGES for code in CODE.findall(text)}
+
+
+def code_families() -> set[str]:
+    """Patterns of the codes that are put together when they are needed: `E-{what}-404` as `E-[A-Z0-9]+-404`."""
+    made = {made for path, text in sources() if path.parts[0] in PACKAGES for made in MADE_CODE.findall(text)}
+    return {re.sub(r"\{[^}]*\}", "[A-Z0-9]+", code) for code in made}
+
+
+def examples() -> Iterator[list[str]]:
+    """Each command in a `sh` block of the documents, in words; also inside `$(...)`, behind `|` and `&&`."""
+    for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]):
+        for block in re.findall(r"(?s)```sh\n(.*?)```", page.read_text(encoding="utf-8")):
+            for line in re.sub(r"\\\n|\s#.*", " ", block).splitlines():
+                inner = re.sub(r".*\$\((.*)\).*", r"\1", line)
+                yield from (shlex.split(part) for part in re.split(r"\||&&", inner) if part.strip())
+
+
+def parse(words: Sequence[str]) -> None:
+    """Read a `fleet` or `drone` command down to its last option, as if it were typed, without running it.
+
+    Raises what the command line raises for a command, an option or a value that it does not have.
+    """
+    command = typer.main.get_command({"fleet": fleet_app, "drone": drone_app}[words[0]])
+    context = command.make_context(words[0], list(words[1:]))
+    while isinstance(command, TyperGroup):
+        # click keeps the word that chooses the command apart from the rest.
+        name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        context = command.make_context(name, rest, parent=context)
+
+
+def _text(path: Path) -> str | None:
+    """A file's text; None where it is not text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None

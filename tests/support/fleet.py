@@ -1,0 +1,331 @@
+"""The HTTP interface as it is served: a real server on a free port, a real broker, and a drone's part to play."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import structlog
+from sqlalchemy import func, select, update
+
+from control_plane import following
+from control_plane.broker import Broker
+from control_plane.client import FleetClient
+from control_plane.core import Core
+from control_plane.db.models import Dispatch, Drone, Order, Run, Step
+from control_plane.documents import ApiTokenRequest
+from control_plane.operations import tokens
+from control_plane.operations.organizations import system_caller
+from control_plane.web.server import ApiServer, api_server
+from control_plane.web.stream import Pace
+from shared import logs, names
+from shared.envelope import Binding, new_private_key, open_envelope, public_key, seal
+from shared.events import AssistantStep, Delta, RunEnded, RunStarted
+from shared.names import new_id
+from shared.registration import Credentials, JoinToken, RegistrationRequest
+from shared.states import OrderStatus, RunStatus
+from tests.support import wait_until
+from tests.support.broker import BrokerServer, free_port
+from tests.support.database import CoreFactory
+
+Doc = dict[str, Any]
+FAST = Pace(heartbeat_s=1.0, poll_s=0.3, figures_s=0.2)
+"""Streams go by a clock ten times faster than in life."""
+
+
+@dataclass
+class Api:
+    """A running HTTP interface; stop it and start it again on the same port."""
+
+    core: Core
+    port: int
+    token: str
+    broker: BrokerServer
+    pace: Pace = FAST
+    client: FleetClient = field(init=False)
+    _server: ApiServer | None = None
+    _thread: threading.Thread | None = None
+
+    def __post_init__(self) -> None:
+        self.client = FleetClient(self.url, self.token)
+
+    @property
+    def log(self) -> Path:
+        """Where the server logs to."""
+        return self.core.blobs.root.parent / "api.log"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        server = api_server(self.core, host="127.0.0.1", port=self.port, pace=self.pace)
+        self._server, self._thread = server, threading.Thread(target=server.run, name="api", daemon=True)
+        self._thread.start()
+        wait_until(lambda: server.started, seconds=15)
+
+    def stop(self) -> None:
+        """Stop as SIGTERM does; fails where requests or streams hold it up."""
+        if self._server is None or self._thread is None:
+            return
+        self._server.should_exit = True
+        self._thread.join(timeout=8)
+        assert not self._thread.is_alive(), "the server did not stop"
+        self._server = None
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def wait_for_hub(self) -> None:
+        """Return when the server hears of changes by pub/sub."""
+        assert self._server is not None
+        hub = self._server.config.app.state.live.hub  # type: ignore[union-attr]
+        wait_until(lambda: hub.connected)
+
+    def http(self, token: str | None = "", **headers: str) -> httpx.Client:
+        """A plain client: with the admin's token by default, none with None; `headers` by keyword."""
+        bearer = self.token if token == "" else token
+        if bearer:
+            headers["Authorization"] = f"Bearer {bearer}"
+        return httpx.Client(base_url=self.url, headers=headers, trust_env=False, timeout=15)
+
+    def token_for(self, role: str) -> str:
+        """The text of a new API token."""
+        caller = system_caller(self.core)
+        return str(tokens.create_api_token(self.core, caller, ApiTokenRequest(role=role, name=role)).token)
+
+    def add_work(self, slug: str = "demo") -> None:
+        """A provider and a project, as most tests need them."""
+        self.client.add_provider({"name": "scripted", "model": "openai/scripted", "api_base": "http://127.0.0.1:9/v1"})
+        self.client.add_project({"slug": slug, "git_url": "https://git.example/demo.git", "provider": "scripted"})
+
+    def add_drone(self, name: str = "mila", **said: Any) -> PlayedDrone:
+        """Register a drone by the same door as every drone, and let it beat."""
+        text = JoinToken.parse(self.client.create_join_token()["token"])
+        assert text is not None
+        key = new_private_key()
+        request = RegistrationRequest(
+            secret=text.secret,
+            name=name,
+            machine_id=f"machine of {name}",
+            public_key=base64.b64encode(public_key(key)).decode(),
+            **{"sandbox": "bwrap", "version": "0.1.0", "host": "workstation", **said},
+        )
+        with self.http(None) as http:
+            answer = http.post("/api/v1/registrations", json=request.model_dump()).raise_for_status().json()
+        drone = PlayedDrone(self.core, key, answer)
+        drone.beat()
+        return drone
+
+    def submit(self, prompt: str = "Fix the failing test", **wanted: Any) -> Doc:
+        return self.client.submit({"prompt": prompt, "project": "demo", **wanted})
+
+
+class Follower:
+    """Somebody who follows an order, in a thread of their own, and writes down what comes."""
+
+    def __init__(self, api: Api, order_id: str, *, raw: bool = False, **options: Any) -> None:
+        self.events: list[tuple[str, Doc]] = []
+        self.error: BaseException | None = None
+        self._client = FleetClient(api.url, api.token)
+        self._stream = self._raw(order_id) if raw else self._client.follow(order_id, **options)
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def of(self, kind: str) -> list[Doc]:
+        """What came of this kind so far."""
+        return [data for event, data in list(self.events) if event == kind]
+
+    @property
+    def seqs(self) -> list[int]:
+        return [step["seq"] for step in self.of("step")]
+
+    def ended(self, *, seconds: float = 20.0) -> Doc:
+        """The document that came last; waits for it."""
+        self._thread.join(seconds)
+        assert not self._thread.is_alive(), f"no end came; last: {self.events[-1:]}"
+        assert self.error is None, self.error
+        self._client.close()
+        return self.events[-1][1]
+
+    def _raw(self, order_id: str) -> Iterator[tuple[str, Doc]]:
+        """What the server sends on one connection, before the client leaves out what came twice."""
+        with self._client._stream(f"/orders/{order_id}/events", 0) as chunks:
+            for message in following.parse(chunks):
+                yield message.event, json.loads(message.data)
+
+    def _follow(self) -> None:
+        try:
+            self.events.extend(self._stream)
+        except Exception as error:  # noqa: BLE001 - told to whoever waits
+            self.error = error
+
+
+@dataclass
+class PlayedDrone:
+    """A drone as the rest of the control plane sees it; writes what the collector writes for one.
+
+    For tests of what is shown of drones and runs; those of the drone and of the collector are elsewhere.
+    """
+
+    core: Core
+    key: bytes
+    answer: Doc
+
+    @property
+    def id(self) -> str:
+        return str(self.answer["drone_id"])
+
+    @property
+    def token(self) -> str:
+        """Its bearer token, out of the sealed credentials."""
+        sender = base64.b64decode(self.answer["public_key"])
+        opened = open_envelope(
+            self.answer["credentials"],
+            recipients={self.answer["credentials"].partition(".")[0]: self.key},
+            sender=sender,
+            expect=Binding(direction="credentials", drone=self.id),
+        )
+        return Credentials.model_validate_json(opened.body).api_token
+
+    def beat(self) -> None:
+        with self.core.database.write() as db:
+            db.execute(update(Drone).where(Drone.id == self.id).values(last_seen_at=self.core.clock.now()))
+
+    def take(self, order: Doc) -> PlayedRun:
+        """Begin a run of the order, whatever was decided about it before."""
+        run, now = PlayedRun(self, order["id"], new_id()), self.core.clock.now()
+        with self.core.database.write() as db:
+            row = db.get_one(Order, order["id"])
+            common = {"order_id": row.id, "drone_id": self.id, "organization_id": row.organization_id}
+            generation, attempt = row.generation + 1, row.attempt + 1
+            db.add(Dispatch(id=run.id, generation=generation, created_at=now, published_at=now, **common))
+            db.flush()
+            db.add(
+                Run(
+                    id=run.id,
+                    generation=generation,
+                    attempt=attempt,
+                    status=RunStatus.RUNNING,
+                    started_at=now,
+                    sandbox="bwrap",
+                    **common,
+                )
+            )
+            row.drone_id, row.run_id, row.generation, row.attempt = self.id, run.id, generation, attempt
+            row.status, row.reason, row.started_at = OrderStatus.RUNNING, "", now
+        run.step(RunStarted(boot_id="boot", sandbox="bwrap"))
+        self.core.broker.changed(run.order_id)
+        return run
+
+
+@dataclass
+class PlayedRun:
+    """One run of a played drone."""
+
+    drone: PlayedDrone
+    order_id: str
+    id: str
+
+    def step(self, body: Any) -> None:
+        """Store one more step of the order, and tell whoever follows it."""
+        core = self.drone.core
+        with core.database.write() as db:
+            last = db.scalar(select(func.max(Step.seq)).where(Step.order_id == self.order_id)) or 0
+            own = db.scalar(select(func.max(Step.run_seq)).where(Step.run_id == self.id)) or 0
+            now = core.clock.now()
+            db.add(
+                Step(
+                    organization_id=db.get_one(Order, self.order_id).organization_id,
+                    order_id=self.order_id,
+                    run_id=self.id,
+                    seq=last + 1,
+                    run_seq=own + 1,
+                    kind=body.kind,
+                    body=body.model_dump(mode="json"),
+                    at=now,
+                    drone_at=now,
+                )
+            )
+        core.broker.stepped([self.order_id])
+
+    def says(self, text: str) -> None:
+        """One more whole message of the model."""
+        self.step(AssistantStep(text=text))
+
+    def streams(self, text: str, kind: str = "text", *, drone: PlayedDrone | None = None) -> None:
+        """Text in flight, sealed and published as a drone does; `drone`: by another one, that claims this run."""
+        sender = drone or self.drone
+        delta = Delta(run_id=self.id, order_id=self.order_id, kind=kind, text=text)
+        binding = Binding(direction="live", drone=sender.id, order=self.order_id, run=self.id)
+        recipient = base64.b64decode(sender.answer["public_key"])
+        now = self.drone.core.clock.now()
+        envelope = seal(delta.model_dump_json(), binding, sender=sender.key, recipient=recipient, issued_at=now)
+        channel = names.live_channel(sender.id)
+        self.drone.core.broker.redis.publish(channel, json.dumps({"t": "delta", "e": envelope}))
+
+    def ends(self, status: OrderStatus = OrderStatus.SUCCEEDED, **columns: Any) -> None:
+        """The last step, and the end of run and order in the same moment."""
+        core = self.drone.core
+        good = status == OrderStatus.SUCCEEDED
+        exit_status = "submitted" if good else "model_error"
+        self.step(RunEnded(status="success" if good else "failed", exit_status=exit_status, reason="done"))
+        with core.database.write() as db:
+            now = core.clock.now()
+            run_status = RunStatus.SUCCESS if good else RunStatus.FAILED
+            db.execute(update(Run).where(Run.id == self.id).values(status=run_status, ended_at=now, reason="done"))
+            values = {"status": status, "ended_at": now, "exit_status": exit_status, "reason": "done", **columns}
+            db.execute(update(Order).where(Order.id == self.order_id).values(**values))
+        core.broker.changed(self.order_id)
+
+
+@pytest.fixture
+def api(sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory) -> Iterator[Api]:
+    """The HTTP interface on SQLite and Valkey, and an admin's client."""
+    with api_on(sqlite_url, valkey, core_factory) as running:
+        yield running
+
+
+@contextmanager
+def api_on(database_url: str, valkey: BrokerServer, core_factory: CoreFactory) -> Iterator[Api]:
+    """The HTTP interface on any database; it logs to `api.log`."""
+    port, broker = free_port(), Broker(valkey.url)
+    core = core_factory(database_url, broker=broker, broker_url=valkey.url, port=port)
+    running = Api(core, port, tokens.bootstrap_admin(core), valkey)
+    with logs_in(running.log):
+        running.start()
+        try:
+            yield running
+        finally:
+            running.client.close()
+            running.stop()
+            broker.close()
+
+
+@contextmanager
+def logs_in(file: Path) -> Iterator[None]:
+    """Logs go to `file` as they do in life, and afterwards where they went before."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    for handler in handlers:
+        # Taken out first: setting the logs up anew closes what it finds.
+        root.removeHandler(handler)
+    logs.configure(file=file)
+    try:
+        yield
+    finally:
+        logs.configure(stream=sys.stderr)
+        structlog.reset_defaults()
+        root.handlers[:] = handlers
+        root.setLevel(level)

@@ -1,0 +1,81 @@
+"""Things that tests need before they begin: a provider, a project, a drone, an order, a run."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from control_plane.core import Caller, Core
+from control_plane.db.models import Dispatch, Drone, Order, Run
+from control_plane.documents import OrderDocument, ProjectRequest, ProviderRequest, SubmitRequest
+from control_plane.operations import orders, projects, providers
+from control_plane.operations.registration import DroneIdentity
+from shared.names import new_id
+
+
+def make_project(core: Core, caller: Caller, slug: str = "web", **fields: Any) -> None:
+    """A provider `local`, where there is none, and a project that uses it."""
+    if not providers.list_(core, caller):
+        providers.add(core, caller, ProviderRequest(name="local", model="openai/scripted"))
+    projects.add(core, caller, ProjectRequest(slug=slug, git_url="https://git.example/web.git", **fields))
+
+
+def make_drone(core: Core, caller: Caller, name: str = "anna", **fields: Any) -> DroneIdentity:
+    """A drone that beat just now, written past the door that it would register at."""
+    now = core.clock.now()
+    values = {
+        "id": new_id(),
+        "organization_id": caller.organization_id,
+        "name": name,
+        "machine_id": f"machine of {name}",
+        "public_key": "A" * 43 + "=",
+        "labels": {},
+        "fixed_labels": {},
+        "concurrency": 1,
+        "token_hash": new_id(),
+        "broker_password_hash": new_id(),
+        "registered_at": now,
+        "last_seen_at": now,
+    }
+    drone = Drone(**{**values, **fields})
+    with core.database.write() as db:
+        db.add(drone)
+    return DroneIdentity(drone.id, drone.organization_id, drone.name)
+
+
+def submit(core: Core, caller: Caller, prompt: str = "mend it", key: str | None = None, **fields: Any) -> OrderDocument:
+    """An order on project `web`."""
+    return orders.submit(core, caller, SubmitRequest(**{"prompt": prompt, "project": "web", **fields}), key)
+
+
+def run_of(core: Core, order_id: str) -> str:
+    """The id of the order's current dispatch, which is the run's."""
+    with core.database.read() as db:
+        run_id = db.get_one(Order, order_id).run_id
+    assert run_id is not None
+    return run_id
+
+
+def start_run(core: Core, order_id: str, **fields: Any) -> str:
+    """The order's current dispatch as a run that began; returns its id."""
+    with core.database.write() as db:
+        order = db.get_one(Order, order_id)
+        dispatch = db.get_one(Dispatch, order.run_id)
+        dispatch.claimed_at = core.clock.now()
+        order.status = "running"
+        values = {"status": "running", "attempt": 1, "started_at": core.clock.now()}
+        run = Run(
+            id=dispatch.id,
+            organization_id=order.organization_id,
+            order_id=order_id,
+            drone_id=dispatch.drone_id,
+            generation=dispatch.generation,
+            **{**values, **fields},
+        )
+        db.add(run)
+    return run.id
+
+
+def later(core: Core, **duration: float) -> None:
+    """Turn the test's clock forward."""
+    core.clock.sleep(timedelta(**duration).total_seconds())

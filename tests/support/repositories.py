@@ -1,0 +1,157 @@
+"""Small git repositories for tests: bare remotes with a failing test, an empty one, and a large one from a seed.
+
+All functions run git with a configuration of their own, never with that of whoever runs the tests.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from drone.workspace import copy_owner_config, git_environment
+from shared.names import new_id
+from shared.work_order import Base, OrderProject, OrderProvider, OrderSession, WorkOrder
+
+_IDENTITY = {
+    "GIT_AUTHOR_NAME": "Tester",
+    "GIT_AUTHOR_EMAIL": "tester@example.org",
+    "GIT_COMMITTER_NAME": "Tester",
+    "GIT_COMMITTER_EMAIL": "tester@example.org",
+}
+CALC = {
+    "calc.py": '"""Sums."""\n\n\ndef add(a: int, b: int) -> int:\n    return a - b\n',
+    "test_calc.py": "from calc import add\n\nassert add(2, 3) == 5, add(2, 3)\n",
+    "README.md": "# calc\n\nAdds. `python3 test_calc.py` tests it.\n",
+    ".gitignore": "__pycache__/\n*.cache\n",
+}
+"""A tiny project whose one test fails: `add` takes away."""
+
+
+def git(directory: Path, *words: str, stdin: bytes = b"") -> str:
+    """Run git in a directory and give its output; a failure fails the test with git's own words."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {**_IDENTITY, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
+    done = subprocess.run(
+        ["git", *words], cwd=directory, env=environment, input=stdin, capture_output=True, check=False
+    )
+    assert done.returncode == 0, f"git {' '.join(words)}: {done.stderr.decode(errors='replace')}"
+    return done.stdout.decode(errors="replace").strip()
+
+
+def work_tree(path: Path, files: Mapping[str, str] = CALC, branch: str = "main") -> Path:
+    """A repository with a work tree and one commit with `files`."""
+    path.mkdir(parents=True)
+    git(path, "init", "-q", f"--initial-branch={branch}")
+    commit_files(path, files, "Begin")
+    return path
+
+
+def commit_files(path: Path, files: Mapping[str, str], message: str = "Change") -> str:
+    """Write files in a work tree and commit all there is; gives the commit."""
+    for name, content in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(content)
+    git(path, "add", "-A")
+    git(path, "commit", "-q", "--allow-empty", "-m", message)
+    return git(path, "rev-parse", "HEAD")
+
+
+def bare_remote(path: Path, files: Mapping[str, str] = CALC, branch: str = "main") -> Path:
+    """A bare repository at `path`, with one commit on `branch`, which is its default."""
+    source = work_tree(path.with_name(f"{path.name}-source"), files, branch)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    git(path.parent, "clone", "-q", "--bare", str(source), str(path))
+    return path
+
+
+def calc_project(path: Path, branch: str = "main") -> Path:
+    """A bare repository with the project whose test fails; gives `path`."""
+    return bare_remote(path, CALC, branch)
+
+
+def empty_remote(path: Path) -> Path:
+    """A bare repository without a commit."""
+    path.mkdir(parents=True)
+    git(path, "init", "-q", "--bare", "--initial-branch=main")
+    return path
+
+
+def push_commit(remote: Path, files: Mapping[str, str], branch: str = "main") -> str:
+    """Add a commit to a branch of a bare remote; gives the commit."""
+    clone = remote.with_name(f"{remote.name}-{new_id()}")
+    git(remote.parent, "clone", "-q", "--branch", branch, str(remote), str(clone))
+    commit = commit_files(clone, files)
+    git(clone, "push", "-q", "origin", f"HEAD:{branch}")
+    return commit
+
+
+def large_repository(path: Path, *, commits: int = 20_000, megabytes: int = 300, seed: int = 1) -> Path:
+    """A bare repository of that many commits and bytes, always the same for the same seed."""
+    path.mkdir(parents=True)
+    git(path, "init", "-q", "--bare", "--initial-branch=main")
+    with subprocess.Popen(["git", "fast-import", "--quiet"], cwd=path, stdin=subprocess.PIPE) as importer:
+        assert importer.stdin
+        for piece in _history(commits, megabytes * 1_000_000 // commits, random.Random(seed)):
+            importer.stdin.write(piece)
+    assert importer.returncode == 0
+    return path
+
+
+def _history(commits: int, size: int, numbers: random.Random) -> Iterator[bytes]:
+    """Commits for `git fast-import`: each writes one of 2,000 files with bytes that do not compress."""
+    for number in range(1, commits + 1):
+        content = numbers.randbytes(size)
+        name = f"part{numbers.randrange(40):02}/file{numbers.randrange(50):02}.bin"
+        head = f"commit refs/heads/main\ncommitter Tester <tester@example.org> {1_700_000_000 + number} +0000\n"
+        subject = f"Commit {number}\n"
+        yield f"{head}data {len(subject)}\n{subject}M 100644 inline {name}\ndata {size}\n".encode() + content + b"\n"
+
+
+@pytest.fixture
+def owner_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An owner of the machine with a home of their own and an empty git configuration, `.gitconfig` in it."""
+    home = tmp_path / "owner"
+    home.mkdir()
+    (home / ".gitconfig").touch()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    return home
+
+
+@pytest.fixture
+def drone_git(owner_home: Path, tmp_path: Path) -> dict[str, str]:
+    """The environment of a drone's git that may fetch from `file://`."""
+    config = tmp_path / "drone-gitconfig"
+    copy_owner_config(config)
+    return git_environment(config, allow_file=True)
+
+
+def work_order(
+    url: str | Path,
+    *,
+    session: str | None = None,
+    order_id: str | None = None,
+    branch: str | None = None,
+    base: Base | None = None,
+) -> WorkOrder:
+    """A work order on a repository; each call is another order, in another session unless one is given."""
+    return WorkOrder(
+        order_id=order_id or new_id(),
+        run_id=new_id(),
+        generation=1,
+        drone_id=new_id(),
+        project=OrderProject(id=new_id(), name="Calc", slug="calc", git_url=str(url), branch=branch),
+        session=OrderSession(id=session or new_id(), name="test"),
+        provider=OrderProvider(name="scripted", model="openai/scripted"),
+        base=base or Base(),
+        prompt="Fix it",
+        submitted_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )

@@ -1,0 +1,56 @@
+"""Sandboxes for tests, and a look at which processes are still there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from drone.sandbox import CommandResult, Sandbox, choose, explain_missing
+from tests.support import needs
+
+
+def sandbox_of(kind: str) -> Sandbox:
+    """The sandbox of a kind; bubblewrap is skipped on a machine without it, and missed in CI."""
+    if kind == "bwrap":
+        needs("bwrap")
+        assert explain_missing() == ""
+    return choose(kind)
+
+
+def shell(sandbox: Sandbox, workspace: Path, line: str, timeout: float = 20) -> CommandResult:
+    """Run a shell line."""
+    return sandbox.run(line, workspace=workspace, timeout=timeout)
+
+
+def processes_with(word: str) -> list[int]:
+    """Processes that run and have `word` as one of their arguments."""
+    found = []
+    for process in psutil.process_iter(["pid", "cmdline", "status"]):
+        alive = process.info["status"] != psutil.STATUS_ZOMBIE
+        if alive and word in (process.info["cmdline"] or []):
+            found.append(process.info["pid"])
+    return found
+
+
+def raise_when(condition: Callable[[], bool], error: BaseException) -> Callable[[], None]:
+    """A check that raises as soon as the condition is true."""
+
+    def check() -> None:
+        if condition():
+            raise error
+
+    return check
+
+
+@pytest.fixture(params=["bwrap", "none"])
+def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+    """Each sandbox there is."""
+    return sandbox_of(request.param)
+
+
+@pytest.fixture
+def bwrap() -> Sandbox:
+    return sandbox_of("bwrap")

@@ -1,0 +1,125 @@
+"""The scripted model, a stand-in that is a real HTTP server, and the loop around one that needs no server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from drone.agent.agent import Agent
+from drone.agent.alone import EchoToolbox, KeptEvents, QuietControls
+from drone.agent.protocols import ToolSpec
+from drone.agent.transcript import assert_valid
+from drone.model.litellm_model import LiteLLMModel
+from drone.model.pump import Waits
+from drone.model.scripted import ScriptedServer
+from drone.model.scripted_model import ScriptedModel
+from shared.clock import Clock, SystemClock
+from shared.messages import Message
+from shared.outcome import Outcome
+from shared.work_order import Limits, OrderProvider
+from tests.support.clocks import HandClock
+
+ScriptedFactory = Callable[..., ScriptedServer]
+HELLO = (Message(role="system", content="You are tested."), Message(role="user", content="Hello."))
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedFactory]:
+    """Give a function that starts a scripted model (a stand-in) for a script, and end all that it started."""
+    with ExitStack() as stack:
+
+        def start(script: Any, **settings: Any) -> ScriptedServer:
+            return stack.enter_context(ScriptedServer(script, **settings))
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def warm_model() -> None:
+    """Let litellm be loaded and warm, once, so that no test's time limit has to bear that."""
+    from drone.model import preload
+
+    assert preload.WARM, preload.PROBLEM
+
+
+def says(text: str, **more: Any) -> dict[str, Any]:
+    """A reply of text alone: the model stops."""
+    return {"text": text, **more}
+
+
+def calls(*texts: str, **more: Any) -> dict[str, Any]:
+    """A reply that calls `echo` once for each text."""
+    return {"tool_calls": [{"name": "echo", "arguments": {"text": text}} for text in texts], **more}
+
+
+def submits(text: str) -> dict[str, Any]:
+    return {"tool_calls": [{"name": "submit", "arguments": {"text": text}}]}
+
+
+def raising(error: BaseException) -> Callable[[object], None]:
+    """Give something to call that raises."""
+
+    def fail(_: object) -> None:
+        raise error
+
+    return fail
+
+
+@dataclass
+class Loop:
+    """The loop with everything around it in memory."""
+
+    script: list[dict[str, Any]]
+    limits: Limits = field(default_factory=Limits)
+    cost_usd: float | None = 0.0
+    clock: HandClock = field(default_factory=HandClock)
+    controls: QuietControls = field(default_factory=QuietControls)
+    recorder: KeptEvents = field(default_factory=KeptEvents)
+    toolbox: EchoToolbox = field(default_factory=EchoToolbox)
+
+    def __post_init__(self) -> None:
+        self.model = ScriptedModel(self.script, self.clock, cost_usd=self.cost_usd)
+        self.agent = Agent(self.model, self.toolbox, self.recorder, self.controls, self.limits, self.clock)
+
+    def run(self, *history: Message) -> Outcome:
+        """Run to the end, and hold the transcript against the rule that every transcript keeps."""
+        try:
+            return self.agent.run("You are tested.", history, "Do it.")
+        finally:
+            assert_valid(self.agent.transcript)
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        """Role and content of each message after the opening ones."""
+        return [(message.role, message.content) for message in self.agent.transcript[2:]]
+
+    @property
+    def kinds(self) -> list[str]:
+        return [body.kind for body in self.recorder.bodies]
+
+
+@dataclass
+class Called:
+    """LiteLLM behind the loop's protocol, with a recorder and controls that a test can look into."""
+
+    server_url: str
+    provider: OrderProvider | None = None
+    limits: Limits = field(default_factory=lambda: Limits(base_delay=0))
+    clock: Clock = field(default_factory=SystemClock)
+    waits: Waits = field(default_factory=Waits)
+    recorder: KeptEvents = field(default_factory=KeptEvents)
+    controls: QuietControls = field(default_factory=QuietControls)
+
+    def __post_init__(self) -> None:
+        provider = self.provider or OrderProvider(name="scripted", model="openai/scripted", api_base=self.server_url)
+        self.model = LiteLLMModel(
+            provider, provider.api_key, self.limits, self.recorder, self.clock, self.controls, self.waits
+        )
+
+    def ask(self, *messages: Message) -> Any:
+        tool = ToolSpec("echo", "Return the text.", {"type": "object", "properties": {"text": {"type": "string"}}})
+        return self.model.answer(messages or HELLO, [tool], self.recorder.delta)

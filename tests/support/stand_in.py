@@ -1,0 +1,210 @@
+"""A drone's stand-in: it speaks the wire for real (queue, claim, sealed events, beats, inbox), but runs nothing.
+
+What it reports is what the test tells it to.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import redis
+
+from control_plane.core import Caller, Core
+from control_plane.documents import JoinTokenRequest
+from control_plane.operations import registration, tokens
+from shared import envelope, names
+from shared.control import ControlMessage
+from shared.envelope import Binding
+from shared.events import (
+    AssistantStep,
+    Beat,
+    Body,
+    Delivered,
+    Event,
+    Hello,
+    Prepared,
+    RunBeat,
+    RunEnded,
+    RunStarted,
+    Usage,
+)
+from shared.registration import Credentials, JoinToken, RegistrationRequest
+from shared.work_order import WorkOrder
+
+_CLAIM = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end redis.call('SET', KEYS[1], ARGV[2]) return 1"
+
+
+@dataclass
+class StandIn:
+    """One registered drone. Made by `join`."""
+
+    id: str
+    name: str
+    redis: redis.Redis
+    private_key: bytes
+    control_key: bytes
+    concurrency: int = 2
+    boot: str = field(default_factory=names.new_id)
+    journals: dict[str, list[Event]] = field(default_factory=lambda: defaultdict(list))
+    acted_on: list[str] = field(default_factory=list)
+
+    # --- orders ------------------------------------------------------------------------
+
+    def queued(self) -> int:
+        return int(self.redis.llen(names.queue(self.id)))  # type: ignore[arg-type]
+
+    def take(self) -> WorkOrder | None:
+        """Take the next message from the queue and open it; None while there is none. Nothing is claimed yet."""
+        message: Any = self.redis.rpop(names.queue(self.id))
+        if message is None:
+            return None
+        order_id, run_id, generation, sealed = json.loads(base64.b64decode(json.loads(message)["body"]))[0]
+        binding = Binding(direction="order", drone=self.id, order=order_id, run=run_id, generation=generation)
+        return WorkOrder.model_validate_json(self._open(sealed, binding))
+
+    def claim(self, order: WorkOrder) -> bool:
+        """Whether the run is ours now."""
+        words = [names.dispatched(order.generation), names.claimed(order.generation, self.boot)]
+        return bool(self.redis.eval(_CLAIM, 1, names.run_key(self.id, order.run_id), *words))
+
+    # --- reports -----------------------------------------------------------------------
+
+    def report(self, order: WorkOrder, *bodies: Body) -> None:
+        """Journal and send the run's next events."""
+        for body in bodies:
+            self.send(self.journal(order, body))
+
+    def journal(self, order: WorkOrder, body: Body) -> Event:
+        """Journal the run's next event without sending it."""
+        journal = self.journals[order.run_id]
+        event = Event(
+            run_id=order.run_id,
+            order_id=order.order_id,
+            generation=order.generation,
+            seq=len(journal) + 1,
+            at=_now(),
+            body=body,
+        )
+        journal.append(event)
+        return event
+
+    def send(self, event: Event, *, live: bool = True) -> None:
+        """Put an event into the stream, as often as the test likes; without `live` nobody is told."""
+        binding = Binding(
+            direction="event",
+            drone=self.id,
+            order=event.order_id,
+            run=event.run_id,
+            generation=event.generation,
+        )
+        self.put("event", self.seal(event.model_dump_json(), binding), live=live)
+
+    def put(self, kind: str, sealed: str, *, live: bool = True) -> None:
+        """Put anything into the stream."""
+        self.redis.xadd(names.events_stream(self.id), {"t": kind, "e": sealed})
+        if live:
+            self.redis.publish(names.live_channel(self.id), json.dumps({"t": kind, "e": sealed}))
+
+    def do(self, order: WorkOrder) -> None:
+        """Claim the order and report a whole short run that succeeds."""
+        assert self.claim(order)
+        answer = AssistantStep(text="done", usage=Usage(cost_usd=0.0))
+        self.report(order, self.started(), Prepared(base_commit="a" * 40), answer)
+        self.report(order, Delivered(), self.ended())
+
+    def started(self) -> RunStarted:
+        return RunStarted(boot_id=self.boot, sandbox="none")
+
+    def ended(self, **fields: Any) -> RunEnded:
+        """The last event of a run; a success unless `fields` say otherwise."""
+        return RunEnded.model_validate(
+            {"status": "success", "exit_status": "stopped", "reason": "the model stopped", "response": "done", **fields}
+        )
+
+    # --- life --------------------------------------------------------------------------
+
+    def beat(self, *runs: RunBeat, **fields: Any) -> None:
+        """Send one beat and renew the lease."""
+        beat = Beat.model_validate({**self._self(), "sent_at": _now(), "runs": runs, "done": self.acted_on, **fields})
+        sealed = self.seal(beat.model_dump_json(), Binding(direction="beat", drone=self.id))
+        self.redis.publish(names.beat_channel(self.id), sealed)
+        self.redis.set(names.lease_key(self.id), f"{self.boot}:{beat.sent_at.isoformat()}", ex=60)
+
+    def run_beat(self, order: WorkOrder, **fields: Any) -> RunBeat:
+        """What a beat says of one run."""
+        seq = len(self.journals[order.run_id])
+        known = {"run_id": order.run_id, "order_id": order.order_id, "generation": order.generation, "last_seq": seq}
+        return RunBeat.model_validate({**known, **fields})
+
+    def restart(self, *runs: RunBeat) -> None:
+        """Begin a new boot and say hello with the runs that are on disk."""
+        self.boot = names.new_id()
+        hello = Hello.model_validate({**self._self(), "at": _now(), "runs": runs})
+        self.put("hello", self.seal(hello.model_dump_json(), Binding(direction="hello", drone=self.id)))
+
+    def inbox(self) -> list[ControlMessage]:
+        """What the control plane has to say."""
+        sealed: Any = self.redis.hvals(names.inbox_key(self.id))
+        binding = Binding(direction="control", drone=self.id)
+        return [ControlMessage.model_validate_json(self._open(each, binding)) for each in sealed]
+
+    def told(self, kind: str) -> list[ControlMessage]:
+        """The messages of one kind in the inbox."""
+        return [message for message in self.inbox() if message.body.kind == kind]
+
+    def close(self) -> None:
+        self.redis.close()
+
+    def seal(self, body: str, binding: Binding) -> str:
+        return envelope.seal(
+            body, binding, sender=self.private_key, recipient=self.control_key, issued_at=datetime.now(UTC)
+        )
+
+    def _open(self, sealed: str, binding: Binding) -> str:
+        keys = {envelope.key_id(envelope.public_key(self.private_key)): self.private_key}
+        return envelope.open_envelope(sealed, recipients=keys, sender=self.control_key, expect=binding).body
+
+    def _self(self) -> dict[str, Any]:
+        return {
+            "drone_id": self.id,
+            "machine_id": f"machine-of-{self.name}",
+            "boot_id": self.boot,
+            "version": "0",
+            "sandbox": "none",
+            "concurrency": self.concurrency,
+        }
+
+
+def join(core: Core, caller: Caller, name: str, **fields: Any) -> StandIn:
+    """Register a drone through the door that real ones take."""
+    private_key = envelope.new_private_key()
+    token = JoinToken.parse(tokens.create_join_token(core, caller, JoinTokenRequest()).token or "")
+    assert token is not None
+    request = RegistrationRequest.model_validate(
+        {
+            "secret": token.secret,
+            "name": name,
+            "machine_id": f"machine-of-{name}",
+            "public_key": base64.b64encode(envelope.public_key(private_key)).decode(),
+            "concurrency": 2,
+            "host": "test-host",
+            **fields,
+        }
+    )
+    answer = registration.register(core, request)
+    control_key = base64.b64decode(answer.public_key)
+    binding = Binding(direction="credentials", drone=answer.drone_id)
+    keys = {envelope.key_id(envelope.public_key(private_key)): private_key}
+    opened = envelope.open_envelope(answer.credentials, recipients=keys, sender=control_key, expect=binding)
+    url = Credentials.model_validate_json(opened.body).broker_url
+    connection = redis.Redis.from_url(url, decode_responses=True)
+    return StandIn(answer.drone_id, name, connection, private_key, control_key, concurrency=request.concurrency)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,167 @@
+"""A whole fleet as its users have it: `fleet up`, drones in homes of their own, and the command lines; all real."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support import wait_until
+
+Doc = dict[str, Any]
+FLEET = (sys.executable, "-m", "control_plane.cli.main")
+DRONE = (sys.executable, "-m", "drone.cli.main")
+START_SECONDS = 90.0
+
+
+@dataclass
+class WorkstationDrone:
+    """A drone that somebody registered on a workstation: a home of its own and a process that comes and goes."""
+
+    name: str
+    environment: Mapping[str, str]
+    log: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """One `drone` command in this home."""
+        return _run([*DRONE, *arguments], self.environment)
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*DRONE, "start"], env=dict(self.environment), stdout=log, stderr=log, start_new_session=True
+            )
+
+    def stop(self, number: signal.Signals = signal.SIGTERM, *, seconds: float = 40.0) -> int:
+        """Send a signal and return the exit code."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(seconds)
+
+
+@dataclass
+class WholeFleet:
+    """`fleet up` in a directory, with the command lines that talk to it."""
+
+    root: Path
+    options: Sequence[str] = ("--no-flower",)
+    drones: int = 1
+    process: subprocess.Popen[bytes] | None = None
+    workstations: list[WorkstationDrone] = field(default_factory=list)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("FLEET_", "DRONE_"))},
+            "FLEET_HOME": str(self.root / "fleet home"),
+            "XDG_STATE_HOME": str(self.root / "state"),
+            "NO_COLOR": "1",
+        }
+
+    @property
+    def data(self) -> Path:
+        return self.root / "fleet home" / "data"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "up.log"
+
+    @property
+    def url(self) -> str:
+        return str(json.loads((self.root / "fleet home" / "server.json").read_text())["url"])
+
+    def start(self) -> None:
+        """Start `fleet up` and return when its box is printed."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        begin = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*FLEET, "up", "--port", "0", "--drones", str(self.drones), *self.options],
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        wait_until(lambda: self._is_up(begin), seconds=START_SECONDS)
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Stop it as Ctrl-C does and return its exit code."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(60)
+
+    def close(self) -> None:
+        """End everything that is still there."""
+        for drone in self.workstations:
+            if drone.process is not None:
+                drone.stop()
+        if self.process is not None:
+            self.stop()
+
+    def fleet(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        """One `fleet` command, whatever its exit code."""
+        return _run([*FLEET, *arguments], self.environment, text)
+
+    def json(self, *arguments: str, text: str | None = None) -> Any:
+        """The document that a `fleet … --json` command prints; it must exit with 0."""
+        done = self.fleet(*arguments, "--json", text=text)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def add_work(self, model_url: str, git_url: str, *, slug: str = "demo") -> None:
+        """A provider at `model_url`, called scripted, and a project for `git_url`."""
+        self.json("provider", "add", "scripted", "--model", "openai/scripted", "--api-base", model_url, "--no-key")
+        self.json("project", "add", slug, "--git-url", git_url, "--provider", "scripted")
+
+    def submit(self, prompt: str, *options: str, project: str = "demo") -> Doc:
+        return dict(self.json("submit", prompt, "--project", project, *options))
+
+    def order(self, order_id: str) -> Doc:
+        return dict(self.json("show", order_id))
+
+    def ended(self, order_id: str, *, seconds: float = 60.0) -> Doc:
+        """The order's document once it has ended."""
+        ends = {"succeeded", "failed", "canceled"}
+        return wait_until(lambda: (o := self.order(order_id))["status"] in ends and o, seconds=seconds, every=0.3)
+
+    def workstation(self, name: str, *options: str, home: Path | None = None) -> WorkstationDrone:
+        """Register a drone as somebody on another workstation does, in a home of its own."""
+        token = self.fleet("token", "create").stdout.strip()
+        directory = home or self.root / f"workstation {name}"
+        environment = {**self.environment, "HOME": str(directory), "DRONE_HOME": str(directory / "drone")}
+        directory.mkdir(parents=True, exist_ok=True)
+        drone = WorkstationDrone(name, environment, self.root / f"drone-{name}.log")
+        done = drone.run("register", "--url", self.url, "--token", token, "--name", name, *options)
+        assert done.returncode == 0, done.stderr
+        self.workstations.append(drone)
+        return drone
+
+    def online(self, *names: str, seconds: float = 20.0) -> None:
+        """Return when these drones are online."""
+        wait_until(lambda: set(names) <= self._ready(), seconds=seconds, every=0.3)
+
+    def _ready(self) -> set[str]:
+        return {drone["name"] for drone in self.json("drones") if drone["status"] in {"online", "busy"}}
+
+    def _is_up(self, begin: int) -> bool:
+        printed = self.log.read_bytes()[begin:].decode(errors="replace")
+        assert self.process is not None
+        assert self.process.poll() is None, f"fleet up ended with {self.process.poll()}:\n{printed}"
+        return "Dronefleet is up" in printed
+
+
+def _run(
+    command: Sequence[str], environment: Mapping[str, str], text: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        list(command), env=dict(environment), input=text, capture_output=True, text=True, timeout=120, check=False
+    )

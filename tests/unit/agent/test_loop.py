@@ -1,0 +1,254 @@
+"""The loop, step by step, with a scripted model and echoing tools."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.errors import Interrupted, Preempted, StaleRun
+from shared.events import AssistantStep, ToolCallStep, ToolResultStep, UserStep
+from shared.messages import Message, ToolCall
+from shared.outcome import ExitStatus, Outcome
+from shared.work_order import Limits
+from tests.support.scripted import Loop, calls, raising, says, submits
+
+
+def test_an_answer_without_calls_ends_the_run_with_its_text() -> None:
+    outcome = Loop([says("All done.")]).run()
+    assert (outcome.exit_status, outcome.response) == (ExitStatus.STOPPED, "All done.")
+
+
+def test_submit_ends_the_run_with_the_submission() -> None:
+    outcome = Loop([submits("Here it is.")]).run()
+    assert (outcome.exit_status, outcome.response) == (ExitStatus.SUBMITTED, "Here it is.")
+
+
+def test_the_model_is_asked_again_with_its_own_calls_and_their_results() -> None:
+    loop = Loop([calls("one", "two"), says("Done.")])
+    loop.run()
+    assistant, first, second = loop.model.asked[1][2:]
+    assert [call.id for call in assistant.tool_calls] == [first.tool_call_id, second.tool_call_id]
+    assert (first.content, second.content) == ("one", "two")
+
+
+def test_calls_after_submit_are_not_run_and_are_answered_as_such() -> None:
+    reply = submits("Done.")
+    reply["tool_calls"] += calls("too late")["tool_calls"]
+    loop = Loop([reply])
+    loop.run()
+    assert [call.name for call in loop.toolbox.ran] == ["submit"]
+    assert loop.told[-1] == ("tool", "This call was not run: The model submitted its work.")
+
+
+def test_every_call_has_its_step_and_its_result_step_also_when_it_was_not_run() -> None:
+    reply = submits("Done.")
+    reply["tool_calls"] += calls("too late")["tool_calls"]
+    loop = Loop([reply])
+    loop.run()
+    asked = [body.call_id for body in loop.recorder.bodies if isinstance(body, ToolCallStep)]
+    answered = [(body.call_id, body.is_error) for body in loop.recorder.bodies if isinstance(body, ToolResultStep)]
+    assert asked == ["call_0_0", "call_0_1"]
+    assert answered == [("call_0_0", False), ("call_0_1", True)]
+
+
+def test_everything_is_recorded_in_the_order_in_which_it_happened() -> None:
+    loop = Loop([calls("one", thinking="Hm."), says("Done.")])
+    loop.run()
+    assert loop.kinds == ["user", "reasoning", "assistant", "tool_call", "tool_result", "assistant"]
+
+
+def test_a_call_is_recorded_before_it_is_run() -> None:
+    loop = Loop([calls("one"), says("Done.")])
+    seen: list[str] = []
+    loop.toolbox.on_call = lambda _: seen.extend(loop.kinds)
+    loop.run()
+    assert seen[-1] == "tool_call"
+
+
+def test_the_limit_of_answers_runs_the_last_calls_and_is_a_success() -> None:
+    loop = Loop([calls("one"), calls("two"), says("never")], Limits(max_iterations=2))
+    outcome = loop.run()
+    assert (outcome.exit_status, outcome.succeeded) == (ExitStatus.MAX_ITERATIONS, True)
+    assert loop.told[-1] == ("tool", "two")
+
+
+def test_the_last_answer_within_the_limit_may_end_the_run_by_itself() -> None:
+    assert Loop([says("Done.")], Limits(max_iterations=1)).run().exit_status is ExitStatus.STOPPED
+
+
+def test_no_limit_is_kept_where_it_is_nought() -> None:
+    limits = Limits(max_iterations=0, cost_limit=0, max_run_seconds=0, token_limit=0)
+    loop = Loop([*[calls("again")] * 60, says("Done.")], limits, cost_usd=9.0)
+    assert loop.run().exit_status is ExitStatus.STOPPED
+
+
+def test_the_cost_limit_fails_the_run_before_a_further_call() -> None:
+    loop = Loop([calls("one"), calls("two"), says("never")], Limits(cost_limit=2.0), cost_usd=1.0)
+    outcome = loop.run()
+    assert (outcome.exit_status, outcome.succeeded) == (ExitStatus.COST_LIMIT, False)
+    assert len(loop.model.asked) == 2
+
+
+def test_the_token_limit_fails_the_run() -> None:
+    usage = {"input_tokens": 60, "output_tokens": 40}
+    loop = Loop([calls("one", usage=usage), says("never")], Limits(token_limit=100))
+    assert loop.run().exit_status is ExitStatus.TOKEN_LIMIT
+
+
+def test_the_time_limit_ends_the_run_while_the_model_streams() -> None:
+    loop = Loop([says("never whole", delay_s=6)], Limits(max_run_seconds=5))
+    outcome = loop.run()
+    assert (outcome.exit_status, loop.told) == (ExitStatus.TIME_LIMIT, [])
+
+
+def test_the_limit_that_breaks_a_call_off_leaves_all_calls_answered() -> None:
+    loop = Loop([calls("one", "two", "three")], Limits(max_run_seconds=5))
+    loop.toolbox.on_call = lambda _: loop.clock.sleep(6)
+    outcome = loop.run()
+    assert outcome.exit_status is ExitStatus.TIME_LIMIT
+    assert [text[:22] for _, text in loop.told] == ["", "one", "This call was not run:", "This call was not run:"]
+
+
+def test_three_answers_in_a_row_without_content_end_the_run() -> None:
+    loop = Loop([says("")] * 3)
+    assert loop.run().exit_status is ExitStatus.FORMAT_ERRORS
+    assert [role for role, _ in loop.told] == ["assistant", "user"] * 3
+
+
+def test_a_usable_answer_starts_the_count_of_format_errors_anew() -> None:
+    loop = Loop([says(""), says(""), calls("one"), says(""), says(""), says("Done.")])
+    assert loop.run().exit_status is ExitStatus.STOPPED
+
+
+def test_an_answer_that_is_cut_at_the_length_limit_is_not_taken_for_the_end() -> None:
+    loop = Loop([says("And so I", finish_reason="length"), says("Done.")])
+    assert loop.run().response == "Done."
+    assert "length limit" in loop.told[1][1]
+
+
+def test_answers_of_no_use_are_charged_too() -> None:
+    loop = Loop([says("")] * 3, cost_usd=0.5)
+    loop.run()
+    assert loop.agent.stats().cost_usd == 1.5
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "hint"),
+    [
+        ("echo", '{"text": "unfin', "not valid JSON"),
+        ("echo", '["text"]', 'must be one JSON object, such as {"text": "…"}'),
+        ("ecco", "{}", "Call one of: echo, submit."),
+    ],
+)
+def test_wrong_use_of_a_tool_gets_an_error_that_says_how_to_mend_it(name: str, arguments: str, hint: str) -> None:
+    loop = Loop([{"tool_calls": [{"name": name, "arguments": arguments}]}, says("Done.")])
+    assert loop.run().exit_status is ExitStatus.STOPPED
+    assert hint in loop.told[1][1]
+    assert not loop.toolbox.ran
+
+
+def test_call_ids_that_come_twice_or_not_at_all_are_made_distinct() -> None:
+    same = {"name": "echo", "arguments": {"text": "x"}, "id": "0"}
+    loop = Loop([{"tool_calls": [same, same, {**same, "id": ""}]}, {"tool_calls": [same]}, says("Done.")])
+    loop.run()
+    ids = [message.tool_call_id for message in loop.agent.transcript if message.role == "tool"]
+    assert ids == ["0", "0_2", "call", "0_3"]
+
+
+def test_steering_enters_after_the_tool_results() -> None:
+    loop = Loop([calls("one", "two"), says("Done.")])
+    loop.controls.to_steer = ["Mind the tests."]
+    loop.run()
+    assert loop.told[1:4] == [("tool", "one"), ("tool", "two"), ("user", "Mind the tests.")]
+
+
+@pytest.mark.parametrize("ending", [says("Done."), submits("Done.")])
+def test_follow_ups_enter_when_the_model_stops_and_the_run_goes_on(ending: dict[str, object]) -> None:
+    loop = Loop([ending, says("That too.")])
+    loop.controls.to_follow_up = ["And now the docs."]
+    assert loop.run().response == "That too."
+    assert loop.told[-2] == ("user", "And now the docs.")
+    assert [body.source for body in loop.recorder.bodies if isinstance(body, UserStep)] == ["prompt", "follow_up"]
+
+
+def test_a_person_who_interrupts_is_heard_and_the_run_goes_on() -> None:
+    loop = Loop([says("Done.")])
+    loop.controls.signal = Interrupted(Message(role="user", content="Wait: not there."))
+    assert loop.run().exit_status is ExitStatus.STOPPED
+    assert loop.told[0] == ("user", "Wait: not there.")
+
+
+def test_a_preempted_run_ends_with_the_outcome_that_the_signal_carries() -> None:
+    loop = Loop([calls("one", "two")])
+    outcome = Outcome(ExitStatus.CANCELED, "Somebody canceled the order.")
+    loop.toolbox.on_call = lambda _: setattr(loop.controls, "signal", Preempted(outcome=outcome))
+    assert loop.run() == outcome
+    assert loop.told[-1] == ("tool", "This call was not run: Somebody canceled the order.")
+
+
+def test_a_preempted_run_without_an_outcome_is_left_to_the_caller() -> None:
+    loop = Loop([says("never")])
+    loop.controls.signal = Preempted()
+    with pytest.raises(Preempted):
+        loop.run()
+
+
+def test_a_stale_run_falls_silent_at_once() -> None:
+    loop = Loop([calls("one")])
+    loop.toolbox.on_call = raising(StaleRun())
+    with pytest.raises(StaleRun):
+        loop.agent.run("s", (), "p")
+    assert loop.kinds[-1] == "tool_call"
+
+
+def test_what_a_broken_off_call_has_put_out_is_its_answer() -> None:
+    loop = Loop([calls("one", "two")])
+    partial = Message(role="tool", tool_call_id="call_0_0", content="half of it")
+    signal = Preempted(partial, outcome=Outcome(ExitStatus.CANCELED, "Canceled."))
+    loop.toolbox.on_call = raising(signal)
+    loop.run()
+    assert [text for _, text in loop.told[1:]] == ["half of it", "This call was not run: Canceled."]
+
+
+def test_a_bug_in_a_tool_comes_out_with_the_transcript_whole() -> None:
+    loop = Loop([calls("one", "two")])
+    loop.toolbox.on_call = raising(ZeroDivisionError("a bug"))
+    with pytest.raises(ZeroDivisionError):
+        loop.run()
+    assert [role for role, _ in loop.told] == ["assistant", "tool", "tool"]
+
+
+def test_a_model_that_cannot_be_reached_ends_the_run_with_one_sentence() -> None:
+    loop = Loop([calls("one"), {"status": 500}])
+    outcome = loop.run()
+    assert (outcome.exit_status, outcome.reason) == (ExitStatus.MODEL_ERROR, "The script failed with 500.")
+    assert loop.kinds[-1] == "error"
+
+
+def test_an_unknown_price_makes_the_cost_unknown_and_never_nought() -> None:
+    loop = Loop([says("Done.")], cost_usd=None)
+    loop.run()
+    assert loop.agent.stats().cost_usd is None
+
+
+def test_stats_add_up_what_the_answers_used() -> None:
+    usage = {"input_tokens": 10, "output_tokens": 5, "thinking_tokens": 2}
+    loop = Loop([calls("one", "two", usage=usage), says("Done.", usage=usage)], cost_usd=0.25)
+    loop.run()
+    stats = loop.agent.stats()
+    assert (stats.tool_calls, stats.input_tokens, stats.output_tokens, stats.thinking_tokens) == (2, 20, 10, 4)
+    assert stats.cost_usd == 0.5
+
+
+def test_a_history_that_was_cut_between_call_and_result_is_mended() -> None:
+    cut = Message(role="assistant", tool_calls=(ToolCall(id="old", name="echo"),))
+    loop = Loop([says("Done.")])
+    loop.run(Message(role="user", content="Before."), cut)
+    assert loop.agent.transcript[3].content == "This call was not run: the run had ended."
+
+
+def test_the_reported_steps_hold_the_whole_answer() -> None:
+    loop = Loop([says("Done.", thinking="Am I?")])
+    loop.run()
+    step = loop.recorder.bodies[-1]
+    assert isinstance(step, AssistantStep)
+    assert (step.text, step.model, step.finish_reason) == ("Done.", "scripted", "stop")

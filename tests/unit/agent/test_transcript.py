@@ -1,0 +1,132 @@
+"""The rule that every transcript keeps, under any sequence of answers and of things that go wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from drone.agent.transcript import assert_valid, mended, problems
+from shared.errors import Interrupted, LimitsExceeded, Preempted, Submitted
+from shared.events import Body
+from shared.messages import Message, ToolCall
+from shared.outcome import ExitStatus, Outcome
+from shared.work_order import Limits
+from tests.support.scripted import Loop, says
+
+ASKED = Message(role="assistant", tool_calls=(ToolCall(id="a", name="echo"), ToolCall(id="b", name="echo")))
+TOLD = Message(role="user", content="Go on.")
+
+
+def _result(call_id: str) -> Message:
+    return Message(role="tool", tool_call_id=call_id, content="done")
+
+
+@pytest.mark.parametrize(
+    ("messages", "problem"),
+    [
+        ([ASKED, _result("a"), TOLD], "call 'b' is not answered before message 2"),
+        ([ASKED, _result("a")], "call 'b' is never answered"),
+        ([ASKED, _result("a"), _result("b"), _result("b")], "message 3 answers 'b'"),
+        ([TOLD, _result("a")], "message 1 answers 'a'"),
+        ([TOLD, Message(role="system", content="s")], "only the first may be"),
+        ([{"role": "assistant", "tool_calls": [{"id": "x", "function": {"name": "f", "arguments": ""}}]}], "call 'x'"),
+    ],
+)
+def test_each_way_to_break_the_rule_is_found(messages: list[Message], problem: str) -> None:
+    assert any(problem in found for found in problems(messages))
+    with pytest.raises(AssertionError, match=r"message|call"):
+        assert_valid(messages)
+
+
+def test_an_id_that_one_message_has_twice_is_found() -> None:
+    twice = Message(role="assistant", tool_calls=(ToolCall(id="a", name="echo"), ToolCall(id="a", name="echo")))
+    assert "2 times" in problems([twice, _result("a"), _result("a")])[0]
+
+
+def test_a_transcript_that_keeps_the_rule_has_no_problem() -> None:
+    assert problems([Message(role="system"), TOLD, ASKED, _result("b"), _result("a"), TOLD]) == []
+
+
+_messages = st.one_of(
+    st.builds(Message, role=st.just("user"), content=st.text(max_size=5)),
+    st.builds(_result, st.sampled_from("abc")),
+    st.lists(st.sampled_from("abc"), unique=True).map(
+        lambda ids: Message(role="assistant", tool_calls=tuple(ToolCall(id=i, name="echo") for i in ids))
+    ),
+)
+
+
+@given(st.lists(_messages, max_size=12))
+def test_any_history_is_mended_into_a_valid_one(history: list[Message]) -> None:
+    assert problems(mended(history)) == []
+
+
+@given(st.lists(_messages, max_size=12))
+def test_mending_leaves_a_valid_history_as_it_is(history: list[Message]) -> None:
+    whole = mended(history)
+    assert mended(whole) == whole
+
+
+_arguments = st.one_of(
+    st.dictionaries(st.just("text"), st.text(max_size=8)), st.sampled_from(["", "{", "[]", "null", "{}", '"x"'])
+)
+_call = st.fixed_dictionaries(
+    {"name": st.sampled_from(["echo", "echo", "submit", "nothing"]), "arguments": _arguments},
+    optional={"id": st.sampled_from(["", "0", "1"])},
+)
+_reply = st.fixed_dictionaries(
+    {"text": st.sampled_from(["", " ", "Text."]), "tool_calls": st.lists(_call, max_size=4)},
+    optional={
+        "thinking": st.just("Hm."),
+        "finish_reason": st.sampled_from(["length", "stop"]),
+        "status": st.sampled_from([200, 200, 500]),
+        "delay_s": st.sampled_from([0.0, 3.0]),
+    },
+)
+_CANCELED = Outcome(ExitStatus.CANCELED, "Canceled.")
+_signal = st.sampled_from(
+    [
+        None,
+        None,
+        Interrupted(Message(role="user", content="Wait.")),
+        Preempted(outcome=_CANCELED),
+        LimitsExceeded(outcome=Outcome(ExitStatus.TIME_LIMIT, "Too long.")),
+        Submitted(),
+    ]
+)
+
+
+@settings(deadline=None)
+@given(st.lists(_reply, max_size=8), st.lists(_signal, max_size=6), st.booleans())
+def test_any_answers_and_any_signals_leave_a_valid_transcript(
+    script: list[dict[str, Any]], signals: list[Exception | None], follow: bool
+) -> None:
+    loop = Loop(script, Limits(max_iterations=6, max_run_seconds=10))
+    waiting = list(signals)
+    loop.toolbox.on_call = lambda _: setattr(loop.controls, "signal", waiting.pop() if waiting else None)
+    loop.controls.to_follow_up = ["More."] * follow
+    loop.run()
+    assert [problems(asked) for asked in loop.model.asked] == [[]] * len(loop.model.asked)
+
+
+@settings(deadline=None)
+@given(st.lists(_reply, max_size=8))
+def test_the_reported_steps_tell_the_same_story_as_the_transcript(script: list[dict[str, Any]]) -> None:
+    loop = Loop([*script, says("Done.")], Limits(max_run_seconds=0))
+    loop.run()
+    assert [m for body in loop.recorder.bodies for m in _told(body)] == [
+        (m.role, m.content) for m in _after_opening(loop)
+    ]
+
+
+def _told(body: Body) -> list[tuple[str, str]]:
+    document = body.model_dump()
+    field = {"user": "text", "assistant": "text", "tool_result": "output"}.get(body.kind, "kind")
+    return [(body.kind.removesuffix("_result"), document[field])] * (field != "kind")
+
+
+def _after_opening(loop: Loop) -> list[Message]:
+    return loop.agent.transcript[1:]

@@ -1,0 +1,65 @@
+"""Events that came too early wait for those before them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from control_plane.collector.gaps import Gaps
+from shared.events import Event, Phase
+
+RUN = "0" * 12
+
+
+def event(seq: int) -> Event:
+    at = datetime(2026, 11, 21, tzinfo=UTC)
+    return Event(run_id=RUN, order_id=RUN, generation=1, seq=seq, at=at, body=Phase(name="working"))
+
+
+def drained(gaps: Gaps, stored: int) -> list[int]:
+    """The seqs that come out when everything up to `stored` is there."""
+    found = []
+    while held := gaps.take_next(RUN, stored):
+        stored = max(stored, held.event.seq)
+        found.append(held.event.seq)
+    return found
+
+
+@given(st.permutations(range(2, 9)))
+def test_held_events_come_out_in_order_once_the_first_is_there(seqs: list[int]) -> None:
+    gaps = Gaps()
+    [gaps.hold(str(seq), event(seq)) for seq in seqs]
+    assert drained(gaps, 0) == []
+    assert drained(gaps, 1) == list(range(2, 9))
+    assert not gaps
+
+
+def test_a_second_hole_holds_back_what_lies_behind_it() -> None:
+    gaps = Gaps()
+    [gaps.hold(str(seq), event(seq)) for seq in (2, 3, 5)]
+    assert drained(gaps, 1) == [2, 3]
+    assert gaps.first(RUN).seq == 5
+
+
+def test_a_copy_is_changed_without_the_original() -> None:
+    gaps = Gaps()
+    gaps.hold("a", event(2))
+    drained(gaps.copied(), 1)
+    assert gaps.runs() == [RUN]
+
+
+def test_the_wait_begins_anew_when_the_run_moved_on() -> None:
+    gaps = Gaps()
+    gaps.hold("a", event(5))
+    gaps.note(RUN, stored=1, now=100.0)
+    gaps.note(RUN, stored=2, now=150.0)
+    assert gaps.waited(RUN, now=160.0) == 10.0
+
+
+def test_the_same_gap_is_not_asked_for_at_every_look() -> None:
+    gaps = Gaps()
+    gaps.asked(RUN, now=100.0)
+    assert not gaps.may_ask(RUN, now=129.0, every=30.0)
+    assert gaps.may_ask(RUN, now=130.0, every=30.0)

@@ -1,0 +1,75 @@
+"""Child processes of `fleet up`, with real processes."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from control_plane.embedded.children import Child
+from control_plane.embedded.parts import wait_ready
+from shared.errors import Unreachable
+from tests.support import wait_until
+
+STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(60)"
+
+
+def child(tmp_path: Path, code: str, **settings: float) -> Child:
+    return Child("server", (sys.executable, "-c", code), tmp_path / "logs" / "child.log", {}, **settings)
+
+
+def test_what_a_child_prints_is_in_its_log(tmp_path: Path) -> None:
+    part = child(tmp_path, "print('hello'); raise SystemExit(3)")
+
+    part.start()
+
+    assert wait_until(part.died) == 3
+    assert part.last_words() == "hello"
+
+
+def test_a_child_that_ignores_sigterm_is_killed_when_its_time_is_up(tmp_path: Path) -> None:
+    part = child(tmp_path, STUBBORN, stop_seconds=0.3)
+    part.start()
+    wait_until(lambda: part.last_words() == "ready")
+
+    part.stop()
+
+    assert part.died() == -signal.SIGKILL
+
+
+def test_a_dead_child_is_started_again_after_a_pause(tmp_path: Path) -> None:
+    part = child(tmp_path, "raise SystemExit(1)")
+    part.start()
+    wait_until(part.died)
+
+    assert not part.restart_when_due()
+    assert wait_until(part.restart_when_due, seconds=3)
+    wait_until(part.died)
+
+
+def test_a_child_that_ends_at_once_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
+    part = child(tmp_path, "raise SystemExit('no such database')")
+    part.start()
+
+    with pytest.raises(Unreachable, match="exit code 1") as failure:
+        wait_ready(part, lambda: False, watch=(), pause=lambda: None)
+
+    assert "no such database" in failure.value.why
+
+
+def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from control_plane.embedded.children import Child\n"
+        f"c = Child('x', (sys.executable, '-c', 'import time; time.sleep(60)'), Path({str(tmp_path / 'log')!r}))\n"
+        "c.start(); print(c.process.pid, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        parent.kill()
+
+    wait_until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)

@@ -1,0 +1,113 @@
+"""What `fleet up` works out before it starts anything."""
+
+from __future__ import annotations
+
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from control_plane.embedded import banner
+from control_plane.embedded.data_dir import DataDir
+from control_plane.embedded.plan import Plan, UpOptions, make_plan
+from shared.errors import Conflict, Invalid
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Iterator[DataDir]:
+    directory = DataDir(tmp_path / "data with a space")
+    directory.open()
+    yield directory
+    directory.close()
+
+
+def plan_of(data: DataDir, **options: object) -> Plan:
+    settings = {"port": 0, "flower_port": 0, **options}
+    return make_plan(UpOptions(data_dir=data.root, home=data.root.parent, **settings), data)  # type: ignore[arg-type]
+
+
+def test_a_second_fleet_in_one_directory_is_refused_and_told_who_has_it(data: DataDir) -> None:
+    with pytest.raises(Conflict, match=r"process \d+.*data with a space"):
+        DataDir(data.root).open()
+
+
+def test_a_file_in_the_place_of_the_directory_is_a_clear_refusal(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("here first")
+
+    with pytest.raises(Invalid, match="cannot be used"):
+        DataDir(tmp_path / "file").open()
+
+
+def test_ports_and_passwords_stay_the_same_the_next_time(data: DataDir) -> None:
+    first = plan_of(data)
+
+    assert plan_of(data).chosen == first.chosen
+
+
+def test_what_is_remembered_is_for_its_owner_alone(data: DataDir) -> None:
+    plan_of(data)
+
+    assert stat.S_IMODE((data.root / "up.json").stat().st_mode) == 0o600
+
+
+def test_a_taken_port_is_named_with_the_flag_that_changes_it(data: DataDir) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(Conflict, match=str(other.getsockname()[1])) as refusal:
+            plan_of(data, port=other.getsockname()[1])
+
+    assert "--port 0" in refusal.value.next
+
+
+def test_a_broker_port_that_another_program_took_is_replaced(data: DataDir) -> None:
+    before = plan_of(data).chosen.broker_port
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", before))
+        other.listen()
+        after = plan_of(data).chosen.broker_port
+
+    assert after != before
+
+
+def test_listening_everywhere_needs_an_address_for_the_others(data: DataDir) -> None:
+    with pytest.raises(Invalid, match="need to be told"):
+        plan_of(data, host="0.0.0.0")
+
+
+def test_other_machines_are_given_the_public_host_for_the_broker_too(data: DataDir) -> None:
+    plan = plan_of(data, host="0.0.0.0", public_url="https://fleet.example.org/")
+
+    assert plan.public_url == "https://fleet.example.org"
+    assert plan.public_broker_url == f"redis://fleet.example.org:{plan.chosen.broker_port}/0"
+
+
+def test_nonsense_as_public_address_is_refused(data: DataDir) -> None:
+    with pytest.raises(Invalid, match="browser could open"):
+        plan_of(data, public_url="fleet.example.org")
+
+
+def test_only_a_fleet_that_is_open_to_others_is_warned_of(data: DataDir) -> None:
+    assert banner.warning(plan_of(data)) is None
+    assert "without TLS" in str(banner.warning(plan_of(data, host="0.0.0.0", public_url="http://192.0.2.7:8420")))
+
+
+def test_the_box_has_what_a_person_needs_next_and_every_line_is_of_one_width(data: DataDir) -> None:
+    states = [banner.PartState("drone local-1", "online", "sandbox bwrap")]
+
+    text = banner.box(plan_of(data), data, "http://127.0.0.1:1/login?token=x", states)
+
+    assert all(
+        word in text for word in ("login?token=x", "fleet submit", "local-1", str(data.root), "Ctrl-C", "Flower")
+    )
+    assert len({len(line) for line in text.splitlines()}) == 1
+
+
+def test_the_boxs_secrets_are_the_login_link_and_flowers_password_only(data: DataDir) -> None:
+    plan = plan_of(data)
+
+    text = banner.box(plan, data, "http://127.0.0.1:1/login?token=x", [])
+
+    assert plan.chosen.broker_password not in text

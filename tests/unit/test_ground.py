@@ -1,0 +1,190 @@
+"""What lies around the code is held to it: lock, make targets, documents, their examples, and what is deployed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.support.documents import (
+    ROOT,
+    code_families,
+    dependencies,
+    error_codes,
+    examples,
+    headings,
+    links,
+    parse,
+    sources,
+    table_rows,
+)
+
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+
+
+def test_every_release_in_the_lock_has_a_hash() -> None:
+    blocks = re.split(r"\n(?=\S)", LOCK.strip())
+
+    assert len(blocks) > 100
+    assert [block.split("\n")[0] for block in blocks if "--hash=sha256:" not in block] == []
+
+
+def test_the_lock_names_no_package_index() -> None:
+    assert re.findall(r"(?i)https?://|file://|index-url|find-links|trusted-host", LOCK) == []
+
+
+def test_the_lock_has_every_dependency_of_the_project() -> None:
+    locked = set(re.findall(r"(?m)^([a-z0-9-]+)==", LOCK))
+
+    assert dependencies() - locked == set()
+
+
+def test_every_dependency_has_its_reason_and_every_reason_its_dependency() -> None:
+    assert set(table_rows(ARCHITECTURE, after="## Dependencies")) == dependencies()
+
+
+def test_make_help_lists_every_target() -> None:
+    declared = re.search(r"(?m)^\.PHONY: (.*)$", MAKEFILE)
+    assert declared
+    shown = subprocess.run(["make", "help"], cwd=ROOT, env=_calm(), capture_output=True, text=True, check=True).stdout
+
+    assert re.findall(r"(?m)^  make (\S+) +\S", shown) == declared[1].split()
+
+
+def test_make_alone_says_what_there_is() -> None:
+    alone = subprocess.run(["make"], cwd=ROOT, env=_calm(), capture_output=True, text=True, check=True).stdout
+
+    assert "make demo" in alone
+
+
+def test_make_venv_without_a_python_that_fits_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text(MAKEFILE, encoding="utf-8")
+    (tmp_path / "requirements.lock").touch()
+    (tmp_path / "pyproject.toml").touch()
+
+    done = subprocess.run(
+        ["make", "venv", "PYTHON=/no/python"], cwd=tmp_path, env=_calm(), capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 2
+    assert "no Python from 3.11 to 3.13" in done.stderr
+    assert "next" in done.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_ci_runs_the_test_command_of_the_readme_and_the_checks() -> None:
+    script = ROOT / ".ci" / "run"
+    lines = script.read_text(encoding="utf-8")
+
+    assert os.access(script, os.X_OK)
+    assert "make test" in lines
+    assert "make check" in lines
+    assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_no_file_names_the_place_where_this_clone_lies() -> None:
+    place = re.compile(re.escape(str(ROOT)) + r"\b")
+
+    assert [str(path) for path, text in sources() if place.search(text)] == []
+
+
+def test_no_file_names_a_package_index_or_leaves_work_for_later() -> None:
+    address = re.compile(r"https?://\S*(?:pypi|/simple)\b|\b(?:TO" + "DO|FIX" + r"ME|XX" + r"X)\b")
+
+    assert [(str(path), found[0]) for path, text in sources() if (found := address.search(text))] == []
+
+
+def test_every_relative_link_of_the_documents_leads_somewhere() -> None:
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    targets = [(document, link) for document in documents for link in links(document)]
+
+    assert targets
+    assert [(str(page), link) for page, link in targets if not (page.parent / link).exists()] == []
+
+
+OUR_EXAMPLES = [words for words in examples() if words[0] in {"fleet", "drone"}]
+
+
+@pytest.mark.parametrize("words", OUR_EXAMPLES, ids=" ".join)
+def test_every_command_in_the_documents_exists_with_its_options(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRONE_TOKEN", "stands for --token, as the documents say")
+
+    parse(words)
+
+
+@pytest.mark.parametrize("line", ["fleet sumbit hello", "fleet submit --no-such-option", "drone status --jsno"])
+def test_a_command_that_does_not_exist_would_be_noticed_in_the_documents(line: str) -> None:
+    with pytest.raises(Exception, match=r"sumbit|no-such-option|jsno"):
+        parse(line.split())
+
+
+def test_every_make_target_in_the_documents_is_one_that_exists() -> None:
+    named = {words[1] for words in examples() if words[0] == "make"}
+
+    assert named
+    assert [target for target in sorted(named) if f"\n{target}:" not in MAKEFILE] == []
+
+
+def test_every_error_code_in_the_code_is_explained_and_no_other() -> None:
+    explained, families = headings(ROOT / "docs" / "errors.md"), code_families()
+    made = {code for code in explained for family in families if re.fullmatch(family, code)}
+
+    assert explained == sorted(set(explained))
+    assert error_codes() - set(explained) == set()
+    assert set(explained) - error_codes() - made == set()
+    assert [family for family in families if not any(re.fullmatch(family, code) for code in explained)] == []
+
+
+def test_every_row_of_the_seeds_has_one_line_and_every_test_it_names_exists() -> None:
+    lines = re.findall(r"(?m)^\| ([SOGM]-\d{3}) \| (.+?) \| (.+) \|$", _read("docs/coverage.md"))
+    named = {name for *_, shown in lines for name in re.findall(r"`(tests/[^`]+)`", shown)}
+    allowed = re.compile(r"`tests/\S+`|open \((?:teams|agent runtime)\)|left out: \w+|different: \w+")
+
+    assert len({number for number, *_ in lines}) == len(lines) == 84
+    assert [line for line in lines if not allowed.search(line[2])] == []
+    assert sorted(name for name in named if not _test_exists(name)) == []
+
+
+def test_the_version_is_the_same_in_the_project_and_in_the_changes() -> None:
+    version = tomllib.loads(_read("pyproject.toml"))["project"]["version"]
+
+    assert f"## {version}" in _read("CHANGELOG.md")
+
+
+def test_the_images_do_not_run_as_root() -> None:
+    images = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "deploy").glob("Dockerfile.*"))]
+    users = [re.findall(r"(?m)^USER (\S+)$", image) for image in images]
+
+    assert users == [["dronefleet"], ["drone"]]
+
+
+def test_what_compose_needs_from_the_environment_is_in_the_example() -> None:
+    compose = _read("deploy/compose.yaml")
+    services = re.findall(r"(?m)^  (\w+):$", compose)
+    example = set(re.findall(r"(?m)^(\w+)=", _read("deploy/example.env")))
+
+    assert {"api", "supervisor", "collector", "redis", "postgres", "caddy"} <= set(services)
+    assert set(re.findall(r"\$\{(\w+):\?\}", compose)) - example == set()
+
+
+def _read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def _calm() -> dict[str, str]:
+    """The environment without what an outer make hands to an inner one."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+
+
+def _test_exists(name: str) -> bool:
+    """Is there such a file, and in it a test of that name where one is given?"""
+    path, _, test = name.partition("::")
+    return (ROOT / path).is_file() and f"def {test}(" in _read(path) if test else (ROOT / path).is_file()

@@ -1,0 +1,120 @@
+"""Secrets are taken out of text, however it is spelt and wherever it is cut."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shared.redaction import MARK, Redactor, redact_url
+
+SECRET = 'p4ss/word "x" + ü'
+# None of the mark's own letters: a secret like "acted" would be found in the mark itself.
+LETTERS = "xyz019 -/\n"
+secret_texts = st.text(LETTERS, min_size=4, max_size=12).filter(str.strip)
+TOKENS = ["sk-A1b2C3d4E5f6G7h8I9j0", "ghp_0123456789abcdefghij0123", "AKIA0123456789ABCDEF", "fd_0123456789abcdef01"]
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        SECRET,
+        quote(SECRET, safe=""),
+        quote_plus(SECRET),
+        json.dumps(SECRET)[1:-1],
+        json.dumps(SECRET, ensure_ascii=False)[1:-1],
+    ],
+)
+def test_a_known_secret_is_found_in_every_spelling(spelling: str) -> None:
+    assert Redactor([SECRET]).text(f"before {spelling} after") == f"before {MARK} after"
+
+
+@pytest.mark.parametrize("before", [b"", b"u", b"us", b"user:"])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_a_secret_within_base64_is_found_wherever_it_stands(before: bytes, encode: Callable[[bytes], bytes]) -> None:
+    encoded = encode(before + SECRET.encode() + b"!").decode()
+
+    shown = Redactor([SECRET]).text(f"Authorization: Basic {encoded}")
+
+    left = shown.removeprefix("Authorization: Basic ").replace(MARK, "")
+    assert MARK in shown
+    assert len(left) <= len(encode(before)) + 8
+
+
+@pytest.mark.parametrize("token", [*TOKENS, "github_pat_0123456789abcdefghij", "glpat-0123456789abcdefghij"])
+def test_tokens_of_well_known_shapes_are_found_without_being_known(token: str) -> None:
+    assert Redactor().text(f"key={token}.") == f"key={MARK}."
+
+
+@pytest.mark.parametrize("name", ["fd_set_nonblocking_mode", "sk-learn-like-pipelines", "task-force-0123456789abcdef"])
+def test_names_that_only_look_like_tokens_stay(name: str) -> None:
+    assert Redactor().text(name) == name
+
+
+def test_a_password_in_a_url_is_hidden_in_any_text() -> None:
+    shown = Redactor().text("cloning https://user:hunter2@host/x.git and ssh://git@host/y.git")
+
+    assert shown == f"cloning https://{MARK}@host/x.git and ssh://git@host/y.git"
+
+
+def test_a_json_value_is_redacted_down_to_its_keys() -> None:
+    value = {"a": [1, None, "is hidden1"], "hidden1": True}
+
+    assert Redactor(["hidden1"]).value(value) == {"a": [1, None, f"is {MARK}"], MARK: True}
+
+
+def test_what_is_too_short_to_be_a_secret_is_not_hidden_everywhere() -> None:
+    assert Redactor(["", "abc"]).text("abc") == "abc"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://user:secret@host/x.git", f"https://{MARK}@host/x.git"),
+        ("https://ghtoken@host/x.git", f"https://{MARK}@host/x.git"),
+        ("ssh://git@host/x.git", "ssh://git@host/x.git"),
+        ("ssh://git:secret@host/x.git", f"ssh://git:{MARK}@host/x.git"),
+        ("git@host:x.git", "git@host:x.git"),
+        ("https://host/x.git?access_token=abc&y=1", f"https://host/x.git?access_token={MARK}&y=1"),
+        ("/srv/x.git", "/srv/x.git"),
+    ],
+)
+def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
+    assert redact_url(url) == shown
+
+
+@given(st.lists(secret_texts, min_size=1, max_size=4), st.data())
+@settings(max_examples=400, deadline=None)
+def test_no_cut_of_a_stream_lets_a_secret_through(secrets: list[str], data: st.DataObject) -> None:
+    piece = st.one_of(st.sampled_from([*secrets, *TOKENS, "://u:pa55w@"]), st.text(LETTERS, max_size=6))
+    whole = "".join(data.draw(st.lists(piece, max_size=8)))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=8)))
+    redactor = Redactor(secrets)
+    stream = redactor.stream()
+
+    pieces = [stream.feed(whole[a:b]) for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    shown = "".join([*pieces, stream.flush()])
+
+    assert shown == redactor.text(whole)
+    assert [secret for secret in secrets if secret in shown] == []
+
+
+def test_a_stream_of_ordinary_words_comes_out_as_it_goes_in_but_for_the_last_word() -> None:
+    stream = Redactor(["k3y-of-some-length-0123456789"]).stream()
+
+    assert stream.feed("plain words, nothing se") == "plain words, nothing "
+    assert stream.feed("cret ") == "secret "
+
+
+def test_a_stream_without_white_space_is_held_back_by_a_bounded_amount() -> None:
+    stream = Redactor([SECRET]).stream()
+
+    shown = stream.feed("x" * 100_000)
+
+    assert 100_000 - len(shown) <= 2048
+    assert len(shown + stream.flush()) == 100_000
