@@ -16,7 +16,7 @@ PIP := $(PY) -m pip -qq --disable-pip-version-check --no-input install
 # These reach `make demo` through the environment: a key on a command line could be read by every user of the machine.
 export MODEL API_BASE API_KEY
 
-.PHONY: help venv demo test check format chaos hostile browser bench lock clean
+.PHONY: help venv demo test check format chaos hostile browser bench long lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -71,8 +71,11 @@ hostile: $(STAMP) ## the long form of: commands that try to get away
 browser: $(STAMP) ## the long form of: the pages in a real browser
 	@$(PYTEST) -m browser $(ARGS)
 
-bench: $(STAMP) ## measure, and write bench-results/
+bench: $(STAMP) ## measure, print the table, and check the bounds
 	@$(PYTEST) -m bench -s $(ARGS)
+
+long: $(STAMP) ## whatever is too long for `make test` and has a short form there
+	@$(PYTEST) -m long $(ARGS)
 
 lock: ## write requirements.lock anew from pyproject.toml (needs uv)
 	@set -e; if $(PY) -m uv --version >/dev/null 2>&1; then uv="$(PY) -m uv"; \

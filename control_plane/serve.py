@@ -36,18 +36,18 @@ class Part(Protocol):
     def stop(self) -> list[str]: ...
 
 
-def serve(settings: Settings, role: str = "all") -> int:
+def serve(settings: Settings, role: str = "all", *, patience_s: float = WAIT_SECONDS) -> int:
     """Serve until SIGTERM or Ctrl-C, then stop within about 5 s; returns the exit code.
 
     The schema is brought up to date first. Raises Unreachable (exit code 5) where the database or the broker does not
-    answer for 15 s, Precondition where the database is newer than this program.
+    answer for `patience_s`, Precondition where the database is newer than this program.
     """
     logs.configure()
-    applied = _patiently(lambda: migrations.upgrade(settings.database_url), "the database")
+    applied = _patiently(lambda: migrations.upgrade(settings.database_url), "the database", patience_s)
     if applied:
         log.info("the database was brought up to date", revisions=applied)
     broker = Broker(settings.broker_url, settings.public_broker_url)
-    _patiently(broker.ping, "the broker")
+    _patiently(broker.ping, "the broker", patience_s)
     core = open_core(settings, broker=broker)
     try:
         _run(core, role)
@@ -125,9 +125,9 @@ def _stop_one(part: Part) -> None:
         log.warning("loops did not end in time", loops=hanging)
 
 
-def _patiently(ask: Callable[[], T], what: str) -> T:
+def _patiently(ask: Callable[[], T], what: str, seconds: float) -> T:
     """The answer, asked again while a server that is needed is still starting. Raises its Unreachable in the end."""
-    deadline = time.monotonic() + WAIT_SECONDS
+    deadline = time.monotonic() + seconds
     told = False
     while True:
         try:
@@ -136,7 +136,7 @@ def _patiently(ask: Callable[[], T], what: str) -> T:
             if time.monotonic() > deadline:
                 raise
             if not told:
-                log.warning(f"waiting for {what}", why=error.what, seconds=WAIT_SECONDS)
+                log.warning(f"waiting for {what}", why=error.what, seconds=seconds)
                 told = True
             time.sleep(0.25)
 

@@ -95,12 +95,13 @@ def _call(body: ToolCallStep) -> Lines:
 
 
 def _result(body: ToolResultStep) -> Lines:
+    error = "error, " if body.is_error else ""
     code = "" if body.return_code is None else f"exit {body.return_code}, "
     lines = body.output.rstrip("\n").splitlines()
     shown: Lines = [(f"  {_cut(line)}", "dim") for line in lines[:MAX_LINES]]
     if len(lines) > MAX_LINES:
         shown.append((f"  … {len(lines) - MAX_LINES} more lines", "dim"))
-    return [(f"← {code}{body.duration_ms} ms", "red" if body.is_error else "green"), *shown]
+    return [(f"← {error}{code}{body.duration_ms} ms", "red" if body.is_error else "green"), *shown]
 
 
 def _retry(body: RetryStep) -> Lines:

@@ -37,6 +37,9 @@ class JournalRecorder:
     def delta(self, kind: DeltaKind, text: str) -> None:
         """Show text in flight; the end of a piece is held back while it may be the beginning of a secret."""
         with self._lock:
+            if kind not in self._streams:
+                # Thinking ends where text begins: what was held back of the one is shown before the other.
+                self._end_streams()
             stream = self._streams.setdefault(kind, self._redactor.stream())
             if shown := stream.feed(text):
                 self._link.delta(kind, shown)

@@ -16,16 +16,12 @@ _LEVELS = ("debug", "info", "warning", "error")
 
 @dataclass(frozen=True)
 class Settings:
-    """What the environment says; a flag of the command line beats it."""
+    """What the environment says. What a flag can say too is read with the flags."""
 
     home: DroneHome
     """DRONE_HOME."""
     policy_file: Path
     """DRONE_POLICY."""
-    token: str | None
-    """DRONE_TOKEN: stands for `--token`."""
-    allow_http: bool
-    """DRONE_ALLOW_HTTP=1: register over plain http with a host that is not loopback."""
     log_level: str
     """DRONE_LOG_LEVEL."""
 
@@ -39,7 +35,5 @@ def load(environ: Mapping[str, str] | None = None) -> Settings:
     return Settings(
         home=DroneHome.locate(env),
         policy_file=policy_file(env),
-        token=env.get("DRONE_TOKEN") or None,
-        allow_http=env.get("DRONE_ALLOW_HTTP", "") not in {"", "0"},
         log_level=level,
     )

@@ -9,6 +9,8 @@ from control_plane.cli.rendering import outcome_text, step_lines
 from shared.terminal import paint, print_json_line, printable, put, say
 
 Doc = dict[str, Any]
+STREAMED_AS = {"assistant": "text", "reasoning": "thinking", "tool_result": "output"}
+"""The kind of delta in which each kind of step was in flight."""
 
 
 def follow_as_json(fleet: Any, order_id: str) -> Doc:
@@ -73,14 +75,11 @@ class _Screen:
         put(paint(text, "dim", sys.stdout) if kind in {"thinking", "output"} else text)
 
     def _step(self, step: Doc) -> None:
-        # Text that was streamed is on the screen already; its step only ends the line.
-        shown = {"assistant": "text", "reasoning": "thinking"}.get(step["kind"])
+        # What was streamed is on the screen already; its step only ends the line.
+        shown = STREAMED_AS.get(step["kind"], "")
         self.end_stream()
         already = shown in self._streamed
-        if shown:
-            self._streamed.discard(shown)
-        if step["kind"] == "tool_result":
-            self._streamed.discard("output")
+        self._streamed.discard(shown)
         for line in step_lines(step, streamed=already):
             put(f"{line}\n")
 

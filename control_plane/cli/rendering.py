@@ -10,6 +10,8 @@ from typing import Any
 from shared.terminal import Style, paint, printable
 
 Doc = dict[str, Any]
+LINE, VALUE = 160, 60
+"""Characters of a call on one line, and of one of its arguments."""
 OUTPUT_LINES = 12
 """Of a tool's result, on the screen; all of it is in `fleet show ORDER --json`."""
 
@@ -74,11 +76,14 @@ def _reasoning(step: Doc, streamed: bool) -> list[str]:
 
 
 def _tool_call(step: Doc, _streamed: bool) -> list[str]:
-    return [_styled(f"→ {step['tool']} {_arguments(step['arguments'])}", "cyan")]
+    return [_styled(f"→ {step['tool']} {_arguments(step)}", "cyan")]
 
 
-def _tool_result(step: Doc, _streamed: bool) -> list[str]:
+def _tool_result(step: Doc, streamed: bool) -> list[str]:
     lines = printable(step["output"]).rstrip("\n").splitlines()
+    if streamed:
+        # A command's output was on the screen as it came; its last line says how it ended.
+        lines = lines[-1:]
     shown = lines[:OUTPUT_LINES]
     if len(lines) > OUTPUT_LINES:
         shown.append(f"… {len(lines) - OUTPUT_LINES} more lines")
@@ -125,13 +130,23 @@ _STEPS: dict[str, Callable[[Doc, bool], list[str]]] = {
 }
 
 
-def _arguments(arguments: Any) -> str:
-    if isinstance(arguments, dict) and isinstance(arguments.get("command"), str):
-        text = arguments["command"]
+def _arguments(step: Doc) -> str:
+    """The arguments of a call on one line: a command as it is, other things by name, long texts cut."""
+    arguments = step["arguments"]
+    if isinstance(arguments, dict) and step["tool"] == "shell":
+        text = str(arguments.get("command", ""))
+    elif isinstance(arguments, dict):
+        text = "  ".join(f"{name}={_short(value)}" for name, value in arguments.items())
     else:
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        text = str(arguments)
     line = printable(" ⏎ ".join(text.splitlines()))
-    return line if len(line) <= 160 else f"{line[:159]}…"
+    return line if len(line) <= LINE else f"{line[: LINE - 1]}…"
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    line = " ⏎ ".join(text.splitlines())
+    return line if len(line) <= VALUE else f"{line[: VALUE - 1]}…"
 
 
 def _branch(order: Doc) -> str:

@@ -164,7 +164,7 @@ class Hub:
             pubsub.psubscribe(names.LIVE_PATTERN)
             confirmed = 0
             while not self._stop.is_set():
-                message = pubsub.get_message(timeout=0.5)
+                message = pubsub.get_message(timeout=0.2)
                 if message is None:
                     continue
                 if message["type"] in {"subscribe", "psubscribe"}:

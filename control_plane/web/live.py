@@ -29,7 +29,7 @@ class Source:
 
     def sends(self, drone_id: str, run_id: str) -> bool:
         """Whether this drone's text of this run is the order's."""
-        return True
+        return (self.drone_id, self.run_id) == (drone_id, run_id)
 
 
 def source_of(core: Core, order_id: str) -> Source | None:

@@ -29,7 +29,7 @@ def page(
     name: str, context: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
 ) -> HTMLResponse:
     """The template `name` filled with `context`."""
-    return HTMLResponse(_environment().get_template(name).render(context), status, headers)
+    return HTMLResponse(environment().get_template(name).render(context), status, headers)
 
 
 def error_page(problem: Mapping[str, Any], headers: Mapping[str, str]) -> HTMLResponse:
@@ -38,7 +38,7 @@ def error_page(problem: Mapping[str, Any], headers: Mapping[str, str]) -> HTMLRe
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,

@@ -55,7 +55,7 @@ class Agent:
         A Preempted without an outcome goes on to the caller, who knows why the run was to stop. So does StaleRun, at
         once and without a word, and any error that is a bug.
         """
-        self._open(system, history, prompt)
+        self.begin(system, history, prompt)
         while True:
             try:
                 self.step()
@@ -71,6 +71,14 @@ class Agent:
                 # Nothing is known of it here: the run's boundary records and judges it, and finds a whole transcript.
                 self._journal.abandoned()
                 raise
+
+    def begin(self, system: str, history: Sequence[Message], prompt: str) -> None:
+        """Lay the opening messages down and start the clock; `run` does this before its first step."""
+        past = mended(history)
+        self._ids = call_ids(past)
+        self._tools = self.toolbox.specs()
+        self._budget.start()
+        self._journal.open(system, past, prompt)
 
     def step(self) -> None:
         """Put one question to the model and act on the answer."""
@@ -110,13 +118,6 @@ class Agent:
     def stats(self) -> Stats:
         """Totals of the run so far."""
         return self._budget.stats()
-
-    def _open(self, system: str, history: Sequence[Message], prompt: str) -> None:
-        past = mended(history)
-        self._ids = call_ids(past)
-        self._tools = self.toolbox.specs()
-        self._budget.start()
-        self._journal.open(system, past, prompt)
 
     def _on_delta(self, kind: DeltaKind, text: str) -> None:
         self._bounded.check()

@@ -46,8 +46,11 @@ def command(
 ) -> int:
     """Run the agent loop here, on a copy of a repository, and print the patch."""
     from drone.local_document import document
-    from drone.local_run import LocalWishes, run_here
+    from drone.local_order import LocalWishes
+    from drone.local_run import run_here
+    from drone.shutdown import become_reaper
 
+    become_reaper()  # whatever the model starts, however it hides, can then be found and ended
     result = run_here(
         LocalWishes(
             prompt=sys.stdin.read() if prompt == "-" else prompt,

@@ -44,8 +44,8 @@ def command(
 ) -> None:
     """Register this machine as a drone of a fleet."""
     from drone import settings
-    from drone.workspace import copy_owner_config
     from drone.register import Wishes, register
+    from drone.workspace import copy_owner_config
 
     home = settings.load().home
     config = register(

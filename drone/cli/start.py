@@ -8,8 +8,8 @@ EXAMPLES = ("drone start",)
 def command() -> int:
     """Take work orders and run them, until Ctrl-C."""
     from drone import policy, settings
-    from drone.workspace import copy_owner_config
     from drone.supervise import start
+    from drone.workspace import copy_owner_config
 
     chosen = settings.load()
     chosen.home.config()  # not registered: said at once, before anything is started

@@ -136,10 +136,14 @@ class _Call:
 
     def chunks(self) -> Iterator[Any]:
         """Yield litellm's chunks; runs in the pump's thread."""
-        stream = litellm().completion(**self._arguments)
-        for chunk in stream:
-            self.usage = getattr(chunk, "usage", None) or self.usage
-            yield chunk
+        try:
+            stream = litellm().completion(**self._arguments)
+            for chunk in stream:
+                self.usage = getattr(chunk, "usage", None) or self.usage
+                yield chunk
+        except OSError as error:
+            # Translated here, where an OSError can only be the connection's: outside it may be the journal's disk.
+            raise StreamBroken(f"{type(error).__name__}: {error}") from error
         # litellm makes up a "stop" for a stream that ended without a reason; only what came from the wire counts.
         self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason or ""
 
@@ -153,7 +157,7 @@ def _arguments(provider: OrderProvider, request: dict[str, Any], waits: Waits, c
         **request,
         "model": model,
         "api_base": provider.api_base,
-        "api_key": provider.api_key or (PLACEHOLDER_KEY if provider.api_base else None),
+        "api_key": provider.api_key ,
         "client": client.get() if own_path else None,
         "stream": True,
         "stream_options": {"include_usage": True},

@@ -41,7 +41,11 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": _json(call.arguments)}}
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name or "unnamed", "arguments": _json(call.arguments)},
+    }
 
 
 def _json(arguments: str) -> str:

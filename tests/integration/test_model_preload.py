@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -26,7 +27,8 @@ CHILD = """
         model = LiteLLMModel(provider, None, Limits(), KeptEvents(), SystemClock(), QuietControls())
         answer = model.answer([Message(role="user", content="Hello.")], [ToolSpec("t", "d")], lambda kind, text: None)
         first_call_ms = (time.perf_counter() - began) * 1000
-        pipe.send((preload.WARM, threading.active_count(), len(sockets), answer.message.content, first_call_ms, _private_mb()))
+        inherited = (preload.WARM, threading.active_count(), len(sockets))
+        pipe.send((*inherited, answer.message.content, first_call_ms, _private_mb()))
 
     def _target(fd):
         try:
@@ -54,10 +56,10 @@ CHILD = """
 
 
 @pytest.mark.timeout(180)
-def test_a_forked_run_is_warm_small_and_inherits_no_thread_and_no_connection(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_forked_run_is_warm_small_and_inherits_no_thread_and_no_connection(tmp_path: Path) -> None:
     script = tmp_path / "parent.py"
     script.write_text(textwrap.dedent(CHILD))
-    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=170, check=True, cwd=".")
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=170, check=True)
     warm, threads, sockets, said, first_call_ms, private_mb = ended.stdout.split()
     # One socket: the fork server's own, on which it was asked for this child.
     assert (warm, threads, sockets, said, ended.stderr) == ("True", "1", "1", "Hello.", "")

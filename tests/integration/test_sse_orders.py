@@ -166,7 +166,7 @@ def test_a_stranger_cannot_follow(api: Api, run: PlayedRun) -> None:
         next(api.client.follow(run.order_id))
 
 
-def test_a_client_that_does_not_read_loses_text_in_flight_and_no_step(api: Api, run: PlayedRun) -> None:
+def test_a_client_that_does_not_read_for_a_while_gets_every_step_all_the_same(api: Api, run: PlayedRun) -> None:
     with slow_reader(api, run) as reader:
         background(lambda: [run.streams("x" * 4000) for _ in range(1500)]).join()
         background(lambda: [run.says(f"message {number}") for number in range(50)]).join()
@@ -174,7 +174,6 @@ def test_a_client_that_does_not_read_loses_text_in_flight_and_no_step(api: Api, 
         received = read_all(reader)
     ids = [int(line.removeprefix(b"id: ")) for line in received.split(b"\n") if line.startswith(b"id: ")]
     assert ids[-51:] == list(range(2, 53))
-    assert received.count(b"x") < 1500 * 4000
 
 
 def test_the_stream_asks_proxies_not_to_hold_it_back(api: Api, run: PlayedRun) -> None:

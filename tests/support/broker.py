@@ -107,7 +107,6 @@ def broker(valkey: BrokerServer) -> Iterator[Broker]:
     made = Broker(valkey.url)
     yield made
     made.close()
-    structlog.reset_defaults()
 
 
 def _served(directory: Path, binary: Path) -> Iterator[BrokerServer]:

@@ -48,7 +48,12 @@ def commands(app: typer.Typer) -> list[Node]:
 
 
 def invoke(
-    program: str, *words: str, env: Mapping[str, str] | None = None, stdin: str = "", cwd: Path | None = None
+    program: str,
+    *words: str,
+    env: Mapping[str, str] | None = None,
+    stdin: str = "",
+    cwd: Path | None = None,
+    seconds: float = TIMEOUT_S,
 ) -> subprocess.CompletedProcess[str]:
     """Run the installed `program` as a user would, to its end, without a terminal."""
     return subprocess.run(
@@ -56,7 +61,7 @@ def invoke(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=TIMEOUT_S,
+        timeout=seconds,
         env={**clean_environment(), **(env or {})},
         cwd=cwd,
         check=False,

@@ -187,6 +187,12 @@ class StandIn:
             if drone == drone_id and fields["t"] == "delta"
         ]
 
+    def restart_broker(self) -> None:
+        """End the broker and start it again, and forget connections of our own that broke with it."""
+        self.server.restart()
+        self.broker.close()
+        self.broker = Broker(self.server.url)
+
     def close(self) -> None:
         self._stop.set()
         self._listener.join(5)
@@ -253,7 +259,11 @@ class DroneUnderTest:
 
     def wait_consuming(self, *, seconds: float = 20) -> None:
         """Return once the drone takes messages."""
-        wait_until(lambda: self.fleet.broker.redis.client_list() and self._consumes(), seconds=seconds)
+        wait_until(self._consumes, seconds=seconds)
+
+    def wait_subscribed(self, *, seconds: float = 20) -> None:
+        """Return once the drone's worker listens for remote control, which is where it looks whether to take more."""
+        wait_until(lambda: any(int(client["psub"]) for client in self._clients()), seconds=seconds)
 
     def wait_warm(self, *, seconds: float = 40) -> None:
         wait_until(lambda: any(beat.warm for beat in self.fleet.beats(self.id)), seconds=seconds)
@@ -331,9 +341,11 @@ class DroneUnderTest:
                 self.process.stdin.close()
 
     def _consumes(self) -> bool:
-        """Whether a client of this drone's user waits in BRPOP."""
-        clients = self.fleet.broker.redis.client_list()
-        return any(client["user"] == self.id and client["cmd"] == "brpop" for client in clients)
+        """Whether one of the drone's connections waits for a message."""
+        return any(client["cmd"] == "brpop" for client in self._clients())
+
+    def _clients(self) -> list[dict[str, str]]:
+        return [client for client in self.fleet.broker.redis.client_list() if client["user"] == self.id]
 
     def close(self) -> None:
         self._let_go()

@@ -29,6 +29,7 @@ from control_plane.operations.organizations import system_caller
 from control_plane.web.server import ApiServer, api_server
 from control_plane.web.stream import Pace
 from shared import logs, names
+from shared.blobs import digest
 from shared.envelope import Binding, new_private_key, open_envelope, public_key, seal
 from shared.events import AssistantStep, Delta, RunEnded, RunStarted
 from shared.names import new_id
@@ -130,6 +131,13 @@ class Api:
 
     def submit(self, prompt: str = "Fix the failing test", **wanted: Any) -> Doc:
         return self.client.submit({"prompt": prompt, "project": "demo", **wanted})
+
+    def store_blob(self, run: PlayedRun, content: bytes) -> str:
+        """Put a blob under the run, as its drone does; returns its name."""
+        name = digest(content)
+        with self.http(run.drone.token) as http:
+            http.put(f"/api/v1/runs/{run.id}/blobs/{name}", content=content).raise_for_status()
+        return name
 
 
 class Follower:

@@ -121,8 +121,9 @@ def owner_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (home / ".gitconfig").touch()
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    machine = [name for name in os.environ if name.startswith("GIT_") or name.lower().endswith("_proxy")]
+    [monkeypatch.delenv(name) for name in machine]
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
     return home
 
 

@@ -13,6 +13,7 @@ from control_plane.operations import roles
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors
 from shared.command_line import version
+from shared.diagnosis import document
 from shared.errors import FleetError
 
 open_router = APIRouter(tags=["server"])
@@ -52,16 +53,18 @@ def whoami(caller: CallerDep) -> Identity:
     return Identity(organization=caller.organization, user=caller.user, role=caller.role)
 
 
-@router.get("/doctor", summary="What the server finds of itself", responses=errors(401, 403))
-def doctor(core: CoreDep, caller: CallerDep) -> list[dict[str, Any]]:
+@router.get(
+    "/doctor",
+    summary="What the server finds of itself",
+    response_model=list[dict[str, Any]],
+    responses=errors(401, 403),
+)
+def doctor(core: CoreDep, caller: CallerDep) -> Any:
     """Each check has a code, a state (OK, WARN, FAIL), what was examined and found, and the one fix."""
     from control_plane.diagnosis import server_checks
 
     roles.require(caller, "operator")
-    return [
-        {"code": each.code, "state": each.state, "what": each.what, "found": each.found, "fix": each.fix or None}
-        for each in server_checks(core)
-    ]
+    return document(server_checks(core))["checks"]
 
 
 def _database_answers(core: Core) -> bool:

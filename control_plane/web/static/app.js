@@ -145,6 +145,7 @@ function followOrder(article) {
     keepingPlace(() => {
       const text = inFlight.lastElementChild;
       inFlight.hidden = false;
+      text.className = delta.kind === "output" ? "output" : "says";
       text.textContent = (text.textContent + delta.text).slice(-IN_FLIGHT_CHARS);
     }, 0);
   };

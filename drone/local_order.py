@@ -1,0 +1,80 @@
+"""The work order of `drone run`, made from its command line: nobody else has a say in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from drone.policy import Policy
+from drone.workspace import local_source
+from shared.clock import SystemClock
+from shared.errors import Invalid, Precondition
+from shared.names import new_id
+from shared.terminal import say
+from shared.work_order import Limits, Mode, OrderProject, OrderProvider, OrderSession, WorkOrder
+
+HERE = "local"
+"""Stands for the drone, the boot and the names that only a fleet gives."""
+
+
+@dataclass(frozen=True)
+class LocalWishes:
+    """What was asked for on the command line."""
+
+    prompt: str
+    repo: str
+    model: str
+    api_base: str | None = None
+    mode: Mode = "build"
+    max_iterations: int = 50
+    cost_limit: float = 3.0
+    max_run_seconds: float = 1800
+    api_key_variable: str | None = None
+    sandbox: str = "auto"
+
+
+def order_of(wishes: LocalWishes, env: Mapping[str, str]) -> WorkOrder:
+    """The order that these wishes come to; a repository on this machine is looked for at once.
+
+    Raises Invalid, NotFound, Precondition or Forbidden for what cannot begin.
+    """
+    if not wishes.prompt.strip():
+        raise Invalid("the prompt is empty", code="E-PROMPT-EMPTY", next='drone run "Make the tests pass" --repo .')
+    if not wishes.model.strip():
+        raise Invalid("the model has no name", code="E-MODEL-NAME", next="--model openai/gpt-x")
+    return WorkOrder(
+        order_id=new_id(),
+        run_id=new_id(),
+        generation=1,
+        drone_id=HERE,
+        project=OrderProject(id=HERE, name=HERE, slug=HERE, git_url=_git_url(wishes.repo)),
+        session=OrderSession(id=new_id(), name=HERE, mode=wishes.mode),
+        provider=OrderProvider(
+            name=HERE, model=wishes.model, api_base=wishes.api_base, api_key=_key(wishes.api_key_variable, env)
+        ),
+        limits=Limits(
+            max_iterations=wishes.max_iterations,
+            cost_limit=wishes.cost_limit,
+            max_run_seconds=wishes.max_run_seconds,
+        ),
+        prompt=wishes.prompt,
+        submitted_at=SystemClock().now(),
+    )
+
+
+def _key(variable: str | None, env: Mapping[str, str]) -> str | None:
+    if variable is None:
+        return None
+    key = env.get(variable, "").strip()
+    if not key:
+        raise Precondition(f"{variable} holds no key", code="E-KEY-VARIABLE", next=f"export {variable}=...")
+    return key
+
+
+def _git_url(repo: str) -> str:
+    """What git is to fetch from. Raises NotFound where there is no repository, Forbidden for a helper program."""
+    source = local_source(repo)
+    Policy().check_git_url(source.url, None)
+    if source.notice:
+        say(f"note: {source.notice}")
+    return source.url

@@ -1,0 +1,56 @@
+"""What a run has around it when there is no fleet: one person with a keyboard, and memory for what it leaves behind."""
+
+from __future__ import annotations
+
+from drone.run_controls import Wish
+from shared.blobs import digest
+from shared.errors import NotFound, Preempted
+from shared.outcome import ExitStatus, Outcome
+
+
+class LocalControls:
+    """Implements `drone.run.RunWishes` for one person with a keyboard: Ctrl-C once ends the run, with its work kept."""
+
+    def __init__(self) -> None:
+        self._wish: Wish | None = None
+
+    def interrupt(self) -> None:
+        """Ask the run to end. Takes no lock, as it is called from a signal handler."""
+        self._wish = Wish("cancel", "interrupted with Ctrl-C")
+
+    @property
+    def wish(self) -> Wish | None:
+        return self._wish
+
+    def check(self) -> None:
+        """Return if the run may go on. Raises Preempted."""
+        wish = self._wish
+        if wish is not None:
+            raise Preempted(outcome=Outcome(ExitStatus.CANCELED, wish.reason))
+
+    def check_stale(self) -> None:
+        """Nobody else can hold this order."""
+
+    def steering(self) -> list[str]:
+        return []
+
+    def follow_ups(self) -> list[str]:
+        return []
+
+
+class MemoryStore:
+    """Implements `drone.blobs.Store` for a run whose blobs nobody fetches later."""
+
+    def __init__(self) -> None:
+        self._blobs: dict[str, bytes] = {}
+
+    def put(self, content: bytes) -> str:
+        name = digest(content)
+        self._blobs[name] = content
+        return name
+
+    def get(self, run_id: str, sha256: str) -> bytes:
+        try:
+            return self._blobs[sha256]
+        except KeyError:
+            raise NotFound(f"run {run_id} has no blob {sha256}", code="E-BLOB-404") from None

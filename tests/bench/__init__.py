@@ -1,0 +1,1 @@
+"""Measurements. Each prints its row; the tests beside them assert wide ratios only."""

@@ -1,0 +1,180 @@
+"""What the drone takes over from its owner's git configuration, and what it does not."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from drone.workspace import copy_owner_config, git_environment, local_source
+from shared.errors import NotFound, Precondition
+from tests.support.repositories import bare_remote, commit_files, git, work_tree
+
+OWNERS = """\
+[user]
+    name = "Ada \\"the first\\" Ö"
+    email = ada@example.org
+[credential]
+    helper = store --file ~/x
+    helper = "!f() { echo \\"a\\\\b\\"; }; f"
+[credential "https://example.org/a b"]
+    username = ada
+[url "ssh://git@example.org/"]
+    insteadOf = https://example.org/
+    pushInsteadOf = http://example.org/
+[http]
+    sslVerify
+    proxy = http://proxy:3128
+[http "https://example.org"]
+    extraHeader = X: 1
+[core]
+    sshCommand = ssh -i ~/key
+    hooksPath = /owners/hooks
+    fsmonitor = /owners/program
+    pager = less
+[alias]
+    x = !echo
+[filter "lfs"]
+    clean = git-lfs clean -- %f
+[includeIf "gitdir:/"]
+    path = other
+[include]
+    path = more
+"""
+
+
+def settings(config: Path) -> list[str]:
+    """All settings in a file, as git itself reads them."""
+    command = ["git", "config", "--file", config, "--list", "--null"]
+    listing = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [entry.replace("\n", "=", 1) for entry in listing.split("\0") if entry]
+
+
+@pytest.fixture
+def copied(owner_home: Path, tmp_path: Path) -> list[str]:
+    (owner_home / ".gitconfig").write_text(OWNERS)
+    (owner_home / "more").write_text("[user]\n\tsigningkey = ABC\n")
+    copy_owner_config(tmp_path / "drone" / "gitconfig")
+    return settings(tmp_path / "drone" / "gitconfig")
+
+
+def test_what_fetches_and_pushes_need_is_copied_word_for_word(copied: list[str]) -> None:
+    assert {
+        'user.name=Ada "the first" Ö',
+        "user.email=ada@example.org",
+        "user.signingkey=ABC",
+        "credential.helper=store --file ~/x",
+        'credential.helper=!f() { echo "a\\b"; }; f',
+        "credential.https://example.org/a b.username=ada",
+        "url.ssh://git@example.org/.insteadof=https://example.org/",
+        "url.ssh://git@example.org/.pushinsteadof=http://example.org/",
+        "http.sslverify",
+        "http.proxy=http://proxy:3128",
+        "http.https://example.org.extraheader=X: 1",
+        "core.sshcommand=ssh -i ~/key",
+    } <= set(copied)
+
+
+def test_the_order_of_the_credential_helpers_is_kept(copied: list[str]) -> None:
+    helpers = [text for text in copied if text.startswith("credential.helper=")]
+
+    assert [text.partition("=")[2].split()[0] for text in helpers] == ["store", "!f()"]
+
+
+def test_hooks_filters_aliases_and_programs_are_not_copied(copied: list[str]) -> None:
+    names = {text.partition("=")[0] for text in copied}
+
+    assert "core.fsmonitor=false" in copied
+    assert not {"core.hookspath", "core.pager", "alias.x", "filter.lfs.clean", "include.path"} & names
+
+
+def test_the_copy_can_be_read_by_its_owner_alone(owner_home: Path, tmp_path: Path) -> None:
+    copy_owner_config(tmp_path / "gitconfig")
+
+    assert (tmp_path / "gitconfig").stat().st_mode & 0o777 == 0o600
+
+
+def test_an_owner_without_configuration_is_fine(owner_home: Path, tmp_path: Path) -> None:
+    (owner_home / ".gitconfig").unlink()
+
+    assert copy_owner_config(tmp_path / "gitconfig") == 0
+    assert "gc.auto=0" in settings(tmp_path / "gitconfig")
+
+
+def test_a_broken_configuration_is_named_and_not_passed_over(owner_home: Path, tmp_path: Path) -> None:
+    (owner_home / ".gitconfig").write_text("[broken\n")
+
+    with pytest.raises(Precondition) as refused:
+        copy_owner_config(tmp_path / "gitconfig")
+
+    assert ".gitconfig" in refused.value.why
+
+
+def test_nothing_is_taken_from_a_repository_around_the_current_directory(
+    owner_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = work_tree(tmp_path / "around")
+    git(source, "config", "core.sshCommand", "touch sprung")
+    monkeypatch.chdir(source)
+
+    copy_owner_config(tmp_path / "gitconfig")
+
+    assert [text for text in settings(tmp_path / "gitconfig") if "sprung" in text] == []
+
+
+def test_the_drones_git_runs_with_its_own_configuration_and_asks_nobody(owner_home: Path, tmp_path: Path) -> None:
+    (owner_home / ".gitconfig").write_text('[core]\n\tsshCommand = "ssh -i key"\n')
+    copy_owner_config(tmp_path / "gitconfig")
+    source = {"PATH": "/bin:/usr/bin", "GIT_DIR": "/x", "GIT_SSH_COMMAND": "y", "SSH_ASKPASS": "z", "DISPLAY": ":0"}
+
+    environment = git_environment(tmp_path / "gitconfig", source=source)
+
+    assert not {"GIT_DIR", "SSH_ASKPASS", "DISPLAY"} & environment.keys()
+    assert environment["GIT_TERMINAL_PROMPT"] == "0"
+    assert environment["GIT_SSH_COMMAND"].startswith("ssh -i key -o BatchMode=yes")
+    assert "file" not in environment["GIT_ALLOW_PROTOCOL"]
+
+
+def test_another_ssh_program_is_left_as_the_owner_wrote_it(owner_home: Path, tmp_path: Path) -> None:
+    (owner_home / ".gitconfig").write_text("[core]\n\tsshCommand = plink -batch\n")
+    copy_owner_config(tmp_path / "gitconfig")
+
+    assert git_environment(tmp_path / "gitconfig")["GIT_SSH_COMMAND"] == "plink -batch"
+
+
+def test_a_local_work_tree_is_found_from_any_directory_in_it(owner_home: Path, tmp_path: Path) -> None:
+    source = work_tree(tmp_path / "my project", {"sub/file": "x"})
+
+    assert local_source(str(source / "sub")).url == str(source)
+    assert local_source(str(source)).notice == ""
+
+
+def test_changes_that_are_not_committed_are_pointed_out_and_the_work_tree_stays_untouched(
+    owner_home: Path, tmp_path: Path
+) -> None:
+    source = work_tree(tmp_path / "source")
+    commit_files(source, {"a": "1"})
+    (source / "a").write_text("2")
+    (source / "b").write_text("3")
+    before = (source / ".git" / "index").stat().st_mtime_ns
+
+    found = local_source(str(source))
+
+    assert found.notice.startswith(f"2 files in {source} with changes that are not committed")
+    assert (source / ".git" / "index").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("url", ["https://example.org/x.git", "ssh://git@example.org/x", "git@example.org:x.git"])
+def test_a_url_is_taken_as_it_is(url: str) -> None:
+    assert local_source(url).url == url
+
+
+def test_a_bare_repository_is_a_source_too(owner_home: Path, tmp_path: Path) -> None:
+    assert local_source(str(bare_remote(tmp_path / "x.git"))).url == str(tmp_path / "x.git")
+
+
+@pytest.mark.parametrize("name", ["nothing-there", "."])
+def test_a_directory_without_a_repository_is_not_found(owner_home: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises(NotFound, match="there is no git repository"):
+        local_source(str(tmp_path / name))

@@ -1,0 +1,249 @@
+"""Repositories are reached over ssh, http and https with the owner's own git credentials, and what fails says why."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from drone.sandbox import choose
+from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
+from shared.errors import FleetError, FleetFault, OrderError
+from tests.support.git_servers import GitHttpServer, SshServer, self_signed, serving
+from tests.support.repositories import calc_project, git, work_order
+from tests.support.sandboxes import shell
+
+LOGIN = "robot:pa55-w0rd"
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    (tmp_path / "served").mkdir()
+    return calc_project(tmp_path / "served" / "calc.git")
+
+
+@pytest.fixture
+def http_server(remote: Path) -> Iterator[GitHttpServer]:
+    with serving(GitHttpServer(remote.parent)) as server:
+        yield server
+
+
+@pytest.fixture
+def private_server(remote: Path) -> Iterator[GitHttpServer]:
+    with serving(GitHttpServer(remote.parent, login=LOGIN)) as server:
+        yield server
+
+
+def drone_workspaces(tmp_path: Path) -> Workspaces:
+    """A drone whose git has just copied its owner's configuration."""
+    config = tmp_path / "drone" / "gitconfig"
+    copy_owner_config(config)
+    return Workspaces(tmp_path / "workspace", git_environment(config), choose("auto"))
+
+
+def prepare(tmp_path: Path, url: str) -> Workspace:
+    return drone_workspaces(tmp_path).prepare(work_order(url), lambda run, sha: b"", lambda: None)
+
+
+def there_and_back(tmp_path: Path, url: str, remote: Path) -> None:
+    """Fetch, change, push, and see the change on the remote."""
+    workspace = prepare(tmp_path, url)
+    shell(workspace.sandbox, workspace.path, "echo done > done.txt")
+    delivery = workspace.deliver("fleet/x", "Do it", "Drone <drone@localhost>")
+
+    pushed = workspace.push("fleet/x", None, 30)
+
+    assert pushed.error is None
+    assert git(remote, "rev-parse", "fleet/x") == delivery.head_commit
+
+
+def test_over_http(owner_home: Path, tmp_path: Path, http_server: GitHttpServer, remote: Path) -> None:
+    there_and_back(tmp_path, http_server.url("calc.git"), remote)
+
+
+def test_over_https_with_a_certificate_that_the_owner_trusts(owner_home: Path, tmp_path: Path, remote: Path) -> None:
+    certificate, key = self_signed(tmp_path)
+    server = GitHttpServer(remote.parent)
+    server.encrypt(certificate, key)
+    (owner_home / ".gitconfig").write_text(f"[http]\n\tsslCAInfo = {certificate}\n")
+
+    with serving(server):
+        there_and_back(tmp_path, server.url("calc.git"), remote)
+
+
+def test_over_https_with_a_certificate_that_nobody_trusts(owner_home: Path, tmp_path: Path, remote: Path) -> None:
+    server = GitHttpServer(remote.parent)
+    server.encrypt(*self_signed(tmp_path))
+
+    with serving(server), pytest.raises(OrderError, match=r"certificate .* not trusted") as refused:
+        prepare(tmp_path, server.url("calc.git"))
+
+    assert "http.sslCAInfo" in refused.value.next
+
+
+def test_over_ssh_with_the_owners_ssh_command(
+    owner_home: Path, tmp_path: Path, ssh_server: SshServer, remote: Path
+) -> None:
+    ssh_server.know()
+    (owner_home / ".gitconfig").write_text(f"[core]\n\tsshCommand = {_quoted(ssh_server.command)}\n")
+
+    there_and_back(tmp_path, ssh_server.url(remote), remote)
+
+
+def test_over_ssh_an_unknown_host_key_is_not_asked_about(
+    owner_home: Path, tmp_path: Path, ssh_server: SshServer, remote: Path
+) -> None:
+    (owner_home / ".gitconfig").write_text(f"[core]\n\tsshCommand = {_quoted(ssh_server.command)}\n")
+
+    with pytest.raises(OrderError, match="does not know the host key"):
+        prepare(tmp_path, ssh_server.url(remote))
+
+
+def test_over_ssh_a_key_that_is_not_let_in_is_the_orders_fault(
+    owner_home: Path, tmp_path: Path, ssh_server: SshServer, remote: Path
+) -> None:
+    ssh_server.know()
+    (ssh_server.directory / "authorized_keys").write_text("")
+    (owner_home / ".gitconfig").write_text(f"[core]\n\tsshCommand = {_quoted(ssh_server.command)}\n")
+
+    with pytest.raises(OrderError, match="does not let this drone in"):
+        prepare(tmp_path, ssh_server.url(remote))
+
+
+def test_over_ssh_a_repository_that_is_not_there(
+    owner_home: Path, tmp_path: Path, ssh_server: SshServer, remote: Path
+) -> None:
+    ssh_server.know()
+    (owner_home / ".gitconfig").write_text(f"[core]\n\tsshCommand = {_quoted(ssh_server.command)}\n")
+
+    with pytest.raises(OrderError, match="there is no git repository"):
+        prepare(tmp_path, ssh_server.url(remote.with_name("other.git")))
+
+
+def test_a_private_repository_is_opened_by_the_owners_credential_helper(
+    owner_home: Path, tmp_path: Path, private_server: GitHttpServer, remote: Path
+) -> None:
+    helper = "!f() { echo username=robot; echo password=pa55-w0rd; }; f"
+    (owner_home / ".gitconfig").write_text(f"[credential]\n\thelper = {_quoted(helper)}\n")
+
+    there_and_back(tmp_path, private_server.url("calc.git"), remote)
+
+
+def test_a_private_repository_without_credentials_is_the_orders_fault_and_nobody_is_asked(
+    owner_home: Path, tmp_path: Path, private_server: GitHttpServer
+) -> None:
+    begun = time.monotonic()
+
+    with pytest.raises(OrderError, match="does not let this drone in"):
+        prepare(tmp_path, private_server.url("calc.git"))
+
+    assert time.monotonic() - begun < 10
+
+
+def test_a_login_in_the_url_is_used_for_fetch_and_push(
+    owner_home: Path, tmp_path: Path, private_server: GitHttpServer, remote: Path
+) -> None:
+    there_and_back(tmp_path, private_server.url("calc.git", LOGIN), remote)
+
+
+def test_a_password_in_the_url_is_on_no_disk_and_in_no_command_line(
+    owner_home: Path, tmp_path: Path, private_server: GitHttpServer, remote: Path
+) -> None:
+    seen: list[str] = []
+    stop = threading.Event()
+    watcher = threading.Thread(target=_watch_command_lines, args=(seen, stop))
+    watcher.start()
+
+    there_and_back(tmp_path, private_server.url("calc.git", LOGIN), remote)
+    stop.set()
+    watcher.join()
+
+    found = subprocess.run(
+        ["grep", "-ral", "pa55-w0rd", tmp_path / "workspace", tmp_path / "drone"], capture_output=True, check=False
+    )
+    assert found.stdout == b""
+    assert any("git" in line for line in seen)
+    assert [line for line in seen if "pa55-w0rd" in line] == []
+
+
+@pytest.mark.parametrize("login", ["robot:wr0ng-pa55", "robot:%2Fwr0ng-pa55%2F"])
+def test_a_wrong_password_is_refused_without_being_shown(
+    owner_home: Path, tmp_path: Path, private_server: GitHttpServer, login: str
+) -> None:
+    with pytest.raises(OrderError) as refused:
+        prepare(tmp_path, private_server.url("calc.git", login))
+
+    assert "wr0ng-pa55" not in _all_words(refused.value)
+    assert "127.0.0.1" in refused.value.what
+
+
+def test_an_unreachable_server_is_the_fleets_fault_and_its_password_is_not_shown(
+    owner_home: Path, tmp_path: Path
+) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        url = f"https://robot:pa55-w0rd@127.0.0.1:{nobody.getsockname()[1]}/calc.git"
+
+        with pytest.raises(FleetFault, match="cannot be reached") as fault:
+            prepare(tmp_path, url)
+
+    assert "pa55-w0rd" not in _all_words(fault.value)
+
+
+def test_a_server_that_never_answers_can_be_broken_off(owner_home: Path, tmp_path: Path) -> None:
+    begun = time.monotonic()
+
+    def give_up() -> None:
+        if time.monotonic() - begun > 1:
+            raise KeyboardInterrupt
+
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        order = work_order(f"http://127.0.0.1:{silent.getsockname()[1]}/calc.git")
+        with pytest.raises(KeyboardInterrupt):
+            drone_workspaces(tmp_path).prepare(order, lambda run, sha: b"", give_up)
+
+    assert time.monotonic() - begun < 8
+
+
+def test_a_web_page_that_is_no_repository_is_the_orders_fault(
+    owner_home: Path, tmp_path: Path, http_server: GitHttpServer
+) -> None:
+    with pytest.raises(OrderError, match="there is no git repository"):
+        prepare(tmp_path, http_server.url("nothing.git"))
+
+
+def test_an_address_that_would_run_a_program_is_refused(owner_home: Path, tmp_path: Path) -> None:
+    with pytest.raises(OrderError, match="may not fetch from"):
+        prepare(tmp_path, f"ext::touch {tmp_path}/sprung")
+
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_an_address_that_looks_like_an_option_is_refused(owner_home: Path, tmp_path: Path) -> None:
+    with pytest.raises(FleetError):
+        prepare(tmp_path, f"--upload-pack=touch {tmp_path}/sprung")
+
+    assert not (tmp_path / "sprung").exists()
+
+
+def _watch_command_lines(seen: list[str], stop: threading.Event) -> None:
+    while not stop.is_set():
+        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):
+                seen.append(entry.read_text(errors="replace"))
+
+
+def _all_words(error: FleetError) -> str:
+    return f"{error} {error.what} {error.why} {error.next} {error.__cause__}"
+
+
+def _quoted(value: str) -> str:
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,58 @@
+"""A large repository: fetched once, then a workspace in moments. The full size runs with `-m long`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from drone.sandbox import choose
+from drone.workspace import Workspaces
+from tests.support.repositories import git, large_repository, work_order
+from tests.support.sandboxes import shell
+
+
+def _worked_on(tmp_path: Path, drone_git: dict[str, str], remote: Path) -> dict[str, float]:
+    """Prepare twice, deliver once; seconds for each."""
+    workspaces = Workspaces(tmp_path / "workspace", drone_git, choose("auto"))
+    times = {}
+    for name in ("first", "second"):
+        begun = time.monotonic()
+        workspace = workspaces.prepare(work_order(f"file://{remote}"), lambda run, sha: b"", lambda: None)
+        times[name] = time.monotonic() - begun
+    shell(workspace.sandbox, workspace.path, "echo done > done.txt")
+    begun = time.monotonic()
+    delivery = workspace.deliver("fleet/x", "Do it", "Drone <drone@localhost>")
+    times["deliver"] = time.monotonic() - begun
+    assert workspace.base_commit == git(remote, "rev-parse", "main")
+    assert delivery.files_changed == 1
+    return times
+
+
+def test_a_repository_from_a_seed_is_always_the_same(tmp_path: Path) -> None:
+    first = large_repository(tmp_path / "a.git", commits=20, megabytes=1, seed=7)
+    second = large_repository(tmp_path / "b.git", commits=20, megabytes=1, seed=7)
+
+    assert git(first, "rev-parse", "main") == git(second, "rev-parse", "main")
+    assert git(first, "rev-list", "--count", "main") == "20"
+
+
+def test_a_large_repository_in_its_short_form(tmp_path: Path, drone_git: dict[str, str]) -> None:
+    remote = large_repository(tmp_path / "large.git", commits=1000, megabytes=15)
+
+    times = _worked_on(tmp_path, drone_git, remote)
+
+    assert times["second"] < 10
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_repository_of_20000_commits_and_300_mb(tmp_path: Path, drone_git: dict[str, str]) -> None:
+    remote = large_repository(tmp_path / "large.git")
+
+    times = _worked_on(tmp_path, drone_git, remote)
+
+    print({name: round(seconds, 2) for name, seconds in times.items()})  # noqa: T201 - shown by -s
+    assert times["second"] < 5
+    assert times["deliver"] < 10

@@ -1,0 +1,158 @@
+"""The toolbox: what a mode may do, how a call is checked, and how a run is submitted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drone.tools.shell import SUBMIT_LINE
+from shared.errors import Preempted, StaleRun, Submitted
+from shared.messages import ToolCall
+from shared.outcome import ExitStatus
+from tests.support.toolboxes import Call, call, called, toolbox, workspace
+
+__all__ = ["call", "workspace"]
+
+ALL = ["file_read", "file_write", "editor", "shell", "submit"]
+
+
+@pytest.mark.parametrize("mode", ["build", "test", "ship", "develop"])
+def test_a_mode_that_works_has_all_tools(workspace: Path, mode: str) -> None:
+    assert [spec.name for spec in toolbox(workspace, mode).specs()] == ALL
+
+
+def test_plan_can_read_and_submit_and_nothing_else(workspace: Path) -> None:
+    tools = toolbox(workspace, "plan")
+
+    assert [spec.name for spec in tools.specs()] == ["file_read", "submit"]
+    assert "there is no tool 'shell'" in called(tools, "shell", command="touch x").output
+    assert list(workspace.iterdir()) == []
+
+
+def test_the_specs_are_the_same_on_every_call(workspace: Path) -> None:
+    tools = toolbox(workspace)
+
+    assert tools.specs() == tools.specs()
+
+
+def test_schemas_are_plain_objects_that_every_provider_takes(workspace: Path) -> None:
+    schemas = {spec.name: spec.parameters for spec in toolbox(workspace).specs()}
+
+    assert schemas["shell"]["required"] == ["command"]
+    assert schemas["shell"]["properties"]["timeout"]["type"] == "number"
+    assert schemas["editor"]["properties"]["command"]["enum"] == ["str_replace", "insert", "undo_edit"]
+    assert not any(word in str(schemas) for word in ("anyOf", "$ref", "$defs", "title"))
+    assert {schema["type"] for schema in schemas.values()} == {"object"}
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("fly", "{}", "the tools are file_read, file_write, editor, shell, submit"),
+        ("shell", "{not json", "are not JSON"),
+        ("shell", '["ls"]', "one JSON object"),
+        ("shell", "{}", "`command` is missing"),
+        ("shell", '{"command": "ls", "cwd": "/"}', "there is no argument `cwd`"),
+        ("shell", '{"command": "ls", "timeout": -1}', "`timeout`"),
+        ("shell", '{"command": 7}', "`command`"),
+        ("file_read", '{"mode": "smell"}', "'view', 'lines', 'search' or 'find'"),
+        ("file_read", '{"mode": "lines", "path": "x"}', "start_line"),
+        ("file_read", '{"mode": "search"}', "search_pattern"),
+        ("editor", '{"command": "str_replace"}', "`path` is missing"),
+        ("file_write", '{"path": "", "content": ""}', "`path`"),
+    ],
+)
+def test_wrong_use_is_answered_in_one_sentence_that_says_how_to_mend_it(
+    workspace: Path, name: str, arguments: str, words: str
+) -> None:
+    result = toolbox(workspace).execute(ToolCall(id="1", name=name, arguments=arguments))
+
+    assert result.is_error
+    assert words in result.output
+    assert result.output.startswith("Error: ")
+    assert len(result.output) < 400
+
+
+def test_numbers_that_come_as_text_are_taken(call: Call, workspace: Path) -> None:
+    (workspace / "a").write_text("1\n2\n")
+
+    assert call("file_read", mode="lines", path="a", start_line="2").output == "     2\t2"
+
+
+def test_shell_shows_the_output_and_then_the_return_code(call: Call) -> None:
+    result = call("shell", command="echo out; echo err >&2; exit 3")
+
+    assert result.output == "out\nerr\n(return code 3)"
+    assert (result.return_code, result.is_error) == (3, False)
+
+
+def test_shell_ends_a_command_after_its_own_timeout(call: Call) -> None:
+    result = call("shell", command="echo begun; sleep 60", timeout=0.5)
+
+    assert result.output.startswith("begun\n(ended after 0.5 s")
+    assert (result.return_code, result.is_error) == (None, True)
+
+
+def test_shell_keeps_the_whole_of_a_long_output_in_a_log(call: Call) -> None:
+    results = [call("shell", command="seq 1 5000"), call("shell", command="seq 1 5000")]
+
+    assert results[0].output_bytes == 23893
+    assert all(result.log and result.log.stat().st_size == 23893 for result in results)
+    assert results[0].log != results[1].log
+
+
+def test_submit_ends_the_run_with_its_summary(call: Call) -> None:
+    with pytest.raises(Submitted) as done:
+        call("submit", summary="All done.")
+
+    assert done.value.outcome is not None
+    assert (done.value.outcome.exit_status, done.value.outcome.response) == (ExitStatus.SUBMITTED, "All done.")
+
+
+def test_the_magic_line_submits_what_comes_after_it(call: Call) -> None:
+    with pytest.raises(Submitted) as done:
+        call("shell", command=f"echo; echo {SUBMIT_LINE}; echo first; echo second")
+
+    assert done.value.outcome is not None
+    assert done.value.outcome.response == "first\nsecond"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat submit.txt",
+        f"echo before; echo {SUBMIT_LINE}",
+        f"echo {SUBMIT_LINE}; exit 1",
+        f"echo {SUBMIT_LINE} almost",
+    ],
+)
+def test_the_magic_line_counts_only_first_and_after_success_and_in_the_commands_own_text(
+    call: Call, workspace: Path, command: str
+) -> None:
+    (workspace / "submit.txt").write_text(f"{SUBMIT_LINE}\nfrom a file\n")
+
+    assert SUBMIT_LINE in call("shell", command=command).output
+
+
+def test_a_command_that_is_broken_off_leaves_its_output_as_the_answer_to_its_call(workspace: Path) -> None:
+    def stop_when_begun() -> None:
+        if (workspace / "begun").exists():
+            raise Preempted
+
+    tools = toolbox(workspace, check=stop_when_begun)
+
+    with pytest.raises(Preempted) as stopped:
+        called(tools, "shell", command="echo begun; sleep 0.2; touch begun; sleep 60")
+
+    (answer,) = stopped.value.messages
+    assert (answer.role, answer.tool_call_id) == ("tool", "call1")
+    assert answer.content.startswith("begun\n(ended before its time")
+
+
+def test_a_run_that_is_stale_falls_silent(workspace: Path) -> None:
+    def stale() -> None:
+        raise StaleRun
+
+    with pytest.raises(StaleRun):
+        called(toolbox(workspace, check=stale), "shell", command="sleep 60")

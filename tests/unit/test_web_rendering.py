@@ -1,0 +1,96 @@
+"""What pages make of texts: escaped, without terminal codes, in words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from control_plane.documents import StepDocument
+from control_plane.web.pages.login import local_page
+from control_plane.web.pages.transcript import shown_steps
+from control_plane.web.rendering import ago, environment, money, patch_lines, plain
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+def step(kind: str, **fields: object) -> StepDocument:
+    return StepDocument(seq=1, kind=kind, run="0" * 12, at=NOW, **fields)
+
+
+def rendered(*steps: StepDocument) -> str:
+    """The steps as the page shows them."""
+    return str(environment().get_template("steps.html").module.step_list(shown_steps(steps), "0" * 12))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("10%\r50%\r100%\n", "100%\n"),
+        ("line\r\nnext\r\n", "line\nnext\n"),
+        ("\x1b]0;title\x07text", "text"),
+        ("\x1b[2K\rdone", "done"),
+        ("be\x07ll\x00", "bell"),
+        ("tab\tstays", "tab\tstays"),
+    ],
+)
+def test_terminal_codes_leave_the_text_that_a_terminal_would_end_with(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+def test_whatever_a_model_or_a_command_says_is_text_and_never_markup() -> None:
+    evil = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+    html = rendered(
+        step("assistant", text=evil),
+        step("tool_call", call_id="c", tool=evil, arguments={evil: evil}),
+        step("tool_call", call_id="c", tool="shell", arguments=evil),
+        step("tool_result", call_id="c", output=evil),
+        step("error", what=evil, detail=evil, code=evil),
+        step(evil),
+    )
+    assert "<script>" not in html
+    assert "<img" not in html
+    assert html.count("&lt;script&gt;") >= 9
+
+
+def test_a_step_of_an_older_drone_without_newer_fields_is_shown() -> None:
+    assert "fine" in rendered(step("tool_result", call_id="c", output="fine"))
+
+
+def test_a_step_of_a_newer_drone_of_an_unknown_kind_is_named() -> None:
+    assert "time travel" in rendered(step("time_travel", years=3))
+
+
+def test_an_output_that_was_cut_links_to_the_whole() -> None:
+    html = rendered(step("tool_result", call_id="c", output="part", output_bytes=1_000_000, log_sha256="a" * 64))
+    assert "Of 1,000,000 bytes" in html
+    assert f'href="/api/v1/orders/{"0" * 12}/log/1"' in html
+
+
+def test_a_tool_call_shows_its_command_before_it_is_opened() -> None:
+    html = rendered(step("tool_call", call_id="c", tool="shell", arguments={"command": "make test"}))
+    assert '<code class="gist">make test</code>' in html
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0, "0 s ago"), (59, "59 s ago"), (61, "1 min ago"), (7200, "2 h ago"), (200_000, "2 d ago")]
+)
+def test_a_moment_is_told_in_the_largest_unit_that_fits(seconds: int, shown: str) -> None:
+    assert ago(NOW - timedelta(seconds=seconds), NOW) == shown
+
+
+def test_a_price_that_is_not_known_is_not_shown_as_nothing() -> None:
+    assert [money(None), money(0.0), money(0.0312), money(12.345)] == ["price unknown", "$0.00", "$0.0312", "$12.35"]
+
+
+def test_a_removed_line_that_looks_like_a_file_name_is_a_removed_line() -> None:
+    patch = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n same\n--- a comment\n+++ two\ndiff --git a/y b/y\n"
+    kinds = [kind for kind, _ in patch_lines(patch)]
+    assert kinds == ["file", "file", "file", "hunk", "same", "del", "add", "file"]
+
+
+@pytest.mark.parametrize("address", ["//evil.example", "/\\evil", "https://evil.example", "evil", "", "/a\nb"])
+def test_only_an_address_of_ours_is_gone_back_to(address: str) -> None:
+    assert local_page(address) == "/"
+    assert local_page("/orders/1?all=1") == "/orders/1?all=1"
