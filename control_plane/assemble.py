@@ -27,9 +27,13 @@ def open_core(settings: Settings, *, broker: Broker | None = None, clock: Clock 
     clock = clock or SystemClock()
     vault = open_vault(settings)
     database = Database(settings.database_url)
-    migrations.require_current(database)
-    with database.write() as db:
-        vault.ensure_box_keys(db, clock)
+    try:
+        migrations.require_current(database)
+        with database.write() as db:
+            vault.ensure_box_keys(db, clock)
+    except BaseException:
+        database.dispose()
+        raise
     return Core(
         settings=settings,
         database=database,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,17 +132,12 @@ def _create(path: Path) -> None:
     # Written whole beside its place, then linked: another process that starts now sees no file or all of it, and of
     # two that create it the second one's link fails and it reads the first one's.
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(base64.b64encode(random(SecretBox.KEY_SIZE)).decode() + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-") as draft:
+        draft.write(base64.b64encode(random(SecretBox.KEY_SIZE)).decode() + "\n")
+        draft.flush()
+        os.fsync(draft.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(draft.name, path)
 
 
 def _decoded(text: str, where: str) -> bytes:

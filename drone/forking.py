@@ -24,7 +24,7 @@ from shared.errors import FleetFault
 
 log = logging.getLogger(__name__)
 
-PRELOAD = ["drone.run_process", "drone.model.preload"]
+PRELOAD = ["drone.run_process", "drone.model.preload", "git"]
 _HELPER = "from multiprocessing."
 _CONTEXT = multiprocessing.get_context("forkserver")
 

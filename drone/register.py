@@ -19,7 +19,7 @@ from drone.policy import is_loopback
 from drone.workspace import claim_root
 from shared.boundary import version
 from shared.envelope import Binding, CannotOpen, key_id, open_envelope, public_key
-from shared.errors import Forbidden, Invalid, Precondition
+from shared.errors import Conflict, Forbidden, Invalid, Precondition
 from shared.registration import Credentials, JoinToken, RegistrationAnswer, RegistrationRequest
 
 SANDBOXES = ("auto", "bwrap", "docker", "none")
@@ -86,10 +86,17 @@ def register(home: DroneHome, wishes: Wishes) -> DroneConfig:
 def unregister(home: DroneHome) -> DroneConfig:
     """Leave the fleet, there and here; what this drone was. Workspaces, runs and logs stay.
 
-    Raises Unreachable without an answer: the registration is then kept, as its keys would still be good there.
+    Raises Conflict while the drone runs, and Unreachable without an answer: the registration is then kept, as its keys
+    would still be good there.
     """
     config = home.config()
-    with home.lock():  # a drone that runs must be stopped first: it would go on with keys that are gone
+    if home.holder() is not None:
+        raise Conflict(
+            f"the drone {config.name} runs, and would go on with keys that are gone",
+            code="E-DRONE-RUNNING",
+            next="stop it: Ctrl-C where it runs, or systemctl --user stop dronefleet-drone",
+        )
+    with home.lock():
         with ControlPlane(config.server_url, api_token=home.credentials().api_token) as server:
             server.unregister()
         home.forget()

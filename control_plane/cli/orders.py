@@ -11,6 +11,7 @@ import typer
 from control_plane.cli.connection import Org, client
 from shared.command_line import JsonFlag, examples, parse_labels, print_json, print_table, put, say
 from shared.errors import Invalid
+from shared.states import OrderStatus
 
 PANEL = "Orders"
 Doc = dict[str, Any]
@@ -96,6 +97,13 @@ def orders(
     org: Org = None,
 ) -> None:
     """List orders, newest first."""
+    if status is not None and status not in set(OrderStatus):
+        raise Invalid(
+            f"orders have no state {status[:40]!r}",
+            code="E-ORDER-STATUS",
+            why=f"the states are {', '.join(OrderStatus)}",
+            next="fleet orders --status running",
+        )
     found = client(org).list_orders(status=status, project=project, drone=drone, limit=limit)
     if as_json:
         print_json(found)

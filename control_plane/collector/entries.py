@@ -90,6 +90,19 @@ def _flat(entries: Any) -> Iterable[tuple[str, dict[str, str]]]:
     return [entry for part in entries for entry in part] if nested else entries
 
 
+def has_later_hello(broker: Broker, drone_id: str, entry_id: str) -> bool:
+    """Whether the drone said hello again after this entry. Asked at a hello only, which is rare."""
+    position = entry_id
+    while True:
+        with broker.reaching():
+            found = cast("Any", broker.redis.xrange(names.events_stream(drone_id), min=f"({position}", count=_CHUNK))
+        if any(fields.get("t") == "hello" for _, fields in found):
+            return True
+        if len(found) < _CHUNK:
+            return False
+        position = found[-1][0]
+
+
 def with_work(broker: Broker, drone_ids: Iterable[str]) -> set[str]:
     """Those of the drones whose streams are not empty; asked by length, which costs Redis nothing."""
     wanted, found = list(drone_ids), set[str]()

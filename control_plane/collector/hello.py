@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def act_on(db: Session, core: Core, drone: Drone, said: Hello, taken: Taken) -> None:
     """Note the drone's new start, and give up what did not survive it.
 
-    The hello lies in the stream before all events of runs that began after it, so a run that is known here began
-    before; a drone ends everything of its older starts before it says hello.
+    Each start has its own boot id, and ends everything of older ones before it says hello: what another boot claimed,
+    and what is not listed as ended, is dead. The events that tell of an end may still follow.
     """
     now = core.clock.now()
     drone.boot_id = said.boot_id
@@ -64,9 +64,7 @@ def _survived(dispatch: Dispatch, run: Run | None, key: str, said: Hello) -> boo
     if claimed_by is None:
         # Still in the queue, or its key is gone; it is offered again.
         return True
-    same_boot = claimed_by == said.boot_id
-    # Claimed by this very start but not on disk yet, or on disk and alive.
-    return same_boot and (listed is not None or run is None)
+    return claimed_by == said.boot_id
 
 
 def _boot_of(key: str) -> str | None:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from control_plane.collector import effects, hello
-from control_plane.collector.entries import Entry
+from control_plane.collector.entries import Entry, has_later_hello
 from control_plane.collector.gaps import Gaps
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, RawEvent, Run, Step
@@ -92,10 +92,23 @@ class Intake:
             self._event(entry.id, self._read_event(entry))
         elif kind == "hello":
             said = self._read_hello(entry)
-            hello.act_on(self.db, self.core, self.drone, said, self.taken)
+            if self._is_latest_hello(entry.id):
+                hello.act_on(self.db, self.core, self.drone, said, self.taken)
             self.taken.acknowledge.append(entry.id)
         else:
             raise Unreadable(f"an entry of the kind {kind!r} is not known")
+
+    def _is_latest_hello(self, entry_id: str) -> bool:
+        """Only a drone's latest hello tells which of its runs are alive.
+
+        An earlier one may lie in the stream still, when the collector was away; or come a second time, when it was
+        stored and not acknowledged. Runs that began after it would look as if they had died before it.
+        """
+        before = self.drone.hello_entry
+        if before is not None and _position(entry_id) <= _position(before):
+            return False
+        self.drone.hello_entry = entry_id
+        return not has_later_hello(self.core.broker, self.drone.id, entry_id)
 
     # --- events ----------------------------------------------------------------------
 
@@ -250,3 +263,8 @@ class Intake:
     def _stored(self, run_id: str) -> int:
         run = self.db.get(Run, run_id)
         return run.last_seq if run is not None else 0
+
+
+def _position(entry_id: str) -> tuple[int, ...]:
+    """Where an entry stands in its stream (`<milliseconds>-<number>`)."""
+    return tuple(int(part) for part in entry_id.split("-"))

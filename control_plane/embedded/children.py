@@ -10,6 +10,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -86,4 +87,6 @@ class Child:
 
 
 def _end_with_parent() -> None:
+    if sys.platform != "linux":  # elsewhere there is no such call: a killed `fleet up` leaves its children to their user
+        return
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -54,30 +54,32 @@ class Gate:
             refuse_other_sites(headers, self._core.settings.url)
         if not is_open(scope["method"], scope["path"]):
             try:
-                scope.setdefault("state", {})["identity"] = await self._identify(headers)
+                identity = await to_thread.run_sync(identify, self._core, headers)
             except Unauthenticated:
                 if scope["method"] != "GET" or not wants_page(scope):
                     raise
                 await RedirectResponse(f"/login?next={quote(_address(scope))}", 303)(scope, receive, send)
                 return
+            scope.setdefault("state", {})["identity"] = identity
         await self._app(scope, receive, send)
 
-    async def _identify(self, headers: Headers) -> Caller | DroneIdentity:
-        kind, _, bearer = headers.get("authorization", "").partition(" ")
-        bearer = bearer.strip()
-        if kind.lower() == "bearer" and bearer.startswith(f"{DRONE_PREFIX}_"):
-            return await to_thread.run_sync(registration.authenticate_drone, self._core, bearer)
-        if kind.lower() == "bearer" and bearer:
-            return await to_thread.run_sync(tokens.authenticate, self._core, bearer)
-        secret = session_secret(headers, self._core)
-        if secret:
-            return await to_thread.run_sync(tokens.authenticate_session, self._core, secret)
-        raise Unauthenticated(
-            "this needs a token",
-            code="E-TOKEN-MISSING",
-            why="the request has neither a bearer token nor a session",
-            next="fleet api-token create --role operator    then send it as: Authorization: Bearer fa_...",
-        )
+
+def identify(core: Core, headers: Headers) -> Caller | DroneIdentity:
+    """Whose request this is, by its bearer token, else by its session. Raises Unauthenticated."""
+    kind, _, bearer = headers.get("authorization", "").partition(" ")
+    bearer = bearer.strip()
+    if kind.lower() == "bearer" and bearer.startswith(f"{DRONE_PREFIX}_"):
+        return registration.authenticate_drone(core, bearer)
+    if kind.lower() == "bearer" and bearer:
+        return tokens.authenticate(core, bearer)
+    if secret := session_secret(headers, core):
+        return tokens.authenticate_session(core, secret)
+    raise Unauthenticated(
+        "this needs a token",
+        code="E-TOKEN-MISSING",
+        why="the request has neither a bearer token nor a session",
+        next="fleet api-token create --role operator    then send it as: Authorization: Bearer fa_...",
+    )
 
 
 def is_open(method: str, path: str) -> bool:

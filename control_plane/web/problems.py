@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -90,6 +91,9 @@ class Boundary:
 
         try:
             await self._app(scope, receive, watched)
+        except ClientDisconnect:
+            # Whoever asked is gone, in the middle of what they were sending: there is nobody to tell.
+            return
         except FleetError as error:
             if began:
                 raise

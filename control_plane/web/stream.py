@@ -18,7 +18,7 @@ from control_plane.operations import orders
 from control_plane.web.hub import Hub, Subscription
 from control_plane.web.live import Source, source_of
 from shared import logs
-from shared.errors import FleetFault
+from shared.errors import FleetFault, Unauthenticated
 from shared.states import ENDED, OrderStatus
 from shared.terminal import iso
 
@@ -57,6 +57,10 @@ class News:
         return OrderStatus(self.order.status) in ENDED and not self.more
 
 
+StillAllowed = Callable[[], object]
+"""Raises Unauthenticated once the client's token or session is no good any more."""
+
+
 @dataclass(frozen=True)
 class Live:
     """What the streams of one process share."""
@@ -68,21 +72,22 @@ class Live:
 class OrderStream:
     """One client's view of one order, from the step that it saw last."""
 
-    def __init__(self, core: Core, live: Live, caller: Caller, order_id: str) -> None:
+    def __init__(self, core: Core, live: Live, caller: Caller, order_id: str, still_allowed: StillAllowed) -> None:
         self._core = core
         self._hub = live.hub
         self._pace = live.pace
         self._caller = caller
         self._order_id = order_id
+        self._still_allowed = still_allowed
         self._shown: OrderSummary | None = None
         self._shown_at = 0.0
-        self._beat_at = time.monotonic()
+        self._beat_at = self._allowed_at = time.monotonic()
 
     async def events(self, after: int) -> AsyncIterator[bytes]:
         """Events as bytes, until the order ended or the server stops; steps from number `after` + 1 on."""
         last = after
         with self._hub.subscription(self._order_id) as mailbox:
-            while not mailbox.closing:
+            while not mailbox.closing and await self._is_allowed():
                 news = await self._news(last)
                 if news is not None:
                     mailbox.source = news.source
@@ -99,6 +104,20 @@ class OrderStream:
                         continue
                 async for event in self._until_changed(mailbox, calm=news is not None):
                     yield event
+
+    async def _is_allowed(self) -> bool:
+        """Ask again with each heartbeat: a token that was revoked must not be followed for as long as a run takes."""
+        if time.monotonic() - self._allowed_at < self._pace.heartbeat_s:
+            return True
+        try:
+            await self._read(self._still_allowed)
+        except Unauthenticated:
+            # The client connects again, and is told by a 401.
+            return False
+        except FleetFault:
+            return True
+        self._allowed_at = time.monotonic()
+        return True
 
     async def _news(self, last: int) -> News | None:
         try:

@@ -157,7 +157,7 @@ def _arguments(provider: OrderProvider, request: dict[str, Any], waits: Waits, c
         **request,
         "model": model,
         "api_base": provider.api_base,
-        "api_key": provider.api_key ,
+        "api_key": provider.api_key or (PLACEHOLDER_KEY if provider.api_base else None),
         "client": client.get() if own_path else None,
         "stream": True,
         "stream_options": {"include_usage": True},

@@ -27,7 +27,7 @@ def fit(body: Body, limit: int = MAX_EVENT) -> Body:
         return body
     document = body.model_dump(mode="json")
     # Halving the longest text each time reaches any limit in a few dozen turns; what is small already stays whole.
-    while sealed_size(json.dumps(document, ensure_ascii=False)) > limit and _cut_longest(document):
+    while sealed_size(json.dumps(document, ensure_ascii=False)) > limit and _smaller(document):
         pass
     return _BODY.validate_python(document)
 
@@ -38,13 +38,17 @@ def sealed_size(text: str) -> int:
     return (inside + ENVELOPE_BYTES) * 4 // 3
 
 
-def _cut_longest(document: Any) -> bool:
-    """Halve the longest text inside `document`, in place; False if none can be cut."""
+def _smaller(document: dict[str, Any]) -> bool:
+    """Halve the longest text inside `document`, in place; False if there is nothing left to cut."""
     holder, key, length = _longest(document)
-    if length <= SHORTEST:
-        return False
-    holder[key] = halved(holder[key])
-    return True
+    if length > SHORTEST:
+        holder[key] = halved(holder[key])
+        return True
+    if isinstance(document.get("arguments"), dict | list):
+        # Large for its many small parts: as one text it can be cut, and a model's arguments may be text.
+        document["arguments"] = json.dumps(document["arguments"], ensure_ascii=False)
+        return True
+    return False
 
 
 def halved(text: str) -> str:

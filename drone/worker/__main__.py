@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from celery import signals
+from celery.exceptions import CPendingDeprecationWarning
 from celery.platforms import SecurityWarning
 
 from drone import settings
@@ -79,6 +80,8 @@ def _consume(node: Node, me: Identity) -> None:
     cut_down_remote_control()
     # Celery warns of root on account of pickle, which is not accepted here.
     warnings.simplefilter("ignore", SecurityWarning)
+    # Said at each reconnection, of a setting that has no effect on messages acknowledged early.
+    warnings.simplefilter("ignore", CPendingDeprecationWarning)
     config = me.config
     app = build(config.drone_id, me.credentials.broker_url, config.concurrency, node.execute, node.slots)
     worker = app.Worker(

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from celery import Celery
+from celery.app.amqp import AMQP
 from celery.exceptions import Ignore
 from celery.worker.control import Panel
 from celery.worker.request import Request
+from kombu import Connection
 
 from shared import names
 
@@ -57,6 +59,21 @@ class RunRequest(Request):  # type: ignore[misc]  # Celery has no types
             self._terminate_on_ack = pool, signal
 
 
+class QuickConnection(Connection):  # type: ignore[misc]  # kombu has no types
+    """Tries again after fractions of a second, at most three; kombu would wait up to thirty."""
+
+    def ensure_connection(self, *args: Any, **options: Any) -> Any:
+        """Connect, however long that takes."""
+        pauses = {"interval_start": 0.2, "interval_step": 0.4, "interval_max": 3.0}
+        return super().ensure_connection(*args, **pauses, **options)
+
+
+class Amqp(AMQP):  # type: ignore[misc]  # Celery has no types
+    """Celery's messaging over connections of the kind above."""
+
+    Connection = QuickConnection
+
+
 @dataclass
 class Slots:
     """What the pool has to ask of the drone."""
@@ -76,7 +93,7 @@ Raises RunFailed, Withdrawn, or Ignore for a copy that is not to be run.
 
 def build(drone_id: str, broker_url: str, concurrency: int, execute: Execute, slots: Slots) -> Celery:
     """The application of one drone, with `fleet.run` bound to `execute`; the pool finds `slots` on it."""
-    app = Celery("dronefleet", broker=broker_url, set_as_current=False)
+    app = Celery("dronefleet", broker=broker_url, set_as_current=False, amqp=Amqp)
     app.slots = slots
     app.conf.update(
         worker_concurrency=concurrency,

@@ -13,10 +13,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
+from shared.errors import FleetError, FleetFault
+
 LOCAL_SECONDS = 600.0
 _TICK = 0.05
 _GRACE = 2.0
 _MESSAGE = 64 * 1024
+
+
+def git_is_missing(kind: type[FleetError]) -> FleetError:
+    return kind("git is not installed on the drone's machine", code="E-GIT-MISSING", next="sudo apt install git")
 
 
 class GitFailed(Exception):
@@ -80,15 +86,7 @@ class Git:
             return out.read()
 
     def _run(self, arguments: tuple[str, ...], streams: tuple[IO[bytes], ...], seconds: float) -> int | None:
-        process = subprocess.Popen(
-            ["git", *arguments],
-            cwd=self.work_tree or "/",
-            env=self._whole_environment(),
-            stdin=streams[0],
-            stdout=streams[1],
-            stderr=streams[2],
-            start_new_session=True,
-        )
+        process = self._start(arguments, streams)
         deadline = time.monotonic() + seconds
         try:
             while time.monotonic() < deadline:
@@ -102,6 +100,22 @@ class Git:
             # Also when `check` raised or the time is up. A git that ended by itself has no group left to signal.
             if process.returncode is None:
                 _end(process)
+
+    def _start(self, arguments: tuple[str, ...], streams: tuple[IO[bytes], ...]) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                ["git", *arguments],
+                cwd=self.work_tree or "/",
+                env=self._whole_environment(),
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            if error.filename != "git":
+                raise
+            raise git_is_missing(FleetFault) from error
 
     def _whole_environment(self) -> dict[str, str]:
         whole = dict(self.environment)

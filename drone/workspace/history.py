@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from git import Repo
-from git.exc import BadName, GitCommandError, ODBError
-from git.objects import Blob, Commit
-
-_MISSING = (BadName, ODBError, ValueError, KeyError, GitCommandError)
+_LARGEST = 4 * 1024 * 1024
 
 
 class History:
-    """Commits and files of one bare repository, or of the drone's git directory of a session."""
+    """Commits and files of one bare repository, or of the drone's git directory of a session.
+
+    By GitPython's commands and not its objects, which know SHA-1 only.
+    """
 
     def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
+        # Here, since importing GitPython takes 0.2 s and fails where git is not installed; a run's process is forked
+        # from one that has imported it.
+        from git import Repo
+
         self._repo = Repo(directory)
         self._repo.git.update_environment(**environment)
 
@@ -24,37 +27,28 @@ class History:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        # Ends the `cat-file` helpers, which a receipt would otherwise count as processes of the run.
         self._repo.close()
 
     def has(self, commit: str) -> bool:
         """Whether this is a commit that is here, with its tree."""
-        return self._commit(commit) is not None
-
-    def tree(self, commit: str) -> str:
-        found = self._commit(commit)
-        if found is None:
-            raise ValueError(f"{commit} is not a commit of {self._repo.git_dir}")
-        return found.tree.hexsha
+        return self._succeeds("cat-file", "-e", f"{commit}^{{commit}}^{{tree}}")
 
     def is_ancestor(self, older: str, newer: str) -> bool:
-        return bool(self._repo.is_ancestor(self._repo.commit(older), self._repo.commit(newer)))
+        return self._succeeds("merge-base", "--is-ancestor", older, newer)
 
     def file(self, commit: str, name: str, limit: int) -> str | None:
-        """The first `limit` bytes of a file as text; None if the commit has no such file."""
-        found = self._commit(commit)
-        if found is None or name not in found.tree:
+        """The first `limit` bytes of a file as text; None if the commit has no such file, or one of many megabytes."""
+        entry = str(self._repo.git.execute(["git", "ls-tree", "--long", commit, "--", name])).split()
+        if len(entry) < 4 or not entry[0].startswith("100") or int(entry[3]) > _LARGEST:
             return None
-        item = found.tree[name]
-        if not isinstance(item, Blob):
-            return None
-        content: bytes = item.data_stream.read(limit)
-        return content.decode(errors="replace")
+        content = self._repo.git.execute(["git", "cat-file", "blob", entry[2]], stdout_as_string=False)
+        return bytes(content)[:limit].decode(errors="replace")
 
-    def _commit(self, name: str) -> Commit | None:
+    def _succeeds(self, *arguments: str) -> bool:
+        from git.exc import GitCommandError
+
         try:
-            commit = self._repo.commit(name)
-            commit.tree.size  # noqa: B018 - a commit without its tree is of no use
-        except _MISSING:
-            return None
-        return commit
+            self._repo.git.execute(["git", *arguments])
+        except GitCommandError:
+            return False
+        return True

@@ -6,7 +6,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from shared.errors import NotFound
+from drone.workspace.git import git_is_missing
+from shared.errors import NotFound, Precondition
 
 _URL_SIGN = "://"
 
@@ -58,7 +59,10 @@ def _uncommitted(top: Path) -> str:
 def _git(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     # No optional locks: `git status` would otherwise write the index of a repository that is not ours to write to.
     command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(path), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120, check=False)
+    try:
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=120, check=False)
+    except FileNotFoundError as error:
+        raise git_is_missing(Precondition) from error
 
 
 def _no_repository(path: Path, why: str) -> NotFound:

@@ -10,6 +10,7 @@ import secrets
 import subprocess
 from pathlib import Path
 
+from drone.workspace.git import git_is_missing
 from shared.errors import Precondition
 
 COPIED = ("credential.", "url.", "http.", "user.", "core.sshcommand")
@@ -59,7 +60,7 @@ def _settings(scope: str) -> list[tuple[str, str | None]]:
         # In /, so that no repository around the current directory can have a say in what is included.
         found = subprocess.run(command, cwd="/", env=environment, capture_output=True, timeout=30, check=False)
     except FileNotFoundError as error:
-        raise Precondition("git is not installed", code="E-GIT-MISSING", next="sudo apt install git") from error
+        raise git_is_missing(Precondition) from error
     if found.returncode != 0:
         return _nothing_or_raise(found.stderr.decode(errors="replace"))
     pairs = [entry.partition("\n") for entry in found.stdout.decode(errors="surrogateescape").split("\0") if entry]

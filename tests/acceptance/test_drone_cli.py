@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from drone.cli.main import app
+from drone.home import DroneHome
 from shared.envelope import new_private_key
 from tests.support import wait_until
 from tests.support.command_tree import BIN, Node, clean_environment, commands, imported_by, invoke, walk
@@ -368,6 +369,23 @@ def test_leaving_tells_the_server_and_forgets_the_keys(joined: Run, server: Regi
     assert (last["method"], last["path"]) == ("DELETE", "/api/v1/registrations/self")
     assert last["authorization"] == "Bearer fd_token"
     assert sorted(p.name for p in (tmp_path / "home").iterdir() if p.name in {"key", "drone.json"}) == []
+
+
+def test_a_drone_that_runs_does_not_leave(joined: Run, tmp_path: Path) -> None:
+    with DroneHome(tmp_path / "home").lock():
+        done = joined("unregister", "--yes")
+
+    assert done.returncode == 4
+    assert "stop it" in done.stderr
+    assert (tmp_path / "home" / "key").exists()
+
+
+def test_a_second_start_in_one_home_is_refused(joined: Run, tmp_path: Path) -> None:
+    with DroneHome(tmp_path / "home").lock():
+        done = joined("start")
+
+    assert done.returncode == 4
+    assert f"process {os.getpid()} holds its lock" in done.stderr
 
 
 def test_leaving_without_a_yes_does_nothing(joined: Run, tmp_path: Path) -> None:

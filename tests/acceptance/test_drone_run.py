@@ -103,13 +103,14 @@ def test_a_run_that_fails_ends_with_1_and_one_sentence(repo: Path) -> None:
     assert "wrong-key-1234" not in done.stderr
 
 
-def test_ctrl_c_ends_the_run_and_prints_the_work_so_far(repo: Path, copies: Path) -> None:
+def test_ctrl_c_ends_the_run_and_prints_the_work_so_far(repo: Path, copies: Path, tmp_path: Path) -> None:
     script = [WRITE, call("shell", command="sleep 600"), *TALK]
     with ScriptedServer(script) as server:
-        running = _start(repo, server)
+        running = _start(repo, server, told=tmp_path / "told")
         wait_until(lambda: _runs_below(running.pid, "sleep"), seconds=150)
         running.send_signal(signal.SIGINT)
-        patch, told = running.communicate(timeout=60)
+        patch, _ = running.communicate(timeout=60)
+    told = (tmp_path / "told").read_text()
 
     assert running.returncode == 130
     assert "+    return a + b" in patch
@@ -118,29 +119,35 @@ def test_ctrl_c_ends_the_run_and_prints_the_work_so_far(repo: Path, copies: Path
     assert list(copies.iterdir()) == []
 
 
-def test_a_second_ctrl_c_ends_it_at_once_and_says_where_the_copy_is(repo: Path, copies: Path) -> None:
+def test_a_second_ctrl_c_ends_it_at_once_and_says_where_the_copy_is(repo: Path, copies: Path, tmp_path: Path) -> None:
     stubborn = "trap '' TERM INT; while true; do sleep 1; done"
     with ScriptedServer([WRITE, call("shell", command=stubborn), *TALK]) as server:
-        running = _start(repo, server)
+        running = _start(repo, server, "--sandbox", "none", told=tmp_path / "told")
         wait_until(lambda: _runs_below(running.pid, "sleep"), seconds=150)
+        processes = psutil.Process(running.pid).children(recursive=True)
         running.send_signal(signal.SIGINT)
+        wait_until(lambda: "once more ends it at once" in (tmp_path / "told").read_text())
         running.send_signal(signal.SIGINT)
-        _, told = running.communicate(timeout=60)
+        running.communicate(timeout=60)
+    told = (tmp_path / "told").read_text()
 
     assert running.returncode == 130
     assert "Traceback" not in told
     assert [path.name for path in copies.iterdir() if path.name in told] != []
+    assert [process for process in processes if process.is_running()] == []
 
 
-def _start(repo: Path, server: ScriptedServer) -> subprocess.Popen[str]:
-    words = ("run", "Mend the sum", "--repo", str(repo), "--model", MODEL, "--api-base", server.url)
-    return subprocess.Popen(
-        [str(BIN / "drone"), *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**clean_environment(), "TMPDIR": os.environ["TMPDIR"]},
-    )
+def _start(repo: Path, server: ScriptedServer, *more: str, told: Path) -> subprocess.Popen[str]:
+    """Start a run whose talk goes to the file `told`, which can be read while it works."""
+    words = ("run", "Mend the sum", "--repo", str(repo), "--model", MODEL, "--api-base", server.url, *more)
+    with told.open("w") as talk:
+        return subprocess.Popen(
+            [str(BIN / "drone"), *words],
+            stdout=subprocess.PIPE,
+            stderr=talk,
+            text=True,
+            env={**clean_environment(), "TMPDIR": os.environ["TMPDIR"]},
+        )
 
 
 def _runs_below(pid: int, program: str) -> bool:

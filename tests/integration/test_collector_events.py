@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from control_plane.db.models import Dispatch, Order, Owner, RawEvent, Run, Step
+from control_plane.db.models import Order, Owner, RawEvent, Run, Step
 from shared import names
 from shared.envelope import Binding
 from shared.events import AssistantStep, Delivered, Phase, Prepared, Stats, ToolCallStep, Usage
@@ -59,6 +59,7 @@ def test_an_event_that_comes_twice_counts_once(any_plane: Plane) -> None:
     wait_until(lambda: stream_is_empty(any_plane, drone))
     assert stored(any_plane, order) == [1, 2]
     assert any_plane.order(order.order_id).stats.cost_usd == 0.25
+    assert any_plane.rows(RawEvent) == []
 
 
 def test_what_was_stored_but_not_acknowledged_counts_once(plane: Plane, valkey: BrokerServer) -> None:
@@ -348,9 +349,10 @@ def test_a_run_that_was_given_up_before_it_was_heard_of_is_late_from_its_first_e
     lost = claimed(plane, drone)
     first = drone.journal(lost, drone.started())
     drone.restart()
-    wait_until(lambda: plane.rows(Dispatch, Dispatch.id == lost.run_id)[0].closed_at)
+    wait_until(lambda: (o := plane.order(lost.order_id)).generation == 2 and o.status == "assigned")
     drone.send(first)
     wait_until(lambda: stored(plane, lost) == [1])
+    assert plane.order(lost.order_id).status == "assigned"
     assert (run_of(plane, lost).status, run_of(plane, lost).late) == ("lost", True)
 
 

@@ -61,9 +61,9 @@ def test_a_row_that_points_nowhere_is_refused(database: Database) -> None:
         db.execute(statement)
 
 
-def test_a_deadlock_is_done_again_and_both_writers_come_through(postgres_url: str) -> None:
-    database, both_hold_one = Database(postgres_url), Barrier(2)
-    with database.write() as db:
+def test_a_deadlock_is_done_again_and_both_writers_come_through(postgres_database: Database) -> None:
+    both_hold_one = Barrier(2)
+    with postgres_database.write() as db:
         db.add(Counter(name="second", value=0))
 
     def cross(names: tuple[str, str]) -> None:
@@ -74,13 +74,12 @@ def test_a_deadlock_is_done_again_and_both_writers_come_through(postgres_url: st
             next(waits, lambda _seconds: None)(20)
             db.execute(ADD_ONE.where(Counter.name == names[1]))
 
-        database.transact(work)
+        postgres_database.transact(work)
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(cross, [("orders", "second"), ("second", "orders")]))
-    with database.read() as db:
+    with postgres_database.read() as db:
         assert db.scalars(select(Counter.value)).all() == [2, 2]
-    database.dispose()
 
 
 def test_the_server_tells_its_name_and_version(database: Database) -> None:
@@ -98,27 +97,23 @@ def test_a_database_that_is_not_there_is_named_without_its_password() -> None:
 
 
 def test_after_a_restart_of_the_server_the_next_transaction_works(
-    postgres_server: PostgresServer, postgres_url: str
+    postgres_server: PostgresServer, postgres_database: Database
 ) -> None:
-    database = Database(postgres_url)
-    assert count(database) == 0
+    assert count(postgres_database) == 0
     postgres_server.stop()
     with pytest.raises(Unreachable):
-        count(database)
+        count(postgres_database)
     postgres_server.start()
-    assert count(database) == 0
-    database.dispose()
+    assert count(postgres_database) == 0
 
 
 def test_a_server_that_dies_in_the_middle_of_a_transaction_is_reported_as_unreachable(
-    postgres_server: PostgresServer, postgres_url: str
+    postgres_server: PostgresServer, postgres_database: Database
 ) -> None:
-    database = Database(postgres_url)
     with pytest.raises(Unreachable):
-        add_one_then(database, postgres_server.stop)
+        add_one_then(postgres_database, postgres_server.stop)
     postgres_server.start()
-    assert count(database) == 0
-    database.dispose()
+    assert count(postgres_database) == 0
 
 
 def test_a_sqlite_file_in_a_directory_that_is_not_there_is_unreachable(tmp_path: Path) -> None:

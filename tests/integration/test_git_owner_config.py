@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from drone.workspace import copy_owner_config, git_environment, local_source
-from shared.errors import NotFound, Precondition
+from drone.workspace.git import Git
+from shared.errors import FleetFault, NotFound, Precondition
 from tests.support.repositories import bare_remote, commit_files, git, work_tree
 
 OWNERS = """\
@@ -109,6 +110,19 @@ def test_a_broken_configuration_is_named_and_not_passed_over(owner_home: Path, t
         copy_owner_config(tmp_path / "gitconfig")
 
     assert ".gitconfig" in refused.value.why
+
+
+def test_a_machine_without_git_is_told_to_install_it(
+    owner_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(Precondition, match="git is not installed"):
+        copy_owner_config(tmp_path / "gitconfig")
+    with pytest.raises(Precondition, match="git is not installed"):
+        local_source(str(tmp_path))
+    with pytest.raises(FleetFault, match="git is not installed"):
+        Git({"PATH": str(tmp_path)}).text("version")
 
 
 def test_nothing_is_taken_from_a_repository_around_the_current_directory(

@@ -96,6 +96,14 @@ def test_a_claimed_run_is_not_published_again(plane: Plane) -> None:
     assert plane.key(drone, run_id) == f"claimed:1:{drone.boot}"
 
 
+def test_a_run_that_was_withdrawn_in_the_meantime_is_not_published(plane: Plane) -> None:
+    drone = plane.drone()
+    run_id = plane.dispatch(plane.submit()).id
+    assert plane.core.broker.withdraw_run(drone.id, run_id, 1) == ""
+    Relay(plane.core).publish_all()
+    assert (drone.queued(), plane.key(drone, run_id)) == (0, "revoked:1")
+
+
 def test_a_closed_dispatch_is_not_published(plane: Plane) -> None:
     drone = plane.drone()
     run_id = plane.dispatch(plane.submit()).id

@@ -12,8 +12,10 @@ import pytest
 from shared.errors import NotFound, Unauthenticated, Unreachable
 from shared.events import Phase
 from tests.support import wait_until
-from tests.support.broker import free_port
-from tests.support.fleet import Api, Follower, PlayedRun
+from tests.support.broker import BrokerServer, free_port
+from tests.support.database import CoreFactory
+from tests.support.fleet import Api, Follower, PlayedRun, api_on
+from tests.support.postgres import PostgresServer
 
 
 @pytest.fixture
@@ -164,6 +166,32 @@ def test_a_stranger_cannot_follow(api: Api, run: PlayedRun) -> None:
     api.client._token = "fa_wrong"
     with pytest.raises(Unauthenticated):
         next(api.client.follow(run.order_id))
+
+
+def test_a_token_that_is_revoked_is_not_followed_any_further(api: Api, run: PlayedRun) -> None:
+    token = api.client.create_api_token("viewer")
+    follower = Follower(api, run.order_id, token=token["token"])
+    wait_until(lambda: follower.seqs == [1])
+    api.client.revoke_api_token(token["id"])
+    wait_until(lambda: follower.error, seconds=6)
+    assert isinstance(follower.error, Unauthenticated)
+
+
+def test_a_stream_outlives_a_database_that_is_away(
+    postgres_server: PostgresServer, postgres_url: str, valkey: BrokerServer, core_factory: CoreFactory
+) -> None:
+    with api_on(postgres_url, valkey, core_factory) as api:
+        api.add_work()
+        run = api.add_drone().take(api.submit())
+        follower = Follower(api, run.order_id)
+        wait_until(lambda: follower.seqs == [1])
+        postgres_server.stop()
+        run.drone.core.broker.changed(run.order_id)
+        wait_until(lambda: "waits for the database" in api.log.read_text())
+        postgres_server.start()
+        run.says("back")
+        wait_until(lambda: follower.seqs == [1, 2])
+        assert follower.of("connection") == []
 
 
 def test_a_client_that_does_not_read_for_a_while_gets_every_step_all_the_same(api: Api, run: PlayedRun) -> None:

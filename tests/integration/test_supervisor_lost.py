@@ -196,3 +196,36 @@ def test_a_run_that_was_revoked_by_one_who_died_is_queued_again(plane: Plane) ->
     order = wait_until(oka.take)
     plane.core.broker.revoke_run(oka.id, order.run_id, 1)
     wait_until(lambda: plane.order(order_id).generation == 2)
+
+
+def test_a_hello_that_comes_twice_does_not_lose_what_began_after_it(plane: Plane, valkey: BrokerServer) -> None:
+    oka = plane.drone("oka")
+    plane.supervisor()
+    oka.restart()
+    order_id = plane.submit()
+    order = wait_until(oka.take)
+    oka.claim(order)
+    oka.report(order, oka.started())
+    valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
+    plane.collector()
+    wait_until(lambda: plane.order(order_id).status == "running")
+    valkey.redis.execute_command("ACL", "SETUSER", "control", "+xack")
+    wait_until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0, seconds=20)
+    assert plane.order(order_id).status == "running"
+
+
+def test_a_hello_of_an_older_boot_that_comes_twice_changes_nothing(plane: Plane, valkey: BrokerServer) -> None:
+    oka = plane.drone("oka")
+    plane.supervisor()
+    oka.restart()
+    oka.restart()
+    order_id = plane.submit()
+    order = wait_until(oka.take)
+    oka.claim(order)
+    oka.report(order, oka.started())
+    valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
+    plane.collector()
+    wait_until(lambda: plane.order(order_id).status == "running")
+    valkey.redis.execute_command("ACL", "SETUSER", "control", "+xack")
+    wait_until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0, seconds=20)
+    assert (plane.order(order_id).status, plane.rows(Drone)[0].boot_id) == ("running", oka.boot)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from shared import names
-from shared.control import Cancel, Confirm, ControlMessage, Resend
+from shared.control import Cancel, Confirm, ControlMessage, Drain, Resend, Say
 from shared.events import AssistantStep, Delivered, ErrorStep, RunStarted
 from tests.support import wait_until
 from tests.support.drones import Workshop, shell
@@ -226,3 +226,27 @@ def test_remote_control_can_look_but_not_shut_down(busy_fleet: Workshop) -> None
     assert answers == {f"{busy_fleet.drone.id}@testhost": {"ok": "pong"}}
     assert busy_fleet.drone.process is not None
     assert busy_fleet.drone.process.poll() is None
+
+
+def test_a_drained_drone_takes_nothing_until_it_is_told_to_go_on(
+    busy_fleet: Workshop, scripted: ScriptedFactory
+) -> None:
+    drone = busy_fleet.drone.id
+    busy_fleet.fleet.tell(drone, ControlMessage(id=names.new_id(), body=Drain(on=True)))
+    wait_until(lambda: busy_fleet.fleet.beats(drone)[-1].draining)
+    sent = busy_fleet.submit(scripted([{"text": "Done."}]).url)
+    wait_until(lambda: busy_fleet.fleet.broker.queue_length(drone) == 1)
+    busy_fleet.fleet.tell(drone, ControlMessage(id=names.new_id(), body=Drain(on=False)))
+    assert busy_fleet.fleet.ended(sent).status == "success"
+
+
+def test_what_a_person_says_reaches_the_model_after_the_running_tool(
+    busy_fleet: Workshop, scripted: ScriptedFactory
+) -> None:
+    model = scripted([shell("echo begun; sleep 3"), {"text": "Done."}])
+    sent = busy_fleet.submit(model.url)
+    wait_until(lambda: busy_fleet.printed(sent, "begun"), seconds=30)
+    say = Say(run_id=sent.run_id, text="Mind the tests.")
+    busy_fleet.fleet.tell(busy_fleet.drone.id, ControlMessage(id=names.new_id(), body=say))
+    busy_fleet.fleet.ended(sent)
+    assert [message["content"] for message in model.requests[1]["messages"]][-1] == "Mind the tests."

@@ -12,7 +12,7 @@ from shared import names
 from shared.events import RunEnded
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.drones import Dispatch, DroneUnderTest, StandIn, Workshop, order_for, shell
+from tests.support.drones import Dispatch, DroneUnderTest, StandIn, order_for, shell
 from tests.support.scripted import ScriptedFactory
 
 MakeDrone = Callable[..., DroneUnderTest]
@@ -141,7 +141,9 @@ def test_a_clean_stop_gives_the_order_back_and_ends_with_a_last_beat(
     wait_until(lambda: drone.processes() == [])
 
 
-def test_a_second_drone_of_the_same_id_refuses_to_work(stand_in: StandIn, make_drone: MakeDrone, tmp_path: Path) -> None:
+def test_a_second_drone_of_the_same_id_refuses_to_work(
+    stand_in: StandIn, make_drone: MakeDrone, tmp_path: Path
+) -> None:
     drone = make_drone()
     drone.start_worker()
     drone.wait_consuming()

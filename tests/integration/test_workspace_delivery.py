@@ -64,6 +64,19 @@ def test_changes_that_are_not_committed_become_one_commit(workspace: Workspace) 
     assert b"+    return a + b" in delivery.patch
 
 
+def test_a_repository_with_sha256_objects_is_delivered_too(workspaces: Workspaces, tmp_path: Path) -> None:
+    source = tmp_path / "sha256"
+    source.mkdir()
+    git(source, "init", "-q", "--object-format=sha256", "--initial-branch=main")
+    commit_files(source, {"AGENTS.md": "Be brief."})
+    workspace = workspaces.prepare(work_order(source), lambda run, sha: b"", lambda: None)
+
+    delivery = work(workspace, "echo 1 > one; git add one; git commit -qm 'My own commit'; echo 2 > two")
+
+    assert subjects(workspace, delivery) == ["Fix it", "My own commit"]
+    assert workspace.instructions() == "Be brief."
+
+
 def test_the_agents_own_commits_come_along_and_the_rest_on_top(workspace: Workspace) -> None:
     delivery = work(workspace, "echo 1 > one; git add one; git commit -qm 'My own commit'; echo 2 > two")
 

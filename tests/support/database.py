@@ -96,6 +96,13 @@ def database(database_url: str) -> Iterator[Database]:
 
 
 @pytest.fixture
+def postgres_database(postgres_url: str) -> Iterator[Database]:
+    opened = Database(postgres_url)
+    yield opened
+    opened.dispose()
+
+
+@pytest.fixture
 def clock() -> HandClock:
     """A clock that stands still until the test turns it."""
     return HandClock()

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,14 +29,28 @@ import pytest
 
 from control_plane.broker import Broker
 from control_plane.valkey_config import program
+from drone import journal
+from drone.agent.protocols import Answer, DeltaKind
 from drone.home import DroneConfig, DroneHome
-from drone.run_directory import RunDirectory
-from drone.workspace import claim_root, copy_owner_config
+from drone.journal import RunIdentity
+from drone.policy import Policy
+from drone.provider_keys import litellm_model
+from drone.recorder import JournalRecorder
+from drone.reporting.reporter import Reporter
+from drone.reporting.stream import Stream
+from drone.run import MakeModel, RunContext, execute
+from drone.run_controls import RunControls
+from drone.run_directory import Meta, RunDirectory
+from drone.sandbox import choose
+from drone.uplink import Sealer, connect
+from drone.workspace import Workspaces, claim_root, copy_owner_config, git_environment
 from shared import names
 from shared.blobs import digest
+from shared.clock import SystemClock
 from shared.control import ControlMessage
 from shared.envelope import Binding, key_id, new_private_key, open_envelope, public_key, seal
-from shared.events import Beat, Delta, Event, Hello, RunEnded
+from shared.events import Beat, CommentStep, Delta, Event, Hello, Receipt, RunEnded
+from shared.redaction import Redactor
 from shared.registration import Credentials
 from shared.work_order import Limits, OrderProject, OrderProvider, OrderSession, WorkOrder
 from tests.support import wait_until
@@ -43,6 +58,70 @@ from tests.support.broker import BrokerServer
 
 HOST = "testhost"
 API_TOKEN = "fd_0123456789abcdef0123456789abcdef"
+
+
+class BlobServer:
+    """Blobs and push grants over real HTTP, as the control plane's interface answers them."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[str, bytes] = {}
+        self.grants: dict[str, int] = {}
+        """HTTP status with which a run's question for a push is answered; 200 where nothing is said."""
+        self.seen = 0
+        """Requests so far."""
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _exchange(self))
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    def start(self) -> BlobServer:
+        threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def stop(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+    def __enter__(self) -> BlobServer:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def _exchange(server: BlobServer) -> type[BaseHTTPRequestHandler]:
+    class Exchange(BaseHTTPRequestHandler):
+        """One request."""
+
+        def do_PUT(self) -> None:
+            content = self.rfile.read(int(self.headers["Content-Length"]))
+            name = self.path.rpartition("/")[2]
+            right = self.headers["Authorization"] == f"Bearer {API_TOKEN}" and digest(content) == name
+            if right:
+                server.blobs[name] = content
+            self._answer(204 if right else 403, b"")
+
+        def do_GET(self) -> None:
+            content = server.blobs.get(self.path.rpartition("/")[2])
+            self._answer(404 if content is None else 200, content or b"")
+
+        def do_POST(self) -> None:
+            status = server.grants.get(self.path.split("/")[-2], 200)
+            granted = {"granted": True, "expires_in": 60, "known": None}
+            self._answer(status, json.dumps(granted if status == 200 else {"detail": "no", "code": "E-GRANT"}).encode())
+
+        def _answer(self, status: int, content: bytes) -> None:
+            server.seen += 1
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    return Exchange
 
 
 @dataclass
@@ -64,21 +143,18 @@ class StandIn:
         self.server = server
         self.broker = Broker(server.url)
         self.key = new_private_key()
-        self.blobs: dict[str, bytes] = {}
-        self.grants: dict[str, int] = {}
-        """HTTP status with which a run's question for a push is answered; 200 where nothing is said."""
-        self.asked: list[str] = []
         self._drone_keys: dict[str, bytes] = {}
         self._heard: list[tuple[str, dict[str, str]]] = []
         self._beats: list[tuple[str, str]] = []
-        self._http = _serve_http(self)
+        self._http = BlobServer().start()
+        self.blobs, self.grants = self._http.blobs, self._http.grants
         self._stop = threading.Event()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
+        return self._http.url
 
     def register(self, home: DroneHome, *, concurrency: int = 1, sandbox: str = "none") -> DroneConfig:
         """What `drone register` leaves in a home, and the drone's user in the broker."""
@@ -187,6 +263,10 @@ class StandIn:
             if drone == drone_id and fields["t"] == "delta"
         ]
 
+    def live_kinds(self, drone_id: str) -> list[str]:
+        """What came by the live channel, by kind and in order."""
+        return [fields["t"] for drone, fields in list(self._heard) if drone == drone_id]
+
     def restart_broker(self) -> None:
         """End the broker and start it again, and forget connections of our own that broke with it."""
         self.server.restart()
@@ -196,8 +276,7 @@ class StandIn:
     def close(self) -> None:
         self._stop.set()
         self._listener.join(5)
-        self._http.shutdown()
-        self._http.server_close()
+        self._http.stop()
         self.broker.close()
 
     def _open(self, drone_id: str, fields: dict[str, str]) -> Event | Hello:
@@ -394,6 +473,43 @@ def busy_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
         yield Workshop(fleet, drone, small_repository(directory / "repository.git"))
 
 
+@contextmanager
+def window(fleet: StandIn) -> Iterator[Any]:
+    """Celery's own picture of workers and tasks, put together from their events: what Flower shows."""
+    app = fleet.broker.celery
+    state, over = app.events.State(), threading.Event()
+
+    def look() -> None:
+        with app.connection_for_read() as connection:
+            receiver = app.events.Receiver(connection, handlers={"*": state.event})
+            while not over.is_set():
+                with suppress(TimeoutError):
+                    receiver.capture(limit=None, timeout=0.5, wakeup=False)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    wait_until(lambda: state.workers, seconds=15)
+    yield state
+    over.set()
+    thread.join(5)
+
+
+class KeptLink:
+    """A run's link (`drone.run_link.Link`) that keeps what is said."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, str]] = []
+
+    def recorded(self) -> None:
+        self.said.append(("recorded", ""))
+
+    def delta(self, kind: DeltaKind, text: str) -> None:
+        self.said.append((kind, text))
+
+    def doing(self, text: str) -> None:
+        self.said.append(("doing", text))
+
+
 @dataclass
 class Workshop:
     """A fleet with one drone at work, and a repository."""
@@ -470,43 +586,130 @@ def _belongs(process: psutil.Process, home: str) -> bool:
     return False
 
 
-def _serve_http(fleet: StandIn) -> ThreadingHTTPServer:
-    class Exchange(BaseHTTPRequestHandler):
-        """Blobs and push grants, as the real interface answers them."""
+@dataclass
+class Reports:
+    """Journals of a drone without runs, and the reporter that sends them."""
 
-        protocol_version = "HTTP/1.1"
+    fleet: StandIn
+    directory: Path
 
-        def do_PUT(self) -> None:
-            content = self.rfile.read(int(self.headers["Content-Length"]))
-            name = self.path.rpartition("/")[2]
-            right = self.headers["Authorization"] == f"Bearer {API_TOKEN}" and digest(content) == name
-            if right:
-                fleet.blobs[name] = content
-            self._answer(201 if right else 403, {})
+    def __post_init__(self) -> None:
+        self.home = DroneHome(self.directory / "home")
+        self.config = self.fleet.register(self.home)
 
-        def do_GET(self) -> None:
-            content = fleet.blobs.get(self.path.rpartition("/")[2])
-            self._send(404 if content is None else 200, content or b"")
+    @contextmanager
+    def reporter(self) -> Iterator[Reporter]:
+        clock = SystemClock()
+        redis = connect(self.home.credentials().broker_url)
+        sealer = Sealer(self.config.drone_id, self.home.private_key(), self.config.control_plane_key, clock)
+        reporter = Reporter(Stream(redis, sealer), clock)
+        reporter.start()
+        yield reporter
+        reporter.stop()
+        redis.close()
 
-        def do_POST(self) -> None:
-            run = self.path.split("/")[-2]
-            fleet.asked.append(run)
-            status = fleet.grants.get(run, 200)
-            granted = {"granted": True, "expires_in": 60, "known": None}
-            self._answer(status, granted if status == 200 else {"detail": "no", "code": "E-GRANT"})
+    def run(self, reporter: Reporter) -> RunDirectory:
+        """A run with an empty journal, that is followed."""
+        made = RunDirectory(self.home.run_dir(names.new_id()))
+        made.create(Meta("o" * 12, 1, "b" * 12, datetime.now(UTC).isoformat()))
+        reporter.follow(made)
+        return made
 
-        def _answer(self, status: int, document: dict[str, Any]) -> None:
-            self._send(status, json.dumps(document).encode())
+    def texts(self, run: RunDirectory) -> list[str]:
+        """What arrived of a run, each event once."""
+        return [_text(event) for event in self.fleet.events(self.config.drone_id, run.run_id)]
 
-        def _send(self, status: int, content: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    def raw_texts(self, run: RunDirectory) -> list[str]:
+        """What arrived of a run, as often and in the order in which it came."""
+        stream = self.fleet.stream(self.config.drone_id)
+        return [_text(each) for each in stream if isinstance(each, Event) and each.run_id == run.run_id]
 
-        def log_message(self, *_: Any) -> None:
-            pass
+    def live_kinds(self) -> list[str]:
+        return self.fleet.live_kinds(self.config.drone_id)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Exchange)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    return server
+
+def record(run: RunDirectory, text: str) -> None:
+    """Write an event into a run's journal, as its process does."""
+    identity = run.identity()
+    assert identity is not None
+    with journal.opened(run.journal, identity, SystemClock()) as writer:
+        writer.append(CommentStep(text=text))
+
+
+def _text(event: Event) -> str:
+    return event.body.text if isinstance(event.body, CommentStep) else ""
+
+
+class RaisingModel:
+    """A model (`drone.agent.protocols.Model`) that raises."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def answer(self, *_: Any) -> Answer:
+        raise self._error
+
+
+class Bench:
+    """One run in this very process, with a journal and a store of its own."""
+
+    def __init__(self, directory: Path, repository: Path) -> None:
+        self.directory = directory
+        self.order = order_for(names.new_id(), repository, "")
+        self.controls = RunControls(SystemClock(), SystemClock().boottime() + 3600)
+        self.refuse_url: Exception | None = None
+        self.refuse_blobs: Exception | None = None
+        self.blobs: dict[str, bytes] = {}
+
+    def run(self, model_url: str) -> RunEnded:
+        """Run the order with the scripted model at this address."""
+        provider = self.order.provider.model_copy(update={"api_base": model_url})
+        self.order = self.order.model_copy(update={"provider": provider})
+        return self._run(partial(litellm_model, clock=SystemClock(), policy=Policy(), environ={}))
+
+    def run_with_model(self, error: Exception) -> RunEnded:
+        """Run the order with a model that raises `error`."""
+        return self._run(lambda *_: RaisingModel(error))
+
+    @property
+    def events(self) -> list[Event]:
+        return [line.event for line in journal.walk(self.directory / "journal")]
+
+    def last(self, kind: type[Any]) -> Any:
+        return next(event.body for event in reversed(self.events) if isinstance(event.body, kind))
+
+    def put(self, content: bytes) -> str:
+        if self.refuse_blobs:
+            raise self.refuse_blobs
+        self.blobs[digest(content)] = content
+        return digest(content)
+
+    def get(self, run_id: str, sha256: str) -> bytes:
+        return self.blobs[sha256]
+
+    def _run(self, make_model: MakeModel) -> RunEnded:
+        clock, sandbox = SystemClock(), choose("none")
+        config = self.directory / "gitconfig"
+        copy_owner_config(config)
+        environment = git_environment(config, allow_file=True)
+        identity = RunIdentity(self.order.run_id, self.order.order_id, 1)
+        with journal.opened(self.directory / "journal", identity, clock) as writer:
+            context = RunContext(
+                boot_id="b" * 12,
+                recorder=JournalRecorder(writer, KeptLink(), Redactor()),
+                controls=self.controls,
+                clock=clock,
+                sandbox=sandbox,
+                workspaces=lambda: Workspaces(self.directory / "workspace", environment, sandbox),
+                store=self,
+                pushing=None,
+                log_dir=self.directory / "logs",
+                make_model=make_model,
+                check_url=self._check_url,
+                end_processes=lambda: Receipt(at=clock.now()),
+            )
+            return execute(self.order, context)
+
+    def _check_url(self, _: str) -> None:
+        if self.refuse_url:
+            raise self.refuse_url

@@ -30,6 +30,7 @@ from control_plane.web.server import ApiServer, api_server
 from control_plane.web.stream import Pace
 from shared import logs, names
 from shared.blobs import digest
+from shared.clock import SystemClock
 from shared.envelope import Binding, new_private_key, open_envelope, public_key, seal
 from shared.events import AssistantStep, Delta, RunEnded, RunStarted
 from shared.names import new_id
@@ -53,6 +54,7 @@ class Api:
     token: str
     broker: BrokerServer
     pace: Pace = FAST
+    followers: list[Follower] = field(default_factory=list)
     client: FleetClient = field(init=False)
     _server: ApiServer | None = None
     _thread: threading.Thread | None = None
@@ -140,14 +142,31 @@ class Api:
         return name
 
 
+class Left(Exception):
+    """A follower was told to go."""
+
+
+class LeavingClock(SystemClock):
+    """Whoever waits on it for the next connection can be told to go instead."""
+
+    def __init__(self) -> None:
+        self.leaving = threading.Event()
+
+    def sleep(self, seconds: float) -> None:
+        if self.leaving.wait(seconds):
+            raise Left
+
+
 class Follower:
     """Somebody who follows an order, in a thread of their own, and writes down what comes."""
 
-    def __init__(self, api: Api, order_id: str, *, raw: bool = False, **options: Any) -> None:
+    def __init__(self, api: Api, order_id: str, *, raw: bool = False, token: str = "", **options: Any) -> None:
         self.events: list[tuple[str, Doc]] = []
         self.error: BaseException | None = None
-        self._client = FleetClient(api.url, api.token)
-        self._stream = self._raw(order_id) if raw else self._client.follow(order_id, **options)
+        self._client = FleetClient(api.url, token or api.token)
+        self._clock = LeavingClock()
+        self._stream = self._raw(order_id) if raw else self._client.follow(order_id, clock=self._clock, **options)
+        api.followers.append(self)
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
 
@@ -164,8 +183,13 @@ class Follower:
         self._thread.join(seconds)
         assert not self._thread.is_alive(), f"no end came; last: {self.events[-1:]}"
         assert self.error is None, self.error
-        self._client.close()
         return self.events[-1][1]
+
+    def leave(self) -> None:
+        """Follow no further; the stream must be broken by now."""
+        self._clock.leaving.set()
+        self._thread.join(8)
+        self._client.close()
 
     def _raw(self, order_id: str) -> Iterator[tuple[str, Doc]]:
         """What the server sends on one connection, before the client leaves out what came twice."""
@@ -176,6 +200,8 @@ class Follower:
     def _follow(self) -> None:
         try:
             self.events.extend(self._stream)
+        except Left:
+            return
         except Exception as error:  # noqa: BLE001 - told to whoever waits
             self.error = error
 
@@ -318,6 +344,8 @@ def api_on(database_url: str, valkey: BrokerServer, core_factory: CoreFactory) -
         finally:
             running.client.close()
             running.stop()
+            for follower in running.followers:
+                follower.leave()
             broker.close()
 
 

@@ -25,7 +25,7 @@ from shared.names import new_id
 from tests.support import wait_until
 
 # What a test server may leave out: nobody pulls its plug.
-_OPTIONS = ("-c", "listen_addresses=", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "max_connections=200")
+_OPTIONS = ("-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200")
 
 
 TEMPLATE = "template_fleet"
@@ -93,15 +93,15 @@ class PostgresServer:
             )
         wait_until(self._answers, seconds=30)
 
-    def stop(self) -> None:
-        """Stop it at once, as its end in a crash of the machine would look to clients."""
+    def stop(self, *, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop it and cut off whoever is connected; what was committed stays."""
         if self.process is not None:
-            self.process.send_signal(signal.SIGQUIT)
+            self.process.send_signal(how)
             self.process.wait(20)
             self.process = None
 
     def remove(self) -> None:
-        self.stop()
+        self.stop(how=signal.SIGQUIT)
         shutil.rmtree(self.root)
 
     def url(self, database: str) -> str:

@@ -128,7 +128,7 @@ class WholeFleet:
     def order(self, order_id: str) -> Doc:
         return dict(self.json("show", order_id))
 
-    def ended(self, order_id: str, *, seconds: float = 60.0) -> Doc:
+    def ended(self, order_id: str, *, seconds: float = 120.0) -> Doc:
         """The order's document once it has ended."""
         ends = {"succeeded", "failed", "canceled"}
         return wait_until(lambda: (o := self.order(order_id))["status"] in ends and o, seconds=seconds, every=0.3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated
 
 from anyio import to_thread
@@ -9,7 +10,7 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import StreamingResponse
 
 from control_plane.operations import orders
-from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.access import CallerDep, CoreDep, identify
 from control_plane.web.api.orders import OrderId
 from control_plane.web.openapi import errors
 from control_plane.web.stream import OrderStream
@@ -47,5 +48,7 @@ async def follow_order(  # noqa: PLR0913, PLR0917 - what a route is given
     order without steps, when it changed), `heartbeat` (every 10 s), `end` (the whole document; the stream closes).
     """
     await to_thread.run_sync(orders.order_summary, core, caller, order_id)
-    stream = OrderStream(core, request.app.state.live, caller, order_id)
+    stream = OrderStream(
+        core, request.app.state.live, caller, order_id, functools.partial(identify, core, request.headers)
+    )
     return EventStream(stream.events(max(after, last_event_id)), headers=HEADERS)

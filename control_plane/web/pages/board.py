@@ -36,6 +36,12 @@ def board_part(core: CoreDep, caller: CallerDep) -> Response:
     return page("board_live.html", {**shell(core, caller), **_live(core, caller)})
 
 
+@router.get("/orders")
+def orders_page() -> Response:
+    """The board lists them."""
+    return RedirectResponse("/", 303)
+
+
 @router.post("/orders")
 def submit(  # noqa: PLR0913, PLR0917 - one per field of the form
     core: CoreDep,

@@ -134,6 +134,7 @@ def _drones() -> None:
         sa.Column("boot_id", sa.String(64)),
         sa.Column("last_seen_at", UtcDateTime),
         sa.Column("stopped_at", UtcDateTime),
+        sa.Column("hello_entry", sa.String(64)),
         sa.Column("beat", sa.JSON),
         sa.Column("organization_id", Id, sa.ForeignKey("organizations.id"), nullable=False),
     )

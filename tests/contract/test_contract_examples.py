@@ -1,0 +1,129 @@
+"""Each shape that ever went over the wire is kept as an example; today's code must still read every one of them.
+
+Examples are never edited. A field that is added gets a new example beside the old one (`beat.2.json`); the old one stays
+and shows that an old drone can still be understood.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from shared import control, events
+from shared.control import ControlMessage
+from shared.envelope import Binding, key_id, open_envelope, public_key
+from shared.events import Beat, Delta, Event, Hello
+from shared.registration import Credentials, JoinToken, RegistrationAnswer, RegistrationRequest
+from shared.wire import Wire
+from shared.work_order import WorkOrder
+
+EXAMPLES = Path(__file__).parent / "examples"
+MODELS: dict[str, type[Wire]] = {
+    "event": Event,
+    "control": ControlMessage,
+    "delta": Delta,
+    "beat": Beat,
+    "hello": Hello,
+    "join_token": JoinToken,
+    "registration_request": RegistrationRequest,
+    "registration_answer": RegistrationAnswer,
+    "credentials": Credentials,
+    "work_order": WorkOrder,
+}
+PATHS = sorted(path for path in EXAMPLES.glob("v*/*.json") if path.stem != "envelope")
+
+
+def model_of(path: Path) -> type[Wire]:
+    """The model whose example a file is: `event.phase.json` is an Event."""
+    return MODELS[path.name.split(".")[0]]
+
+
+def parsed(path: Path) -> Wire:
+    return model_of(path).model_validate_json(path.read_text())
+
+
+def kinds(union: Any) -> set[str]:
+    """The kinds of a body: the values by which it is told apart."""
+    return {each.model_fields["kind"].default for each in get_args(get_args(union)[0])}
+
+
+def with_news(value: Any) -> Any:
+    """The same, from a newer sender: with a field that nobody here knows in every object."""
+    if isinstance(value, list):
+        return [with_news(each) for each in value]
+    if isinstance(value, dict):
+        return {**{key: with_news(each) for key, each in value.items()}, "a_field_of_tomorrow": {"x": [1]}}
+    return value
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_an_example_is_still_read_and_every_word_of_it_is_kept(path: Path) -> None:
+    example = json.loads(path.read_text())
+    again = json.loads(parsed(path).model_dump_json())
+    assert {key: again[key] for key in example} == example
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_what_was_read_and_written_is_read_as_the_same(path: Path) -> None:
+    first = parsed(path)
+    assert model_of(path).model_validate_json(first.model_dump_json()) == first
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if "tool_call" not in path.name], ids=lambda path: path.stem)
+def test_an_example_with_fields_of_a_newer_version_is_read_without_them(path: Path) -> None:
+    newer = json.dumps(with_news(json.loads(path.read_text())))
+    assert "tomorrow" not in type(parsed(path)).model_validate_json(newer).model_dump_json(exclude=FREE)
+
+
+FREE: Any = {"labels": True, "provider": {"params": True, "fallbacks": {"__all__": {"params": True}}}}
+"""Where any key is content."""
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_an_example_says_something_in_every_field(path: Path) -> None:
+    example = json.loads(path.read_text())
+    assert set(example) <= set(model_of(path).model_fields)
+    assert [key for key, value in example.items() if value in (None, "", [], {})] == []
+
+
+def test_every_model_and_every_kind_of_body_has_an_example() -> None:
+    stems = {path.stem for path in PATHS}
+    wanted = {name for name in MODELS if name not in {"event", "control"}}
+    wanted |= {f"event.{kind}" for kind in kinds(events.Body)}
+    wanted |= {f"control.{kind}" for kind in kinds(control.ControlMessage.model_fields["body"].annotation)}
+    assert wanted - stems == set()
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.__name__)
+def test_every_field_of_today_is_in_some_example(model: type[Wire]) -> None:
+    shown = {key for path in PATHS if model_of(path) is model for key in json.loads(path.read_text())}
+    assert set(model.model_fields) - shown == set()
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("v*/envelope*.json")), ids=lambda path: path.stem)
+def test_an_envelope_that_was_sealed_long_ago_still_opens(path: Path) -> None:
+    kept = json.loads(path.read_text())
+    sender, recipient = (base64.b64decode(kept[f"{who}_private_key"]) for who in ("sender", "recipient"))
+    opened = open_envelope(
+        kept["envelope"],
+        recipients={key_id(public_key(recipient)): recipient},
+        sender=public_key(sender),
+        expect=Binding(**kept["binding"]),
+    )
+    assert (opened.body, opened.issued_at) == (kept["body"], datetime.fromisoformat(kept["issued_at"]))
+
+
+def test_a_join_token_has_the_text_that_people_paste() -> None:
+    token = parsed(EXAMPLES / "v1" / "join_token.json")
+    assert str(token) == "fj_" + "7" * 64 + "_" + "8" * 16
+    assert JoinToken.parse(f"  {token}\n") == token
+
+
+@pytest.mark.parametrize("text", ["", "fj_x", "fj__x", "fj_x_", "fa_x_y", "fj_a_b_c", "fj x y"])
+def test_what_is_no_join_token_is_told_apart(text: str) -> None:
+    assert JoinToken.parse(text) is None

@@ -1,0 +1,91 @@
+"""From journals into the stream: every event, in order, again where it was asked for, and whatever the broker does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shared.events import Delta
+from tests.support import wait_until
+from tests.support.drones import Reports, StandIn, record
+
+
+@pytest.fixture
+def reports(stand_in: StandIn, tmp_path: Path) -> Reports:
+    return Reports(stand_in, tmp_path)
+
+
+def test_events_of_several_runs_arrive_each_in_its_order(reports: Reports) -> None:
+    with reports.reporter() as reporter:
+        runs = [reports.run(reporter), reports.run(reporter)]
+        for text in "abc":
+            record(runs[0], text)
+            record(runs[1], text)
+            reporter.wake()
+        wait_until(lambda: reports.texts(runs[0]) == ["a", "b", "c"] == reports.texts(runs[1]))
+
+
+def test_what_is_recorded_while_the_broker_is_away_follows_in_order(reports: Reports) -> None:
+    with reports.reporter() as reporter:
+        run = reports.run(reporter)
+        record(run, "before")
+        wait_until(lambda: reports.texts(run) == ["before"])
+        reports.fleet.server.stop()
+        record(run, "during")
+        reporter.wake()
+        record(run, "still during")
+        reports.fleet.server.start()
+        wait_until(lambda: reports.texts(run) == ["before", "during", "still during"])
+
+
+def test_a_new_boot_sends_only_what_was_not_sent(reports: Reports) -> None:
+    with reports.reporter() as reporter:
+        run = reports.run(reporter)
+        record(run, "sent")
+        wait_until(lambda: reports.texts(run) == ["sent"])
+    record(run, "not sent")
+    with reports.reporter() as reporter:
+        reporter.follow(run)
+        wait_until(lambda: reports.raw_texts(run) == ["sent", "not sent"])
+
+
+def test_events_are_sent_again_from_the_number_that_was_asked_for(reports: Reports) -> None:
+    with reports.reporter() as reporter:
+        run = reports.run(reporter)
+        for text in "abc":
+            record(run, text)
+        reporter.wake()
+        wait_until(lambda: reports.raw_texts(run) == ["a", "b", "c"])
+        assert reporter.resend(run.run_id, 2)
+        wait_until(lambda: reports.raw_texts(run) == ["a", "b", "c", "b", "c"])
+
+
+def test_nothing_can_be_sent_again_of_a_run_that_is_not_here(reports: Reports) -> None:
+    with reports.reporter() as reporter:
+        assert not reporter.resend("000000000000", 1)
+
+
+def test_text_in_flight_comes_before_the_event_that_completes_it(reports: Reports) -> None:
+    with reports.reporter() as reporter:
+        run = reports.run(reporter)
+        reporter.delta(Delta(run_id=run.run_id, order_id="o" * 12, kind="text", text="hel"))
+        record(run, "hello")
+        reporter.wake()
+        wait_until(lambda: reports.live_kinds() == ["delta", "event"])
+
+
+def test_flush_returns_when_everything_is_in_the_stream(reports: Reports) -> None:
+    with reports.reporter() as reporter:
+        run = reports.run(reporter)
+        record(run, "last words")
+        assert reporter.flush(10)
+        assert reports.texts(run) == ["last words"]
+
+
+def test_flush_gives_up_when_the_broker_stays_away(reports: Reports) -> None:
+    with reports.reporter() as reporter:
+        run = reports.run(reporter)
+        reports.fleet.server.stop()
+        record(run, "unheard")
+        assert not reporter.flush(1)

@@ -1,0 +1,77 @@
+"""A run ends with one last event, whatever goes wrong in it; only a stale one falls silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drone.agent.protocols import ModelCallFailed
+from shared.errors import Forbidden, StaleRun, Unreachable
+from shared.events import Delivered, ErrorStep, RunEnded
+from tests.support.drones import Bench, shell
+from tests.support.scripted import ScriptedFactory
+
+
+@pytest.fixture
+def bench(tmp_path: Path, repository: Path) -> Bench:
+    return Bench(tmp_path, repository)
+
+
+def test_every_run_begins_with_its_start_and_ends_with_its_end(bench: Bench, scripted: ScriptedFactory) -> None:
+    end = bench.run(scripted([shell("echo a > a"), {"text": "Done."}]).url)
+    kinds = [event.body.kind for event in bench.events]
+    assert end.status == "success"
+    assert (kinds[0], kinds[-1]) == ("run_started", "run_ended")
+    assert kinds.count("run_ended") == 1
+
+
+def test_nothing_changed_is_a_delivery_without_branch(bench: Bench, scripted: ScriptedFactory) -> None:
+    bench.run(scripted([{"text": "Nothing to do."}]).url)
+    assert bench.last(Delivered).branch is None
+    assert bench.last(Delivered).patch_sha256 is None
+
+
+def test_a_bug_fails_the_run_with_a_sentence_and_the_whole_traceback(bench: Bench) -> None:
+    end = bench.run_with_model(KeyError("surprise"))
+    assert (end.status, end.order_at_fault) == ("failed", True)
+    assert end.reason == "The drone met an error that it does not know: KeyError: 'surprise'"
+    assert "Traceback (most recent call last)" in bench.last(ErrorStep).detail
+
+
+def test_a_model_that_cannot_be_reached_fails_the_order_with_its_work_kept(bench: Bench) -> None:
+    end = bench.run_with_model(ModelCallFailed("no answer", error_class="server"))
+    assert (end.status, end.exit_status) == ("failed", "model_error")
+    assert bench.last(Delivered) is not None
+
+
+def test_what_the_owner_does_not_allow_is_refused_before_anything_is_fetched(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    bench.refuse_url = Forbidden("this repository is not allowed here", code="E-POLICY")
+    end = bench.run(scripted([{"text": "Done."}]).url)
+    assert (end.status, end.exit_status, end.order_at_fault) == ("failed", "refused", False)
+    assert "prepared" not in [event.body.kind for event in bench.events]
+
+
+def test_work_that_cannot_be_stored_fails_a_success_so_that_it_is_done_again(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    bench.refuse_blobs = Unreachable("the control plane does not answer", code="E")
+    end = bench.run(scripted([shell("echo a > a"), {"text": "Done."}]).url)
+    assert (end.status, end.order_at_fault) == ("failed", False)
+    assert end.reason == "the control plane does not answer"
+
+
+def test_a_run_that_was_canceled_before_it_began_ends_as_canceled(bench: Bench, scripted: ScriptedFactory) -> None:
+    bench.controls.told({"kind": "cancel", "reason": "not needed"})
+    end = bench.run(scripted([{"text": "Done."}]).url)
+    assert (end.status, end.exit_status, end.reason) == ("preempted", "canceled", "not needed")
+    assert end.receipt is not None
+
+
+def test_a_stale_run_says_not_a_word_more(bench: Bench, scripted: ScriptedFactory) -> None:
+    bench.controls.told({"kind": "stale", "reason": ""})
+    with pytest.raises(StaleRun):
+        bench.run(scripted([{"text": "Done."}]).url)
+    assert not any(isinstance(event.body, RunEnded) for event in bench.events)

@@ -1,0 +1,65 @@
+"""Events are cut to what may be sent, and only where they must be."""
+
+from __future__ import annotations
+
+from drone.reporting.fit import fit, halved, sealed_size
+from shared.blobs import MAX_EVENT
+from shared.envelope import Binding, new_private_key, public_key, seal
+from shared.events import CommentStep, Event, ToolCallStep, ToolResultStep
+from tests.support.clocks import HandClock
+
+
+def sealed(body: CommentStep | ToolCallStep | ToolResultStep) -> str:
+    event = Event(run_id="r" * 12, order_id="o" * 12, generation=1, seq=1, at=HandClock().now(), body=body)
+    key = new_private_key()
+    binding = Binding(direction="event", drone="d" * 12, order="o" * 12, run="r" * 12, generation=1)
+    return seal(event.model_dump_json(), binding, sender=key, recipient=public_key(key), issued_at=HandClock().now())
+
+
+def test_what_fits_is_left_as_it_is() -> None:
+    body = CommentStep(text="x" * 1000)
+    assert fit(body) is body
+
+
+def test_a_long_text_keeps_its_head_and_its_tail() -> None:
+    body = fit(ToolResultStep(call_id="c", output="begin" + "x" * 400_000 + "end"))
+    assert isinstance(body, ToolResultStep)
+    assert body.output.startswith("begin")
+    assert body.output.endswith("end")
+    assert "characters left out" in body.output
+    assert len(sealed(body)) <= MAX_EVENT
+
+
+def test_a_long_argument_inside_a_call_is_cut_and_the_short_ones_stay() -> None:
+    body = fit(ToolCallStep(call_id="c", tool="file_write", arguments={"path": "a.txt", "content": "y" * 500_000}))
+    assert isinstance(body, ToolCallStep)
+    assert body.arguments["path"] == "a.txt"
+    assert len(sealed(body)) <= MAX_EVENT
+
+
+def test_text_full_of_quotes_counts_for_what_it_becomes() -> None:
+    body = fit(CommentStep(text='"\\' * 90_000))
+    assert len(sealed(body)) <= MAX_EVENT
+
+
+def test_the_estimate_is_never_below_the_truth() -> None:
+    body = CommentStep(text='ä\n"' * 10_000)
+    assert sealed_size(body.model_dump_json()) >= len(sealed(body))
+
+
+def test_many_texts_are_all_cut_as_far_as_it_takes() -> None:
+    body = fit(ToolCallStep(call_id="c", tool="t", arguments=[f"{number}" + "z" * 9000 for number in range(100)]))
+    assert isinstance(body, ToolCallStep)
+    assert [text[0] for text in body.arguments[:3]] == ["0", "1", "2"]
+    assert len(sealed(body)) <= MAX_EVENT
+
+
+def test_arguments_that_are_large_for_their_many_small_parts_become_one_text() -> None:
+    body = fit(ToolCallStep(call_id="c", tool="t", arguments={"numbers": list(range(100_000))}))
+    assert isinstance(body, ToolCallStep)
+    assert str(body.arguments).startswith('{"numbers": [0, 1')
+    assert len(sealed(body)) <= MAX_EVENT
+
+
+def test_halving_says_how_much_is_gone() -> None:
+    assert halved("a" * 400 + "b" * 400) == "a" * 200 + "\n[... 400 characters left out ...]\n" + "b" * 200

@@ -1,0 +1,31 @@
+"""How long a run may act without having heard of the control plane."""
+
+from __future__ import annotations
+
+from drone.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS, Lease
+from tests.support.clocks import HandClock
+
+
+def test_a_renewal_counts_from_when_it_left_not_from_when_it_arrived() -> None:
+    clock = HandClock()
+    lease = Lease(clock)
+    clock.sleep(30)
+    lease.renewed(left_at=10)
+    assert lease.valid_until == 10 + VALID_SECONDS
+
+
+def test_a_renewal_that_overtook_a_later_one_moves_nothing_back() -> None:
+    lease = Lease(HandClock())
+    lease.renewed(left_at=20)
+    lease.renewed(left_at=10)
+    assert lease.valid_until == 20 + VALID_SECONDS
+
+
+def test_past_its_end_the_lease_is_not_valid_and_later_the_run_is_abandoned() -> None:
+    clock = HandClock()
+    lease = Lease(clock)
+    clock.sleep(VALID_SECONDS)
+    assert not lease.valid()
+    assert not lease.abandoned()
+    clock.sleep(OFFLINE_GRACE_SECONDS)
+    assert lease.abandoned()

@@ -1,0 +1,80 @@
+"""What a run was told by its worker, as the loop asks for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from drone.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS
+from drone.run_controls import RunControls
+from shared.errors import Preempted, StaleRun
+from shared.outcome import ExitStatus
+from tests.support.clocks import HandClock
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def controls(clock: HandClock) -> RunControls:
+    return RunControls(clock, VALID_SECONDS)
+
+
+def test_a_run_that_was_told_nothing_goes_on(controls: RunControls) -> None:
+    controls.check()
+    assert controls.wish is None
+
+
+def test_a_canceled_run_ends_with_the_reason(controls: RunControls) -> None:
+    controls.told({"kind": "cancel", "reason": "not needed"})
+    with pytest.raises(Preempted) as raised:
+        controls.check()
+    assert raised.value.outcome is not None
+    assert (raised.value.outcome.exit_status, raised.value.outcome.reason) == (ExitStatus.CANCELED, "not needed")
+
+
+def test_a_cancel_that_comes_after_a_stop_wins(controls: RunControls) -> None:
+    controls.told({"kind": "stop", "reason": "the drone stops"})
+    controls.told({"kind": "cancel", "reason": "not needed"})
+    controls.told({"kind": "stop", "reason": "the drone stops"})
+    assert controls.wish is not None
+    assert controls.wish.kind == "cancel"
+
+
+def test_a_stale_run_stops_in_the_loop_and_in_the_delivery(controls: RunControls) -> None:
+    controls.told({"kind": "stale", "reason": ""})
+    with pytest.raises(StaleRun):
+        controls.check()
+    with pytest.raises(StaleRun):
+        controls.check_stale()
+
+
+def test_a_run_that_nobody_hears_of_gives_its_order_back_after_ten_minutes(
+    controls: RunControls, clock: HandClock
+) -> None:
+    clock.sleep(VALID_SECONDS + OFFLINE_GRACE_SECONDS - 1)
+    controls.check()
+    clock.sleep(1)
+    assert controls.wish is not None
+    assert controls.wish.kind == "stop"
+
+
+def test_a_renewed_lease_keeps_it_going(controls: RunControls, clock: HandClock) -> None:
+    clock.sleep(VALID_SECONDS)
+    controls.told({"kind": "lease", "until": 2 * VALID_SECONDS})
+    clock.sleep(OFFLINE_GRACE_SECONDS)
+    controls.check()
+
+
+def test_what_people_say_is_given_once_and_in_order(controls: RunControls) -> None:
+    controls.told({"kind": "say", "text": "a", "after": False})
+    controls.told({"kind": "say", "text": "b", "after": True})
+    controls.told({"kind": "say", "text": "c", "after": False})
+    assert (controls.steering(), controls.follow_ups()) == (["a", "c"], ["b"])
+    assert (controls.steering(), controls.follow_ups()) == ([], [])
+
+
+def test_a_word_of_a_newer_worker_means_nothing_to_it(controls: RunControls) -> None:
+    controls.told({"kind": "dance"})
+    controls.check()

@@ -1,0 +1,52 @@
+"""What becomes of the order is decided by the class of the error."""
+
+from __future__ import annotations
+
+import pytest
+
+from drone.run_controls import Wish
+from drone.verdict import Verdict, of_error, of_outcome, of_wish, step_of
+from shared.errors import FleetFault, Forbidden, OrderError
+from shared.outcome import ExitStatus, Outcome
+
+
+def test_a_limit_fails_the_order_and_reaching_max_iterations_does_not() -> None:
+    assert of_outcome(Outcome(ExitStatus.TIME_LIMIT, "time is up")).status == "failed"
+    assert of_outcome(Outcome(ExitStatus.MAX_ITERATIONS, "enough answers")).status == "success"
+
+
+@pytest.mark.parametrize(
+    ("error", "at_fault"),
+    [
+        (OrderError("no such branch", code="E"), True),
+        (FleetFault("the disk is full", code="E"), False),
+        (Forbidden("not allowed on this drone", code="E"), False),
+        (KeyError("a bug"), True),
+    ],
+)
+def test_only_an_order_at_fault_or_a_bug_ends_the_order(error: Exception, at_fault: bool) -> None:
+    verdict = of_error(error)
+    assert (verdict.status, verdict.order_at_fault, verdict.give_back) == ("failed", at_fault, False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("cancel", ("preempted", False)),
+        ("stop", ("preempted", True)),
+        ("terminate", ("failed", False)),
+    ],
+)
+def test_a_stop_gives_the_order_back_and_a_cancel_does_not(kind: str, expected: tuple[str, bool]) -> None:
+    verdict: Verdict = of_wish(Wish(kind, "because"))  # type: ignore[arg-type]
+    assert (verdict.status, verdict.give_back) == expected
+
+
+def test_a_bug_is_told_in_a_sentence_with_its_traceback_beside_it() -> None:
+    try:
+        {}["missing"]
+    except KeyError as error:
+        step = step_of(error)
+    assert step.what == "The drone met an error that it does not know: KeyError: 'missing'"
+    assert "Traceback" in step.detail
+    assert "Traceback" not in step.what
