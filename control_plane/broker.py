@@ -280,6 +280,10 @@ class Broker:
         with self.reaching():
             return self.redis.llen(names.queue(drone_id))
 
+    def prepare(self) -> None:
+        """Make ready what `publish_order` needs, so that the first order does not wait for it. Nothing is sent."""
+        _ = self.celery.amqp
+
     @cached_property
     def celery(self) -> Any:
         """The Celery application that feeds the queues and speaks to Flower."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import redis
-from kombu.exceptions import OperationalError
 
 from control_plane.core import Core
 from shared import logs, names
@@ -34,6 +33,8 @@ def tell_flower(core: Core, ended: Iterable[EndedRun]) -> None:
     runs = list(ended)
     if not runs:
         return
+    from kombu.exceptions import OperationalError
+
     try:
         with core.broker.celery.connection_for_write() as connection:
             for run in runs:

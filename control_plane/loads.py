@@ -33,6 +33,8 @@ def loads(db: Session) -> defaultdict[str, Load]:
     taken = select(*columns).where(Order.status.in_(_TAKEN)).group_by(Order.drone_id, Order.status)
     found: defaultdict[str, Load] = defaultdict(Load)
     for drone_id, status, count in db.execute(taken):
+        if drone_id is None:
+            continue
         before = found[drone_id]
         waits = count if status == OrderStatus.ASSIGNED else 0
         found[drone_id] = Load(before.running + count - waits, before.waiting + waits)

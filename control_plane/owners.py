@@ -24,6 +24,7 @@ class Owners:
 
     def __init__(self, holder: str, clock: Clock, ttl_s: float) -> None:
         self.holder = holder
+        self.ttl_s = ttl_s
         self._clock = clock
         self._ttl = timedelta(seconds=ttl_s)
 

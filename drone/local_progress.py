@@ -49,7 +49,7 @@ class TerminalLink:
                     self._show(line.event.body)
                 self._offset = lines[-1].end
 
-    def delta(self, kind: DeltaKind, text: str) -> None:
+    def delta(self, kind: DeltaKind, text: str, after_seq: int = 0) -> None:  # noqa: ARG002
         """Show text and thinking as they stream; calls and results are shown whole."""
         if kind not in {"text", "thinking"}:
             return

@@ -42,7 +42,7 @@ class JournalRecorder:
                 self._end_streams()
             stream = self._streams.setdefault(kind, self._redactor.stream())
             if shown := stream.feed(text):
-                self._link.delta(kind, shown)
+                self._link.delta(kind, shown, self._journal.last_seq)
 
     def doing(self, text: str) -> None:
         """Say what the run does now."""
@@ -57,5 +57,5 @@ class JournalRecorder:
         # Text in flight is complete when the event comes that holds the whole of it.
         for kind, stream in self._streams.items():
             if rest := stream.flush():
-                self._link.delta(kind, rest)
+                self._link.delta(kind, rest, self._journal.last_seq)
         self._streams.clear()

@@ -29,8 +29,8 @@ class Link(Protocol):
         """An event was written to the journal."""
         ...
 
-    def delta(self, kind: DeltaKind, text: str) -> None:
-        """Text in flight."""
+    def delta(self, kind: DeltaKind, text: str, after_seq: int) -> None:
+        """Text in flight, said after event `after_seq` was recorded."""
         ...
 
     def doing(self, text: str) -> None:
@@ -45,8 +45,7 @@ class PipeLink:
         self._connection = connection
         self._told = told
         self._lock = threading.Lock()
-        self._deltas: list[tuple[DeltaKind, str]] = []
-        self._waiting = 0
+        self._deltas: list[tuple[DeltaKind, int, str]] = []
         self._doing: str | None = None
         self._recorded = False
         self._work = threading.Event()
@@ -67,15 +66,13 @@ class PipeLink:
             self._doing = text
         self._work.set()
 
-    def delta(self, kind: DeltaKind, text: str) -> None:
+    def delta(self, kind: DeltaKind, text: str, after_seq: int) -> None:
         with self._lock:
-            if self._deltas and self._deltas[-1][0] == kind:
-                self._deltas[-1] = (kind, self._deltas[-1][1] + text)
-            else:
-                self._deltas.append((kind, text))
-            self._waiting += len(text)
-            while self._waiting > MAX_WAITING and len(self._deltas) > 1:
-                self._waiting -= len(self._deltas.pop(0)[1])
+            if self._deltas and self._deltas[-1][:2] == (kind, after_seq):
+                text = self._deltas.pop()[2] + text
+            self._deltas.append((kind, after_seq, text))
+            while sum(len(waiting) for _, _, waiting in self._deltas) > MAX_WAITING and len(self._deltas) > 1:
+                self._deltas.pop(0)
 
     def close(self) -> None:
         """Say what there is left to say, and let the worker know that nothing follows."""
@@ -100,13 +97,15 @@ class PipeLink:
             # The worker is gone; the listener sees the same and ends this process.
             self._closing = True
 
-    def _take(self) -> list[dict[str, str]]:
+    def _take(self) -> list[dict[str, Any]]:
         # Before the texts are taken: an event recorded in between is announced by the next flush, with its own texts.
         recorded, self._recorded = self._recorded, False
         with self._lock:
-            deltas, self._deltas, self._waiting = self._deltas, [], 0
+            deltas, self._deltas = self._deltas, []
             doing, self._doing = self._doing, None
-        messages = [{"kind": "delta", "of": kind, "text": text} for kind, text in deltas]
+        messages: list[dict[str, Any]] = [
+            {"kind": "delta", "of": kind, "after": after, "text": text} for kind, after, text in deltas
+        ]
         if doing is not None:
             messages.append({"kind": "doing", "text": doing})
         if recorded:

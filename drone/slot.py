@@ -173,10 +173,8 @@ class Slot:
         elif kind == "doing":
             run.does(word["text"])
         elif kind == "delta":
-            identity = run.identity
-            self.reporter.delta(
-                Delta(run_id=identity.run_id, order_id=identity.order_id, kind=word["of"], text=word["text"])
-            )
+            ids = {"run_id": run.identity.run_id, "order_id": run.identity.order_id}
+            self.reporter.delta(Delta(**ids, kind=word["of"], text=word["text"], after_seq=word["after"]))
 
     def _last_event(self, run: RunInHand, code: int, receipt: Receipt | None) -> RunEnded | None:
         """The last event as the run wrote it, or as we write it for a run that could not."""

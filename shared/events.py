@@ -243,6 +243,8 @@ class Delta(Wire):
     kind: Literal["text", "thinking", "tool_call", "output"]
     """`output`: what a running command prints."""
     text: str
+    after_seq: int = 0
+    """The last event that the run had recorded by then: whoever shows this shows that event first."""
 
 
 class RunBeat(Wire):

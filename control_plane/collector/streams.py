@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil
 
 from sqlalchemy import select
@@ -24,6 +25,17 @@ def lease_of(drone_id: str) -> str:
     return f"{_STREAM}{drone_id}"
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """Drones by who has their streams."""
+
+    mine: list[str]
+    surplus: list[str]
+    """Of mine, what is more than a fair share."""
+    free: list[str]
+    """Of those that nobody has, as many as there is room for."""
+
+
 class Streams:
     """The leases of one collector. `owned` may be asked from any thread."""
 
@@ -31,6 +43,8 @@ class Streams:
         self._core = core
         self._owners = owners
         self._owned: frozenset[str] = frozenset()
+        self._every = owners.ttl_s / 3
+        self._renewed_at = float("-inf")
 
     @property
     def owned(self) -> frozenset[str]:
@@ -39,17 +53,21 @@ class Streams:
 
     def share(self) -> None:
         """Renew what is ours, take what nobody has, and leave what is more than our share."""
+        now = self._core.clock.monotonic()
+        with self._core.database.read() as db:
+            seen = self._look(db)
+        # Most rounds find nothing to do, and then nothing is written.
+        if not seen.free and not seen.surplus and now - self._renewed_at < self._every:
+            self._owned = frozenset(seen.mine)
+            return
         with self._core.database.write() as db:
             self._owners.hold(db, f"{_COLLECTOR}{self._owners.holder}")
             self._owners.renew_all(db)
-            drones = list(db.scalars(select(Drone.id).where(Drone.removed_at.is_(None)).order_by(Drone.id)))
-            living = self._owners.living(db, _STREAM)
-            share = ceil(len(drones) / max(1, len(self._owners.living(db, _COLLECTOR))))
-            mine = [drone for drone in drones if living.get(lease_of(drone)) == self._owners.holder]
-            self._owners.release(db, [lease_of(drone) for drone in mine[share:]])
-            free = [drone for drone in drones if lease_of(drone) not in living]
-            owned = [*mine[:share], *self._take(db, free, share - len(mine))]
-        self._owned = frozenset(owned)
+            seen = self._look(db)
+            self._owners.release(db, [lease_of(drone) for drone in seen.surplus])
+            taken = [drone for drone in seen.free if self._owners.hold(db, lease_of(drone))]
+        self._renewed_at = now
+        self._owned = frozenset([*seen.mine, *taken]) - frozenset(seen.surplus)
 
     def share_if_possible(self) -> None:
         """As `share`, for the start: a database that is away for the moment is the loop's to wait for."""
@@ -64,5 +82,11 @@ class Streams:
         with self._core.database.write() as db:
             self._owners.release_all(db)
 
-    def _take(self, db: Session, free: list[str], room: int) -> list[str]:
-        return [drone for drone in free[: max(0, room)] if self._owners.hold(db, lease_of(drone))]
+    def _look(self, db: Session) -> _Seen:
+        drones = list(db.scalars(select(Drone.id).where(Drone.removed_at.is_(None)).order_by(Drone.id)))
+        living = self._owners.living(db, _STREAM)
+        others = set(self._owners.living(db, _COLLECTOR).values()) - {self._owners.holder}
+        share = ceil(len(drones) / (len(others) + 1))
+        mine = [drone for drone in drones if living.get(lease_of(drone)) == self._owners.holder]
+        free = [drone for drone in drones if lease_of(drone) not in living]
+        return _Seen(mine, surplus=mine[share:], free=free[: max(0, share - len(mine))])

@@ -87,6 +87,7 @@ class Child:
 
 
 def _end_with_parent() -> None:
-    if sys.platform != "linux":  # elsewhere there is no such call: a killed `fleet up` leaves its children to their user
+    # Elsewhere there is no such call: what a killed `fleet up` leaves is for its user to end.
+    if sys.platform != "linux":
         return
     _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -77,6 +77,8 @@ class Supervisor:
     def _lead(self) -> None:
         if self._leader.renew():
             self._rouse(everything=True)
+            # Importing Celery takes its second now, not when the first order waits for it.
+            self._core.broker.prepare()
 
     def _rouse(self, *, everything: bool) -> None:
         """Let the quick loops look now; with `everything`, after a time of not knowing, the slow ones too."""

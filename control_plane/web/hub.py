@@ -64,11 +64,14 @@ class Subscription:
         return changed
 
     def deltas(self) -> list[Delta]:
-        """The pieces of text that came since; those of one run and kind that follow each other are one."""
+        """The pieces of text that came since; those of one run and kind that follow each other are one.
+
+        Pieces with a step between them stay apart, as each is to be shown in its place.
+        """
         joined: list[Delta] = []
         while self._deltas:
             delta = self._deltas.popleft()
-            if joined and (joined[-1].run_id, joined[-1].kind) == (delta.run_id, delta.kind):
+            if joined and _place(joined[-1]) == _place(delta):
                 joined[-1] = delta.model_copy(update={"text": joined[-1].text + delta.text})
             else:
                 joined.append(delta)
@@ -212,3 +215,7 @@ class Hub:
     def _wake_all(self) -> None:
         for subscription in self._all():
             subscription.post()
+
+
+def _place(delta: Delta) -> tuple[str, str, int]:
+    return delta.run_id, delta.kind, delta.after_seq

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from sqlalchemy import select
 
 from control_plane.core import Core
-from control_plane.db.models import Drone, Order
+from control_plane.db.models import Drone, Order, Run
 from shared import logs
 from shared.envelope import Binding, CannotOpen, open_envelope, recipient_of
 from shared.events import Delta
@@ -26,6 +26,8 @@ class Source:
     drone_id: str
     run_id: str | None
     public_key: bytes
+    stored_seq: int = 0
+    """The last event of the run that is stored; text that was said after a later one has to wait for it."""
 
     def sends(self, drone_id: str, run_id: str) -> bool:
         """Whether this drone's text of this run is the order's."""
@@ -35,13 +37,16 @@ class Source:
 def source_of(core: Core, order_id: str) -> Source | None:
     """Where the order's text in flight comes from; None while no drone has it."""
     query = (
-        select(Order.drone_id, Order.run_id, Drone.public_key)
+        select(Order.drone_id, Order.run_id, Drone.public_key, Run.last_seq)
         .join(Drone, Drone.id == Order.drone_id)
+        .outerjoin(Run, Run.id == Order.run_id)
         .where(Order.id == order_id)
     )
     with core.database.read() as db:
         row = db.execute(query).one_or_none()
-    return Source(row.drone_id, row.run_id, base64.b64decode(row.public_key)) if row else None
+    if row is None:
+        return None
+    return Source(row.drone_id, row.run_id, base64.b64decode(row.public_key), row.last_seq or 0)
 
 
 class LiveKeys:

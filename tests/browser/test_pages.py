@@ -58,6 +58,23 @@ def test_an_order_is_submitted_and_canceled_on_the_pages(person: Person) -> None
 
 @pytest.mark.browser
 @pytest.mark.long
+def test_text_that_overtook_the_step_before_it_stays(person: Person, run: PlayedRun) -> None:
+    page = person.open(f"/orders/{run.order_id}")
+    text = page.locator("#in-flight [data-kind=text]")
+    wait_until(lambda: (run.streams("x"), text.is_visible())[1], every=0.3)
+    run.says("first")
+    text.wait_for(state="hidden")
+    run.streams("second message. Now the ")
+    run.streams("third")
+    text.get_by_text("third").wait_for()
+    run.step(ToolResultStep(call_id="c", output="of the call before", return_code=0))
+    run.says("second message.")
+    person.sees("second message.")
+    wait_until(lambda: text.inner_text().strip() == "Now the third")
+
+
+@pytest.mark.browser
+@pytest.mark.long
 def test_a_patch_is_shown_with_its_lines_coloured(person: Person, run: PlayedRun) -> None:
     name = person.api.store_blob(run, PATCH)
     run.step(Delivered(branch="fleet/x", patch_sha256=name, patch_bytes=len(PATCH), files_changed=1))

@@ -16,7 +16,7 @@ from shared.errors import Conflict, Forbidden, Invalid, NotFound, Refused
 from tests.support.database import CoreFactory
 from tests.support.made import make_project, submit
 
-SECRET_URL = "https://ada:hunter2@git.example/web.git"
+SECRET_URL = "https://user:hunter2@git.example/web.git"
 
 
 def add_project(core: Core, caller: Caller, slug: str = "web", **fields: Any) -> Any:

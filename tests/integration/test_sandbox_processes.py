@@ -77,8 +77,8 @@ def test_a_fork_bomb_ends_at_its_time_limit(bwrap: Sandbox, tmp_path: Path) -> N
     assert result.survivors == 0
 
 
-def test_a_process_may_clean_up_after_term(sandbox: Sandbox, tmp_path: Path) -> None:
-    line = "trap 'sleep 0.3; echo cleaned > cleaned; exit' TERM; echo begun; sleep 100"
+def test_every_process_may_clean_up_after_term_not_only_the_main_one(sandbox: Sandbox, tmp_path: Path) -> None:
+    line = "bash -c \"trap 'sleep 0.3; echo cleaned > cleaned; exit' TERM; sleep 100 & wait\" & sleep 100"
 
     result = shell(sandbox, tmp_path, line, timeout=0.7)
 

@@ -234,6 +234,7 @@ def test_a_drained_drone_takes_nothing_until_it_is_told_to_go_on(
     drone = busy_fleet.drone.id
     busy_fleet.fleet.tell(drone, ControlMessage(id=names.new_id(), body=Drain(on=True)))
     wait_until(lambda: busy_fleet.fleet.beats(drone)[-1].draining)
+    wait_until(lambda: not busy_fleet.drone.consumes())
     sent = busy_fleet.submit(scripted([{"text": "Done."}]).url)
     wait_until(lambda: busy_fleet.fleet.broker.queue_length(drone) == 1)
     busy_fleet.fleet.tell(drone, ControlMessage(id=names.new_id(), body=Drain(on=False)))

@@ -338,7 +338,7 @@ class DroneUnderTest:
 
     def wait_consuming(self, *, seconds: float = 20) -> None:
         """Return once the drone takes messages."""
-        wait_until(self._consumes, seconds=seconds)
+        wait_until(self.consumes, seconds=seconds)
 
     def wait_subscribed(self, *, seconds: float = 20) -> None:
         """Return once the drone's worker listens for remote control, which is where it looks whether to take more."""
@@ -419,9 +419,9 @@ class DroneUnderTest:
             if self.process.stdin is not None:
                 self.process.stdin.close()
 
-    def _consumes(self) -> bool:
-        """Whether one of the drone's connections waits for a message."""
-        return any(client["cmd"] == "brpop" for client in self._clients())
+    def consumes(self) -> bool:
+        """Whether one of the drone's connections waits, blocked, for a message."""
+        return any(client["cmd"] == "brpop" and "b" in client["flags"] for client in self._clients())
 
     def _clients(self) -> list[dict[str, str]]:
         return [client for client in self.fleet.broker.redis.client_list() if client["user"] == self.id]
@@ -503,7 +503,7 @@ class KeptLink:
     def recorded(self) -> None:
         self.said.append(("recorded", ""))
 
-    def delta(self, kind: DeltaKind, text: str) -> None:
+    def delta(self, kind: DeltaKind, text: str, after_seq: int = 0) -> None:
         self.said.append((kind, text))
 
     def doing(self, text: str) -> None:

@@ -46,10 +46,10 @@ def test_an_absolute_path_becomes_a_file_url(path: str, url: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "https://ada:hunter2@host/path.git",
+        "https://user:hunter2@host/path.git",
         "https://hunter2@host/path.git",
         "https://hunter2:x-oauth-basic@host/path.git",
-        "https://ada:hunter2@[::1]:80/path.git",
+        "https://user:hunter2@[::1]:80/path.git",
         "ssh://git:hunter2@host/path.git",
         "https://host/path.git?access_token=hunter2",
     ],
@@ -109,7 +109,7 @@ def test_what_is_no_safe_git_url_is_refused_with_examples(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["https://ada:hunter2@ho st/x", "git://ada:hunter2@host/x", "https://ada:hunter2@h:p/x"]
+    "url", ["https://user:hunter2@ho st/x", "git://user:hunter2@host/x", "https://user:hunter2@h:p/x"]
 )
 def test_a_password_is_not_repeated_by_the_refusal_either(url: str) -> None:
     with pytest.raises(Invalid) as refusal:

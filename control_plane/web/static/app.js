@@ -101,7 +101,24 @@ function followOrder(article) {
   jump.addEventListener("click", () => { toBottom(); caughtUp(); });
   addEventListener("scroll", () => { if (atBottom()) caughtUp(); }, { passive: true });
 
-  const clearInFlight = () => { inFlight.hidden = true; inFlight.lastElementChild.textContent = ""; };
+  // Text in flight by kind. It travels faster than steps do, so what follows a step may be here before the step is:
+  // a step takes away only its own text.
+  const pieces = Object.fromEntries([...inFlight.querySelectorAll("pre")].map((each) => [each.dataset.kind, each]));
+  const put = (kind, text) => {
+    pieces[kind].textContent = text.slice(-IN_FLIGHT_CHARS);
+    inFlight.hidden = Object.values(pieces).every((each) => each.textContent === "");
+  };
+  const takeAway = (kind, whole) => {
+    const text = pieces[kind].textContent;
+    put(kind, whole && text.startsWith(whole) ? text.slice(whole.length) : "");
+  };
+  const landed = {
+    reasoning: (step) => takeAway("thinking", step.text),
+    assistant: (step) => { takeAway("thinking"); takeAway("text", step.text); },
+    tool_result: () => takeAway("output"),
+    run_ended: () => clearInFlight(),
+  };
+  const clearInFlight = () => Object.keys(pieces).forEach((kind) => takeAway(kind));
 
   // The server renders: events only say that there is something, and how far.
   const takeParts = async () => {
@@ -141,18 +158,12 @@ function followOrder(article) {
 
   const onDelta = (event) => {
     const delta = JSON.parse(event.data);
-    if (delta.kind === "tool_call") return;
-    keepingPlace(() => {
-      const text = inFlight.lastElementChild;
-      inFlight.hidden = false;
-      text.className = delta.kind === "output" ? "output" : "says";
-      text.textContent = (text.textContent + delta.text).slice(-IN_FLIGHT_CHARS);
-    }, 0);
+    if (pieces[delta.kind]) keepingPlace(() => put(delta.kind, pieces[delta.kind].textContent + delta.text), 0);
   };
 
   const onStep = (event) => {
-    const kind = JSON.parse(event.data).kind;
-    if (kind === "assistant" || kind === "tool_result" || kind === "run_ended") clearInFlight();
+    const step = JSON.parse(event.data);
+    landed[step.kind]?.(step);
     takePartsSoon();
   };
 
