@@ -98,7 +98,7 @@ class JoinTokenRequest(Request):
 class ApiTokenRequest(Request):
     role: str
     name: str = ""
-    expires_s: int | None = Field(None, ge=1)
+    expires_s: int | None = Field(None, ge=1, le=10 * 366 * 24 * 3600)
 
 
 # --- answers --------------------------------------------------------------------------

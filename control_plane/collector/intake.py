@@ -92,23 +92,13 @@ class Intake:
             self._event(entry.id, self._read_event(entry))
         elif kind == "hello":
             said = self._read_hello(entry)
-            if self._is_latest_hello(entry.id):
+            # Only the latest hello tells what is alive: runs that began after an earlier one, which lay here while no
+            # collector ran or comes a second time, would look as if they had died before it.
+            if not has_later_hello(self.core.broker, self.drone.id, entry.id):
                 hello.act_on(self.db, self.core, self.drone, said, self.taken)
             self.taken.acknowledge.append(entry.id)
         else:
             raise Unreadable(f"an entry of the kind {kind!r} is not known")
-
-    def _is_latest_hello(self, entry_id: str) -> bool:
-        """Only a drone's latest hello tells which of its runs are alive.
-
-        An earlier one may lie in the stream still, when the collector was away; or come a second time, when it was
-        stored and not acknowledged. Runs that began after it would look as if they had died before it.
-        """
-        before = self.drone.hello_entry
-        if before is not None and _position(entry_id) <= _position(before):
-            return False
-        self.drone.hello_entry = entry_id
-        return not has_later_hello(self.core.broker, self.drone.id, entry_id)
 
     # --- events ----------------------------------------------------------------------
 
@@ -263,8 +253,3 @@ class Intake:
     def _stored(self, run_id: str) -> int:
         run = self.db.get(Run, run_id)
         return run.last_seq if run is not None else 0
-
-
-def _position(entry_id: str) -> tuple[int, ...]:
-    """Where an entry stands in its stream (`<milliseconds>-<number>`)."""
-    return tuple(int(part) for part in entry_id.split("-"))

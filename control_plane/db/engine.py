@@ -34,10 +34,10 @@ _BEGIN = "fleet_begin"
 class Database:
     """Connections to one database. Safe to share between threads; made anew after a fork."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self.url = _understood(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self.engine = _sqlite_engine(self.url) if self.is_sqlite else _postgres_engine(self.url)
+        self.engine = _sqlite_engine(self.url, busy_seconds) if self.is_sqlite else _postgres_engine(self.url)
         writing = self.engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
         self._reads = sessionmaker(self.engine, expire_on_commit=False, autoflush=False)
         self._writes = sessionmaker(writing, expire_on_commit=False)
@@ -136,13 +136,13 @@ def _postgres_engine(url: URL) -> Engine:
     )
 
 
-def _sqlite_engine(url: URL) -> Engine:
+def _sqlite_engine(url: URL, busy_seconds: float) -> Engine:
     engine = create_engine(
         url,
         pool_size=10,
         max_overflow=20,
         hide_parameters=True,
-        connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
+        connect_args={"timeout": busy_seconds, "check_same_thread": False},
     )
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
@@ -153,7 +153,6 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     # The driver must not begin transactions by itself: it would begin them deferred, whatever is asked for below.
     connection.isolation_level = None
     for pragma in (
-        f"busy_timeout = {int(BUSY_SECONDS * 1000)}",
         "journal_mode = WAL",
         # With WAL, FULL is what makes a commit survive a power cut, and a 201 promises just that.
         "synchronous = FULL",

@@ -174,8 +174,6 @@ class Drone(Owned, Row):
     """When a beat last arrived, by this side's clock."""
     stopped_at: Mapped[datetime | None]
     """Set by the last beat of a clean stop, cleared by any later beat."""
-    hello_entry: Mapped[str | None] = mapped_column(String(64))
-    """Id of the last hello in its stream; one that is not later is a copy."""
     beat: Mapped[dict[str, Any] | None]
     """The last beat, for display."""
 

@@ -62,7 +62,7 @@ def show_order(core: Core, caller: Caller, order_id: str) -> OrderDocument:
         row = _find(db, caller, order_id)
         summary = _summary(caller, row, _stats(db, [order_id])[order_id])
         runs = _runs(db, order_id)
-        steps = _steps(db, order_id, 0, MAX_STEPS)
+        steps = _steps(db, order_id, 0, None)
     return OrderDocument(**dict(summary), patch=_patch_text(core, row[0]), runs=runs, steps=steps)
 
 
@@ -197,7 +197,7 @@ def _runs(db: Db, order_id: str) -> list[RunDocument]:
     return [run_document(run, drone) for run, drone in db.execute(named.order_by(Run.generation))]
 
 
-def _steps(db: Db, order_id: str, after: int, limit: int) -> list[StepDocument]:
+def _steps(db: Db, order_id: str, after: int, limit: int | None) -> list[StepDocument]:
     wanted = select(Step).where(Step.order_id == order_id, Step.seq > after).order_by(Step.seq).limit(limit)
     return [step_document(step) for step in db.scalars(wanted)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import MutableMapping
 from typing import Any
@@ -80,6 +81,7 @@ class WholeBody:
             await self._app(scope, receive, send)
             return
         body = await _read(headers, receive)
+        refuse_no_text(body)
         await self._app(scope, _replay(body, receive), send)
 
 
@@ -87,6 +89,28 @@ def refuse_nul(scope: MutableMapping[str, Any]) -> None:
     """Raise Invalid for an address with a NUL in it: no name has one, and PostgreSQL would refuse the question."""
     if "\0" in scope["path"] or b"%00" in scope["query_string"]:
         raise Invalid("the address holds a NUL, which no name has", code="E-REQUEST")
+
+
+def refuse_no_text(body: bytes) -> None:
+    """Raise Invalid for JSON that spells a NUL or half of a surrogate pair: nothing behind here can hold either."""
+    if not _SPELT.search(body):
+        return
+    try:
+        waiting = [json.loads(body)]
+    except (ValueError, RecursionError):
+        return  # no JSON: whoever reads it says so
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str) and ("\0" in part or any("\ud800" <= letter <= "\udfff" for letter in part)):
+            raise Invalid("a text in the request holds a NUL or half of a surrogate pair", code="E-TEXT")
+        if isinstance(part, dict):
+            waiting += [*part.keys(), *part.values()]
+        elif isinstance(part, list):
+            waiting += part
+
+
+_SPELT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+"""What such a text has in JSON; also what a harmless one may have, like two halves that belong together."""
 
 
 async def _read(headers: Headers, receive: Receive) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
@@ -11,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from control_plane.web.rendering import error_page
@@ -121,7 +122,8 @@ def respond(scope: Scope, error: FleetError, status: int | None = None) -> Respo
         headers["WWW-Authenticate"] = 'Bearer realm="dronefleet"'
     if wants_page(scope):
         return error_page(problem.model_dump(), headers)
-    return JSONResponse(problem.model_dump(), problem.status, headers, media_type=MEDIA_TYPE)
+    # ASCII: what a refusal repeats of a request may be half of a surrogate pair, which UTF-8 cannot hold.
+    return Response(json.dumps(problem.model_dump()), problem.status, headers, media_type=MEDIA_TYPE)
 
 
 def problem_of(scope: Scope, error: FleetError, status: int | None = None) -> Problem:

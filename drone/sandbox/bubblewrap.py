@@ -24,12 +24,12 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"
 """Read-only where they exist."""
 HIDDEN = ("/etc/dronefleet",)
 """Below SYSTEM, but not for commands: settings of the drone's own service."""
-_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session")
+_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session")
 
 
 @dataclass(frozen=True)
 class Bubblewrap:
-    """Runs commands in bubblewrap. With `network` off, not even loopback can be reached."""
+    """Runs commands in bubblewrap. `network` is on unless policy says otherwise; off, not even loopback is there."""
 
     network: bool = True
     owner: str = ""
@@ -57,7 +57,7 @@ class Bubblewrap:
         visible = _visible_directories()
         environment = clean_environment(home=HOME, tmp="/tmp", path=search_path(visible), mark=mark)  # noqa: S108
         arguments = [
-            *("bwrap", *_NAMESPACES, "--cap-drop", "ALL", "--hostname", "drone"),
+            *("bwrap", *_NAMESPACES, "--cap-drop", "ALL"),
             *([] if self.network else ["--unshare-net"]),
             *_mounts(visible),
             *self._places(workspace.resolve(), read_only),

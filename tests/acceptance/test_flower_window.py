@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,8 +71,8 @@ class _Flower:
 
     def waiting(self, queue: str) -> int:
         page = httpx.get(f"{self._url}/broker", auth=self._auth).text
-        cells = page.partition(queue)[2].partition("</tr>")[0]
-        return int("".join(character for character in cells if character.isdigit()) or -1)
+        found = re.search(rf"<td>{re.escape(queue)}</td>\s*<td[^>]*>\s*(\d+)", page)
+        return int(found[1]) if found else -1
 
     def settled(self, *task_ids: str) -> list[str] | None:
         states = [self.tasks().get(task_id, {}).get("state", "") for task_id in task_ids]

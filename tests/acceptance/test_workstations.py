@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from control_plane.client import FleetClient
 from drone.model.scripted import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project
@@ -57,10 +58,12 @@ def test_twenty_orders_on_two_drones_all_succeed_side_by_side(
         drone.start()
     fleet.online("mila", "oka")
 
-    ids = [fleet.submit(f"Ten steps, number {n}, script:ten")["id"] for n in range(20)]
-    most = _most_running(fleet, ids)
+    with fleet.client() as client:
+        requests = [{"prompt": f"Ten steps, number {n}, script:ten", "project": "demo"} for n in range(20)]
+        ids = [client.submit(request)["id"] for request in requests]
+        most = _most_running(client, ids)
+        orders = [client.show_order(order_id) for order_id in ids]
 
-    orders = [fleet.order(order_id) for order_id in ids]
     assert [order["status"] for order in orders] == ["succeeded"] * 20
     assert [problem for order in orders for problem in transcript_problems(order)] == []
     assert {order["patch"].count("\n+") for order in orders} == {orders[0]["patch"].count("\n+")}
@@ -89,15 +92,15 @@ def test_a_fleet_that_is_stopped_and_started_goes_on_with_all_that_it_had(
     assert transcript_problems(fleet.order(running)) == []
 
 
-def _most_running(fleet: WholeFleet, ids: list[str]) -> dict[str, int]:
+def _most_running(client: FleetClient, ids: list[str]) -> dict[str, int]:
     """Watch until all orders have ended; the most that each drone was ever seen running."""
     most: dict[str, int] = {}
 
     def all_ended() -> bool:
-        for drone in fleet.json("drones"):
+        for drone in client.list_drones():
             most[drone["name"]] = max(most.get(drone["name"], 0), drone["running"])
-        ended = {order["id"] for order in fleet.json("orders", "--limit", "100") if order["ended_at"]}
+        ended = {order["id"] for order in client.list_orders(limit=100) if order["ended_at"]}
         return ended >= set(ids)
 
-    wait_until(all_ended, seconds=240, every=0.3)
+    wait_until(all_ended, seconds=240, every=0.05)
     return most

@@ -116,6 +116,25 @@ def test_a_server_that_dies_in_the_middle_of_a_transaction_is_reported_as_unreac
     assert count(postgres_database) == 0
 
 
+def test_a_writer_that_waits_too_long_for_another_gives_up_with_a_sentence(sqlite_url: str) -> None:
+    holder, waiter = Database(sqlite_url), Database(sqlite_url, busy_seconds=0.1)
+    with holder.write(), pytest.raises(Unreachable) as failure:
+        add_one_then(waiter, lambda: None)
+    holder.dispose()
+    waiter.dispose()
+    assert failure.value.code == "E-DB-BUSY"
+
+
+def test_a_reader_does_not_wait_for_a_writer(sqlite_url: str) -> None:
+    holder, reader = Database(sqlite_url), Database(sqlite_url, busy_seconds=0.1)
+    with holder.write() as db:
+        db.execute(ADD_ONE)
+        assert count(reader) == 0
+    assert count(reader) == 1
+    holder.dispose()
+    reader.dispose()
+
+
 def test_a_sqlite_file_in_a_directory_that_is_not_there_is_unreachable(tmp_path: Path) -> None:
     database = Database(sqlite_url_of(tmp_path / "nowhere" / "fleet.db"))
     with pytest.raises(Unreachable, match=r"nowhere/fleet\.db does not answer"):

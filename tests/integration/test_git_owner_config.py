@@ -130,6 +130,8 @@ def test_nothing_is_taken_from_a_repository_around_the_current_directory(
 ) -> None:
     source = work_tree(tmp_path / "around")
     git(source, "config", "core.sshCommand", "touch sprung")
+    (owner_home / "more").write_text("[core]\n\tsshCommand = touch sprung-too\n")
+    (owner_home / ".gitconfig").write_text(f'[includeIf "gitdir:{source}/"]\n\tpath = more\n')
     monkeypatch.chdir(source)
 
     copy_owner_config(tmp_path / "gitconfig")

@@ -8,6 +8,7 @@ import pytest
 
 from control_plane.core import Caller, Core
 from control_plane.db.models import Order
+from control_plane.dispatch import place_and_dispatch
 from control_plane.operations import blobs, drones
 from control_plane.operations.registration import DroneIdentity
 from shared.blobs import digest
@@ -116,9 +117,19 @@ def test_a_run_that_is_not_the_current_one_may_not_push(core: Core, admin: Calle
     order = submit(core, admin)
     late = start_run(core, order.id)
     drones.remove_drone(core, admin, "anna")
+    berta = make_drone(core, admin, "berta")
+    current = begin_again(core, order.id)
+    assert blobs.grant_push(core, berta, current)["granted"]
     with pytest.raises(Conflict) as refusal:
         blobs.grant_push(core, anna, late)
     assert refusal.value.code == "E-PUSH-STALE"
+
+
+def begin_again(core: Core, order_id: str) -> str:
+    """The order's next run."""
+    with core.database.write() as db:
+        place_and_dispatch(db, core, db.get_one(Order, order_id))
+    return start_run(core, order_id)
 
 
 def test_a_run_of_an_order_that_ended_may_not_push(core: Core, anna: DroneIdentity, run_id: str) -> None:

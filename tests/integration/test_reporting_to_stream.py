@@ -8,7 +8,8 @@ import pytest
 
 from shared.events import Delta
 from tests.support import wait_until
-from tests.support.drones import Reports, StandIn, record
+from tests.support.control_stand_in import StandIn
+from tests.support.runs import Reports, record
 
 
 @pytest.fixture
@@ -61,6 +62,14 @@ def test_events_are_sent_again_from_the_number_that_was_asked_for(reports: Repor
         wait_until(lambda: reports.raw_texts(run) == ["a", "b", "c", "b", "c"])
 
 
+def test_a_resend_that_is_asked_for_in_the_middle_of_a_batch_is_not_forgotten(reports: Reports) -> None:
+    asked: list[bool] = []
+    with reports.reporter(lambda reporter: asked.append(reporter.resend(run_id_of(reports), 1))) as reporter:
+        run = reports.run(reporter, texts="ab")
+        wait_until(lambda: reports.raw_texts(run)[-2:] == ["a", "b"] and asked == [True])
+        wait_until(lambda: reports.raw_texts(run) == ["a", "b", "a", "b"])
+
+
 def test_nothing_can_be_sent_again_of_a_run_that_is_not_here(reports: Reports) -> None:
     with reports.reporter() as reporter:
         assert not reporter.resend("000000000000", 1)
@@ -89,3 +98,8 @@ def test_flush_gives_up_when_the_broker_stays_away(reports: Reports) -> None:
         reports.fleet.server.stop()
         record(run, "unheard")
         assert not reporter.flush(1)
+
+
+def run_id_of(reports: Reports) -> str:
+    """The only run of the drone."""
+    return next(path.name for path in reports.home.runs_dir.iterdir())

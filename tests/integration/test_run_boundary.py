@@ -9,7 +9,7 @@ import pytest
 from drone.agent.protocols import ModelCallFailed
 from shared.errors import Forbidden, StaleRun, Unreachable
 from shared.events import Delivered, ErrorStep, RunEnded
-from tests.support.drones import Bench, shell
+from tests.support.runs import Bench, shell
 from tests.support.scripted import ScriptedFactory
 
 
@@ -68,6 +68,13 @@ def test_a_run_that_was_canceled_before_it_began_ends_as_canceled(bench: Bench, 
     end = bench.run(scripted([{"text": "Done."}]).url)
     assert (end.status, end.exit_status, end.reason) == ("preempted", "canceled", "not needed")
     assert end.receipt is not None
+
+
+def test_a_run_that_becomes_stale_while_it_delivers_says_no_last_word(bench: Bench, scripted: ScriptedFactory) -> None:
+    bench.while_storing = lambda: bench.controls.told({"kind": "stale", "reason": ""})
+    with pytest.raises(StaleRun):
+        bench.run(scripted([shell("echo a > a"), {"text": "Done."}]).url)
+    assert not any(isinstance(event.body, RunEnded) for event in bench.events)
 
 
 def test_a_stale_run_says_not_a_word_more(bench: Bench, scripted: ScriptedFactory) -> None:

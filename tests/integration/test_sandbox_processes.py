@@ -78,12 +78,14 @@ def test_a_fork_bomb_ends_at_its_time_limit(bwrap: Sandbox, tmp_path: Path) -> N
 
 
 def test_every_process_may_clean_up_after_term_not_only_the_main_one(sandbox: Sandbox, tmp_path: Path) -> None:
-    line = "bash -c \"trap 'sleep 0.3; echo cleaned > cleaned; exit' TERM; sleep 100 & wait\" & sleep 100"
+    line = "bash -c \"trap 'sleep 0.3; echo cleaned > cleaned; exit' TERM; touch ready; sleep 100 & wait\" & sleep 100"
+    check = raise_when((tmp_path / "ready").exists, Preempted())
 
-    result = shell(sandbox, tmp_path, line, timeout=0.7)
+    with pytest.raises(Preempted):
+        sandbox.run(line, workspace=tmp_path, timeout=30, check=check)
 
     assert (tmp_path / "cleaned").read_text() == "cleaned\n"
-    assert result.survivors == 0
+    assert sandbox.tally.survivors == 0
 
 
 def test_a_background_child_that_keeps_the_output_open_does_not_hold_the_call(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -70,6 +70,18 @@ def test_text_in_flight_comes_as_deltas_and_is_never_stored(api: Api, run: Playe
     assert {delta["run"] for delta in follower.of("delta")} == {run.id}
 
 
+def test_text_in_flight_never_overtakes_the_step_that_it_follows(api: Api, run: PlayedRun) -> None:
+    follower = Follower(api, run.order_id)
+    wait_until(lambda: (run.streams("now, "), joined(follower))[1])
+    run.streams("later", after_seq=2)
+    run.streams("soon, ", after_seq=1)
+    wait_until(lambda: joined(follower).endswith("soon, "))
+    run.says("the second step")
+    wait_until(lambda: joined(follower).endswith("later"))
+    kinds = [event for event, _ in follower.events if event in {"step", "delta"}]
+    assert kinds[-2:] == ["step", "delta"]
+
+
 def test_another_drone_cannot_put_words_into_a_run(api: Api, run: PlayedRun) -> None:
     stranger = api.add_drone("stranger")
     # Somebody follows the stranger's own order, so that what it publishes is listened to.

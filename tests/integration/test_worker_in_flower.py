@@ -7,7 +7,9 @@ from typing import Any
 from shared import names
 from shared.control import Cancel, ControlMessage
 from tests.support import wait_until
-from tests.support.drones import Dispatch, Workshop, shell, window
+from tests.support.control_stand_in import Dispatch, window
+from tests.support.drones import Workshop
+from tests.support.runs import shell
 from tests.support.scripted import ScriptedFactory
 
 SLOW = [shell("echo begun; sleep 300"), {"text": "Done."}]

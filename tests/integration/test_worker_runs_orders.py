@@ -8,7 +8,8 @@ from shared import names
 from shared.control import Cancel, Confirm, ControlMessage, Drain, Resend, Say
 from shared.events import AssistantStep, Delivered, ErrorStep, RunStarted
 from tests.support import wait_until
-from tests.support.drones import Workshop, shell
+from tests.support.drones import Workshop
+from tests.support.runs import shell
 from tests.support.scripted import ScriptedFactory
 
 SLOW = [shell("echo begun; sleep 300"), {"text": "Done."}]

@@ -12,7 +12,9 @@ from shared import names
 from shared.events import RunEnded
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.drones import Dispatch, DroneUnderTest, StandIn, order_for, shell
+from tests.support.control_stand_in import Dispatch, StandIn
+from tests.support.drones import DroneUnderTest
+from tests.support.runs import order_for, shell
 from tests.support.scripted import ScriptedFactory
 
 MakeDrone = Callable[..., DroneUnderTest]

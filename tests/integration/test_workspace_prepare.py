@@ -157,6 +157,15 @@ def test_a_branch_that_becomes_a_directory_of_branches_does_not_block_the_mirror
     assert prepare(workspaces, remote, branch="topic/one").base_commit == git(remote, "rev-parse", "main")
 
 
+def test_branches_of_other_orders_are_not_fetched(workspaces: Workspaces, remote: Path) -> None:
+    git(remote, "branch", "fleet/other", "main")
+    git(remote, "branch", "fleet-late/other/1", "main")
+
+    workspace = prepare(workspaces, remote)
+
+    assert git(workspace.path, "branch", "--all", "--format=%(refname:short)").split() == ["main", "origin/main"]
+
+
 def test_a_fetch_that_was_broken_off_is_made_up_for(workspaces: Workspaces, remote: Path) -> None:
     mirror = prepare(workspaces, remote).mirror.directory
     (mirror / "dronefleet-refs").unlink()

@@ -292,16 +292,17 @@ class PlayedRun:
                     drone_at=now,
                 )
             )
+            db.execute(update(Run).where(Run.id == self.id).values(last_seq=own + 1))
         core.broker.stepped([self.order_id])
 
     def says(self, text: str) -> None:
         """One more whole message of the model."""
         self.step(AssistantStep(text=text))
 
-    def streams(self, text: str, kind: str = "text", *, drone: PlayedDrone | None = None) -> None:
+    def streams(self, text: str, kind: str = "text", *, after_seq: int = 0, drone: PlayedDrone | None = None) -> None:
         """Text in flight, sealed and published as a drone does; `drone`: by another one, that claims this run."""
         sender = drone or self.drone
-        delta = Delta(run_id=self.id, order_id=self.order_id, kind=kind, text=text)
+        delta = Delta(run_id=self.id, order_id=self.order_id, kind=kind, text=text, after_seq=after_seq)
         binding = Binding(direction="live", drone=sender.id, order=self.order_id, run=self.id)
         recipient = base64.b64decode(sender.answer["public_key"])
         now = self.drone.core.clock.now()

@@ -110,7 +110,7 @@ class PostgresServer:
     def execute(self, statement: str) -> None:
         """Run one statement outside any transaction, as CREATE DATABASE wants it."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(statement)  # type: ignore[arg-type]
+            connection.execute(statement)
 
     def take(self) -> str:
         """The name of a database like the template."""

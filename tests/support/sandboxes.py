@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,8 @@ def sandbox_of(kind: str) -> Sandbox:
     """The sandbox of a kind; bubblewrap is skipped on a machine without it, and missed in CI."""
     if kind == "bwrap":
         needs("bwrap")
-        assert explain_missing() == ""
+        if (reason := explain_missing()) and os.environ.get("CI") != "true":
+            pytest.skip(reason)
     return choose(kind)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from control_plane.client import FleetClient
 from tests.support import wait_until
 
 Doc = dict[str, Any]
@@ -76,7 +77,7 @@ class WholeFleet:
 
     @property
     def url(self) -> str:
-        return str(json.loads((self.root / "fleet home" / "server.json").read_text())["url"])
+        return str(self._server_file()["url"])
 
     def start(self) -> None:
         """Start `fleet up` and return when its box is printed."""
@@ -117,6 +118,10 @@ class WholeFleet:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def client(self) -> FleetClient:
+        """A client with the admin's token, for what a command line would be too slow for."""
+        return FleetClient(self.url, self._server_file()["token"])
+
     def add_work(self, model_url: str, git_url: str, *, slug: str = "demo") -> None:
         """A provider at `model_url`, called scripted, and a project for `git_url`."""
         self.json("provider", "add", "scripted", "--model", "openai/scripted", "--api-base", model_url, "--no-key")
@@ -148,6 +153,9 @@ class WholeFleet:
     def online(self, *names: str, seconds: float = 20.0) -> None:
         """Return when these drones are online."""
         wait_until(lambda: set(names) <= self._ready(), seconds=seconds, every=0.3)
+
+    def _server_file(self) -> Doc:
+        return dict(json.loads((self.root / "fleet home" / "server.json").read_text()))
 
     def _ready(self) -> set[str]:
         return {drone["name"] for drone in self.json("drones") if drone["status"] in {"online", "busy"}}

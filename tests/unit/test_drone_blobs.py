@@ -13,7 +13,7 @@ from shared.errors import Conflict, FleetFault, NotFound, Unreachable
 from shared.redaction import Redactor
 from tests.support.broker import free_port
 from tests.support.clocks import HandClock
-from tests.support.drones import API_TOKEN, BlobServer
+from tests.support.control_stand_in import API_TOKEN, BlobServer
 
 
 @pytest.fixture

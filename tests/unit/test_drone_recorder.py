@@ -13,7 +13,7 @@ from drone.recorder import JournalRecorder
 from shared.events import AssistantStep, ToolCallStep
 from shared.redaction import Redactor
 from tests.support.clocks import HandClock
-from tests.support.drones import KeptLink
+from tests.support.runs import KeptLink
 
 
 @pytest.fixture

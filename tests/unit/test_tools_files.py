@@ -148,11 +148,15 @@ def test_find_names_links_and_does_not_follow_them(call: Call, workspace: Path) 
 
 
 @pytest.mark.parametrize("mode", ["view", "lines", "search", "find"])
-@pytest.mark.parametrize("path", ["/etc/passwd", "../outside", "out/passwd", "out", "a/../../x", "/", "~/x/../../.."])
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../outside", "out/passwd", "out", "a/../../x", "/", "~/x/../../..", "../work2/a"]
+)
 def test_no_path_leads_out_of_the_workspace(call: Call, workspace: Path, mode: str, path: str) -> None:
     (workspace / "out").symlink_to("/etc")
     (workspace.parent / "outside").write_text("secret")
     (workspace / "~").mkdir()
+    (workspace.parent / "work2").mkdir()
+    (workspace.parent / "work2" / "a").write_text("root:")
 
     result = call("file_read", mode=mode, path=path, start_line=1, search_pattern="root|secret|.")
 

@@ -27,6 +27,7 @@ def upgrade() -> None:
     _orders()
     _turns()
     _runs()
+    _steps()
     _first_rows()
 
 
@@ -134,7 +135,6 @@ def _drones() -> None:
         sa.Column("boot_id", sa.String(64)),
         sa.Column("last_seen_at", UtcDateTime),
         sa.Column("stopped_at", UtcDateTime),
-        sa.Column("hello_entry", sa.String(64)),
         sa.Column("beat", sa.JSON),
         sa.Column("organization_id", Id, sa.ForeignKey("organizations.id"), nullable=False),
     )
@@ -325,6 +325,9 @@ def _runs() -> None:
         sa.Column("organization_id", Id, sa.ForeignKey("organizations.id"), nullable=False),
     )
     _index("runs", "drone_id", "order_id", "organization_id", "status")
+
+
+def _steps() -> None:
     op.create_table(
         "steps",
         sa.Column("id", Seq, primary_key=True),

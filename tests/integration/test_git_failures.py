@@ -1,0 +1,78 @@
+"""What git says when it fails, and what people are told: whose fault it is, why, and what to do."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from drone.workspace.failures import explain, explained
+from drone.workspace.git import GitFailed
+from drone.workspace.remote import Remote
+from shared.errors import FleetError, FleetFault, OrderError
+
+SAYINGS = [
+    ("fatal: unable to access 'https://h/x/': Could not resolve host: h", FleetFault, "E-GIT-UNREACHABLE"),
+    ("fatal: unable to access 'https://h/x/': The requested URL returned error: 503", FleetFault, "E-GIT-UNREACHABLE"),
+    (
+        "ssh: connect to host h port 22: Connection refused\nfatal: Could not read from remote repository.\n\n"
+        "Please make sure you have the correct access rights\nand the repository exists.",
+        FleetFault,
+        "E-GIT-UNREACHABLE",
+    ),
+    ("took too long", FleetFault, "E-GIT-UNREACHABLE"),
+    ("fatal: write error: No space left on device", FleetFault, "E-DISK-FULL"),
+    (
+        "remote: Invalid username or password.\nfatal: Authentication failed for 'https://h/x/'",
+        OrderError,
+        "E-GIT-AUTH",
+    ),
+    ("fatal: could not read Username for 'https://h': terminal prompts disabled", OrderError, "E-GIT-AUTH"),
+    (
+        "git@h: Permission denied (publickey).\nfatal: Could not read from remote repository.\n\n"
+        "Please make sure you have the correct access rights\nand the repository exists.",
+        OrderError,
+        "E-GIT-AUTH",
+    ),
+    ("ERROR: Repository not found.\nfatal: Could not read from remote repository.", OrderError, "E-GIT-NOT-FOUND"),
+    ("fatal: '/x' does not appear to be a git repository", OrderError, "E-GIT-NOT-FOUND"),
+    ("Host key verification failed.\nfatal: Could not read from remote repository.", OrderError, "E-GIT-HOST-KEY"),
+    ("fatal: transport 'file' not allowed", OrderError, "E-GIT-PROTOCOL"),
+    ("fatal: something that nobody has seen before", OrderError, "E-GIT"),
+]
+
+
+@pytest.mark.parametrize(("message", "kind", "code"), SAYINGS)
+def test_each_saying_has_its_class_its_code_and_a_way_out(message: str, kind: type[FleetError], code: str) -> None:
+    error = explain(GitFailed("fetch", 128, message), Remote("https://h/x.git"))
+
+    assert (type(error), error.code) == (kind, code)
+    assert error.why
+    assert error.next
+
+
+def test_a_password_shows_neither_in_the_address_nor_in_gits_own_words() -> None:
+    remote = Remote("https://robot:pa55%2Fw0rd@h/x.git")
+    message = "fatal: unable to access 'https://robot:pa55%2Fw0rd@h/x.git': pa55/w0rd, Could not resolve host: h"
+
+    error = explain(GitFailed("fetch", 128, message), remote)
+
+    assert "pa55" not in f"{error.what} {error.why} {error.next}"
+    assert "h/x.git" in error.what
+
+
+def test_a_full_disk_is_the_fleets_fault_whoever_meets_it() -> None:
+    with pytest.raises(FleetFault, match="disk is full"), explained(Remote("https://h/x.git")):
+        raise OSError(errno.ENOSPC, "No space left on device", "/workspace/x")
+
+
+def test_another_error_of_the_system_is_not_dressed_up() -> None:
+    with pytest.raises(FileNotFoundError), explained(Remote("https://h/x.git")):
+        Path("/no/such/file").read_text()
+
+
+@pytest.mark.parametrize("url", ["https://h/x.git", "https://a:b@h/x.git", "https://a@h/x.git"])
+def test_every_login_shares_one_mirror_of_an_address(url: str) -> None:
+    assert Remote(url).key == Remote("https://h/x.git").key
+    assert Remote(url).address == "https://h/x.git"

@@ -1,0 +1,240 @@
+"""Single runs for tests: an order, one run in the test's own process, or journals without any process."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from redis import Redis
+
+from drone import journal
+from drone.agent.protocols import Answer, DeltaKind
+from drone.home import DroneHome
+from drone.journal import Line, RunIdentity
+from drone.policy import Policy
+from drone.provider_keys import litellm_model
+from drone.recorder import JournalRecorder
+from drone.reporting.reporter import Reporter
+from drone.reporting.stream import Stream
+from drone.run import MakeModel, RunContext, execute
+from drone.run_controls import RunControls
+from drone.run_directory import Meta, RunDirectory
+from drone.sandbox import choose
+from drone.uplink import Sealer, connect
+from drone.workspace import Workspaces, copy_owner_config, git_environment
+from shared import names
+from shared.blobs import digest
+from shared.clock import SystemClock
+from shared.events import CommentStep, Delta, Event, Receipt, RunEnded
+from shared.redaction import Redactor
+from shared.work_order import Limits, OrderProject, OrderProvider, OrderSession, WorkOrder
+from tests.support.control_stand_in import StandIn
+
+
+def order_for(drone_id: str, repository: Path, model_url: str, **changes: Any) -> WorkOrder:
+    """An order for the scripted model on a repository of the test."""
+    order = WorkOrder(
+        order_id=names.new_id(),
+        run_id=names.new_id(),
+        generation=1,
+        drone_id=drone_id,
+        project=OrderProject(id=names.new_id(), name="test", slug="test", git_url=f"file://{repository}"),
+        session=OrderSession(id=names.new_id(), name="test"),
+        provider=OrderProvider(name="scripted", model="openai/scripted", api_base=model_url, api_key="sk-order-secret"),
+        limits=Limits(max_run_seconds=120, base_delay=0.1),
+        prompt="Write a file",
+        submitted_at=datetime.now(UTC),
+    )
+    return order.model_copy(update=changes)
+
+
+def shell(command: str) -> dict[str, Any]:
+    """A scripted reply that runs one command."""
+    return {"text": "I run a command.", "tool_calls": [{"name": "shell", "arguments": {"command": command}}]}
+
+
+def small_repository(path: Path) -> Path:
+    """A bare repository with one commit."""
+    work = path.with_suffix(".work")
+    work.mkdir(parents=True)
+    git = [str(shutil.which("git")), "-C", str(work), "-c", "user.name=t", "-c", "user.email=t@localhost"]
+    (work / "README").write_text("hello\n")
+    for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*git, *arguments], check=True)
+    subprocess.run([*git, "clone", "-q", "--bare", ".", str(path)], check=True)
+    return path
+
+
+class KeptLink:
+    """A run's link (`drone.run_link.Link`) that keeps what is said."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, str]] = []
+
+    def recorded(self) -> None:
+        self.said.append(("recorded", ""))
+
+    def delta(self, kind: DeltaKind, text: str, after_seq: int = 0) -> None:
+        self.said.append((kind, text))
+
+    def doing(self, text: str) -> None:
+        self.said.append(("doing", text))
+
+
+class RaisingModel:
+    """A model (`drone.agent.protocols.Model`) that raises."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def answer(self, *_: Any) -> Answer:
+        raise self._error
+
+
+class Bench:
+    """One run in this very process, with a journal and a store of its own."""
+
+    def __init__(self, directory: Path, repository: Path) -> None:
+        self.directory = directory
+        self.order = order_for(names.new_id(), repository, "")
+        self.controls = RunControls(SystemClock(), SystemClock().boottime() + 3600)
+        self.refuse_url: Exception | None = None
+        self.refuse_blobs: Exception | None = None
+        self.while_storing: Callable[[], None] = lambda: None
+        self.blobs: dict[str, bytes] = {}
+
+    def run(self, model_url: str) -> RunEnded:
+        """Run the order with the scripted model at this address."""
+        provider = self.order.provider.model_copy(update={"api_base": model_url})
+        self.order = self.order.model_copy(update={"provider": provider})
+        return self._run(partial(litellm_model, clock=SystemClock(), policy=Policy(), environ={}))
+
+    def run_with_model(self, error: Exception) -> RunEnded:
+        """Run the order with a model that raises `error`."""
+        return self._run(lambda *_: RaisingModel(error))
+
+    @property
+    def events(self) -> list[Event]:
+        return [line.event for line in journal.walk(self.directory / "journal")]
+
+    def last(self, kind: type[Any]) -> Any:
+        return next(event.body for event in reversed(self.events) if isinstance(event.body, kind))
+
+    def put(self, content: bytes) -> str:
+        self.while_storing()
+        if self.refuse_blobs:
+            raise self.refuse_blobs
+        self.blobs[digest(content)] = content
+        return digest(content)
+
+    def get(self, run_id: str, sha256: str) -> bytes:
+        return self.blobs[sha256]
+
+    def _run(self, make_model: MakeModel) -> RunEnded:
+        clock, sandbox = SystemClock(), choose("none")
+        config = self.directory / "gitconfig"
+        copy_owner_config(config)
+        environment = git_environment(config, allow_file=True)
+        identity = RunIdentity(self.order.run_id, self.order.order_id, 1)
+        with journal.opened(self.directory / "journal", identity, clock) as writer:
+            context = RunContext(
+                boot_id="b" * 12,
+                recorder=JournalRecorder(writer, KeptLink(), Redactor()),
+                controls=self.controls,
+                clock=clock,
+                sandbox=sandbox,
+                workspaces=lambda: Workspaces(self.directory / "workspace", environment, sandbox),
+                store=self,
+                pushing=None,
+                log_dir=self.directory / "logs",
+                make_model=make_model,
+                check_url=self._check_url,
+                end_processes=lambda: Receipt(at=clock.now()),
+            )
+            return execute(self.order, context)
+
+    def _check_url(self, _: str) -> None:
+        if self.refuse_url:
+            raise self.refuse_url
+
+
+class InterruptedStream(Stream):
+    """The real stream, with something happening between the arrival of a batch and the sender's knowing of it."""
+
+    def __init__(self, redis: Redis, sealer: Sealer) -> None:
+        super().__init__(redis, sealer)
+        object.__setattr__(self, "waiting", [])
+
+    waiting: list[Callable[[], object]]
+
+    def send(self, deltas: Sequence[Delta], lines: Sequence[Line]) -> None:
+        super().send(deltas, lines)
+        if lines and self.waiting:
+            self.waiting.pop()()
+
+
+@dataclass
+class Reports:
+    """Journals of a drone without runs, and the reporter that sends them."""
+
+    fleet: StandIn
+    directory: Path
+
+    def __post_init__(self) -> None:
+        self.home = DroneHome(self.directory / "home")
+        self.config = self.fleet.register(self.home)
+
+    @contextmanager
+    def reporter(self, while_sending: Callable[[Reporter], None] | None = None) -> Iterator[Reporter]:
+        """A reporter at work; `while_sending` is called once, after the first batch arrived and before that is known."""
+        clock = SystemClock()
+        redis = connect(self.home.credentials().broker_url)
+        sealer = Sealer(self.config.drone_id, self.home.private_key(), self.config.control_plane_key, clock)
+        stream = InterruptedStream(redis, sealer)
+        reporter = Reporter(stream, clock)
+        if while_sending is not None:
+            stream.waiting.append(lambda: while_sending(reporter))
+        reporter.start()
+        yield reporter
+        reporter.stop()
+        redis.close()
+
+    def run(self, reporter: Reporter, texts: str = "") -> RunDirectory:
+        """A run that is followed; `texts` are in its journal already, an event a letter."""
+        made = RunDirectory(self.home.run_dir(names.new_id()))
+        made.create(Meta("o" * 12, 1, "b" * 12, datetime.now(UTC).isoformat()))
+        for text in texts:
+            record(made, text)
+        reporter.follow(made)
+        return made
+
+    def texts(self, run: RunDirectory) -> list[str]:
+        """What arrived of a run, each event once."""
+        return [_text(event) for event in self.fleet.events(self.config.drone_id, run.run_id)]
+
+    def raw_texts(self, run: RunDirectory) -> list[str]:
+        """What arrived of a run, as often and in the order in which it came."""
+        stream = self.fleet.stream(self.config.drone_id)
+        return [_text(each) for each in stream if isinstance(each, Event) and each.run_id == run.run_id]
+
+    def live_kinds(self) -> list[str]:
+        return self.fleet.live_kinds(self.config.drone_id)
+
+
+def record(run: RunDirectory, text: str) -> None:
+    """Write an event into a run's journal, as its process does."""
+    identity = run.identity()
+    assert identity is not None
+    with journal.opened(run.journal, identity, SystemClock()) as writer:
+        writer.append(CommentStep(text=text))
+
+
+def _text(event: Event) -> str:
+    return event.body.text if isinstance(event.body, CommentStep) else ""
