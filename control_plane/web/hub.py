@@ -96,6 +96,7 @@ class Hub:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="live-hub", daemon=True)
         self._lost = False
+        self._closing = False
         self.readers = CapacityLimiter(READERS)
         self.connected = False
         """Whether every change after this moment will be heard of."""
@@ -111,7 +112,8 @@ class Hub:
             self._thread.join(timeout=5)
 
     def close_streams(self) -> None:
-        """Let every open stream end; its client connects again, to whoever is there then."""
+        """Let every stream end, also one that opens from now on; its client connects again, to whoever is there then."""
+        self._closing = True
         for subscription in self._all():
             subscription.closing = True
             subscription.post()
@@ -119,7 +121,7 @@ class Hub:
     @contextmanager
     def subscription(self, order_id: str) -> Iterator[Subscription]:
         """A mailbox for changes of this order; open it before reading what is stored, so that nothing falls between."""
-        subscription = Subscription(order_id, asyncio.get_running_loop(), closing=self._stop.is_set())
+        subscription = Subscription(order_id, asyncio.get_running_loop(), closing=self._closing)
         with self._lock:
             self._subscriptions.setdefault(order_id, set()).add(subscription)
         try:

@@ -34,6 +34,8 @@ class _Source:
         self.directory = directory
         self.run = run
         self.offset = _sent_offset(directory)
+        self.resends = 0
+        """How often sending again was asked for: tells a batch in flight that its end is not the new beginning."""
 
     def next_lines(self) -> list[Line]:
         return journal.read(self.directory.journal, self.offset, BATCH_BYTES)
@@ -92,6 +94,7 @@ class Reporter:
             if source is None:
                 return False
             source.offset = min(source.offset, journal.offset_of(source.directory.journal, from_seq))
+            source.resends += 1
         self._work.set()
         return True
 
@@ -152,7 +155,8 @@ class Reporter:
     def _send(self, deltas: list[Delta], sources: Iterable[_Source]) -> bool:
         more = False
         for source in sources:
-            lines = source.next_lines()
+            with self._lock:
+                resends, lines = source.resends, source.next_lines()
             own = [delta for delta in deltas if delta.run_id == source.directory.run_id]
             for line in lines:
                 if source.run is not None:
@@ -160,14 +164,14 @@ class Reporter:
             if lines or own:
                 self._stream.send(own, lines)
             if lines:
-                self._remember(source, lines)
+                self._remember(source, lines, resends)
                 more = True
         return more
 
-    def _remember(self, source: _Source, lines: list[Line]) -> None:
+    def _remember(self, source: _Source, lines: list[Line], resends: int) -> None:
         with self._lock:
-            # A resend that was asked for meanwhile has moved the offset back: it wins.
-            if source.offset == lines[0].start:
+            # A resend that was asked for meanwhile wins, also one to where this batch began: offsets alone cannot tell.
+            if source.resends == resends:
                 source.sent(lines)
 
     def _now_reachable(self, error: RedisError | None) -> None:

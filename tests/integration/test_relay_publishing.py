@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 import pytest
 
-from control_plane.db.models import Dispatch, Provider
+from control_plane.db.models import Dispatch, Order, Provider
+from control_plane.documents import ProviderRequest
+from control_plane.operations import providers
 from control_plane.relay import Relay
 from shared import names
 from shared.errors import Unreachable
@@ -167,3 +170,28 @@ def test_the_session_so_far_travels_with_the_order(plane: Plane) -> None:
         ("user", "what is it"),
         ("assistant", "done"),
     ]
+
+
+def test_a_session_goes_on_from_the_head_of_its_last_order_that_changed_files(plane: Plane) -> None:
+    drone = plane.drone()
+    first = plane.submit()
+    done = {"status": "succeeded", "head_commit": "c" * 40, "branch": f"fleet/{first}", "pushed": True}
+    plane.edit(Order, first, **done, bundle_sha256="d" * 64, result_run_id=plane.dispatch(first).id)
+    plane.edit(Dispatch, plane.dispatch(first).id, closed_at=plane.core.clock.now())
+    plane.submit(session=plane.order(first).session)
+    Relay(plane.core).publish_all()
+    base = drone.take().base
+    assert (base.commit, base.branch, base.bundle) == ("c" * 40, f"fleet/{first}", "d" * 64)
+    assert base.bundle_run == plane.dispatch(first).id
+
+
+def test_a_provider_travels_with_its_fallbacks_in_their_order(plane: Plane) -> None:
+    drone = plane.drone()
+    add = partial(providers.add, plane.core, plane.admin)
+    add(ProviderRequest(name="second", model="openai/second", api_key="sk-second"))
+    add(ProviderRequest(name="third", model="openai/third", api_key="sk-third"))
+    add(ProviderRequest(name="first", model="openai/first", fallbacks=["third", "second"]))
+    plane.submit(provider="first")
+    Relay(plane.core).publish_all()
+    fallbacks = drone.take().provider.fallbacks
+    assert [(each.name, each.api_key) for each in fallbacks] == [("third", "sk-third"), ("second", "sk-second")]

@@ -19,6 +19,7 @@ from tests.support.stand_in import StandIn
 
 
 def running(plane: Plane, drone: StandIn) -> WorkOrder:
+    drone.renew_lease()
     plane.submit(drone=drone.name)
     order = wait_until(drone.take)
     drone.claim(order)

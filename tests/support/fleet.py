@@ -26,6 +26,7 @@ from control_plane.db.models import Dispatch, Drone, Order, Run, Step
 from control_plane.documents import ApiTokenRequest
 from control_plane.operations import tokens
 from control_plane.operations.organizations import system_caller
+from control_plane.web.hub import Hub
 from control_plane.web.server import ApiServer, api_server
 from control_plane.web.stream import Pace
 from shared import logs, names
@@ -90,11 +91,16 @@ class Api:
         self.stop()
         self.start()
 
+    @property
+    def hub(self) -> Hub:
+        """What the running server's streams share."""
+        assert self._server is not None
+        hub: Hub = self._server.config.app.state.live.hub  # type: ignore[union-attr]
+        return hub
+
     def wait_for_hub(self) -> None:
         """Return when the server hears of changes by pub/sub."""
-        assert self._server is not None
-        hub = self._server.config.app.state.live.hub  # type: ignore[union-attr]
-        wait_until(lambda: hub.connected)
+        wait_until(lambda: self.hub.connected)
 
     def http(self, token: str | None = "", **headers: str) -> httpx.Client:
         """A plain client: with the admin's token by default, none with None; `headers` by keyword."""

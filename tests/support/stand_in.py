@@ -133,7 +133,11 @@ class StandIn:
         beat = Beat.model_validate({**self._self(), "sent_at": _now(), "runs": runs, "done": self.acted_on, **fields})
         sealed = self.seal(beat.model_dump_json(), Binding(direction="beat", drone=self.id))
         self.redis.publish(names.beat_channel(self.id), sealed)
-        self.redis.set(names.lease_key(self.id), f"{self.boot}:{beat.sent_at.isoformat()}", ex=60)
+        self.renew_lease()
+
+    def renew_lease(self) -> None:
+        """Count as alive for a minute, without a beat."""
+        self.redis.set(names.lease_key(self.id), f"{self.boot}:{_now().isoformat()}", ex=60)
 
     def run_beat(self, order: WorkOrder, **fields: Any) -> RunBeat:
         """What a beat says of one run."""
