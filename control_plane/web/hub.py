@@ -112,7 +112,7 @@ class Hub:
             self._thread.join(timeout=5)
 
     def close_streams(self) -> None:
-        """Let every stream end, also one that opens from now on; its client connects again, to whoever is there then."""
+        """Let every stream end, also one that opens from now on; its client connects again, to whoever is there."""
         self._closing = True
         for subscription in self._all():
             subscription.closing = True

@@ -78,7 +78,8 @@ def test_a_fork_bomb_ends_at_its_time_limit(bwrap: Sandbox, tmp_path: Path) -> N
 
 
 def test_every_process_may_clean_up_after_term_not_only_the_main_one(sandbox: Sandbox, tmp_path: Path) -> None:
-    line = "bash -c \"trap 'sleep 0.3; echo cleaned > cleaned; exit' TERM; touch ready; while :; do sleep 0.1; done\" & sleep 100"
+    trap = "trap 'sleep 0.3; echo cleaned > cleaned; exit' TERM; touch ready; while :; do sleep 0.1; done"
+    line = f'bash -c "{trap}" & sleep 100'
     check = raise_when((tmp_path / "ready").exists, Preempted())
 
     with pytest.raises(Preempted):

@@ -193,7 +193,7 @@ class Reports:
 
     @contextmanager
     def reporter(self, while_sending: Callable[[Reporter], None] | None = None) -> Iterator[Reporter]:
-        """A reporter at work; `while_sending` is called once, when the first batch has arrived and that is not known yet."""
+        """A reporter at work; `while_sending` is called once, when a batch has arrived and that is not known yet."""
         clock = SystemClock()
         redis = connect(self.home.credentials().broker_url)
         sealer = Sealer(self.config.drone_id, self.home.private_key(), self.config.control_plane_key, clock)
