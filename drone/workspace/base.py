@@ -28,6 +28,8 @@ class StartingPoint:
     """What the workspace's own branch is called."""
     default_branch: str | None
     default_commit: str | None
+    published: str | None = None
+    """The remote's own tip: what every other drone can fetch."""
 
 
 def find_base(order: WorkOrder, mirror: Mirror, advertised: Advertised, fetch_blob: FetchBlob) -> StartingPoint:
@@ -43,7 +45,7 @@ def find_base(order: WorkOrder, mirror: Mirror, advertised: Advertised, fetch_bl
     if order.base.commit:
         _see_to(order, mirror, fetch_blob)
     default_commit = advertised.branches.get(default or "", advertised.head)
-    return StartingPoint(commit, branch, default, default_commit)
+    return StartingPoint(commit, branch, default, default_commit, tip)
 
 
 def _default_branch(advertised: Advertised) -> str | None:

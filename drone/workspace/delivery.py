@@ -28,7 +28,7 @@ class Delivery:
     patch: bytes = b""
     """Applies to the base with `git apply`."""
     bundle: bytes | None = None
-    """Holds the branch; needs the base."""
+    """Holds the branch; needs what the remote has, also where the base was never pushed."""
     files_changed: int = 0
     left_out: tuple[str, ...] = ()
     """What could not be delivered, each with the reason."""
@@ -44,6 +44,8 @@ class Wanted:
     message: str
     author: str
     order_id: str
+    published: str | None
+    """The remote's tip, on which the bundle builds."""
 
 
 def make_delivery(session: Session, sandbox: Sandbox, base: str | None, wanted: Wanted) -> Delivery:
@@ -58,7 +60,7 @@ def make_delivery(session: Session, sandbox: Sandbox, base: str | None, wanted: 
     if staged.tree == base_tree:
         return Delivery(None, left_out=staged.left_out, notes=notes)
     head = parent if parent and staged.tree == _tree(git, parent) else _commit(git, staged.tree, parent, wanted)
-    return _written(git.at(session.git_dir), Delivery(head, left_out=staged.left_out, notes=notes), base, wanted.branch)
+    return _written(git.at(session.git_dir), Delivery(head, left_out=staged.left_out, notes=notes), base, wanted)
 
 
 def _mend_work_tree(work: Path) -> None:
@@ -95,15 +97,18 @@ def _with_trailer(wanted: Wanted) -> str:
     return f"{message}\n" if trailer in message else f"{message}\n\n{trailer}\n"
 
 
-def _written(git: Git, made: Delivery, base: str | None, branch: str) -> Delivery:
+def _written(git: Git, made: Delivery, base: str | None, wanted: Wanted) -> Delivery:
     """Name the head, and write patch and bundle. Without a work tree: no attribute file of the agent's has a say."""
     head = made.head_commit or ""
-    git.text("update-ref", f"refs/heads/{branch}", head)
+    branch = f"refs/heads/{wanted.branch}"
+    git.text("update-ref", branch, head)
     git.text("update-ref", DELIVERED, head)
     from_tree = base or _tree(git, None)
     changed = git.raw(*_DIFF, "-z", "--name-only", from_tree, head)
     bundle = (git.directory or Path("/")) / "delivered.bundle"
-    git.text("bundle", "create", "-q", str(bundle), f"refs/heads/{branch}", *([f"^{base}"] if base else []))
+    # Not on the base: that may be the work of an order before, which nobody else has if it could not be pushed.
+    known = [f"^{wanted.published}"] if wanted.published else []
+    git.text("bundle", "create", "-q", str(bundle), branch, *known)
     try:
         return Delivery(
             head,

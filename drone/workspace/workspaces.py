@@ -100,7 +100,7 @@ class Workspace:
         `author` is `Name <email>`. Once more gives the same content. Raises FleetFault when the disk is full.
         """
         with explained(self.mirror.remote):
-            wanted = Wanted(branch, message, author, self.order_id)
+            wanted = Wanted(branch, message, author, self.order_id, self.start.published)
             return make_delivery(self.session, self.sandbox, self.base_commit, wanted)
 
     def push(self, ref: str, expect: str | None, deadline_s: float) -> PushResult:

@@ -204,6 +204,25 @@ def test_a_follow_up_starts_from_a_bundle_where_the_branch_was_not_pushed(worksp
     assert asked == [("run1", "abc")]
 
 
+def test_the_bundle_of_a_third_order_is_enough_where_no_branch_was_ever_pushed(
+    workspaces: Workspaces, remote: Path
+) -> None:
+    first = prepare(workspaces, remote)
+    shell(first.sandbox, first.path, "echo one > one.txt")
+    one = first.deliver("fleet/one", "One", "Drone <drone@localhost>")
+    first.close()
+    after_one = Base(commit=one.head_commit, bundle="abc", bundle_run="run1")
+    second = workspaces.prepare(work_order(remote, base=after_one), lambda *_: one.bundle or b"", go_on)
+    shell(second.sandbox, second.path, "echo two > two.txt")
+    two = second.deliver("fleet/two", "Two", "Drone <drone@localhost>")
+    elsewhere = Workspaces(workspaces.root.with_name("other"), first.session.git.environment, choose("auto"))
+
+    after_two = Base(commit=two.head_commit, bundle="abc", bundle_run="run2")
+    workspace = elsewhere.prepare(work_order(remote, base=after_two), lambda *_: two.bundle or b"", go_on)
+
+    assert {path.name for path in workspace.path.glob("*.txt")} == {"one.txt", "two.txt"}
+
+
 def test_a_base_that_nobody_has_is_the_fleets_fault(workspaces: Workspaces, remote: Path) -> None:
     with pytest.raises(FleetFault) as fault:
         prepare(workspaces, remote, base=Base(commit="1" * 40, branch="fleet/gone"))
