@@ -79,12 +79,7 @@ def submit(
     order = fleet.submit(request, idempotency_key=idempotency_key)
     if follow_it:
         return _follow(fleet, order["id"], as_json=as_json)
-    if as_json:
-        print_json(order)
-        return 0
-    put(f"{order['id']}\n")
-    say(f"{order['status']}: {order['reason']}")
-    say(f"  next  fleet follow {order['id']}")
+    _tell_submitted(order, as_json=as_json)
     return 0
 
 
@@ -171,6 +166,15 @@ def cancel(
         print_json(order)
     else:
         say(f"{order['id']} {order['status']}: {order['reason']}")
+
+
+def _tell_submitted(order: Doc, *, as_json: bool) -> None:
+    if as_json:
+        print_json(order)
+        return
+    put(f"{order['id']}\n")
+    say(f"{order['status']}: {order['reason']}")
+    say(f"  next  fleet follow {order['id']}")
 
 
 def _ended(fleet: Any, order_id: str) -> Doc:

@@ -32,8 +32,10 @@ def start_fleet(tmp_path: Path) -> Iterator[Callable[..., WholeFleet]]:
         return fleet
 
     yield start
+    problems = [problem for fleet in started for problem in fleet.transcript_problems()]
     for fleet in started:
         fleet.close()
+    assert problems == []
 
 
 @pytest.fixture(scope="session")
@@ -43,5 +45,6 @@ def shared_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFlee
     try:
         fleet.start()
         yield fleet
+        assert fleet.transcript_problems() == []
     finally:
         fleet.close()

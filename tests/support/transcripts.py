@@ -12,7 +12,8 @@ Doc = dict[str, Any]
 def transcript_problems(order: Doc) -> list[str]:
     """What is wrong with an order's steps: holes in seq, calls without exactly one result, results without a call."""
     steps = order["steps"]
-    return [*_holes(steps), *(problem for run in order["runs"] for problem in _unanswered(steps, run["id"]))]
+    ended = [run["id"] for run in order["runs"] if run["status"] != "running"]
+    return [*_holes(steps), *(problem for run in ended for problem in _unanswered(steps, run))]
 
 
 def _holes(steps: Sequence[Doc]) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from control_plane.client import FleetClient
 from tests.support import wait_until
+from tests.support.transcripts import transcript_problems
 
 Doc = dict[str, Any]
 FLEET = (sys.executable, "-m", "control_plane.cli.main")
@@ -99,6 +100,14 @@ class WholeFleet:
         if self.process.poll() is None:
             self.process.send_signal(number)
         return self.process.wait(60)
+
+    def transcript_problems(self) -> list[str]:
+        """What is wrong with any transcript of this fleet; nothing, if it is not running any more."""
+        if self.process is None or self.process.poll() is not None:
+            return []
+        with self.client() as client:
+            orders = [client.show_order(order["id"]) for order in client.list_orders(limit=1000)]
+        return [problem for order in orders for problem in transcript_problems(order)]
 
     def close(self) -> None:
         """End everything that is still there."""
