@@ -13,7 +13,7 @@ from control_plane.vault import open_vault
 from shared.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
-    from control_plane.broker import Broker
+    from control_plane.broker.broker import Broker
 
 
 def open_core(settings: Settings, *, broker: Broker | None = None, clock: Clock | None = None) -> Core:
@@ -45,6 +45,6 @@ def open_core(settings: Settings, *, broker: Broker | None = None, clock: Clock 
 
 
 def _broker(settings: Settings) -> Broker:
-    from control_plane.broker import Broker
+    from control_plane.broker.broker import Broker
 
     return Broker(settings.broker_url, settings.public_broker_url)

@@ -9,7 +9,7 @@ from shared.clock import Clock
 
 if TYPE_CHECKING:
     from control_plane.blob_store import BlobStore
-    from control_plane.broker import Broker
+    from control_plane.broker.broker import Broker
     from control_plane.db.engine import Database
     from control_plane.settings import Settings
     from control_plane.vault import Vault

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Literal, Protocol, TypeVar
 
 from control_plane.assemble import open_core
-from control_plane.broker import Broker
+from control_plane.broker.broker import Broker
 from control_plane.core import Core
 from control_plane.db import migrations
 from control_plane.settings import Settings

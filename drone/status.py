@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from drone.client import ControlPlane
 from drone.home import DroneConfig, DroneHome
-from drone.run_directory import RunDirectory, all_runs
+from drone.runs.directory import RunDirectory, all_runs
 from shared.errors import FleetError
 
 

@@ -11,7 +11,7 @@ import threading
 from types import FrameType
 
 from drone.home import DroneHome
-from drone.shutdown import become_reaper, end_below
+from drone.runs.shutdown import become_reaper, end_below
 from shared.clock import Clock, SystemClock
 from shared.errors import Conflict, Forbidden, NotFound, Precondition
 from shared.terminal import say

@@ -75,7 +75,7 @@ def flower(
     """Start Flower for this fleet, behind a password (FLEET_FLOWER_PASSWORD, or one that is made and printed)."""
     import secrets
 
-    from control_plane.flower import PASSWORD_VARIABLE, USER, run
+    from control_plane.flower.window import PASSWORD_VARIABLE, USER, run
     from control_plane.settings import read_settings
 
     if "FLEET_BROKER_URL" not in os.environ:

@@ -10,13 +10,13 @@ from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.background.timings import Timings
 from control_plane.collector.listener import Listener
 from control_plane.collector.streams import Streams
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Run
-from control_plane.inbox import acted_on, forget, pending, tell
-from control_plane.loads import Load, status_of
-from control_plane.timings import Timings
+from control_plane.dispatching.inbox import acted_on, forget, pending, tell
+from control_plane.dispatching.loads import Load, status_of
 from shared import logs
 from shared.control import Confirm, Resend
 from shared.envelope import Binding, CannotOpen, open_envelope

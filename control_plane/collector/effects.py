@@ -13,9 +13,9 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, Run
-from control_plane.dispatch import Ending, finish, requeue, settled_reason, try_again, who_canceled
-from control_plane.inbox import tell
-from control_plane.transitions import move_order, move_run
+from control_plane.dispatching.dispatch import Ending, finish, requeue, settled_reason, try_again, who_canceled
+from control_plane.dispatching.inbox import tell
+from control_plane.dispatching.transitions import move_order, move_run
 from shared.control import Confirm
 from shared.events import (
     AssistantStep,

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import redis
 
-from control_plane.broker import Broker
+from control_plane.broker.broker import Broker
 from shared import names
 
 _CONSUMER = "collector"

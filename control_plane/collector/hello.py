@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Run
-from control_plane.lost import Loss, lose
+from control_plane.dispatching.lost import Loss, lose
 from shared.events import Hello
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from functools import cached_property
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
+from control_plane.background.timings import Timings
 from control_plane.collector import effects, hello
 from control_plane.collector.entries import Entry, has_later_hello
 from control_plane.collector.gaps import Gaps
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, RawEvent, Run, Step
-from control_plane.flower_events import EndedRun
-from control_plane.inbox import tell
-from control_plane.lost import Loss
-from control_plane.timings import Timings
+from control_plane.dispatching.inbox import tell
+from control_plane.dispatching.lost import Loss
+from control_plane.flower.events import EndedRun
 from shared.control import Resend
 from shared.envelope import Binding, CannotOpen, Direction, Opened, open_envelope
 from shared.events import Event, GapStep, Hello

@@ -8,9 +8,9 @@ from math import ceil
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.background.owners import Owners
 from control_plane.core import Core
 from control_plane.db.models import Drone
-from control_plane.owners import Owners
 from shared import logs
 from shared.errors import FleetError
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from control_plane.background.owners import Owners
+from control_plane.background.timings import Timings
 from control_plane.collector.entries import with_work
 from control_plane.collector.listener import Listener
 from control_plane.collector.reader import NotOurs, Reader
 from control_plane.collector.streams import Streams
 from control_plane.core import Core
-from control_plane.owners import Owners
-from control_plane.timings import Timings
 
 _IN_A_ROW = 5
 """Batches of one stream before the others have their turn."""

@@ -19,7 +19,7 @@ READY_SECONDS = {"broker": 15.0, "server": 60.0, "flower": 30.0, "drone": 45.0}
 
 def broker(plan: Plan, data: DataDir) -> Child:
     """Valkey from its wheel, append-only, with the users that the fleet makes."""
-    from control_plane.valkey_config import program, write_config
+    from control_plane.broker.valkey_config import program, write_config
 
     bind = (LOOPBACK, plan.bind) if plan.open_to_others and plan.bind != LOOPBACK else (LOOPBACK,)
     config = write_config(

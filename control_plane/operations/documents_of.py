@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from control_plane.db.models import ApiToken, Drone, JoinToken, Order, Project, Provider, Run, Step
+from control_plane.dispatching.loads import Load, status_of
 from control_plane.documents import (
     ApiTokenDocument,
     DroneDocument,
@@ -19,7 +20,6 @@ from control_plane.documents import (
     StatsDocument,
     StepDocument,
 )
-from control_plane.loads import Load, status_of
 from shared.durations import duration_label
 from shared.events import Stats
 

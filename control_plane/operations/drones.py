@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
 from control_plane.db.models import Dispatch, Drone, Order, Run
+from control_plane.dispatching.loads import Load
 from control_plane.documents import DroneDocument
-from control_plane.loads import Load
 from control_plane.operations.checking import unknown
 from control_plane.operations.documents_of import drone_document
 from control_plane.operations.roles import require
@@ -21,7 +21,7 @@ from shared.errors import FleetFault
 from shared.states import OrderStatus, RunStatus
 
 if TYPE_CHECKING:
-    from control_plane.flower_events import EndedRun
+    from control_plane.flower.events import EndedRun
 
 log = logs.get(__name__)
 
@@ -46,7 +46,7 @@ def show_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
 
 def set_draining(core: Core, caller: Caller, name: str, on: bool) -> DroneDocument:
     """Let the drone take no more orders, or take them again. What it runs goes on. For operators."""
-    from control_plane.inbox import tell
+    from control_plane.dispatching.inbox import tell
 
     require(caller, "operator")
     with core.database.write() as db:
@@ -82,7 +82,7 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
 
     A run that may be pushing just now is left to the supervisor, which takes it back when its grant is over.
     """
-    from control_plane.lost import announce
+    from control_plane.dispatching.lost import announce
 
     with core.database.write() as db:
         drone = db.get_one(Drone, drone_id, with_for_update=True)
@@ -101,9 +101,9 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
 
 def _take_back(db: Session, core: Core, drone: Drone) -> tuple[list[str], list[EndedRun]]:
     """End what the drone had in hand: its orders wait for another one. Returns those, and what Flower should hear."""
-    from control_plane.dispatch import requeue
-    from control_plane.flower_events import EndedRun
-    from control_plane.lost import Loss, lose
+    from control_plane.dispatching.dispatch import requeue
+    from control_plane.dispatching.lost import Loss, lose
+    from control_plane.flower.events import EndedRun
 
     why = f"drone {drone.name} was removed"
     held = select(Dispatch, Order, Run.id).join(Order, Order.id == Dispatch.order_id)

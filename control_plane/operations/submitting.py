@@ -195,7 +195,7 @@ def _limits(request: SubmitRequest) -> Limits:
 
 
 def _place(db: Db, core: Core, order: Order) -> None:
-    from control_plane.dispatch import place_and_dispatch
+    from control_plane.dispatching.dispatch import place_and_dispatch
 
     place_and_dispatch(db, core, order)
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from control_plane import inbox
+from control_plane.background.loops import Loop, Loops
+from control_plane.background.timings import Timings
 from control_plane.core import Core
-from control_plane.loops import Loop, Loops
-from control_plane.relay import Relay
+from control_plane.dispatching import inbox
 from control_plane.supervisor.cleaning import clean
 from control_plane.supervisor.ear import Ear
 from control_plane.supervisor.leader import Leader
 from control_plane.supervisor.placing import place_queued
 from control_plane.supervisor.reasons import refresh_reasons
+from control_plane.supervisor.relay import Relay
 from control_plane.supervisor.silence import take_back_lost_runs
 from control_plane.supervisor.unclaimed import Unclaimed
 from control_plane.supervisor.users import ensure_users
-from control_plane.timings import Timings
 
 
 class Supervisor:

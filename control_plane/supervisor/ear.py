@@ -10,9 +10,9 @@ from typing import Protocol
 
 from redis.client import PubSub
 
-from control_plane.broker import WAKE
+from control_plane.background.timings import Timings
+from control_plane.broker.broker import WAKE
 from control_plane.core import Core
-from control_plane.timings import Timings
 from shared import names
 
 _MISSED = 3

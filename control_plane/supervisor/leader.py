@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from control_plane.background.owners import LEADER, Owners
+from control_plane.background.timings import Timings
 from control_plane.core import Core
-from control_plane.owners import LEADER, Owners
-from control_plane.timings import Timings
 from shared import logs
 
 log = logs.get(__name__)

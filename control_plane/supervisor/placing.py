@@ -8,8 +8,8 @@ from sqlalchemy import select
 
 from control_plane.core import Core
 from control_plane.db.models import Order
-from control_plane.dispatch import place_and_dispatch
-from control_plane.placement import place
+from control_plane.dispatching.dispatch import place_and_dispatch
+from control_plane.dispatching.placement import place
 from shared.errors import Conflict
 from shared.states import OrderStatus
 

@@ -6,7 +6,7 @@ from sqlalchemy import select, update
 
 from control_plane.core import Core
 from control_plane.db.models import Drone, Order
-from control_plane.dispatch import waiting_reason
+from control_plane.dispatching.dispatch import waiting_reason
 from shared.states import OrderStatus
 
 

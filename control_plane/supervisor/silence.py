@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import or_, select
 
+from control_plane.background.timings import Timings
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, Run
-from control_plane.loads import clock_time
-from control_plane.lost import Loss, give_up
+from control_plane.dispatching.loads import clock_time
+from control_plane.dispatching.lost import Loss, give_up
 from control_plane.supervisor.ear import Ear
-from control_plane.timings import Timings
 from shared.states import OrderStatus
 
 

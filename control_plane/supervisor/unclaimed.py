@@ -9,13 +9,13 @@ from datetime import timedelta
 
 from sqlalchemy import select, update
 
+from control_plane.background.timings import Timings
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, Run
-from control_plane.dispatch import requeue, who_canceled
-from control_plane.loads import Load, loads, standing, status_of
-from control_plane.lost import withdraw
-from control_plane.relay import Relay
-from control_plane.timings import Timings
+from control_plane.dispatching.dispatch import requeue, who_canceled
+from control_plane.dispatching.loads import Load, loads, standing, status_of
+from control_plane.dispatching.lost import withdraw
+from control_plane.supervisor.relay import Relay
 from shared import logs, names
 from shared.states import DroneStatus, OrderStatus
 

@@ -10,7 +10,7 @@ import typer
 from shared.command_line import JsonFlag, print_json, say
 
 if TYPE_CHECKING:
-    from drone.local_document import LocalResult
+    from drone.local.document import LocalResult
 
 EXAMPLES = (
     'drone run "Make the tests pass" --repo . --model openai/gpt-x --api-key-env OPENAI_API_KEY',
@@ -45,10 +45,10 @@ def command(
     as_json: JsonFlag = False,
 ) -> int:
     """Run the agent loop here, on a copy of a repository, and print the patch."""
-    from drone.local_document import document
-    from drone.local_order import LocalWishes
-    from drone.local_run import run_here
-    from drone.shutdown import become_reaper
+    from drone.local.document import document
+    from drone.local.order import LocalWishes
+    from drone.local.run import run_here
+    from drone.runs.shutdown import become_reaper
 
     become_reaper()  # whatever the model starts, however it hides, can then be found and ended
     result = run_here(

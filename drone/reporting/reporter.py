@@ -9,11 +9,11 @@ from contextlib import suppress
 
 from redis.exceptions import RedisError
 
-from drone import journal
-from drone.hand import RunInHand
-from drone.journal import Line
 from drone.reporting.stream import Stream
-from drone.run_directory import RunDirectory
+from drone.runs import journal
+from drone.runs.directory import RunDirectory
+from drone.runs.journal import Line
+from drone.worker.hand import RunInHand
 from shared.clock import Clock
 from shared.events import Delta
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from redis import Redis
 
-from drone.journal import Line
-from drone.uplink import Sealer
+from drone.runs.journal import Line
+from drone.worker.uplink import Sealer
 from shared import names
 from shared.events import Delta, Hello
 

@@ -23,7 +23,7 @@ from celery.platforms import SecurityWarning
 
 from drone import settings
 from drone.home import DroneHome
-from drone.shutdown import become_reaper
+from drone.runs.shutdown import become_reaper
 from drone.worker.app import build, cut_down_remote_control
 from drone.worker.identity import Identity, begin_boot
 from drone.worker.node import Node

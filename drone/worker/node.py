@@ -9,23 +9,23 @@ from pathlib import Path
 
 from celery.exceptions import Ignore
 
-from drone.beat import Beats, Standing
-from drone.claim import Claims
-from drone.forking import Forkery
-from drone.hand import Hand
-from drone.inbox import Inbox, Listener
-from drone.introduction import Introduction
-from drone.journal import RunIdentity
-from drone.leftovers import Leftovers, end_leftovers
-from drone.letters import CANCEL_SECONDS, Letters
 from drone.reporting.reporter import Reporter
 from drone.reporting.stream import Stream
-from drone.run_directory import RunDirectory, prune
-from drone.run_job import Job
-from drone.slot import STOP_SECONDS, Slot
-from drone.uplink import Sealer, connect
+from drone.runs.directory import RunDirectory, prune
+from drone.runs.job import Job
+from drone.runs.journal import RunIdentity
 from drone.worker.app import RunFailed, Slots, Withdrawn
+from drone.worker.beat import Beats, Standing
+from drone.worker.claim import Claims
+from drone.worker.forking import Forkery
+from drone.worker.hand import Hand
 from drone.worker.identity import Identity
+from drone.worker.inbox import Inbox, Listener
+from drone.worker.introduction import Introduction
+from drone.worker.leftovers import Leftovers, end_leftovers
+from drone.worker.letters import CANCEL_SECONDS, Letters
+from drone.worker.slot import STOP_SECONDS, Slot
+from drone.worker.uplink import Sealer, connect
 from shared.boundary import version
 from shared.clock import Clock
 from shared.errors import Conflict

@@ -7,7 +7,7 @@ from hashlib import sha256
 import pytest
 import redis
 
-from control_plane.broker import Broker
+from control_plane.broker.broker import Broker
 from shared import names
 from tests.support.broker import BrokerServer
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from celery.events.state import State
 
-from control_plane.broker import Broker
+from control_plane.broker.broker import Broker
 from control_plane.db.models import Drone
-from control_plane.flower_events import EndedRun, tell_flower
+from control_plane.flower.events import EndedRun, tell_flower
 from shared import names
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from control_plane.db.models import Drone, InboxMessage
-from control_plane.inbox import tell
+from control_plane.dispatching.inbox import tell
 from control_plane.operations import drones
 from shared import names
 from shared.control import Drain

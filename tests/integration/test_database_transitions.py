@@ -6,7 +6,7 @@ import pytest
 
 from control_plane.core import Caller, Core
 from control_plane.db.models import Order, Run
-from control_plane.transitions import move_order, move_run
+from control_plane.dispatching.transitions import move_order, move_run
 from shared.errors import Conflict
 from shared.states import OrderStatus, RunStatus
 from tests.support.made import make_drone, make_project, start_run, submit

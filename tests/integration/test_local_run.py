@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from drone.local_document import LocalResult, document
-from drone.local_order import LocalWishes
-from drone.local_run import run_here
+from drone.local.document import LocalResult, document
+from drone.local.order import LocalWishes
+from drone.local.run import run_here
 from drone.model.scripted import ScriptedServer
 from tests.support.local_runs import MEND, MODEL, TALK, WRITE, call, files_of, git, make_repository
 

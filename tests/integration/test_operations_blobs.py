@@ -8,7 +8,7 @@ import pytest
 
 from control_plane.core import Caller, Core
 from control_plane.db.models import Order
-from control_plane.dispatch import place_and_dispatch
+from control_plane.dispatching.dispatch import place_and_dispatch
 from control_plane.operations import blobs, drones
 from control_plane.operations.registration import DroneIdentity
 from shared.blobs import digest

@@ -9,7 +9,7 @@ import pytest
 
 from control_plane.core import Caller, Core
 from control_plane.db.models import Order, Run, Step
-from control_plane.dispatch import Ending, finish, place_and_dispatch
+from control_plane.dispatching.dispatch import Ending, finish, place_and_dispatch
 from control_plane.operations import drones, orders
 from shared.blobs import digest
 from shared.errors import Invalid, NotFound

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import redis
 
-from control_plane.broker import Broker
+from control_plane.broker.broker import Broker
 from control_plane.core import Caller, Core
 from control_plane.documents import JoinTokenRequest
 from control_plane.operations import drones, registration, tokens

@@ -10,7 +10,7 @@ import pytest
 from control_plane.db.models import Dispatch, Order, Provider
 from control_plane.documents import ProviderRequest
 from control_plane.operations import providers
-from control_plane.relay import Relay
+from control_plane.supervisor.relay import Relay
 from shared import names
 from shared.errors import Unreachable
 from tests.support import wait_until

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from control_plane.cancel import cancel
 from control_plane.core import Caller
 from control_plane.db.models import Drone
+from control_plane.dispatching.cancel import cancel
 from shared import names
 from shared.errors import Conflict, Forbidden, NotFound
 from shared.events import Receipt

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from control_plane.broker import Broker
+from control_plane.broker.broker import Broker
 from control_plane.db.engine import Database
 from control_plane.db.models import Owner
 from tests.support import wait_until

@@ -7,9 +7,9 @@ from hashlib import sha256
 import pytest
 from redis import Redis
 
-from control_plane.broker import Broker
-from drone.claim import Claims
-from drone.uplink import connect
+from control_plane.broker.broker import Broker
+from drone.worker.claim import Claims
+from drone.worker.uplink import connect
 from shared import names
 
 DRONE, RUN = "0123456789ab", "ba9876543210"

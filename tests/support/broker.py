@@ -15,7 +15,9 @@ import redis
 import structlog
 from sqlalchemy import select, update
 
-from control_plane.broker import Broker
+from control_plane.background.timings import Timings
+from control_plane.broker.broker import Broker
+from control_plane.broker.valkey_config import program, write_config
 from control_plane.collector import Collector
 from control_plane.core import Caller, Core
 from control_plane.db.models import Dispatch, Drone
@@ -23,8 +25,6 @@ from control_plane.documents import OrderDocument, ProjectRequest, ProviderReque
 from control_plane.operations import orders, projects, providers
 from control_plane.operations.organizations import system_caller
 from control_plane.supervisor import Supervisor
-from control_plane.timings import Timings
-from control_plane.valkey_config import program, write_config
 from shared.names import new_id
 from tests.support import needs, wait_until
 from tests.support.stand_in import StandIn, join

@@ -17,7 +17,7 @@ from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from control_plane.broker import Broker
+from control_plane.broker.broker import Broker
 from drone.home import DroneConfig, DroneHome
 from drone.workspace import claim_root, copy_owner_config
 from shared import names

@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 import pytest
 
-from control_plane.valkey_config import program
+from control_plane.broker.valkey_config import program
 from drone.home import DroneConfig, DroneHome
-from drone.run_directory import RunDirectory
+from drone.runs.directory import RunDirectory
 from shared import names
 from shared.work_order import WorkOrder
 from tests.support import wait_until

@@ -19,7 +19,7 @@ import structlog
 from sqlalchemy import func, select, update
 
 from control_plane import following
-from control_plane.broker import Broker
+from control_plane.broker.broker import Broker
 from control_plane.client import FleetClient
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, Run, Step

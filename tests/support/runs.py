@@ -14,20 +14,20 @@ from typing import Any
 
 from redis import Redis
 
-from drone import journal
 from drone.agent.protocols import Answer, DeltaKind
 from drone.home import DroneHome
-from drone.journal import Line, RunIdentity
 from drone.policy import Policy
-from drone.provider_keys import litellm_model
-from drone.recorder import JournalRecorder
 from drone.reporting.reporter import Reporter
 from drone.reporting.stream import Stream
-from drone.run import MakeModel, RunContext, execute
-from drone.run_controls import RunControls
-from drone.run_directory import Meta, RunDirectory
+from drone.runs import journal
+from drone.runs.controls import RunControls
+from drone.runs.directory import Meta, RunDirectory
+from drone.runs.journal import Line, RunIdentity
+from drone.runs.provider_keys import litellm_model
+from drone.runs.recorder import JournalRecorder
+from drone.runs.run import MakeModel, RunContext, execute
 from drone.sandbox import choose
-from drone.uplink import Sealer, connect
+from drone.worker.uplink import Sealer, connect
 from drone.workspace import Workspaces, copy_owner_config, git_environment
 from shared import names
 from shared.blobs import digest
@@ -73,7 +73,7 @@ def small_repository(path: Path) -> Path:
 
 
 class KeptLink:
-    """A run's link (`drone.run_link.Link`) that keeps what is said."""
+    """A run's link (`drone.runs.link.Link`) that keeps what is said."""
 
     def __init__(self) -> None:
         self.said: list[tuple[str, str]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from control_plane.dispatch import canceling_reason, settled_reason, who_canceled
+from control_plane.dispatching.dispatch import canceling_reason, settled_reason, who_canceled
 
 
 def test_why_an_order_waited_is_dropped_once_it_runs() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from drone.blobs import LogUploads, RunApi
+from drone.runs.blobs import LogUploads, RunApi
 from shared.blobs import digest
 from shared.errors import Conflict, FleetFault, NotFound, Unreachable
 from shared.redaction import Redactor

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from drone.hand import Hand, RunInHand
-from drone.journal import RunIdentity
-from drone.run_directory import Meta, RunDirectory
+from drone.runs.directory import Meta, RunDirectory
+from drone.runs.journal import RunIdentity
+from drone.worker.hand import Hand, RunInHand
 from shared.events import Event, Phase, RunEnded
 from tests.support.clocks import HandClock
 

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from drone.inbox import Inbox
-from drone.uplink import Sealer
+from drone.worker.inbox import Inbox
+from drone.worker.uplink import Sealer
 from shared.control import ControlMessage, Drain
 from shared.envelope import Binding, new_private_key, public_key, seal
 from tests.support.clocks import HandClock

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drone import journal
-from drone.journal import Journal, RunIdentity
+from drone.runs import journal
+from drone.runs.journal import Journal, RunIdentity
 from shared.events import CommentStep
 from tests.support.clocks import HandClock
 

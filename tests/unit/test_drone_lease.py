@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drone.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS, Lease
+from drone.runs.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS, Lease
 from tests.support.clocks import HandClock
 
 

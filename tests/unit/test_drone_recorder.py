@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from drone import journal
-from drone.journal import RunIdentity
-from drone.recorder import JournalRecorder
+from drone.runs import journal
+from drone.runs.journal import RunIdentity
+from drone.runs.recorder import JournalRecorder
 from shared.events import AssistantStep, ToolCallStep
 from shared.redaction import Redactor
 from tests.support.clocks import HandClock

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from drone.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS
-from drone.run_controls import RunControls
+from drone.runs.controls import RunControls
+from drone.runs.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS
 from shared.errors import Preempted, StaleRun
 from shared.outcome import ExitStatus
 from tests.support.clocks import HandClock

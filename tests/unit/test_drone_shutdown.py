@@ -11,12 +11,12 @@ import time
 import psutil
 import pytest
 
-from drone.shutdown import end_process, start_time
+from drone.runs.shutdown import end_process, start_time
 from tests.support import wait_until
 
 ESCAPING = """
 import json, subprocess, sys, time
-from drone.shutdown import become_reaper, end_below
+from drone.runs.shutdown import become_reaper, end_below
 from shared.clock import SystemClock
 become_reaper()
 subprocess.Popen(["sh", "-c", sys.argv[1]])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from drone.run_controls import Wish
-from drone.verdict import Verdict, of_error, of_outcome, of_wish, step_of
+from drone.runs.controls import Wish
+from drone.runs.verdict import Verdict, of_error, of_outcome, of_wish, step_of
 from shared.errors import FleetFault, Forbidden, OrderError
 from shared.outcome import ExitStatus, Outcome
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from control_plane.db.models import Drone
-from control_plane.loads import Load, clock_time, standing, status_of
+from control_plane.dispatching.loads import Load, clock_time, standing, status_of
 from shared.states import DroneStatus
 
 NOW = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)

@@ -14,7 +14,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
 from control_plane.db.models import Order, Row, Run, Turn
-from control_plane.transitions import move_order, move_run, move_turn
+from control_plane.dispatching.transitions import move_order, move_run, move_turn
 from shared.errors import Conflict
 from shared.states import (
     ENDED,

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from control_plane.cancel import cancel
+from control_plane.dispatching.cancel import cancel
 from control_plane.documents import OrderDocument, OrderSummary, StepDocument, SubmitRequest
 from control_plane.operations import orders
 from control_plane.web.access import CallerDep, CoreDep

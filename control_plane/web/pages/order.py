@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Query
 from starlette.responses import RedirectResponse, Response
 
-from control_plane.cancel import cancel
+from control_plane.dispatching.cancel import cancel
 from control_plane.documents import OrderDocument, OrderSummary
 from control_plane.operations import orders
 from control_plane.web.access import CallerDep, CoreDep

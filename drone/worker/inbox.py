@@ -11,7 +11,7 @@ from redis import Redis
 from redis.client import PubSub
 from redis.exceptions import RedisError
 
-from drone.uplink import Sealer
+from drone.worker.uplink import Sealer
 from shared import names
 from shared.control import ControlMessage
 from shared.envelope import CannotOpen

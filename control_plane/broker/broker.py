@@ -16,7 +16,7 @@ from redis.backoff import ConstantBackoff
 from redis.client import PubSub
 from redis.retry import Retry
 
-from control_plane import broker_users
+from control_plane.broker import users as broker_users
 from shared import names
 from shared.errors import FleetFault, Invalid, Unreachable
 

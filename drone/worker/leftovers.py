@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from drone.hand import RunInHand
-from drone.run_directory import RunDirectory, all_runs
+from drone.runs.directory import RunDirectory, all_runs
+from drone.runs.shutdown import end_process
 from drone.sandbox import end_marked
-from drone.shutdown import end_process
+from drone.worker.hand import RunInHand
 from shared.clock import Clock
 
 log = logging.getLogger(__name__)

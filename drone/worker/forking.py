@@ -17,14 +17,14 @@ from multiprocessing.context import ForkServerProcess
 
 import psutil
 
-from drone import run_job
-from drone.run_job import Job
+from drone.runs import job as run_job
+from drone.runs.job import Job
 from shared.clock import Clock
 from shared.errors import FleetFault
 
 log = logging.getLogger(__name__)
 
-PRELOAD = ["drone.run_process", "drone.model.preload", "git"]
+PRELOAD = ["drone.runs.process", "drone.model.preload", "git"]
 _HELPER = "from multiprocessing."
 _CONTEXT = multiprocessing.get_context("forkserver")
 

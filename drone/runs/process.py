@@ -14,21 +14,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from drone import journal
-from drone.blobs import LogUploads, RunApi
-from drone.delivery import Pushing
 from drone.home import DroneHome
-from drone.journal import Journal
-from drone.lease import OFFLINE_GRACE_SECONDS
-from drone.provider_keys import keys_of, litellm_model
-from drone.recorder import JournalRecorder
-from drone.run import RunContext, execute
-from drone.run_controls import RunControls
-from drone.run_directory import CANNOT_LOCK, RunDirectory
-from drone.run_job import STALE, Job
-from drone.run_link import PipeLink, end_orphaned
+from drone.runs import journal
+from drone.runs.blobs import LogUploads, RunApi
+from drone.runs.controls import RunControls
+from drone.runs.delivery import Pushing
+from drone.runs.directory import CANNOT_LOCK, RunDirectory
+from drone.runs.job import STALE, Job
+from drone.runs.journal import Journal
+from drone.runs.lease import OFFLINE_GRACE_SECONDS
+from drone.runs.link import PipeLink, end_orphaned
+from drone.runs.provider_keys import keys_of, litellm_model
+from drone.runs.recorder import JournalRecorder
+from drone.runs.run import RunContext, execute
+from drone.runs.shutdown import become_reaper, end_below
 from drone.sandbox import Sandbox, choose
-from drone.shutdown import become_reaper, end_below
 from drone.workspace import Workspaces, git_environment
 from shared import logs
 from shared.clock import SystemClock

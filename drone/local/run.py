@@ -1,7 +1,7 @@
 """`drone run`: the loop on a copy of a repository, without a control plane.
 
-The same run as on a drone (`drone.run.execute`), with other surroundings: the journal is in a throw-away directory and
-is shown as it grows, blobs stay in memory, and nothing is pushed.
+The same run as on a drone (`drone.runs.run.execute`), with other surroundings: the journal is in a throw-away directory
+and is shown as it grows, blobs stay in memory, and nothing is pushed.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from drone import journal
-from drone.journal import RunIdentity
-from drone.local_document import LocalResult
-from drone.local_order import HERE, LocalWishes, order_of
-from drone.local_progress import TerminalLink
-from drone.local_surroundings import LocalControls, MemoryStore
+from drone.local.document import LocalResult
+from drone.local.order import HERE, LocalWishes, order_of
+from drone.local.progress import TerminalLink
+from drone.local.surroundings import LocalControls, MemoryStore
 from drone.model.foreign import litellm
 from drone.policy import Policy
-from drone.provider_keys import keys_of, litellm_model
-from drone.recorder import JournalRecorder
-from drone.run import RunContext, execute
+from drone.runs import journal
+from drone.runs.journal import RunIdentity
+from drone.runs.provider_keys import keys_of, litellm_model
+from drone.runs.recorder import JournalRecorder
+from drone.runs.run import RunContext, execute
+from drone.runs.shutdown import end_below
 from drone.sandbox import Sandbox, choose
-from drone.shutdown import end_below
 from drone.workspace import Workspaces, copy_owner_config, git_environment
 from shared.clock import SystemClock
 from shared.errors import FleetError

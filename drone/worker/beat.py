@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from redis import Redis
 from redis.exceptions import RedisError
 
-from drone.hand import Hand, RunInHand
-from drone.inbox import Inbox
-from drone.lease import Lease
-from drone.uplink import Sealer
+from drone.runs.lease import Lease
+from drone.worker.hand import Hand, RunInHand
+from drone.worker.inbox import Inbox
+from drone.worker.uplink import Sealer
 from shared import names
 from shared.clock import Clock
 from shared.events import Beat

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from drone.blobs import Grant, Pushes, Store
-from drone.lease import Lease
+from drone.runs.blobs import Grant, Pushes, Store
+from drone.runs.lease import Lease
 from drone.workspace import Workspace
 from shared import names
 from shared.clock import Clock

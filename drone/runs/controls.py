@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from drone.lease import Lease
+from drone.runs.lease import Lease
 from shared.clock import Clock
 from shared.errors import Preempted, StaleRun
 from shared.outcome import ExitStatus, Outcome

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from drone.run_controls import Wish
+from drone.runs.controls import Wish
 from shared.blobs import digest
 from shared.errors import NotFound, Preempted
 from shared.outcome import ExitStatus, Outcome
 
 
 class LocalControls:
-    """Implements `drone.run.RunWishes` for one person with a keyboard: Ctrl-C once ends the run, with its work kept."""
+    """Implements `drone.runs.run.RunWishes` for one person with a keyboard: Ctrl-C ends the run with its work."""
 
     def __init__(self) -> None:
         self._wish: Wish | None = None
@@ -39,7 +39,7 @@ class LocalControls:
 
 
 class MemoryStore:
-    """Implements `drone.blobs.Store` for a run whose blobs nobody fetches later."""
+    """Implements `drone.runs.blobs.Store` for a run whose blobs nobody fetches later."""
 
     def __init__(self) -> None:
         self._blobs: dict[str, bytes] = {}

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from control_plane import flower_events
 from control_plane.core import Caller, Core
 from control_plane.db.models import Dispatch, Drone, Order
-from control_plane.dispatch import canceling_reason
+from control_plane.dispatching.dispatch import canceling_reason
+from control_plane.dispatching.inbox import tell
+from control_plane.dispatching.lost import withdraw
+from control_plane.dispatching.transitions import move_order
 from control_plane.documents import OrderSummary
-from control_plane.flower_events import EndedRun
-from control_plane.inbox import tell
-from control_plane.lost import withdraw
+from control_plane.flower import events as flower_events
+from control_plane.flower.events import EndedRun
 from control_plane.operations.orders import order_summary
 from control_plane.operations.roles import require
-from control_plane.transitions import move_order
 from shared import logs, names
 from shared.control import Cancel
 from shared.errors import Conflict, FleetFault

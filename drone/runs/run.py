@@ -14,12 +14,12 @@ from drone.agent.budget import Bounded, Budget
 from drone.agent.journal import StoreLog
 from drone.agent.prompts import system_prompt, user_prompt
 from drone.agent.protocols import Controls, Model, Recorder
-from drone.blobs import Store
-from drone.delivery import Pushing, deliver
-from drone.run_controls import Wish
+from drone.runs.blobs import Store
+from drone.runs.controls import Wish
+from drone.runs.delivery import Pushing, deliver
+from drone.runs.verdict import Verdict, of_error, of_outcome, of_wish, step_of
 from drone.sandbox import Sandbox
 from drone.tools import build_toolbox
-from drone.verdict import Verdict, of_error, of_outcome, of_wish, step_of
 from drone.workspace import Workspace, Workspaces
 from shared.clock import Clock
 from shared.errors import OrderError, Preempted

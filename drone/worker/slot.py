@@ -16,17 +16,17 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from drone import journal
-from drone.claim import Claim, Claims
-from drone.forking import Forkery, RunProcess
-from drone.hand import Hand, RunInHand
 from drone.home import DroneHome
-from drone.journal import RunIdentity
 from drone.reporting.reporter import Reporter
-from drone.run_directory import Meta, RunDirectory
-from drone.run_job import STALE, Job
-from drone.shutdown import end_below, start_time
-from drone.uplink import Sealer
+from drone.runs import journal
+from drone.runs.directory import Meta, RunDirectory
+from drone.runs.job import STALE, Job
+from drone.runs.journal import RunIdentity
+from drone.runs.shutdown import end_below, start_time
+from drone.worker.claim import Claim, Claims
+from drone.worker.forking import Forkery, RunProcess
+from drone.worker.hand import Hand, RunInHand
+from drone.worker.uplink import Sealer
 from shared.clock import Clock
 from shared.envelope import CannotOpen
 from shared.errors import FleetFault

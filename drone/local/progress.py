@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from drone import journal
 from drone.agent.protocols import DeltaKind
+from drone.runs import journal
 from shared.events import (
     AssistantStep,
     Body,
@@ -29,7 +29,7 @@ MAX_WIDTH = 200
 
 
 class TerminalLink:
-    """Implements `drone.run_link.Link` for a run that nobody but the person at the terminal follows.
+    """Implements `drone.runs.link.Link` for a run that nobody but the person at the terminal follows.
 
     Events are read back from the journal, so that what is shown is what was kept: redacted, and in its order.
     """

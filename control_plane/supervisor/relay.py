@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order
-from control_plane.work_orders import work_order
+from control_plane.dispatching.work_orders import work_order
 from shared import logs
 from shared.envelope import Binding, seal
 from shared.errors import FleetError, Unreachable

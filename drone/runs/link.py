@@ -122,7 +122,7 @@ class PipeLink:
 
 def end_orphaned() -> None:
     """End this run's processes and then the run itself, without a word to anybody: its worker is gone."""
-    from drone.shutdown import end_below
+    from drone.runs.shutdown import end_below
     from shared.clock import SystemClock
 
     end_below(SystemClock(), at_once=True)

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from drone.hand import Hand
 from drone.reporting.reporter import Reporter
+from drone.worker.hand import Hand
 from shared.control import Cancel, Confirm, ControlMessage, Decide, Drain, Resend, Say
 
 log = logging.getLogger(__name__)

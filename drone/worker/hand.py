@@ -11,9 +11,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Literal
 
-from drone import journal
-from drone.journal import RunIdentity
-from drone.run_directory import RunDirectory
+from drone.runs import journal
+from drone.runs.directory import RunDirectory
+from drone.runs.journal import RunIdentity
 from shared.clock import Clock
 from shared.events import Event, RunBeat, RunEnded
 

@@ -8,12 +8,12 @@ from datetime import datetime
 
 from sqlalchemy.orm import Session
 
-from control_plane import flower_events
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, Run
-from control_plane.dispatch import Ending, finish, try_again, who_canceled
-from control_plane.flower_events import EndedRun
-from control_plane.transitions import move_order, move_run
+from control_plane.dispatching.dispatch import Ending, finish, try_again, who_canceled
+from control_plane.dispatching.transitions import move_order, move_run
+from control_plane.flower import events as flower_events
+from control_plane.flower.events import EndedRun
 from shared.events import Receipt
 from shared.outcome import ExitStatus
 from shared.states import OrderStatus, RunStatus

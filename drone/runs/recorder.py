@@ -7,9 +7,9 @@ import threading
 from pydantic import TypeAdapter
 
 from drone.agent.protocols import DeltaKind
-from drone.journal import Journal
 from drone.reporting.fit import fit
-from drone.run_link import Link
+from drone.runs.journal import Journal
+from drone.runs.link import Link
 from shared.events import Body
 from shared.redaction import Redactor, StreamRedactor
 

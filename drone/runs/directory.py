@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from drone import journal
-from drone.journal import RunIdentity
+from drone.runs import journal
+from drone.runs.journal import RunIdentity
 from shared.clock import Clock
 from shared.events import RunEnded
 from shared.names import ID_LENGTH

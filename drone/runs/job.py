@@ -34,13 +34,13 @@ class Job:
 def main(connection: Connection, job: Job) -> None:
     """Run one order in this process, and end the process."""
     # Imported here: in the fork server it is loaded already, and in the worker it shall never be.
-    from drone import run_process
+    from drone.runs import process as run_process
 
     run_process.main(connection, job)
 
 
 def probe(connection: Connection, _job: None) -> None:
     """Say over the pipe whether runs that are forked now start warm: nothing, or what is wrong."""
-    from drone import run_process
+    from drone.runs import process as run_process
 
     run_process.probe(connection)

@@ -14,9 +14,9 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, Run, Turn
-from control_plane.loads import loads, standing
-from control_plane.placement import place
-from control_plane.transitions import move_order, move_turn
+from control_plane.dispatching.loads import loads, standing
+from control_plane.dispatching.placement import place
+from control_plane.dispatching.transitions import move_order, move_turn
 from shared.events import Stats
 from shared.names import new_id
 from shared.outcome import ExitStatus

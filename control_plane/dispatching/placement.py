@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.models import Drone, Order, Run
-from control_plane.loads import Load, loads, standing, status_of
+from control_plane.dispatching.loads import Load, loads, standing, status_of
 from shared.states import ENDED, DroneStatus
 
 _TAKES_WORK = (DroneStatus.ONLINE, DroneStatus.BUSY)

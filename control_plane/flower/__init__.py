@@ -1,0 +1,1 @@
+"""Flower beside the fleet: the window itself, and the events that keep it truthful."""

@@ -1,0 +1,1 @@
+"""`drone run`: the loop alone, without a control plane."""
