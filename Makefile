@@ -50,7 +50,7 @@ demo: $(STAMP) ## the whole fleet in a throw-away directory, one order from prom
 	@$(PY) deploy/demo/demo.py
 
 test: $(STAMP) ## every test that fits in 15 minutes: real Valkey, SQLite, PostgreSQL and git (ARGS= goes to pytest)
-	@$(PYTEST) -m "not long" $(ARGS)
+	@$(PYTEST) -m "not long" -n 3 --dist loadfile $(ARGS)
 
 check: $(STAMP) ## ruff, its formatter, mypy strict and the import rules
 	@.venv/bin/ruff check .

@@ -70,9 +70,11 @@ def dispatch(db: Session, core: Core, order: Order, drone: Drone, reason: str) -
     return made
 
 
-def place_and_dispatch(db: Session, core: Core, order: Order) -> Dispatch | None:
-    """Dispatch a queued order if a drone takes it; else write on it why none does."""
+def place_and_dispatch(db: Session, core: Core, order: Order, *, may_go: bool = True) -> Dispatch | None:
+    """Dispatch a queued order if a drone takes it, unless it may not go yet; else write on it why none does."""
     placement = place(db, core, order)
+    if placement.drone is not None and not may_go:
+        return None
     if placement.drone is None:
         if order.reason != placement.reason:
             order.reason = placement.reason

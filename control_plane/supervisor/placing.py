@@ -17,11 +17,12 @@ from shared.states import OrderStatus
 def place_queued(core: Core) -> int:
     """Dispatch every queued order that a drone takes; on the others write why none does. Returns how many went."""
     count = 0
-    for order_id in _movable(core):
+    for order_id, may_go in _movable(core):
         try:
             with core.database.write() as db:
                 order = db.get_one(Order, order_id, with_for_update=True)
-                went = order.status == OrderStatus.QUEUED and place_and_dispatch(db, core, order) is not None
+                queued = order.status == OrderStatus.QUEUED
+                went = queued and place_and_dispatch(db, core, order, may_go=may_go) is not None
         except Conflict:
             # Canceled, or placed by another, since we looked.
             continue
@@ -30,10 +31,18 @@ def place_queued(core: Core) -> int:
     return count
 
 
-def _movable(core: Core) -> Sequence[str]:
-    """Queued orders whose placement or reason would change; most that wait go on waiting, and cost no write."""
+def _movable(core: Core) -> Sequence[tuple[str, bool]]:
+    """Queued orders whose placement or reason would change, and whether a drone takes each; the others cost no write.
+
+    An order for which a drone turns up only now has to wait for the next round: a more urgent one may have been looked
+    at just before, and must not be overtaken.
+    """
     queued = select(Order).where(Order.status == OrderStatus.QUEUED)
     with core.database.read() as db:
         orders = db.scalars(queued.order_by(Order.priority.desc(), Order.number)).all()
         placements = [(order, place(db, core, order)) for order in orders]
-        return [order.id for order, found in placements if found.drone is not None or found.reason != order.reason]
+        return [
+            (order.id, found.drone is not None)
+            for order, found in placements
+            if found.drone is not None or found.reason != order.reason
+        ]

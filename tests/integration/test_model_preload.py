@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 CHILD = """
-    import multiprocessing, os, sys, threading, time
+    import multiprocessing, os, sys, time
 
     def child(pipe):
         preload = sys.modules["drone.model.preload"]
@@ -21,13 +21,14 @@ CHILD = """
         from shared.messages import Message
         from shared.work_order import Limits, OrderProvider
 
+        threads = len(os.listdir("/proc/self/task"))
         sockets = [fd for fd in os.listdir("/proc/self/fd") if _target(fd).startswith("socket:")]
         began = time.perf_counter()
         provider = OrderProvider(name="p", model="openai/scripted", api_base=pipe.recv())
         model = LiteLLMModel(provider, None, Limits(), KeptEvents(), SystemClock(), QuietControls())
         answer = model.answer([Message(role="user", content="Hello.")], [ToolSpec("t", "d")], lambda kind, text: None)
         first_call_ms = (time.perf_counter() - began) * 1000
-        inherited = (preload.WARM, threading.active_count(), len(sockets))
+        inherited = (preload.WARM, threads, len(sockets))
         pipe.send((*inherited, answer.message.content, first_call_ms, _private_mb()))
 
     def _target(fd):

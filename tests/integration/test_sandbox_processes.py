@@ -155,9 +155,9 @@ def test_ending_by_an_empty_mark_is_refused() -> None:
 
 
 def test_no_thread_and_no_child_is_left_after_a_command(sandbox: Sandbox, tmp_path: Path) -> None:
-    before = (psutil.Process().num_threads(), psutil.Process().num_fds())
+    this = psutil.Process()
+    before = (this.num_threads(), this.num_fds(), this.children())
 
     shell(sandbox, tmp_path, "echo hello; sleep 0.1")
 
-    assert (psutil.Process().num_threads(), psutil.Process().num_fds()) == before
-    assert psutil.Process().children() == []
+    assert (this.num_threads(), this.num_fds(), this.children()) == before
