@@ -13,19 +13,10 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import quote, urlsplit
 
 from control_plane import following
+from control_plane.refusals import CUT_OFF, not_a_fleet, refusal, unreachable
 from shared.clock import Clock, SystemClock
 from shared.errors import (
-    Conflict,
-    FleetError,
-    FleetFault,
-    Forbidden,
-    Invalid,
     NotFound,
-    Precondition,
-    Refused,
-    TooLarge,
-    TooOften,
-    Unauthenticated,
     Unreachable,
 )
 
@@ -34,10 +25,6 @@ if TYPE_CHECKING:
 
 Doc = dict[str, Any]
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-_BY_STATUS: dict[int, type[FleetError]] = {
-    kind.http_status: kind
-    for kind in (Unauthenticated, Forbidden, NotFound, Conflict, Precondition, TooLarge, Invalid, TooOften, FleetFault)
-}
 
 
 class FleetClient:
@@ -173,7 +160,7 @@ class FleetClient:
         try:
             return self._object("POST", "/orders", json=request, headers=headers)
         except Unreachable as error:
-            if error.code != following.CUT_OFF:
+            if error.code != CUT_OFF:
                 raise
         return self._object("POST", "/orders", json=request, headers=headers)
 
@@ -240,7 +227,7 @@ class FleetClient:
         try:
             return response.json()
         except ValueError as error:
-            raise _not_a_fleet(self.url, response) from error
+            raise not_a_fleet(self.url, response) from error
 
     def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
         import httpx
@@ -272,64 +259,6 @@ class FleetClient:
                 trust_env=urlsplit(self.url).hostname not in LOOPBACK,
             )
         return self._http
-
-
-# --- errors ---------------------------------------------------------------------------------------
-
-
-def refusal(url: str, response: httpx.Response) -> FleetError:
-    """The error that a problem document stands for: the class by its status, the words by the server."""
-    try:
-        problem = response.json()
-    except ValueError:
-        return _not_a_fleet(url, response)
-    if not isinstance(problem, dict) or not isinstance(problem.get("code"), str):
-        return _not_a_fleet(url, response)
-    kind = _BY_STATUS.get(response.status_code) or (Refused if response.is_client_error else FleetFault)
-    what = str(problem.get("detail") or problem.get("title") or f"{url} answered {response.status_code}")
-    return kind(
-        what,
-        code=problem["code"],
-        why=str(problem.get("why") or ""),
-        next=str(problem.get("next") or ""),
-        help=str(problem.get("help") or ""),
-    )
-
-
-def unreachable(url: str, error: Exception) -> Unreachable:
-    """What to tell of a request that got no answer: refused, too slow, cut off, or no address at all."""
-    import httpx
-
-    if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):
-        return Unreachable(
-            f"{url!r} is not the address of a control plane",
-            code="E-SERVER-URL",
-            why=str(error),
-            next="set FLEET_URL to something like http://127.0.0.1:8420",
-        )
-    if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-        return Unreachable(
-            f"no control plane answers at {url}",
-            code="E-SERVER-DOWN",
-            why=str(error) or "the connection was not made in time",
-            next="fleet up    or   set FLEET_URL to where it runs",
-        )
-    return Unreachable(
-        f"the control plane at {url} did not finish its answer",
-        code=following.CUT_OFF,
-        why=str(error) or type(error).__name__,
-        next="fleet doctor",
-    )
-
-
-def _not_a_fleet(url: str, response: httpx.Response) -> FleetError:
-    kind = FleetFault if response.is_success else _BY_STATUS.get(response.status_code, FleetFault)
-    return kind(
-        f"{url} answered {response.status_code}, but not as a control plane does",
-        code="E-SERVER-STRANGE",
-        why=f"the answer is {response.headers.get('content-type', 'of no type')}",
-        next="fleet doctor    or   set FLEET_URL to where the control plane runs",
-    )
 
 
 def _part(name: str) -> str:

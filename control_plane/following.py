@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from control_plane.refusals import CUT_OFF, refusal, unreachable
 from shared.backoff import delay
 from shared.clock import Clock
 from shared.errors import FleetError, FleetFault, TooOften, Unreachable
@@ -22,8 +23,6 @@ Following = Iterator[tuple[str, dict[str, Any]]]
 SILENCE_S = 25.0
 """The server beats every 10 s; a stream that is silent for longer is dead, whatever TCP says."""
 MAX_WAIT_S = 10.0
-CUT_OFF = "E-SERVER-SILENT"
-"""The server took the request and never finished the answer: it may have been carried out."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +151,6 @@ def open_stream(
     the bytes are read.
     """
     import httpx
-
-    from control_plane.client import refusal, unreachable
 
     url = str(http.base_url).rstrip("/")
     timeout = httpx.Timeout(SILENCE_S, connect=10.0)

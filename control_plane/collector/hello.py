@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.collector.taken import Taken
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Run
 from control_plane.dispatching.lost import Loss, lose
 from shared.events import Hello
-
-if TYPE_CHECKING:
-    from control_plane.collector.intake import Taken
 
 
 def act_on(db: Session, core: Core, drone: Drone, said: Hello, taken: Taken) -> None:

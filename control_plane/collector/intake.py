@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from pydantic import ValidationError
@@ -14,11 +13,10 @@ from control_plane.background.timings import Timings
 from control_plane.collector import effects, hello
 from control_plane.collector.entries import Entry, has_later_hello
 from control_plane.collector.gaps import Gaps
+from control_plane.collector.taken import Taken
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, RawEvent, Run, Step
 from control_plane.dispatching.inbox import tell
-from control_plane.dispatching.lost import Loss
-from control_plane.flower.events import EndedRun
 from shared.control import Resend
 from shared.envelope import Binding, CannotOpen, Direction, Opened, open_envelope
 from shared.events import Event, GapStep, Hello
@@ -27,21 +25,6 @@ from shared.states import RunStatus
 
 class Unreadable(Exception):
     """The entry is not what a drone may put into its stream; trying again would not change that."""
-
-
-@dataclass
-class Taken:
-    """What is to be done outside the database once the transaction is committed."""
-
-    acknowledge: list[str] = field(default_factory=list)
-    stepped: set[str] = field(default_factory=set)
-    """Orders with new steps alone."""
-    changed: set[str] = field(default_factory=set)
-    """Orders whose row changed so that the supervisor may have work."""
-    told: bool = False
-    """A message for the drone was written."""
-    losses: list[Loss] = field(default_factory=list)
-    ended: list[EndedRun] = field(default_factory=list)
 
 
 class Intake:

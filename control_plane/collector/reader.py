@@ -11,8 +11,9 @@ from control_plane.background.owners import Owners
 from control_plane.background.timings import Timings
 from control_plane.collector.entries import Entries, Entry
 from control_plane.collector.gaps import Gaps
-from control_plane.collector.intake import Intake, Taken
+from control_plane.collector.intake import Intake
 from control_plane.collector.streams import lease_of
+from control_plane.collector.taken import Taken
 from control_plane.core import Core
 from control_plane.db.models import Drone
 from control_plane.dispatching.lost import announce

@@ -8,8 +8,9 @@ import sys
 import httpx
 import pytest
 
-from control_plane.client import FleetClient, refusal, unreachable
+from control_plane.client import FleetClient
 from control_plane.following import Message, Patience, follow, parse
+from control_plane.refusals import refusal, unreachable
 from shared.errors import Conflict, FleetError, FleetFault, NotFound, Refused, TooOften, Unauthenticated, Unreachable
 from tests.support.clocks import HandClock
 from tests.support.streams import Script
