@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 pytest_plugins = [
     "tests.support.database",
     "tests.support.broker",
@@ -12,3 +14,12 @@ pytest_plugins = [
     "tests.support.fleet",
     "tests.support.drones",
 ]
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C reach the programs that tests start, also where the tests run as a background job of a script.
+
+    A shell without job control starts those with SIGINT ignored, and every child inherits that.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
