@@ -19,6 +19,7 @@ from shared.names import new_id
 from tests.support import wait_until
 from tests.support.sandboxes import processes_with, raise_when, shell
 
+pytestmark = pytest.mark.hostile
 GET_AWAY = [
     "sleep {} &",
     "nohup sleep {} >/dev/null 2>&1 &",

@@ -7,6 +7,7 @@ from itertools import repeat
 from pathlib import Path
 
 import psutil
+import pytest
 
 from shared import names
 from shared.events import RunEnded
@@ -17,6 +18,7 @@ from tests.support.drones import DroneUnderTest
 from tests.support.runs import order_for, shell
 from tests.support.scripted import ScriptedFactory
 
+pytestmark = pytest.mark.chaos
 MakeDrone = Callable[..., DroneUnderTest]
 SLOW = [shell("echo begun; sleep 300"), {"text": "Done."}]
 SHORT = [shell("sleep 4"), {"text": "Done."}]

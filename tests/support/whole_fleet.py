@@ -176,6 +176,21 @@ class WholeFleet:
         return "Dronefleet is up" in printed
 
 
+@dataclass
+class ExternalFleet(WholeFleet):
+    """A control plane on services of one's own; whoever uses it starts its parts."""
+
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**super().environment, **self.variables}
+
+    @property
+    def url(self) -> str:
+        return self.variables["FLEET_URL"]
+
+
 def _run(
     command: Sequence[str], environment: Mapping[str, str], text: str | None = None
 ) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,84 @@
+"""The control plane on a PostgreSQL and a Redis of one's own, its parts in processes, some of them twice."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from drone.model.scripted import ScriptedServer
+from tests.support import wait_until
+from tests.support.broker import BrokerServer, free_port
+from tests.support.repositories import calc_project
+from tests.support.transcripts import transcript_problems
+from tests.support.whole_fleet import FLEET, ExternalFleet
+
+pytestmark = pytest.mark.timeout(240)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, empty_postgres_url: str, redis_server: BrokerServer) -> Iterator[ExternalFleet]:
+    """A control plane set up by its commands; none of its parts runs yet."""
+    port = free_port()
+    variables = {
+        "FLEET_DATABASE_URL": empty_postgres_url,
+        "FLEET_BROKER_URL": redis_server.url,
+        "FLEET_PUBLIC_BROKER_URL": f"redis://127.0.0.1:{redis_server.port}/0",
+        "FLEET_MASTER_KEY_FILE": str(tmp_path / "master.key"),
+        "FLEET_BLOB_DIR": str(tmp_path / "blobs"),
+        "FLEET_PORT": str(port),
+        "FLEET_URL": f"http://127.0.0.1:{port}",
+    }
+    fleet = ExternalFleet(tmp_path / "external", variables=variables)
+    fleet.root.mkdir()
+    assert fleet.fleet("db", "upgrade").returncode == 0
+    fleet.variables["FLEET_API_TOKEN"] = fleet.fleet("api-token", "create", "--bootstrap").stdout.strip()
+    yield fleet
+    fleet.close()
+
+
+def test_a_supervisor_and_a_collector_that_die_are_stood_in_for_by_the_others(
+    fleet: ExternalFleet, model: ScriptedServer, tmp_path: Path
+) -> None:
+    with ExitStack() as parts:
+        first, second = _serve(parts, fleet), _serve(parts, fleet)
+        _serve_role(parts, fleet, "api")
+        wait_until(lambda: fleet.fleet("drones").returncode == 0, seconds=60)
+        fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
+        fleet.workstation("mila").start()
+        fleet.online("mila", seconds=60)
+
+        before = fleet.ended(fleet.submit("Fix the test, script:fix")["id"])
+        _kill(*first)
+        after = fleet.ended(fleet.submit("Fix the test, script:fix")["id"])
+
+        assert [before["status"], after["status"]] == ["succeeded", "succeeded"]
+        assert transcript_problems(before) + transcript_problems(after) == []
+        assert [part.poll() for part in second] == [None, None]
+
+
+def test_a_second_bootstrap_takes_the_place_of_the_first(fleet: ExternalFleet) -> None:
+    again = fleet.fleet("api-token", "create", "--bootstrap").stdout.strip()
+
+    assert again.startswith("fa_")
+    assert again != fleet.variables["FLEET_API_TOKEN"]
+
+
+def _serve(parts: ExitStack, fleet: ExternalFleet) -> tuple[subprocess.Popen[bytes], ...]:
+    return tuple(_serve_role(parts, fleet, role) for role in ("supervisor", "collector"))
+
+
+def _serve_role(parts: ExitStack, fleet: ExternalFleet, role: str) -> subprocess.Popen[bytes]:
+    log = parts.enter_context((fleet.root / f"{role}.log").open("ab"))
+    part = subprocess.Popen([*FLEET, "serve", "--role", role], env=fleet.environment, stdout=log, stderr=log)
+    parts.callback(_kill, part)
+    return part
+
+
+def _kill(*parts: subprocess.Popen[bytes]) -> None:
+    for part in parts:
+        part.kill()
+        part.wait(10)
