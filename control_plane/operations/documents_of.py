@@ -36,7 +36,8 @@ class OrderNames:
 
 def drone_document(drone: Drone, load: Load, now: datetime) -> DroneDocument:
     """The drone with its one word of status; what its runs do comes from its last beat."""
-    beat = drone.beat or {}
+    # The last beat may be older than the end of the run that it names.
+    runs = (drone.beat or {}).get("runs", []) if load.running else []
     return DroneDocument(
         id=drone.id,
         name=drone.name,
@@ -51,7 +52,7 @@ def drone_document(drone: Drone, load: Load, now: datetime) -> DroneDocument:
         draining=drone.draining,
         registered_at=drone.registered_at,
         last_seen_at=drone.last_seen_at,
-        doing=[run for run in beat.get("runs", []) if not run.get("ended")],
+        doing=[run for run in runs if not run.get("ended")],
     )
 
 

@@ -30,11 +30,18 @@ def test_a_drone_without_a_free_slot_is_busy(core: Core, admin: Caller) -> None:
 
 def test_drones_are_listed_by_name_with_what_they_do(core: Core, admin: Caller) -> None:
     runs = [{"run_id": "r", "doing": "cloning", "ended": False}, {"run_id": "s", "doing": "", "ended": True}]
+    make_project(core, admin)
     make_drone(core, admin, "berta", beat={"runs": runs})
+    start_run(core, submit(core, admin).id)
     make_drone(core, admin, "anna", public_key="B" * 43 + "=")
     listed = drones.list_drones(core, admin)
     assert [each.name for each in listed] == ["anna", "berta"]
     assert [each["doing"] for each in listed[1].doing] == ["cloning"]
+
+
+def test_a_beat_that_is_older_than_the_end_of_its_run_is_not_shown_as_work(core: Core, admin: Caller) -> None:
+    make_drone(core, admin, beat={"runs": [{"run_id": "r", "doing": "delivering", "ended": False}]})
+    assert drones.list_drones(core, admin)[0].doing == []
 
 
 def test_the_number_of_queries_does_not_grow_with_the_fleet(core: Core, admin: Caller) -> None:
