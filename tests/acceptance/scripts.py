@@ -44,6 +44,7 @@ SCRIPTS: dict[str, list[Reply]] = {
     "slow": [shell("echo begun; sleep 4; echo done > slow.txt"), {"text": "Done, slowly."}],
     "hold": [shell("echo begun; sleep 300"), {"text": "Never said."}],
     "ten": [*[shell(f"echo {n} >> steps.txt; sleep 0.1") for n in range(1, 11)], {"text": "Ten steps done."}],
+    "steps": [*[shell(f"echo step {n} >> steps.txt; sleep 0.8") for n in range(1, 11)], {"text": "Ten steps done."}],
     "odd": [
         calls(("shell", "{not json"), ("no_such_tool", {}), ("file_read", {"mode": "view", "path": "/etc/passwd"})),
         calls(("file_read", {"mode": "view", "path": "../../outside"})),

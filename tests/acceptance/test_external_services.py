@@ -12,6 +12,7 @@ import pytest
 from drone.model.scripted import ScriptedServer
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, free_port
+from tests.support.postgres import PostgresServer
 from tests.support.repositories import calc_project
 from tests.support.transcripts import transcript_problems
 from tests.support.whole_fleet import FLEET, ExternalFleet
@@ -58,6 +59,36 @@ def test_a_supervisor_and_a_collector_that_die_are_stood_in_for_by_the_others(
         assert [before["status"], after["status"]] == ["succeeded", "succeeded"]
         assert transcript_problems(before) + transcript_problems(after) == []
         assert [part.poll() for part in second] == [None, None]
+
+
+def test_a_run_outlives_a_restart_of_the_database_and_one_of_the_broker(
+    fleet: ExternalFleet,
+    model: ScriptedServer,
+    tmp_path: Path,
+    postgres_server: PostgresServer,
+    redis_server: BrokerServer,
+) -> None:
+    with ExitStack() as parts:
+        _serve_role(parts, fleet, "all")
+        wait_until(lambda: fleet.fleet("drones").returncode == 0, seconds=60)
+        fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
+        fleet.workstation("mila").start()
+        fleet.online("mila", seconds=60)
+        order_id = fleet.submit("Ten slow steps, script:steps")["id"]
+        wait_until(lambda: fleet.order(order_id)["status"] == "running", seconds=30)
+
+        postgres_server.stop()
+        redis_server.stop(kill=True)
+        refused = fleet.fleet("orders")
+        postgres_server.start()
+        redis_server.start()
+
+        order = fleet.ended(order_id)
+        assert (refused.returncode, refused.stderr.startswith("error: ")) == (1, True)
+        assert "Traceback" not in refused.stderr
+        assert (order["status"], order["attempt"]) == ("succeeded", 1)
+        assert transcript_problems(order) == []
+        assert order["patch"].count("\n+step ") == 10
 
 
 def test_a_second_bootstrap_takes_the_place_of_the_first(fleet: ExternalFleet) -> None:
