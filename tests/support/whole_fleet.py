@@ -62,7 +62,7 @@ class WholeFleet:
     @property
     def environment(self) -> dict[str, str]:
         return {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("FLEET_", "DRONE_"))},
+            **{name: value for name, value in os.environ.items() if not name.startswith(("FLEET_", "DRONE_", "GIT_"))},
             "FLEET_HOME": str(self.root / "fleet home"),
             "XDG_STATE_HOME": str(self.root / "state"),
             "NO_COLOR": "1",
