@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
@@ -28,7 +28,8 @@ class Child:
     name: str
     command: Sequence[str]
     log: Path
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] | None = None
+    """The whole of it; None: ours."""
     stop_seconds: float = 10.0
     """How long it may take to end after SIGTERM."""
     process: subprocess.Popen[bytes] | None = None
@@ -45,7 +46,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **self.environment},
+                env=None if self.environment is None else dict(self.environment),
                 start_new_session=True,
                 preexec_fn=_end_with_parent,  # noqa: PLW1509
             )
@@ -84,6 +85,11 @@ class Child:
         with self.log.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - 8192))
             return "\n".join(log.read().decode(errors="replace").splitlines()[-lines:])
+
+
+def without_fleet_secrets() -> dict[str, str]:
+    """Our environment without tokens and addresses that are the control plane's alone."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("FLEET_")}
 
 
 def _end_with_parent() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 from control_plane.client import FleetClient
+from control_plane.embedded.children import without_fleet_secrets
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.parts import DRONE
 from shared.errors import FleetFault
@@ -41,7 +41,7 @@ def _register(client: FleetClient, name: str, home: Path, url: str) -> None:
         capture_output=True,
         text=True,
         timeout=REGISTER_SECONDS,
-        env={**os.environ, "DRONE_HOME": str(home)},
+        env={**without_fleet_secrets(), "DRONE_HOME": str(home)},
         check=False,
     )
     if done.returncode != 0:

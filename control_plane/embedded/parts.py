@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from control_plane.embedded.children import Child
+from control_plane.embedded.children import Child, without_fleet_secrets
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.plan import LOOPBACK, Plan
 from shared.errors import FleetFault, Unreachable
@@ -30,18 +31,19 @@ def broker(plan: Plan, data: DataDir) -> Child:
 
 def server(plan: Plan, data: DataDir) -> Child:
     """API, collector and supervisor in one process."""
-    return Child("server", (*FLEET, "serve", "--role", "all"), data.log("serve"), plan.environment(data))
+    return Child("server", (*FLEET, "serve", "--role", "all"), data.log("serve"), _with_settings(plan, data))
 
 
 def flower(plan: Plan, data: DataDir) -> Child:
     """Flower, a window on the queues."""
     command = (*FLEET, "flower", "--address", plan.bind, "--port", str(plan.chosen.flower_port))
-    return Child("flower", command, data.log("flower"), plan.environment(data), stop_seconds=5.0)
+    return Child("flower", command, data.log("flower"), _with_settings(plan, data), stop_seconds=5.0)
 
 
 def drone(name: str, home: Path, data: DataDir) -> Child:
     """One embedded drone, registered before."""
-    return Child(f"drone {name}", (*DRONE, "start"), data.log(f"drone-{name}"), {"DRONE_HOME": str(home)}, 30.0)
+    environment = {**without_fleet_secrets(), "DRONE_HOME": str(home)}
+    return Child(f"drone {name}", (*DRONE, "start"), data.log(f"drone-{name}"), environment, 30.0)
 
 
 def wait_ready(child: Child, ready: Callable[[], bool], *, watch: Sequence[Child], pause: Callable[[], None]) -> None:
@@ -64,6 +66,10 @@ def port_answers(host: str, port: int) -> bool:
             return True
     except OSError:
         return False
+
+
+def _with_settings(plan: Plan, data: DataDir) -> dict[str, str]:
+    return {**os.environ, **plan.environment(data)}
 
 
 def _failed(child: Child, how: str) -> FleetFault:

@@ -108,9 +108,15 @@ class EmbeddedFleet:
         from control_plane.settings import read_settings
         from shared.errors import Unauthenticated
 
-        os.environ.update(plan.environment(self.data))
         migrations.upgrade(self.data.database_url)
-        core = open_core(read_settings())
+        # Given, not put into our environment, which drones inherit: these are not their secrets.
+        settings = read_settings(
+            database_url=self.data.database_url,
+            broker_url=plan.broker_url,
+            master_key_file=self.data.master_key,
+            blob_dir=self.data.blobs,
+        )
+        core = open_core(settings)
         known = self.data.admin_token.read_text().strip() if self.data.admin_token.exists() else ""
         try:
             tokens.authenticate(core, known)

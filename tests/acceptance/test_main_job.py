@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
 from drone.model.scripted import ScriptedServer
@@ -135,6 +136,16 @@ def test_the_doctor_tells_broker_database_sandbox_python_and_litellm(fleet: Whol
     assert "Valkey" in found["broker"]
     assert "SQLite" in found["database"]
     assert {"sandbox", "python", "litellm"} <= found.keys()
+
+
+def test_an_embedded_drone_is_not_handed_the_secrets_of_the_control_plane(fleet: WholeFleet) -> None:
+    assert fleet.process is not None
+    children = psutil.Process(fleet.process.pid).children()
+    variables = {tuple(child.cmdline()[-2:]): child.environ() for child in children}
+
+    drone, server = variables["drone.cli.main", "start"], variables["--role", "all"]
+    assert "FLEET_BROKER_URL" in server
+    assert [name for name in drone if name.startswith("FLEET_")] == []
 
 
 def _until_the_command_runs(fleet: WholeFleet, order_id: str) -> None:

@@ -19,7 +19,7 @@ STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready
 
 
 def child(tmp_path: Path, code: str, **settings: float) -> Child:
-    return Child("server", (sys.executable, "-c", code), tmp_path / "logs" / "child.log", {}, **settings)
+    return Child("server", (sys.executable, "-c", code), tmp_path / "logs" / "child.log", **settings)
 
 
 def test_what_a_child_prints_is_in_its_log(tmp_path: Path) -> None:
