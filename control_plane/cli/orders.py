@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -192,10 +191,7 @@ def _follow(fleet: Any, order_id: str, *, as_json: bool) -> int:
 
 
 def _prompt(text: str) -> str:
-    if text != "-":
-        return text
-    path = Path("/dev/stdin")
-    return sys.stdin.read() if not sys.stdin.isatty() else path.read_text()
+    return sys.stdin.read() if text == "-" else text
 
 
 def cost(usd: float | None) -> str:

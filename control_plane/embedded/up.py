@@ -8,6 +8,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -80,10 +82,10 @@ class EmbeddedFleet:
         for name, home in drones:
             self._spawn(parts.drone(name, home, self.data))
         for (name, _home), child in zip(drones, self.children[-len(drones) :] if drones else [], strict=True):
-            self._wait(child, lambda name=name: client.show_drone(name)["status"] in {"online", "busy"})
+            self._wait(child, partial(_online, client, name))
         return [name for name, _home in drones]
 
-    def _start(self, child: Child, ready: object) -> None:
+    def _start(self, child: Child, ready: Callable[[], bool]) -> None:
         self._spawn(child)
         self._wait(child, ready)
 
@@ -91,9 +93,9 @@ class EmbeddedFleet:
         self.children.append(child)
         child.start()
 
-    def _wait(self, child: Child, ready: object) -> None:
+    def _wait(self, child: Child, ready: Callable[[], bool]) -> None:
         began = time.monotonic()
-        parts.wait_ready(child, ready, watch=self.children, pause=self._pause)  # type: ignore[arg-type]
+        parts.wait_ready(child, ready, watch=self.children, pause=self._pause)
         say(f"  {child.name:<16} ready after {time.monotonic() - began:.1f} s")
 
     def _pause(self) -> None:
@@ -190,6 +192,10 @@ class EmbeddedFleet:
 def server_file(home: Path) -> Path:
     """Where a running `fleet up` says how it is reached."""
     return home / "server.json"
+
+
+def _online(client: FleetClient, name: str) -> bool:
+    return client.show_drone(name)["status"] in {"online", "busy"}
 
 
 def _healthy(client: FleetClient) -> bool:
