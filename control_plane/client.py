@@ -183,8 +183,25 @@ class FleetClient:
         """The patch against the base commit; empty if nothing changed. Raises NotFound while there is none."""
         return self._request("GET", f"/orders/{_part(order_id)}/patch").content
 
+    def trajectory(self, order_id: str, run: str | None = None) -> bytes:
+        """A run as a JSON document in mini-swe-agent-1.1. Raises NotFound while no run has begun."""
+        params = {"run": run} if run else {}
+        return self._request("GET", f"/orders/{_part(order_id)}/trajectory", params=params).content
+
     def cancel(self, order_id: str, reason: str = "") -> Doc:
         return self._object("POST", f"/orders/{_part(order_id)}/cancel", json={"reason": reason})
+
+    def say(self, order_id: str, request: Mapping[str, Any]) -> Doc:
+        """`request`: the fields of `documents.SayRequest`."""
+        return self._object("POST", f"/orders/{_part(order_id)}/say", json=request)
+
+    def approve(self, order_id: str, request: Mapping[str, Any] | None = None) -> Doc:
+        """`request`: the fields of `documents.ApproveRequest`; without one the call that waits longest is meant."""
+        return self._object("POST", f"/orders/{_part(order_id)}/approve", json=request or {})
+
+    def deny(self, order_id: str, request: Mapping[str, Any] | None = None) -> Doc:
+        """`request`: the fields of `documents.DecideRequest`."""
+        return self._object("POST", f"/orders/{_part(order_id)}/deny", json=request or {})
 
     def list_steps(self, order_id: str, *, after: int = 0, limit: int = 1000) -> list[Doc]:
         return self._list("GET", f"/orders/{_part(order_id)}/steps", params={"after": after, "limit": limit})
@@ -213,6 +230,45 @@ class FleetClient:
         path = f"/orders/{_part(order_id)}/events"
         waiting = following.Patience(from_the_start=patient, give_up_after_s=give_up_after_s)
         return following.follow(lambda last: self._stream(path, last), after, waiting, clock or SystemClock())
+
+    # --- sessions -----------------------------------------------------------------------------
+
+    def list_sessions(self, *, project: str | None = None, limit: int | None = None) -> list[Doc]:
+        """Summaries, the one with the newest turn first."""
+        wanted = {"project": project, "limit": limit}
+        return self._list("GET", "/sessions", params={key: value for key, value in wanted.items() if value is not None})
+
+    def show_session(self, session_id: str) -> Doc:
+        return self._object("GET", f"/sessions/{_part(session_id)}")
+
+    def create_session(self, request: Mapping[str, Any]) -> Doc:
+        """`request`: the fields of `session_documents.SessionRequest`."""
+        return self._object("POST", "/sessions", json=request)
+
+    def edit_session(self, session_id: str, changes: Mapping[str, Any]) -> Doc:
+        """`changes`: the fields of `session_documents.SessionEdit` that change."""
+        return self._object("PATCH", f"/sessions/{_part(session_id)}", json=changes)
+
+    def switch_session(self, session_id: str, entry: str) -> Doc:
+        return self._object("POST", f"/sessions/{_part(session_id)}/switch", json={"entry": entry})
+
+    def fork_session(self, session_id: str, *, at: str | None = None, name: str | None = None) -> Doc:
+        """The new session."""
+        return self._object("POST", f"/sessions/{_part(session_id)}/fork", json={"at": at, "name": name})
+
+    def label_entry(self, session_id: str, entry: str, text: str) -> Doc:
+        return self._object("POST", f"/sessions/{_part(session_id)}/labels", json={"entry": entry, "text": text})
+
+    def compact_session(self, session_id: str, instructions: str = "") -> Doc:
+        return self._object("POST", f"/sessions/{_part(session_id)}/compact", json={"instructions": instructions})
+
+    def session_head(self, session_id: str) -> Doc:
+        """Where the session's last work can be had. Raises NotFound where nothing changed yet."""
+        return self._object("GET", f"/sessions/{_part(session_id)}/head")
+
+    def session_bundle(self, session_id: str) -> bytes:
+        """The session's last work as a git bundle."""
+        return self._request("GET", f"/sessions/{_part(session_id)}/bundle").content
 
     # --- below the endpoints -------------------------------------------------------------------
 

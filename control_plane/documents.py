@@ -10,7 +10,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from shared.work_order import Approve, Mode
+from shared.work_order import Approve, Mode, Protocol
+
+MAX_WINDOW = 1_000_000_000
+"""Tokens."""
 
 
 class Document(BaseModel):
@@ -41,13 +44,42 @@ class SubmitRequest(Request):
     max_iterations: int | None = Field(None, ge=0)
     cost_limit: float | None = Field(None, ge=0)
     max_run_seconds: float | None = Field(None, ge=0)
-    approve: Approve = "yolo"
+    verify_attempts: int | None = Field(None, ge=0, le=1000)
+    approval_timeout: float | None = Field(None, ge=0)
+    """Seconds; 0: a call waits for a person as long as it takes."""
+    approve: Approve | None = None
+    """None: what the session asks for, else yolo."""
+    allow: list[str] = Field(default_factory=list)
+    """Commands that need no approval, as shell patterns, beside those of the session."""
+
+
+class SayRequest(Request):
+    text: str
+    after: bool = False
+    """Wait until the model stops."""
+    interrupt: bool = False
+    """Break off what runs now."""
+
+
+class DecideRequest(Request):
+    call: str | None = Field(None, max_length=1000)
+    """The id of the call; None: the one that waits longest."""
+    comment: str = ""
+    """For the model, and for those who read it later."""
+
+
+class ApproveRequest(DecideRequest):
+    always: bool = False
+    """Let the same command through in later orders of the session."""
 
 
 class ProviderRequest(Request):
     name: str
     model: str
     api_base: str | None = None
+    context_window: int = Field(0, ge=0, le=MAX_WINDOW)
+    """Tokens; 0: what is known of the model."""
+    protocol: Protocol = "auto"
     params: dict[str, Any] = Field(default_factory=dict)
     fallbacks: list[str] = Field(default_factory=list)
     api_key: str | None = Field(None, repr=False)
@@ -59,6 +91,8 @@ class ProviderEdit(Request):
 
     model: str | None = None
     api_base: str | None = None
+    context_window: int | None = Field(None, ge=0, le=MAX_WINDOW)
+    protocol: Protocol | None = None
     params: dict[str, Any] | None = None
     fallbacks: list[str] | None = None
     api_key: str | None = Field(None, repr=False)
@@ -127,6 +161,8 @@ class ProviderDocument(Document):
     name: str
     model: str
     api_base: str | None
+    context_window: int
+    protocol: str
     params: dict[str, Any]
     fallbacks: list[str]
     key: str
@@ -207,6 +243,26 @@ class StepDocument(Document):
     at: datetime
 
 
+class WaitingDocument(Document):
+    """A call that waits for a person."""
+
+    call_id: str
+    tool: str
+    why: str
+    until: datetime | None
+    """Then it counts as denied; null: never."""
+
+
+class WordDocument(Document):
+    """Something that a person said."""
+
+    text: str
+    after: bool
+    interrupt: bool
+    user: str
+    at: datetime
+
+
 class OrderSummary(Document):
     """An order without its steps: a row of `fleet orders`."""
 
@@ -238,12 +294,21 @@ class OrderSummary(Document):
     push_error: str | None
     late_refs: list[str]
     receipt: dict[str, Any] | None
+    approve: str
+    allow: list[str]
+    verification: str | None
+    """What the project's own commands said; null until the order has ended."""
+    waiting_for: WaitingDocument | None
     stats: StatsDocument
 
 
 class OrderDocument(OrderSummary):
     """All that is known of an order (`fleet show --json`)."""
 
+    todo: list[dict[str, Any]]
+    """The model's list, as it was last."""
+    unheard: list[WordDocument]
+    """What people said and the run has not taken up."""
     patch: str | None
     """The text; '' if nothing changed, null over 1 MB or while there is none yet."""
     runs: list[RunDocument]

@@ -1,4 +1,4 @@
-"""What the control plane tells a drone between orders: cancel, say, confirm, resend, drain.
+"""What the control plane tells a drone between orders: cancel, say, decide, compact, confirm, resend, drain.
 
 Each travels sealed, by pub/sub for speed and in the drone's inbox until the drone's beat says that it was acted on.
 """
@@ -22,12 +22,14 @@ class Cancel(Wire):
 
 
 class Say(Wire):
-    """A person's message: after the tool results (steer), or when the model stops (`after`)."""
+    """A person's message: after the tool results (steer), when the model stops (`after`), or at once (`interrupt`)."""
 
     kind: Literal["say"] = "say"
     run_id: str
     text: str
     after: bool = False
+    interrupt: bool = False
+    """Break off what runs now, the command or the answer, and go on with this."""
 
 
 class Decide(Wire):
@@ -38,6 +40,14 @@ class Decide(Wire):
     call_id: str
     approved: bool
     comment: str = ""
+
+
+class Compact(Wire):
+    """Compact the run's context before the next question to the model."""
+
+    kind: Literal["compact"] = "compact"
+    run_id: str
+    instructions: str = ""
 
 
 class Confirm(Wire):
@@ -67,4 +77,4 @@ class ControlMessage(Wire):
     """One message of the inbox."""
 
     id: str
-    body: Annotated[Cancel | Say | Decide | Confirm | Resend | Drain, Field(discriminator="kind")]
+    body: Annotated[Cancel | Say | Decide | Compact | Confirm | Resend | Drain, Field(discriminator="kind")]

@@ -146,6 +146,10 @@ class LimitsExceeded(InterruptLoop):
     """A limit on steps, cost, tokens or time was reached."""
 
 
+class Halted(InterruptLoop):
+    """A guardrail, or all hooks of a message, ended the run."""
+
+
 class FormatError(InterruptLoop):
     """The model's answer cannot be acted on; the messages say how to mend it (M-007)."""
 

@@ -106,14 +106,20 @@ class RunEnded(Wire):
     """The order did not end: the drone hands it back to the queue."""
     order_at_fault: bool = True
     """With status failed: running it again would end the same way."""
+    verification: str = ""
+    """A `shared.outcome.Verification`; empty from a drone that does not say."""
 
 
 # --- bodies: steps ---------------------------------------------------------------
 
 
 class ReasoningStep(Wire):
+    """What the model thought before its next message, which is the step that follows."""
+
     kind: Literal["reasoning"] = "reasoning"
     text: str
+    blocks: tuple[dict[str, Any], ...] = ()
+    """As `Message.thinking_blocks`."""
 
 
 class AssistantStep(Wire):
@@ -173,10 +179,83 @@ class RetryStep(Wire):
 
 
 class CompactionStep(Wire):
+    """From here on `summary` stands for all earlier messages but the last `kept`; those themselves stay stored."""
+
     kind: Literal["compaction"] = "compaction"
     summary: str
     tokens_before: int = 0
     tokens_after: int = 0
+    kept: int = 0
+    """Messages at the end of the transcript that stayed word for word."""
+    cause: Literal["window", "overflow", "asked"] = "window"
+    """The window was nearly full, the endpoint said that it is full, or somebody asked for it."""
+    files_read: tuple[str, ...] = ()
+    files_changed: tuple[str, ...] = ()
+
+
+class GuardrailStep(Wire):
+    """A guardrail had something to say about a call."""
+
+    kind: Literal["guardrail"] = "guardrail"
+    call_id: str
+    guardrail: str
+    action: Literal["warn", "block", "halt"]
+    code: str = ""
+    reason: str = ""
+
+
+class ApprovalStep(Wire):
+    """A call waits for a person's word; the order is `awaiting_approval` until the decision."""
+
+    kind: Literal["approval"] = "approval"
+    call_id: str
+    tool: str
+    why: str
+    until: datetime | None = None
+    """Then it counts as denied."""
+
+
+class DecisionStep(Wire):
+    """A waiting call was decided: by a person, or by the clock."""
+
+    kind: Literal["decision"] = "decision"
+    call_id: str
+    approved: bool
+    by: Literal["person", "clock", "interruption"] = "person"
+    comment: str = ""
+
+
+class TodoItem(Wire):
+    text: str
+    status: Literal["pending", "in_progress", "done"] = "pending"
+
+
+class TodoStep(Wire):
+    """The model's list of what is left to do, whole each time; the last one counts."""
+
+    kind: Literal["todo"] = "todo"
+    items: tuple[TodoItem, ...] = ()
+
+
+class VerifyStep(Wire):
+    """One of the project's `verify` commands was run."""
+
+    kind: Literal["verify"] = "verify"
+    attempt: int
+    """From 1; every failure that goes back to the model begins another."""
+    command: str
+    passed: bool
+    return_code: int | None = None
+    output: str = ""
+    duration_ms: int = 0
+
+
+class ChildStep(Wire):
+    """A step of a child agent, which the call `call_id` started; `step` is the step's body."""
+
+    kind: Literal["child"] = "child"
+    call_id: str
+    step: dict[str, Any]
 
 
 class CheckpointStep(Wire):
@@ -215,6 +294,12 @@ Body = Annotated[
     | CommentStep
     | RetryStep
     | CompactionStep
+    | GuardrailStep
+    | ApprovalStep
+    | DecisionStep
+    | TodoStep
+    | VerifyStep
+    | ChildStep
     | CheckpointStep
     | ErrorStep
     | GapStep,

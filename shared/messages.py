@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from shared.wire import Wire
 
@@ -27,6 +27,8 @@ class Message(Wire):
     role: Role
     content: str = ""
     thinking: str = ""
+    thinking_blocks: tuple[dict[str, Any], ...] = ()
+    """Thinking as its provider signed it, kept unchanged: only that provider wants it back, and only in this form."""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     """Set on tool messages only: the call that this answers."""

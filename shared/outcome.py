@@ -23,9 +23,22 @@ class ExitStatus(StrEnum):
     REFUSED = "refused"
     CANCELED = "canceled"
     VERIFICATION_FAILED = "verification_failed"
+    HALTED = "halted"
+    """A guardrail ended the run; the work is kept."""
 
 
 SUCCESSFUL = frozenset({ExitStatus.SUBMITTED, ExitStatus.STOPPED, ExitStatus.MAX_ITERATIONS})
+
+
+class Verification(StrEnum):
+    """What the project's own commands said of the work, beside how the run ended."""
+
+    VERIFIED = "verified"
+    FAILED = "failed"
+    NOTHING_TO_VERIFY = "nothing_to_verify"
+    """The project has no such commands."""
+    NOT_REACHED = "not_reached"
+    """The run ended before it came to that."""
 
 
 @dataclass(frozen=True)

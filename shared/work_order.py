@@ -12,6 +12,8 @@ from shared.wire import Wire
 
 Mode = Literal["plan", "build", "test", "ship", "develop"]
 Approve = Literal["yolo", "risky", "all"]
+"""Which calls wait for a person: none, those that could do harm, all that change something."""
+Protocol = Literal["auto", "tools", "text"]
 
 
 class Limits(Wire):
@@ -31,6 +33,10 @@ class Limits(Wire):
     retry_enabled: bool = True
     max_retries: int = Field(3, ge=0)
     base_delay: float = Field(2.0, ge=0)
+    approval_timeout: float = Field(86400, ge=0)
+    """Seconds that a call waits for a person; then it counts as denied. They do not count as the run's time."""
+    verify_attempts: int = Field(2, ge=0)
+    """How often a failed verification goes back to the model."""
 
 
 class OrderProject(Wire):
@@ -53,6 +59,9 @@ class OrderSession(Wire):
     name: str
     mode: Mode = "build"
     leaf: str | None = None
+    """The entry of the session that this turn goes on from."""
+    compact: str | None = None
+    """Somebody asked for a compaction before the turn begins, with these instructions, which may be empty."""
 
 
 class OrderProvider(Wire):
@@ -64,6 +73,10 @@ class OrderProvider(Wire):
     api_base: str | None = None
     api_key: str | None = Field(None, repr=False)
     key_variable: str | None = None
+    context_window: int = Field(0, ge=0)
+    """Tokens; 0: what litellm knows of the model, else 131,072."""
+    protocol: Protocol = "auto"
+    """How the model calls tools: natively, or as text in fenced blocks; auto: natively where it can."""
     params: dict[str, Any] = Field(default_factory=dict)
     """temperature, top_p, top_k, max_tokens and whatever else the endpoint takes."""
     fallbacks: tuple[OrderProvider, ...] = ()
@@ -79,6 +92,13 @@ class Base(Wire):
     """SHA-256 of a git bundle blob that has the commit, for when the remote does not."""
     bundle_run: str | None = None
     """The run whose blob that bundle is."""
+
+
+class SaidBefore(Wire):
+    """What a person said to the order before it was sent; the run hears it as if it were said while it begins."""
+
+    text: str
+    after: bool = False
 
 
 class WorkOrder(Wire):
@@ -100,6 +120,8 @@ class WorkOrder(Wire):
     provider: OrderProvider
     limits: Limits = Limits()
     approve: Approve = "yolo"
+    allow: tuple[str, ...] = ()
+    """Commands that need no approval, as shell patterns over the whole line: `git status*`."""
     base: Base = Base()
     context: tuple[Message, ...] = ()
     """The session so far, without system prompt."""
@@ -107,4 +129,5 @@ class WorkOrder(Wire):
     """SHA-256 of a blob with the context as a JSON list, when it is over 64 kB."""
     resume: bool = False
     prompt: str
+    said: tuple[SaidBefore, ...] = ()
     submitted_at: datetime

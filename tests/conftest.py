@@ -13,6 +13,7 @@ pytest_plugins = [
     "tests.support.sandboxes",
     "tests.support.fleet",
     "tests.support.drones",
+    "tests.support.mcp_servers",
 ]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from control_plane.cli.rendering import outcome_text, step_lines
+from control_plane.cli.rendering import outcome_text
+from control_plane.cli.steps import step_lines
 from shared.terminal import paint, print_json_line, printable, put, say
 
 Doc = dict[str, Any]
@@ -27,7 +28,7 @@ def follow_as_json(fleet: Any, order_id: str) -> Doc:
 
 def follow_as_text(fleet: Any, order_id: str) -> Doc:
     """For people. Returns the order's document at its end."""
-    screen = _Screen()
+    screen = _Screen(order_id)
     for event, data in fleet.follow(order_id):
         if event == "end":
             screen.end_stream()
@@ -40,7 +41,8 @@ def follow_as_text(fleet: Any, order_id: str) -> Doc:
 class _Screen:
     """Remembers what is on the current line, so that streamed text and whole steps do not run into each other."""
 
-    def __init__(self) -> None:
+    def __init__(self, order_id: str) -> None:
+        self._order_id = order_id
         self._streaming: str | None = None
         self._streamed: set[str] = set()
         self._state = ""
@@ -80,7 +82,7 @@ class _Screen:
         self.end_stream()
         already = shown in self._streamed
         self._streamed.discard(shown)
-        for line in step_lines(step, streamed=already):
+        for line in step_lines(step, streamed=already, order_id=self._order_id):
             put(f"{line}\n")
 
     def _order(self, order: Doc) -> None:

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import sys
 
-from control_plane.cli import api_tokens, database, drones, look, orders, projects, providers, servers, tokens
+from control_plane.cli import (
+    api_tokens,
+    database,
+    drones,
+    look,
+    orders,
+    projects,
+    providers,
+    servers,
+    sessions,
+    steering,
+    submit,
+    tokens,
+    trajectory,
+)
 from shared.boundary import run
 from shared.command_line import application
 
@@ -18,7 +32,21 @@ app = application(
         "FLEET_HOME": "where `fleet up` keeps its data; default $XDG_DATA_HOME/dronefleet/fleet",
     },
 )
-for group in (orders, drones, tokens, api_tokens, providers, projects, servers, database, look):
+for group in (
+    submit,
+    orders,
+    steering,
+    trajectory,
+    sessions,
+    drones,
+    tokens,
+    api_tokens,
+    providers,
+    projects,
+    servers,
+    database,
+    look,
+):
     group.add_to(app)
 
 

@@ -1,4 +1,4 @@
-"""`fleet submit, orders, show, follow, patch, cancel`."""
+"""`fleet orders, show, follow, patch, cancel`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.connection import Org, client
-from shared.command_line import JsonFlag, examples, parse_labels, print_json, print_table, put, say
+from shared.command_line import JsonFlag, examples, print_json, print_table, put, say
 from shared.errors import Invalid
 from shared.states import OrderStatus
 
@@ -19,67 +19,11 @@ OrderId = Annotated[str, typer.Argument(metavar="ORDER", help="The order's id.")
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command("submit", rich_help_panel=PANEL, epilog=SUBMIT_EXAMPLES)(submit)
     app.command("orders", rich_help_panel=PANEL, epilog=examples("fleet orders --status running"))(orders)
     app.command("show", rich_help_panel=PANEL, epilog=examples("fleet show ORDER", "fleet show ORDER --log 7"))(show)
     app.command("follow", rich_help_panel=PANEL, epilog=examples("fleet follow ORDER"))(follow)
     app.command("patch", rich_help_panel=PANEL, epilog=examples("fleet patch ORDER | git apply"))(patch)
     app.command("cancel", rich_help_panel=PANEL, epilog=examples("fleet cancel ORDER --wait"))(cancel)
-
-
-SUBMIT_EXAMPLES = examples(
-    "fleet submit 'Fix the failing test' --project demo --follow",
-    "fleet submit - --project demo --label gpu=yes < prompt.md",
-)
-
-
-def submit(
-    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What to do; `-` reads it from stdin.")],
-    project: Annotated[str, typer.Option("--project", help="The project's slug.")],
-    provider: Annotated[
-        str | None, typer.Option("--provider", help="The model provider; default: the project's.")
-    ] = None,
-    drone: Annotated[str | None, typer.Option("--drone", help="Run on this drone and no other.")] = None,
-    label: Annotated[list[str] | None, typer.Option("--label", help="k=v that the drone must have; repeats.")] = None,
-    session: Annotated[str | None, typer.Option("--session", help="Go on in this session.")] = None,
-    mode: Annotated[str | None, typer.Option("--mode", help="plan, build, test, ship or develop.")] = None,
-    priority: Annotated[int, typer.Option("--priority", help="-100 to 100; higher goes first.")] = 0,
-    max_iterations: Annotated[
-        int | None, typer.Option("--max-iterations", help="Answers of the model; 0: no limit.")
-    ] = None,
-    cost_limit: Annotated[float | None, typer.Option("--cost-limit", help="USD; 0: no limit.")] = None,
-    max_run_seconds: Annotated[float | None, typer.Option("--max-run-seconds", help="0: no limit.")] = None,
-    approve: Annotated[str, typer.Option("--approve", help="yolo, risky or all.")] = "yolo",
-    idempotency_key: Annotated[
-        str | None, typer.Option("--idempotency-key", help="The same key never submits twice.")
-    ] = None,
-    follow_it: Annotated[bool, typer.Option("--follow", help="Watch it to its end; exit with its outcome.")] = False,
-    as_json: JsonFlag = False,
-    org: Org = None,
-) -> int:
-    """Submit a prompt as a work order."""
-    if drone and label:
-        raise Invalid("--drone and --label cannot be used together", code="E-USAGE", next="leave one of them out")
-    request: Doc = {
-        "prompt": _prompt(prompt),
-        "project": project,
-        "provider": provider,
-        "drone": drone,
-        "labels": parse_labels(label or []),
-        "session": session,
-        "mode": mode,
-        "priority": priority,
-        "max_iterations": max_iterations,
-        "cost_limit": cost_limit,
-        "max_run_seconds": max_run_seconds,
-        "approve": approve,
-    }
-    fleet = client(org)
-    order = fleet.submit(request, idempotency_key=idempotency_key)
-    if follow_it:
-        return _follow(fleet, order["id"], as_json=as_json)
-    _tell_submitted(order, as_json=as_json)
-    return 0
 
 
 def orders(
@@ -141,7 +85,7 @@ def show(
 
 def follow(order_id: OrderId, as_json: JsonFlag = False, org: Org = None) -> int:
     """Watch an order live to its end; exit 0 if it succeeded, 1 if it failed or was canceled."""
-    return _follow(client(org), order_id, as_json=as_json)
+    return follow_to_the_end(client(org), order_id, as_json=as_json)
 
 
 def patch(order_id: OrderId, org: Org = None) -> None:
@@ -167,15 +111,6 @@ def cancel(
         say(f"{order['id']} {order['status']}: {order['reason']}")
 
 
-def _tell_submitted(order: Doc, *, as_json: bool) -> None:
-    if as_json:
-        print_json(order)
-        return
-    put(f"{order['id']}\n")
-    say(f"{order['status']}: {order['reason']}")
-    say(f"  next  fleet follow {order['id']}")
-
-
 def _ended(fleet: Any, order_id: str) -> Doc:
     for event, data in fleet.follow(order_id):
         if event == "end":
@@ -183,20 +118,17 @@ def _ended(fleet: Any, order_id: str) -> Doc:
     return dict(fleet.show_order(order_id))
 
 
-def _follow(fleet: Any, order_id: str, *, as_json: bool) -> int:
+def follow_to_the_end(fleet: Any, order_id: str, *, as_json: bool) -> int:
+    """Show an order on the terminal until it has ended; the exit code that stands for its outcome."""
     from control_plane.cli.live import follow_as_json, follow_as_text
 
     order = (follow_as_json if as_json else follow_as_text)(fleet, order_id)
     return 0 if order["status"] == "succeeded" else 1
 
 
-def _prompt(text: str) -> str:
-    return sys.stdin.read() if text == "-" else text
-
-
 def cost(usd: float | None) -> str:
     """Money for people; an unknown price is never shown as nothing."""
-    return "unknown" if usd is None else f"${usd:.4f}"
+    return "cost unknown" if usd is None else f"${usd:.4f}"
 
 
 def _short(text: str, length: int) -> str:

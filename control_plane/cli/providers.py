@@ -17,6 +17,14 @@ Doc = dict[str, Any]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The provider's name.")]
 Model = Annotated[str | None, typer.Option("--model", help="LiteLLM's name of the model, openai/gpt-x.")]
 ApiBase = Annotated[str | None, typer.Option("--api-base", help="The endpoint's base URL, with its /v1.")]
+Window = Annotated[
+    int | None,
+    typer.Option("--context-window", min=0, help="Tokens that the model takes; 0: what is known of the model."),
+]
+Protocol = Annotated[
+    str | None,
+    typer.Option("--protocol", help="How the model calls tools: auto, tools (natively) or text (in fenced blocks)."),
+]
 Param = Annotated[list[str] | None, typer.Option("--param", help="k=v for the model, temperature=0; repeats.")]
 Fallback = Annotated[list[str] | None, typer.Option("--fallback", help="Provider to try when this one fails; repeats.")]
 KeyEnv = Annotated[
@@ -43,6 +51,8 @@ def add(
     name: Name,
     model: Model = None,
     api_base: ApiBase = None,
+    context_window: Window = None,
+    protocol: Protocol = None,
     param: Param = None,
     fallback: Fallback = None,
     api_key_env: KeyEnv = None,
@@ -56,7 +66,15 @@ def add(
     if model is None:
         raise Invalid("--model is missing", code="E-USAGE", next=f"fleet provider add {name} --model openai/MODEL")
     keys = _key(api_key_env, api_key_stdin=api_key_stdin, key_on_drone=key_on_drone, no_key=no_key)
-    request = {"name": name, "model": model, "api_base": api_base, "params": params(param), "fallbacks": fallback or []}
+    request = {
+        "name": name,
+        "model": model,
+        "api_base": api_base,
+        "context_window": context_window or 0,
+        "protocol": protocol or "auto",
+        "params": params(param),
+        "fallbacks": fallback or [],
+    }
     provider = client(org).add_provider({**request, **{k: v for k, v in keys.items() if k != "no_key"}})
     _tell(provider, as_json=as_json)
 
@@ -80,6 +98,8 @@ def edit(
     name: Name,
     model: Model = None,
     api_base: ApiBase = None,
+    context_window: Window = None,
+    protocol: Protocol = None,
     param: Param = None,
     fallback: Fallback = None,
     api_key_env: KeyEnv = None,
@@ -93,6 +113,8 @@ def edit(
     changes: Doc = {
         "model": model,
         "api_base": api_base,
+        "context_window": context_window,
+        "protocol": protocol,
         "params": params(param) if param else None,
         "fallbacks": fallback,
         **_key(api_key_env, api_key_stdin=api_key_stdin, key_on_drone=key_on_drone, no_key=no_key),
@@ -152,10 +174,13 @@ def _tell(provider: Doc, *, as_json: bool) -> None:
     if as_json:
         print_json(provider)
         return
+    window = f"{provider['context_window']:,} tokens" if provider["context_window"] else "what is known of the model"
     lines = [
         f"provider  {provider['name']}",
         f"model     {provider['model']}",
         f"api base  {provider['api_base'] or 'the default of the model'}",
+        f"window    {window}",
+        f"protocol  {provider['protocol']}",
         f"params    {json.dumps(provider['params'])}",
         f"fallbacks {', '.join(provider['fallbacks']) or 'none'}",
         f"key       {provider['key']}",

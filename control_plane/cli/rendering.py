@@ -1,25 +1,20 @@
-"""Orders and steps as text for people."""
+"""Orders as text for people."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
+from control_plane.cli.steps import step_lines, todo_lines
 from shared.terminal import Style, paint, printable
 
 Doc = dict[str, Any]
-LINE, VALUE = 160, 60
-"""Characters of a call on one line, and of one of its arguments."""
-OUTPUT_LINES = 12
-"""Of a tool's result, on the screen; all of it is in `fleet show ORDER --json`."""
-
-
-def step_lines(step: Doc, *, streamed: bool = False) -> list[str]:
-    """The lines that show a step; none for what people need not see. `streamed`: its text is on the screen already."""
-    show = _STEPS.get(step["kind"])
-    return show(step, streamed) if show else []
+_VERIFICATION = {
+    "verified": "the project's commands passed",
+    "failed": "the project's commands failed",
+    "nothing_to_verify": "the project has no commands for it",
+    "not_reached": "the run ended before it",
+}
 
 
 def outcome_text(order: Doc) -> str:
@@ -31,7 +26,8 @@ def outcome_text(order: Doc) -> str:
         f"  order    {order['id']}  on {order['drone'] or 'no drone'}, attempt {order['attempt']}",
         f"  branch   {_branch(order)}",
         f"  tokens   {stats['input_tokens']} in, {stats['output_tokens']} out, {stats['tool_calls']} tool calls",
-        f"  cost     {money(stats['cost_usd'])}",
+        f"  verify   {_VERIFICATION.get(order['verification'], 'unknown')}",
+        f"  {money(stats['cost_usd'])}",
         f"  time     {stats['duration_label']}",
     ]
     if order["patch"]:
@@ -49,6 +45,8 @@ def order_text(order: Doc) -> str:
         f"project  {order['project']}   session {order['session']}   mode {order['mode']}",
         f"model    {order['model']} (provider {order['provider']})",
         f"prompt   {printable(order['prompt'])}",
+        f"approve  {order['approve']}{_allowed(order)}",
+        *(_styled(line, "yellow") for line in _waiting(order)),
         "",
     ]
     runs = [
@@ -57,96 +55,28 @@ def order_text(order: Doc) -> str:
         for run in order["runs"]
     ]
     steps = [line for step in order["steps"] for line in step_lines(step)]
-    return "\n".join([*head, *runs, "", *steps, "", outcome_text(order)])
+    todo = [*todo_lines(order["todo"]), ""] if order["todo"] else []
+    return "\n".join([*head, *runs, "", *steps, "", *todo, outcome_text(order)])
 
 
 def money(usd: float | None) -> str:
-    return "unknown (the model has no known price)" if usd is None else f"${usd:.4f}"
+    """A price that is not known is said to be so, and never shown as nothing."""
+    return "cost unknown (the model has no known price)" if usd is None else f"cost     ${usd:.4f}"
 
 
-# --- one function per kind of step ---------------------------------------------------
+def _allowed(order: Doc) -> str:
+    return f"; allowed: {printable(', '.join(order['allow']))}" if order["allow"] else ""
 
 
-def _assistant(step: Doc, streamed: bool) -> list[str]:
-    return [] if streamed or not step["text"] else [printable(step["text"])]
-
-
-def _reasoning(step: Doc, streamed: bool) -> list[str]:
-    return [] if streamed else [_styled(printable(step["text"]), "dim")]
-
-
-def _tool_call(step: Doc, _streamed: bool) -> list[str]:
-    return [_styled(f"→ {step['tool']} {_arguments(step)}", "cyan")]
-
-
-def _tool_result(step: Doc, streamed: bool) -> list[str]:
-    lines = printable(step["output"]).rstrip("\n").splitlines()
-    if streamed:
-        # A command's output was on the screen as it came; its last line says how it ended.
-        lines = lines[-1:]
-    shown = lines[:OUTPUT_LINES]
-    if len(lines) > OUTPUT_LINES:
-        shown.append(f"… {len(lines) - OUTPUT_LINES} more lines")
-    failed = step["is_error"] or (step["return_code"] not in (0, None))
-    return [_styled(f"  {line}", "red" if failed else "dim") for line in shown]
-
-
-def _retry(step: Doc, _streamed: bool) -> list[str]:
-    text = f"the model call failed ({step['error_class']}: {step['error']}); again in {step['delay_s']:.1f} s"
-    return [_styled(text, "yellow")]
-
-
-def _error(step: Doc, _streamed: bool) -> list[str]:
-    return [_styled(f"error: {printable(step['what'])}", "red")]
-
-
-def _phase(step: Doc, _streamed: bool) -> list[str]:
-    return [_styled(f"· {step['name']} {printable(step['detail'])}".rstrip(), "dim")]
-
-
-def _user(step: Doc, _streamed: bool) -> list[str]:
-    return [] if step["source"] == "prompt" else [_styled(f"» {printable(step['text'])}", "yellow")]
-
-
-def _gap(step: Doc, _streamed: bool) -> list[str]:
-    return [_styled(f"{step['missing']} events are missing: {step['why']}", "red")]
-
-
-def _text(step: Doc, _streamed: bool) -> list[str]:
-    return [printable(step["text"])]
-
-
-_STEPS: dict[str, Callable[[Doc, bool], list[str]]] = {
-    "assistant": _assistant,
-    "reasoning": _reasoning,
-    "tool_call": _tool_call,
-    "tool_result": _tool_result,
-    "retry": _retry,
-    "error": _error,
-    "phase": _phase,
-    "user": _user,
-    "gap": _gap,
-    "comment": _text,
-}
-
-
-def _arguments(step: Doc) -> str:
-    """The arguments of a call on one line: a command as it is, other things by name, long texts cut."""
-    arguments = step["arguments"]
-    if isinstance(arguments, dict) and step["tool"] == "shell":
-        text = str(arguments.get("command", ""))
-    elif isinstance(arguments, dict):
-        text = "  ".join(f"{name}={_short(value)}" for name, value in arguments.items())
-    else:
-        text = str(arguments)
-    line = printable(" ⏎ ".join(text.splitlines()))
-    return line if len(line) <= LINE else f"{line[: LINE - 1]}…"
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    line = " ⏎ ".join(text.splitlines())
-    return line if len(line) <= VALUE else f"{line[: VALUE - 1]}…"
+def _waiting(order: Doc) -> list[str]:
+    """What waits for a person, and what people said that the run has not heard."""
+    lines = []
+    if call := order["waiting_for"]:
+        until = f", until {call['until']}" if call["until"] else ""
+        lines.append(f"waits    {call['tool']}: {printable(call['why'])} (call {call['call_id']}{until})")
+        lines.append(f"next     fleet approve {order['id']}    or    fleet deny {order['id']}")
+    lines += [f"unheard  {printable(word['text'])}" for word in order["unheard"]]
+    return lines
 
 
 def _branch(order: Doc) -> str:

@@ -6,19 +6,27 @@ Only the current run moves its order. A late one is stored with itself, its cost
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, Run
+from control_plane.dispatching.approvals import waiting_calls, waiting_reason
 from control_plane.dispatching.dispatch import Ending, finish, requeue, settled_reason, try_again, who_canceled
 from control_plane.dispatching.inbox import tell
 from control_plane.dispatching.transitions import move_order, move_run
+from control_plane.dispatching.turns import asked_meanwhile, compacted
+from control_plane.dispatching.words import tell_missing_words, unheard
 from shared.control import Confirm
 from shared.events import (
+    ApprovalStep,
     AssistantStep,
+    ChildStep,
+    CompactionStep,
+    DecisionStep,
     Delivered,
     Event,
     Phase,
@@ -27,6 +35,7 @@ from shared.events import (
     RunEnded,
     RunStarted,
     ToolCallStep,
+    Usage,
 )
 from shared.outcome import ExitStatus
 from shared.states import OrderStatus, RunStatus
@@ -68,6 +77,15 @@ def _run_started(scene: Scene, body: RunStarted) -> None:
         values = {"started_at": order.started_at or now, "reason": settled_reason(order.reason)}
         move_order(scene.db, order, OrderStatus.RUNNING, **values)
         scene.order_changed = True
+        scene.told = tell_missing_words(scene.db, scene.core, order)
+        if wanted := asked_meanwhile(scene.db, order, scene.dispatch.published_at):
+            tell(scene.db, scene.core, scene.drone.id, wanted, scene.run.id)
+            scene.told = True
+
+
+def _compaction(scene: Scene, body: CompactionStep) -> None:
+    if not scene.late:
+        compacted(scene.db, scene.order, body)
 
 
 def _phase(scene: Scene, body: Phase) -> None:
@@ -80,15 +98,60 @@ def _prepared(scene: Scene, body: Prepared) -> None:
 
 
 def _assistant(scene: Scene, body: AssistantStep) -> None:
-    run, usage = scene.run, body.usage
+    _charge(scene.run, body.usage)
+
+
+def _tool_call(scene: Scene, _: ToolCallStep) -> None:
+    scene.run.tool_calls += 1
+
+
+def _child(scene: Scene, body: ChildStep) -> None:
+    """What a child agent spends and calls is its parent's; whatever else it does is only shown."""
+    kind = body.step.get("kind")
+    if kind == "tool_call":
+        scene.run.tool_calls += 1
+    elif kind == "assistant":
+        try:
+            usage = AssistantStep.model_validate(body.step).usage
+        except ValidationError:
+            # It did spend something; what that was cannot be told any more.
+            usage = Usage()
+        _charge(scene.run, usage)
+
+
+def _charge(run: Run, usage: Usage) -> None:
     run.input_tokens += usage.input_tokens
     run.output_tokens += usage.output_tokens
     run.thinking_tokens += usage.thinking_tokens
     run.cost_usd = _sum(run.cost_usd, usage.cost_usd)
 
 
-def _tool_call(scene: Scene, _: ToolCallStep) -> None:
-    scene.run.tool_calls += 1
+def _approval(scene: Scene, body: ApprovalStep) -> None:
+    # An order that is being canceled stays so: its run will hear of that, and ask no more.
+    if not scene.late and scene.order.status == OrderStatus.RUNNING:
+        reason = _clean(waiting_reason(scene.order.id, body))
+        move_order(scene.db, scene.order, OrderStatus.AWAITING_APPROVAL, reason=reason)
+        scene.order_changed = True
+
+
+def _decision(scene: Scene, body: DecisionStep) -> None:
+    if scene.late or scene.order.status != OrderStatus.AWAITING_APPROVAL:
+        return
+    scene.order_changed = True
+    if left := waiting_calls(scene.db, [scene.run.id])[scene.run.id]:
+        scene.order.reason = _clean(waiting_reason(scene.order.id, left[0]))
+    else:
+        move_order(scene.db, scene.order, OrderStatus.RUNNING, reason=f"goes on: {_decided(body)}")
+
+
+def _decided(body: DecisionStep) -> str:
+    match body.by:
+        case "clock":
+            return "nobody approved the call in time, so it was denied"
+        case "interruption":
+            return "the call that waited was broken off"
+        case _:
+            return f"a person {'approved' if body.approved else 'denied'} the call that waited"
 
 
 def _delivered(scene: Scene, body: Delivered) -> None:
@@ -147,11 +210,22 @@ def _end_order(scene: Scene, body: RunEnded) -> None:
     elif body.give_back or body.status == "preempted":
         requeue(db, core, order, f"given back by {scene.drone.name}: {ending.reason}")
     elif body.status == "success":
-        finish(db, core, order, OrderStatus.SUCCEEDED, ending)
+        _finish(scene, body, OrderStatus.SUCCEEDED, ending)
     elif body.order_at_fault:
-        finish(db, core, order, OrderStatus.FAILED, ending)
+        _finish(scene, body, OrderStatus.FAILED, ending)
     else:
         try_again(db, core, order, ending)
+
+
+def _finish(scene: Scene, body: RunEnded, to: OrderStatus, ending: Ending) -> None:
+    order = scene.order
+    order.verification = body.verification or None
+    if left := len(unheard(scene.db, order)):
+        # A word that nobody took up is never just gone.
+        what = "what a person said last came" if left == 1 else f"{left} things that people said came"
+        late = f"{what} too late for it (next: fleet submit … --session {order.session_id})"
+        ending = replace(ending, reason=f"{ending.reason.rstrip('.')}; {late}")
+    finish(scene.db, scene.core, order, to, ending)
 
 
 def _end_canceled(scene: Scene, body: RunEnded) -> None:
@@ -162,6 +236,7 @@ def _end_canceled(scene: Scene, body: RunEnded) -> None:
         reason += f"; it had just ended by itself: {_clean(body.reason)}"
     response, kept = _clean(body.response) or None, receipt.model_dump(mode="json")
     ending = Ending(ExitStatus.CANCELED, reason, response, kept)
+    scene.order.verification = body.verification or None
     finish(scene.db, scene.core, scene.order, OrderStatus.CANCELED, ending)
 
 
@@ -188,6 +263,10 @@ _EFFECTS: Mapping[type[Any], Callable[[Scene, Any], None]] = {
     Prepared: _prepared,
     AssistantStep: _assistant,
     ToolCallStep: _tool_call,
+    CompactionStep: _compaction,
+    ChildStep: _child,
+    ApprovalStep: _approval,
+    DecisionStep: _decision,
     Delivered: _delivered,
     RunEnded: _run_ended,
 }

@@ -214,6 +214,8 @@ class Provider(Owned, Row):
     name: Mapped[str] = mapped_column(String(64))
     model: Mapped[str] = mapped_column(String(255))
     api_base: Mapped[str | None] = mapped_column(Text)
+    context_window: Mapped[int] = mapped_column(default=0)
+    protocol: Mapped[str] = mapped_column(String(8), default="auto")
     params: Mapped[dict[str, Any]]
     fallbacks: Mapped[list[str]]
     """Names of providers."""
@@ -244,14 +246,40 @@ class Project(Owned, Row):
 
 
 class Session(Owned, Row):
-    """A chat: turns in order."""
+    """A chat: its turns and changes are entries of a tree, and `leaf_id` is where the next turn goes on."""
 
     __tablename__ = "sessions"
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     project_id: Mapped[str] = mapped_column(Id, ForeignKey("projects.id"))
     name: Mapped[str] = mapped_column(String(255))
     mode: Mapped[str] = mapped_column(String(16))
+    approve: Mapped[str | None] = mapped_column(String(16))
+    """What its orders ask for where they do not say themselves."""
+    allow: Mapped[list[str]] = mapped_column(default=list)
+    """Commands that need no approval in this session."""
+    leaf_id: Mapped[str | None] = mapped_column(Id)
+    """The entry that the next turn goes on from; None at the root."""
+    compact: Mapped[str | None] = mapped_column(Text)
+    """A compaction is due before the next turn, with these instructions."""
+    forked_from_id: Mapped[str | None] = mapped_column(Id)
     created_at: Mapped[datetime]
+
+
+class SessionEntry(Owned, Row):
+    """One entry of a session's tree, never changed. A fork's first entry has its parent in the session it came from."""
+
+    __tablename__ = "session_entries"
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    number: Mapped[int] = mapped_column(Seq, index=True)
+    """Order of writing in the installation."""
+    session_id: Mapped[str] = mapped_column(Id, ForeignKey("sessions.id"), index=True)
+    parent_id: Mapped[str | None] = mapped_column(Id)
+    kind: Mapped[str] = mapped_column(String(24))
+    """turn, compaction, leaf, label, model_change, mode_change or name."""
+    order_id: Mapped[str | None] = mapped_column(Id, ForeignKey("orders.id"), index=True)
+    """Of a turn: its messages are the steps of the order's run."""
+    data: Mapped[dict[str, Any]]
+    at: Mapped[datetime]
 
 
 # --- work -----------------------------------------------------------------------------------------
@@ -273,6 +301,7 @@ class Order(Owned, Row):
     mode: Mapped[str] = mapped_column(String(16))
     priority: Mapped[int] = mapped_column(default=0)
     approve: Mapped[str] = mapped_column(String(16), default="yolo")
+    allow: Mapped[list[str]] = mapped_column(default=list)
     limits: Mapped[dict[str, Any]]
     """`shared.work_order.Limits`."""
     prompt: Mapped[str] = mapped_column(Text)
@@ -295,6 +324,8 @@ class Order(Owned, Row):
     status: Mapped[str] = mapped_column(String(24), index=True)
     reason: Mapped[str] = mapped_column(ForeignText, default="")
     exit_status: Mapped[str | None] = mapped_column(String(32))
+    verification: Mapped[str | None] = mapped_column(String(24))
+    """`shared.outcome.Verification`, once the order has ended."""
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     ended_at: Mapped[datetime | None]
@@ -332,6 +363,21 @@ class Turn(Owned, Row):
     stats: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
+
+
+class Word(Owned, Row):
+    """Something that a person said to an order; every run of it that begins afresh hears it."""
+
+    __tablename__ = "words"
+    number: Mapped[int] = mapped_column(Seq, primary_key=True, autoincrement=True)
+    order_id: Mapped[str] = mapped_column(Id, ForeignKey("orders.id"), index=True)
+    user: Mapped[str] = mapped_column(String(128), default="")
+    text: Mapped[str] = mapped_column(Text)
+    after: Mapped[bool] = mapped_column(default=False)
+    interrupt: Mapped[bool] = mapped_column(default=False)
+    run_id: Mapped[str | None] = mapped_column(Id)
+    """The dispatch that carries it in its order, as it was said before; any other run is told by its drone's inbox."""
+    at: Mapped[datetime]
 
 
 class Dispatch(Owned, Row):

@@ -17,6 +17,8 @@ from control_plane.db.models import Dispatch, Drone, Order, Run, Turn
 from control_plane.dispatching.loads import loads, standing
 from control_plane.dispatching.placement import place
 from control_plane.dispatching.transitions import move_order, move_turn
+from control_plane.dispatching.turns import turn_ended
+from control_plane.dispatching.words import send_along
 from shared.events import Stats
 from shared.names import new_id
 from shared.outcome import ExitStatus
@@ -67,6 +69,7 @@ def dispatch(db: Session, core: Core, order: Order, drone: Drone, reason: str) -
         generation=made.generation,
         reason=waits,
     )
+    send_along(db, order)
     return made
 
 
@@ -152,6 +155,7 @@ def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Endin
     if turn is not None:
         stats = totals(db, order.id).model_dump(mode="json")
         move_turn(db, turn, _TURN_OF[to], response=order.response, stats=stats, ended_at=now)
+        turn_ended(db, core, order)
 
 
 def totals(db: Session, order_id: str) -> Stats:

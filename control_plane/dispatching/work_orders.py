@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
-from control_plane.db.models import Dispatch, Order, Organization, Project, Provider, Turn
+from control_plane.db.models import Dispatch, Order, Organization, Project, Provider
 from control_plane.db.models import Session as Chat
+from control_plane.dispatching.conversation import last_work, messages_along, way_of
+from control_plane.dispatching.words import words_along
+from shared.blobs import INLINE_CONTEXT, digest
 from shared.messages import Message
-from shared.states import TurnStatus
-from shared.work_order import Base, Limits, OrderProject, OrderProvider, OrderSession, WorkOrder
+from shared.work_order import Base, Limits, OrderProject, OrderProvider, OrderSession, Protocol, SaidBefore, WorkOrder
+
+_PROTOCOL: TypeAdapter[Protocol] = TypeAdapter(Protocol)
+_MESSAGES: TypeAdapter[Sequence[Message]] = TypeAdapter(Sequence[Message])
 
 
 def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
     """The order as this dispatch's drone is to execute it.
 
-    It holds secrets in clear: seal it, and never store or log it. A context over 64 kB travels inline for now.
-    Raises Precondition where a secret cannot be opened.
+    It holds secrets in clear: seal it, and never store or log it. A context over 64 kB lies among the blobs when this
+    returns, and is the drone's to read once it is lent to the run. Raises Precondition where a secret cannot be opened,
+    FleetFault where the disk has no room.
     """
     order = db.get_one(Order, dispatch.order_id)
+    way = way_of(db, order)
     return WorkOrder.model_validate(
         {
             "order_id": order.id,
@@ -32,24 +42,22 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
             "organization": db.get_one(Organization, order.organization_id).name,
             "user": order.user,
             "project": _project(core, db.get_one(Project, order.project_id)),
-            "session": _session(db.get_one(Chat, order.session_id), order),
+            "session": _session(db.get_one(Chat, order.session_id), order, way[-1].id if way else None),
             "provider": _provider(db, core, db.get_one(Provider, order.provider_id), model=order.model),
             "limits": Limits.model_validate(order.limits),
             "approve": order.approve,
-            "base": base_of(db, order),
-            "context": tuple(_context(db, order)),
+            "allow": tuple(order.allow),
+            "base": _base(last_work(db, way)),
+            **_context(core, messages_along(db, way)),
             "prompt": order.prompt,
+            "said": tuple(SaidBefore(text=word.text, after=word.after) for word in words_along(db, dispatch.id)),
             "submitted_at": order.created_at,
         }
     )
 
 
-def base_of(db: Session, order: Order) -> Base:
-    """The head of the session's last earlier order that changed files; empty where none did."""
-    earlier = select(Order).where(
-        Order.session_id == order.session_id, Order.number < order.number, Order.head_commit.is_not(None)
-    )
-    last = db.scalar(earlier.order_by(Order.number.desc()).limit(1))
+def _base(last: Order | None) -> Base:
+    """The head of the last turn before this one that changed files; empty where none did."""
     if last is None:
         return Base()
     return Base(
@@ -73,8 +81,10 @@ def _project(core: Core, project: Project) -> OrderProject:
     )
 
 
-def _session(chat: Chat, order: Order) -> OrderSession:
-    return OrderSession.model_validate({"id": chat.id, "name": chat.name, "mode": order.mode})
+def _session(chat: Chat, order: Order, leaf: str | None) -> OrderSession:
+    return OrderSession.model_validate(
+        {"id": chat.id, "name": chat.name, "mode": order.mode, "leaf": leaf, "compact": chat.compact}
+    )
 
 
 def _provider(db: Session, core: Core, provider: Provider, *, model: str | None = None) -> OrderProvider:
@@ -89,6 +99,8 @@ def _provider(db: Session, core: Core, provider: Provider, *, model: str | None 
         api_base=provider.api_base,
         api_key=core.vault.open_at_rest(provider.sealed_key) if provider.sealed_key else None,
         key_variable=provider.key_variable,
+        context_window=provider.context_window,
+        protocol=_PROTOCOL.validate_python(provider.protocol),
         params=provider.params,
         fallbacks=tuple(fallbacks),
     )
@@ -104,16 +116,11 @@ def _fallbacks(db: Session, core: Core, provider: Provider) -> Iterator[OrderPro
     return (_provider(db, core, found[name]) for name in provider.fallbacks if name in found)
 
 
-def _context(db: Session, order: Order) -> Iterator[Message]:
-    """The earlier turns of the session, as question and answer; what a turn did in between is in the repository."""
-    earlier = (
-        select(Turn, Order.reason)
-        .join(Order, Order.id == Turn.order_id)
-        .where(Turn.session_id == order.session_id, Order.number < order.number)
-    )
-    for turn, reason in db.execute(earlier.order_by(Order.number)):
-        if turn.status == TurnStatus.PROCESSING:
-            continue
-        yield Message(role="user", content=turn.prompt)
-        # Models expect an answer to every question, also to one whose turn failed or was canceled.
-        yield Message(role="assistant", content=turn.response or f"(This turn ended without an answer: {reason})")
+def _context(core: Core, messages: Sequence[Message]) -> dict[str, Any]:
+    """The session so far: in the order, or stored among the blobs where it is long."""
+    content = _MESSAGES.dump_json(messages)
+    if len(content) <= INLINE_CONTEXT:
+        return {"context": tuple(messages)}
+    name = digest(content)
+    core.blobs.store(name, BytesIO(content))
+    return {"context_blob": name}

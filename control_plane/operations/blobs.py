@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -11,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.models import Blob, Dispatch, Order
+from control_plane.dispatching.conversation import way_of
 from control_plane.operations.checking import shown
 from control_plane.operations.registration import DroneIdentity
 from shared.errors import Conflict, NotFound
@@ -32,21 +34,19 @@ def put_blob(core: Core, identity: DroneIdentity, run_id: str, sha256: str, stre
     size = core.blobs.store(sha256, stream)
     # The row after the file: a row promises that the file is there, a file without a row is only disk space.
     with core.database.write() as db:
-        if db.get(Blob, (run_id, sha256)) is None:
-            db.add(
-                Blob(
-                    organization_id=dispatch.organization_id,
-                    run_id=run_id,
-                    sha256=sha256,
-                    size=size,
-                    created_at=core.clock.now(),
-                )
-            )
+        _give(db, core, dispatch, sha256, size)
     return size
 
 
+def lend_blobs(core: Core, named: Iterable[tuple[Dispatch, str]]) -> None:
+    """Let the drones of these dispatches read blobs that the control plane itself has stored for them."""
+    with core.database.write() as db:
+        for dispatch, sha256 in named:
+            _give(db, core, dispatch, sha256, core.blobs.path(sha256).stat().st_size)
+
+
 def get_blob(core: Core, identity: DroneIdentity, run_id: str, sha256: str) -> Path:
-    """Where the file lies. A drone may read its own runs', and those of a session of which it has an order in hand.
+    """Where the file lies. A drone may read its own runs', and those of turns that an order in its hand goes on from.
 
     Raises NotFound for all else, so that nobody learns what exists.
     """
@@ -86,6 +86,20 @@ def grant_push(core: Core, identity: DroneIdentity, run_id: str) -> dict[str, An
     return {"granted": True, "expires_in": int(GRANT_LASTS.total_seconds()), "known": known}
 
 
+def _give(db: Session, core: Core, dispatch: Dispatch, sha256: str, size: int) -> None:
+    """Write the row that makes a stored file the run's."""
+    if db.get(Blob, (dispatch.id, sha256)) is None:
+        db.add(
+            Blob(
+                organization_id=dispatch.organization_id,
+                run_id=dispatch.id,
+                sha256=sha256,
+                size=size,
+                created_at=core.clock.now(),
+            )
+        )
+
+
 def _own_dispatch(db: Session, identity: DroneIdentity, run_id: str) -> Dispatch:
     dispatch = db.get(Dispatch, run_id)
     if dispatch is None or dispatch.drone_id != identity.drone_id:
@@ -97,10 +111,10 @@ def _may_read(db: Session, identity: DroneIdentity, run_id: str) -> bool:
     dispatch = db.get_one(Dispatch, run_id)
     if dispatch.drone_id == identity.drone_id:
         return True
-    session_id = db.get_one(Order, dispatch.order_id).session_id
     in_hand = (
-        select(Dispatch.id)
-        .join(Order, Order.id == Dispatch.order_id)
-        .where(Dispatch.drone_id == identity.drone_id, Dispatch.closed_at.is_(None), Order.session_id == session_id)
+        select(Order)
+        .join(Dispatch, Order.id == Dispatch.order_id)
+        .where(Dispatch.drone_id == identity.drone_id, Dispatch.closed_at.is_(None))
     )
-    return db.scalar(in_hand.limit(1)) is not None
+    # The turns before it, not the session: a fork builds on work of the session that it came from.
+    return any(dispatch.order_id == entry.order_id for order in db.scalars(in_hand) for entry in way_of(db, order))

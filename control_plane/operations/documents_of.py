@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from control_plane.db.models import ApiToken, Drone, JoinToken, Order, Project, Provider, Run, Step
+from control_plane.db.models import ApiToken, Drone, JoinToken, Order, Project, Provider, Run, Step, Word
 from control_plane.dispatching.loads import Load, status_of
 from control_plane.documents import (
     ApiTokenDocument,
@@ -19,9 +19,11 @@ from control_plane.documents import (
     RunDocument,
     StatsDocument,
     StepDocument,
+    WaitingDocument,
+    WordDocument,
 )
 from shared.durations import duration_label
-from shared.events import Stats
+from shared.events import ApprovalStep, Stats
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ def provider_document(provider: Provider) -> ProviderDocument:
         name=provider.name,
         model=provider.model,
         api_base=provider.api_base,
+        context_window=provider.context_window,
+        protocol=provider.protocol,
         params=provider.params,
         fallbacks=provider.fallbacks,
         key=_key_word(provider),
@@ -110,7 +114,10 @@ def api_token_document(row: ApiToken, token: str | None = None) -> ApiTokenDocum
     )
 
 
-def order_summary(order: Order, names: OrderNames, stats: StatsDocument) -> OrderSummary:
+def order_summary(
+    order: Order, names: OrderNames, stats: StatsDocument, waiting: ApprovalStep | None = None
+) -> OrderSummary:
+    """The order; `waiting` is the call that waits longest for a person, where one does."""
     return OrderSummary(
         id=order.id,
         status=order.status,
@@ -140,6 +147,10 @@ def order_summary(order: Order, names: OrderNames, stats: StatsDocument) -> Orde
         push_error=order.push_error,
         late_refs=order.late_refs,
         receipt=order.receipt,
+        approve=order.approve,
+        allow=order.allow,
+        verification=order.verification if order.ended_at else None,
+        waiting_for=WaitingDocument(**waiting.model_dump(exclude={"kind"})) if waiting else None,
         stats=stats,
     )
 
@@ -164,6 +175,10 @@ def step_document(step: Step) -> StepDocument:
     """The step's own fields, and over them the four that every step has."""
     own: dict[str, Any] = {**step.body, "late": step.late}
     return StepDocument(**{**own, "seq": step.seq, "kind": step.kind, "run": step.run_id, "at": step.at})
+
+
+def word_document(word: Word) -> WordDocument:
+    return WordDocument(text=word.text, after=word.after, interrupt=word.interrupt, user=word.user, at=word.at)
 
 
 def total_of(runs: Iterable[Stats]) -> StatsDocument:

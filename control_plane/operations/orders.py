@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session as Db
 
 from control_plane.core import Caller, Core
 from control_plane.db.models import Drone, Order, Project, Provider, Run, Step
-from control_plane.documents import OrderDocument, OrderSummary, RunDocument, StatsDocument, StepDocument, SubmitRequest
+from control_plane.dispatching.approvals import waiting_calls
+from control_plane.dispatching.words import unheard
+from control_plane.documents import (
+    OrderDocument,
+    OrderSummary,
+    RunDocument,
+    StatsDocument,
+    StepDocument,
+    SubmitRequest,
+    WordDocument,
+)
 from control_plane.operations import documents_of
 from control_plane.operations.checking import shown, unknown
-from control_plane.operations.documents_of import OrderNames, run_document, step_document, total_of
+from control_plane.operations.documents_of import OrderNames, run_document, step_document, total_of, word_document
 from control_plane.operations.projects import find_project
 from control_plane.operations.roles import require
 from control_plane.operations.submitting import check_request, submit_within
 from shared.blobs import INLINE_PATCH
 from shared.errors import Invalid, NotFound
-from shared.events import Stats
+from shared.events import ApprovalStep, Stats
 from shared.states import OrderStatus
 
 MAX_LISTED = 1000
@@ -48,29 +59,38 @@ def list_orders(  # noqa: PLR0913, PLR0917 - the filters are the interface
     drone: str | None = None,
     limit: int = 50,
 ) -> list[OrderSummary]:
-    """Orders, newest first, in two queries whatever their number. Raises Invalid or NotFound for an unknown filter."""
+    """Orders, newest first, in three queries whatever their number. Raises Invalid or NotFound for a wrong filter."""
     with core.database.read() as db:
         wanted = _filtered(db, caller, (status, project, drone))
         rows = db.execute(wanted.order_by(Order.number.desc()).limit(max(1, min(limit, MAX_LISTED)))).all()
-        stats = _stats(db, [row[0].id for row in rows])
-    return [_summary(caller, row, stats[row[0].id]) for row in rows]
+        return _summaries(db, caller, rows)
 
 
 def show_order(core: Core, caller: Caller, order_id: str) -> OrderDocument:
     """All that is known of an order, with its runs and steps. Raises NotFound."""
     with core.database.read() as db:
         row = _find(db, caller, order_id)
-        summary = _summary(caller, row, _stats(db, [order_id])[order_id])
-        runs = _runs(db, order_id)
-        steps = _steps(db, order_id, 0, None)
-    return OrderDocument(**dict(summary), patch=_patch_text(core, row[0]), runs=runs, steps=steps)
+        (summary,) = _summaries(db, caller, [row])
+        known = {
+            "todo": _todo(db, order_id),
+            "unheard": [word_document(word) for word in unheard(db, row[0])],
+            "runs": _runs(db, order_id),
+            "steps": _steps(db, order_id, 0, None),
+        }
+    return OrderDocument(**dict(summary), **known, patch=_patch_text(core, row[0]))
 
 
 def order_summary(core: Core, caller: Caller, order_id: str) -> OrderSummary:
     """An order without runs and steps. Raises NotFound."""
     with core.database.read() as db:
-        row = _find(db, caller, order_id)
-        return _summary(caller, row, _stats(db, [order_id])[order_id])
+        return _summaries(db, caller, [_find(db, caller, order_id)])[0]
+
+
+def beside_summary(core: Core, caller: Caller, order_id: str) -> tuple[list[dict[str, Any]], list[WordDocument]]:
+    """The model's list of what is left to do, and the words that it has not heard yet. Raises NotFound."""
+    with core.database.read() as db:
+        order = _find(db, caller, order_id)[0]
+        return _todo(db, order_id), [word_document(word) for word in unheard(db, order)]
 
 
 def steps_after(core: Core, caller: Caller, order_id: str, seq: int = 0, limit: int = 1000) -> list[StepDocument]:
@@ -157,9 +177,18 @@ def _status(text: str) -> str:
     return text
 
 
-def _summary(caller: Caller, row: Row, stats: StatsDocument) -> OrderSummary:
+def _summaries(db: Db, caller: Caller, rows: Sequence[Row]) -> list[OrderSummary]:
+    orders = [row[0] for row in rows]
+    stats = _stats(db, [order.id for order in orders])
+    waits = [order.run_id for order in orders if order.status == OrderStatus.AWAITING_APPROVAL and order.run_id]
+    calls = waiting_calls(db, waits) if waits else {}
+    return [_summary(caller, row, stats[row[0].id], calls.get(row[0].run_id or "")) for row in rows]
+
+
+def _summary(caller: Caller, row: Row, stats: StatsDocument, waiting: Sequence[ApprovalStep] | None) -> OrderSummary:
     order, project, provider, drone = row
-    return documents_of.order_summary(order, OrderNames(caller.organization, project, provider, drone), stats)
+    names = OrderNames(caller.organization, project, provider, drone)
+    return documents_of.order_summary(order, names, stats, waiting[0] if waiting else None)
 
 
 def _stats(db: Db, order_ids: Sequence[str]) -> defaultdict[str, StatsDocument]:
@@ -200,6 +229,13 @@ def _runs(db: Db, order_id: str) -> list[RunDocument]:
 def _steps(db: Db, order_id: str, after: int, limit: int | None) -> list[StepDocument]:
     wanted = select(Step).where(Step.order_id == order_id, Step.seq > after).order_by(Step.seq).limit(limit)
     return [step_document(step) for step in db.scalars(wanted)]
+
+
+def _todo(db: Db, order_id: str) -> list[dict[str, Any]]:
+    """The items of the order's last list."""
+    lists = select(Step.body).where(Step.order_id == order_id, Step.kind == "todo")
+    last = db.scalar(lists.order_by(Step.seq.desc()).limit(1))
+    return list(last["items"]) if last else []
 
 
 def _patch_text(core: Core, order: Order) -> str | None:

@@ -36,6 +36,8 @@ def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocumen
         name=check_name("provider", request.name),
         model=_check_model(request.model),
         api_base=_check_api_base(request.api_base),
+        context_window=request.context_window,
+        protocol=request.protocol,
         params=_check_params(request.params),
         fallbacks=request.fallbacks,
         sealed_key=None,
@@ -80,6 +82,10 @@ def edit(core: Core, caller: Caller, name: str, changes: ProviderEdit) -> Provid
             row.model = _check_model(changes.model)
         if "api_base" in given:
             row.api_base = _check_api_base(changes.api_base)
+        if changes.context_window is not None:
+            row.context_window = changes.context_window
+        if changes.protocol is not None:
+            row.protocol = changes.protocol
         if changes.params is not None:
             row.params = _check_params(changes.params)
         if changes.fallbacks is not None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -32,6 +33,8 @@ MAX_PROMPT = 200_000
 """Characters. The prompt is in every call of the model; what is longer belongs into a file of the repository."""
 KEY_LASTS = timedelta(days=7)
 MAX_KEY = 255
+MAX_ALLOWED = 100
+MAX_PATTERN = 2000
 
 
 @dataclass(frozen=True)
@@ -60,11 +63,23 @@ def check_request(request: SubmitRequest, key: str | None) -> None:
     check_labels(request.labels)
     if request.drone is not None and request.labels:
         raise Invalid("a drone and labels were both given", code="E-ORDER-PLACE", next="leave one of them out")
-    for name in ("cost_limit", "max_run_seconds"):
+    _check_allow(request.allow)
+    for name in ("cost_limit", "max_run_seconds", "approval_timeout"):
         if not math.isfinite(getattr(request, name) or 0):
             raise Invalid(f"{name} is not a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
     if key is not None:
         check_text("the idempotency key", key, limit=MAX_KEY)
+
+
+def _check_allow(patterns: Sequence[str]) -> None:
+    if len(patterns) > MAX_ALLOWED:
+        raise Invalid(
+            f"{len(patterns)} patterns of commands are given; {MAX_ALLOWED} are allowed",
+            code="E-ORDER-ALLOW",
+            next="name a family of commands with one pattern: --allow 'git status*'",
+        )
+    for pattern in patterns:
+        check_text("a pattern of --allow", pattern, limit=MAX_PATTERN)
 
 
 def submit_within(
@@ -124,6 +139,8 @@ def _find_all(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> _Wa
         session = find_session(db, organization_id, request.session, project)
     else:
         session = new_session(core, project, request.mode or "build")
+        # What begins a session holds for all of it; a later order's own wishes are for that order alone.
+        session.approve, session.allow = request.approve, list(request.allow)
     return _Wanted(project, provider, session, request.mode or session.mode, drone_id)
 
 
@@ -156,7 +173,8 @@ def _order(core: Core, caller: Caller, request: SubmitRequest, wanted: _Wanted) 
         model=wanted.provider.model,
         mode=wanted.mode,
         priority=request.priority,
-        approve=request.approve,
+        approve=request.approve or wanted.session.approve or "yolo",
+        allow=list(dict.fromkeys([*(wanted.session.allow or ()), *request.allow])),
         limits=_limits(request).model_dump(mode="json"),
         prompt=request.prompt,
         wanted_drone_id=wanted.drone_id,
@@ -190,6 +208,8 @@ def _limits(request: SubmitRequest) -> Limits:
         "max_iterations": request.max_iterations,
         "cost_limit": request.cost_limit,
         "max_run_seconds": request.max_run_seconds,
+        "verify_attempts": request.verify_attempts,
+        "approval_timeout": request.approval_timeout,
     }
     return Limits.model_validate({name: value for name, value in asked.items() if value is not None})
 

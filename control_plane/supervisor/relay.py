@@ -16,9 +16,11 @@ from sqlalchemy.orm import Session
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order
 from control_plane.dispatching.work_orders import work_order
+from control_plane.operations.blobs import lend_blobs
 from shared import logs
 from shared.envelope import Binding, seal
 from shared.errors import FleetError, Unreachable
+from shared.work_order import WorkOrder
 
 log = logs.get(__name__)
 
@@ -72,6 +74,7 @@ class Relay:
         One reading for the whole batch: most orders share project, provider and drone.
         """
         found: list[tuple[Dispatch, str]] = []
+        contexts: list[tuple[Dispatch, str]] = []
         failed: dict[str, FleetError] = {}
         with self._core.database.read() as db:
             sender = self._core.vault.box_keys(db).current_private_key()
@@ -79,18 +82,22 @@ class Relay:
                 dispatch = db.get_one(Dispatch, run_id)
                 try:
                     if dispatch.closed_at is None:
-                        found.append((dispatch, self._envelope(db, dispatch, sender)))
+                        order = work_order(db, self._core, dispatch)
+                        found.append((dispatch, self._envelope(db, order, sender)))
+                        if order.context_blob is not None:
+                            contexts.append((dispatch, order.context_blob))
                 except Unreachable:
                     raise
                 except FleetError as error:
                     failed[run_id] = error
         for run_id, why in failed.items():
             self._hold_off(run_id, why)
+        if contexts:
+            lend_blobs(self._core, contexts)
         return found
 
-    def _envelope(self, db: Session, dispatch: Dispatch, sender: bytes) -> str:
-        order = work_order(db, self._core, dispatch)
-        drone = db.get_one(Drone, dispatch.drone_id)
+    def _envelope(self, db: Session, order: WorkOrder, sender: bytes) -> str:
+        drone = db.get_one(Drone, order.drone_id)
         binding = Binding(
             direction="order",
             drone=drone.id,

@@ -12,6 +12,7 @@ from control_plane.web.problems import MEDIA_TYPE, Problem
 _REFERENCE = {"$ref": "#/components/schemas/Problem"}
 TAGS = [
     {"name": "orders", "description": "Work orders: submit, follow, cancel, and what became of them."},
+    {"name": "sessions", "description": "Chats: their turns as a tree, and where they go on."},
     {"name": "drones", "description": "The registered workers."},
     {"name": "projects", "description": "Repositories that orders work on."},
     {"name": "providers", "description": "Where models are reached."},

@@ -92,7 +92,7 @@ def clock(moment: datetime | None) -> str:
 def money(usd: float | None) -> str:
     """`$0.0312`; a price that is not known is not nothing."""
     if usd is None:
-        return "price unknown"
+        return "cost unknown"
     return f"${usd:.2f}" if usd == 0 or usd >= 1 else f"${usd:.4f}"
 
 

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from drone.agent.answers import call_ids, call_problem, format_problem, with_distinct_ids
+from drone.agent.alone import NoGuardrails, NoHooks
+from drone.agent.answers import call_ids, format_problem, with_distinct_ids
 from drone.agent.budget import Bounded, Budget
+from drone.agent.calls import Calls
+from drone.agent.hooks import events as hook
 from drone.agent.journal import Journal, StoreLog
-from drone.agent.protocols import Controls, DeltaKind, Model, ModelCallFailed, Recorder, Toolbox, ToolResult, ToolSpec
-from drone.agent.transcript import Transcript, mended
+from drone.agent.protocols import (
+    Answer,
+    Approvals,
+    Compaction,
+    Controls,
+    DeltaKind,
+    Guardrails,
+    Hooks,
+    Model,
+    ModelCallFailed,
+    Recorder,
+    Toolbox,
+    ToolSpec,
+)
+from drone.agent.transcript import Transcript
 from shared.clock import Clock
-from shared.errors import FormatError, InterruptLoop, Preempted, Submitted
-from shared.events import Stats
-from shared.messages import Message, ToolCall
+from shared.errors import Conflict, FormatError, InterruptLoop, Preempted, Submitted
+from shared.events import RetryStep, Stats
+from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome
+from shared.transcripts import mended
 from shared.work_order import Limits
+
+AgentPhase = Literal["idle", "turn", "compaction"]
+OVERFLOW = "context_overflow"
 
 
 @dataclass
@@ -35,13 +57,22 @@ class Agent:
     budget: Budget | None = None
     store_log: StoreLog | None = None
     """Keeps the full log of a call and returns its SHA-256; None: logs stay where the tool left them."""
+    hooks: Hooks = field(default_factory=NoHooks)
+    guardrails: Guardrails = field(default_factory=NoGuardrails)
+    approvals: Approvals | None = None
+    """None: no call waits for a person."""
+    compaction: Compaction | None = None
+    """None: a conversation that outgrows the window ends the run."""
+    ids: set[str] = field(default_factory=set)
+    """Call ids that are taken; a child shares its parent's, so that a word about one call never counts for another."""
 
     def __post_init__(self) -> None:
+        self.phase: AgentPhase = "idle"
         self._budget = self.budget or Budget(self.limits, self.clock)
         self._bounded = Bounded(self.controls, self._budget)
         self._journal = Journal(self.recorder, self.store_log)
+        self._calls = Calls(self, self._journal, self._bounded, self._budget)
         self._tools: list[ToolSpec] = []
-        self._ids: set[str] = set()
         self._format_errors = 0
         self._cut = False
 
@@ -49,40 +80,54 @@ class Agent:
     def transcript(self) -> Transcript:
         return self._journal.transcript
 
+    @property
+    def tools(self) -> Sequence[ToolSpec]:
+        """The tools that the model was told of, the same for the whole run."""
+        return self._tools
+
     def run(self, system: str, history: Sequence[Message], prompt: str) -> Outcome:
         """Step until the model stops or a limit is reached, and say how it ended.
 
         A Preempted without an outcome goes on to the caller, who knows why the run was to stop. So does StaleRun, at
-        once and without a word, and any error that is a bug.
+        once and without a word, and any error that is a bug. Raises Conflict while the agent is busy.
         """
-        self.begin(system, history, prompt)
-        while True:
-            try:
-                self.step()
-            except InterruptLoop as signal:
-                self._journal.interrupted(signal)
-                outcome = self._outcome(signal)
-                if outcome is not None:
-                    return replace(outcome, response=outcome.response or self.transcript.last_text())
-            except ModelCallFailed as failed:
-                self._journal.model_failed(failed)
-                return Outcome(ExitStatus.MODEL_ERROR, failed.what, self.transcript.last_text())
-            except Exception:
-                # Nothing is known of it here: the run's boundary records and judges it, and finds a whole transcript.
-                self._journal.abandoned()
-                raise
+        with self._in_phase("turn"):
+            self.begin(system, history, prompt)
+            return self._until_it_ends()
+
+    def go_on(self, *texts: str) -> Outcome:
+        """After `run`: put these to the model, on behalf of the loop, and step until it ends again."""
+        with self._in_phase("turn"):
+            self._journal.say(texts, "loop")
+            return self._until_it_ends()
+
+    def heard(self) -> bool:
+        """Take in what people have said since the model stopped; whether there was something."""
+        waiting = len(self.transcript)
+        self._journal.say(self.controls.steering(), "steer")
+        self._journal.say(self.controls.follow_ups(), "follow_up")
+        return len(self.transcript) > waiting
 
     def begin(self, system: str, history: Sequence[Message], prompt: str) -> None:
         """Lay the opening messages down and start the clock; `run` does this before its first step."""
-        past = mended(history)
-        self._ids = call_ids(past)
+        self.guardrails.turn_starts()
+        self.hooks.notify(hook.Input(prompt))
+        system = self.hooks.system_prompt(system)
+        past = mended(self.hooks.context(mended(history)))
+        self.ids.update(call_ids(past))
         self._tools = self.toolbox.specs()
         self._budget.start()
         self._journal.open(system, past, prompt)
+        self.hooks.notify(hook.AgentStart())
 
     def step(self) -> None:
         """Put one question to the model and act on the answer."""
-        self.execute(self.query())
+        number = self._budget.iterations + 1
+        self.hooks.notify(hook.TurnStart(number))
+        try:
+            self.execute(self.query())
+        finally:
+            self.hooks.notify(hook.TurnEnd(number))
 
     def query(self) -> Message:
         """Ask the model, and return its message once it is charged, recorded and in the transcript.
@@ -91,14 +136,14 @@ class Agent:
         """
         self._bounded.check()
         self._budget.check_iterations()
-        self.recorder.doing("waiting for the model")
-        answer = self.model.answer(self.transcript, self._tools, self._on_delta)
+        self._make_room()
+        answer = self._asked()
         self._budget.charge(answer.usage)
-        message = with_distinct_ids(answer.message, self._ids)
-        self._ids |= call_ids([message])
+        message = with_distinct_ids(answer.message, self.ids)
+        self.ids.update(call_ids([message]))
         self._journal.answered(answer, message)
         self._cut = answer.finish_reason == "length"
-        if problem := format_problem(answer):
+        if problem := answer.format_problem or format_problem(answer):
             raise self._format_error(problem)
         self._format_errors = 0
         return message
@@ -106,31 +151,115 @@ class Agent:
     def execute(self, message: Message) -> None:
         """Run the calls of a message in order, each answered by one tool message; without calls the model has stopped.
 
-        Raises Submitted when the model is done. Calls after that one are not run, and are answered as such.
+        Raises Submitted when the model is done, or when every call's hooks say that it is. Calls after that one are
+        not run, and are answered as such.
         """
         if not message.tool_calls:
             raise Submitted(outcome=Outcome(ExitStatus.STOPPED, "The model ended its work.", message.content))
+        terminate = True
         for call in message.tool_calls:
             self._bounded.check()
-            self._execute_call(call)
+            terminate = self._calls.run(call, cut=self._cut) and terminate
+        if terminate:
+            raise Submitted(outcome=Outcome(ExitStatus.STOPPED, "An extension ended the turn.", message.content))
         self._journal.say(self.controls.steering(), "steer")
+
+    def compact(self, instructions: str = "") -> bool:
+        """Compact now, between two turns; whether that was possible. Raises Conflict while the agent is busy."""
+        if self.phase != "idle":
+            raise self._busy()
+        return self._compact("asked", instructions)
 
     def stats(self) -> Stats:
         """Totals of the run so far."""
         return self._budget.stats()
 
+    @contextmanager
+    def _in_phase(self, phase: AgentPhase) -> Iterator[None]:
+        if self.phase == "idle" or (self.phase, phase) == ("turn", "compaction"):
+            before, self.phase = self.phase, phase
+        else:
+            raise self._busy()
+        try:
+            yield
+        finally:
+            self.phase = before
+
+    def _busy(self) -> Conflict:
+        return Conflict(
+            f"the agent is busy: it is in its {self.phase}",
+            code="E-AGENT-BUSY",
+            next="wait until it has ended, or say something to it meanwhile",
+        )
+
+    def _until_it_ends(self) -> Outcome:
+        while True:
+            try:
+                self.step()
+            except InterruptLoop as signal:
+                self._journal.interrupted(signal)
+                outcome = self._outcome(signal)
+                if outcome is not None:
+                    return self._ended(replace(outcome, response=outcome.response or self.transcript.last_text()))
+            except ModelCallFailed as failed:
+                self._journal.model_failed(failed)
+                return self._ended(Outcome(ExitStatus.MODEL_ERROR, failed.what, self.transcript.last_text()))
+            except Exception as error:
+                # Nothing is known of it here: the run's boundary records and judges it, and finds a whole transcript.
+                self._journal.abandoned()
+                self.hooks.notify(hook.AgentError(str(error) or type(error).__name__, ""))
+                raise
+
+    def _ended(self, outcome: Outcome) -> Outcome:
+        self.guardrails.turn_ends()
+        # Everything was recorded before it was acted on: what is said here is durable already.
+        for event in (hook.AgentEnd(outcome), hook.SavePoint(), hook.Settled()):
+            self.hooks.notify(event)
+        return outcome
+
+    def _make_room(self) -> None:
+        """Compact before the question where it is asked for, or where the window would be too full."""
+        if self.compaction is None:
+            return
+        asked = self.controls.compaction_asked()
+        try:
+            if asked is not None:
+                self._compact("asked", asked)
+            elif self.compaction.due(self.transcript):
+                self._compact("window")
+        except ModelCallFailed as failed:
+            # There is still room for the question: its own fate decides, not the summary's.
+            self._journal.model_failed(failed)
+
+    def _compact(self, cause: Literal["window", "overflow", "asked"], instructions: str = "") -> bool:
+        if self.compaction is None:
+            return False
+        with self._in_phase("compaction"):
+            self.recorder.doing("compacting the conversation")
+            return self.compaction.compact(self.transcript, cause, instructions)
+
+    def _asked(self) -> Answer:
+        """Ask; a conversation that is too long is compacted first and asked again, as often as other calls are."""
+        attempt = 0
+        while True:
+            attempt += 1
+            self.recorder.doing("waiting for the model")
+            messages = [*self.transcript, *extra] if (extra := self.hooks.ephemeral()) else self.transcript
+            try:
+                answer = self.model.answer(messages, self._tools, self._on_delta)
+            except ModelCallFailed as failed:
+                if failed.error_class != OVERFLOW or attempt > self.limits.max_retries or not self._compact("overflow"):
+                    raise
+                what = f"{failed.what} It was compacted."
+                self.recorder.record(RetryStep(attempt=attempt, delay_s=0, error_class=OVERFLOW, error=what))
+                continue
+            if self.compaction is not None:
+                self.compaction.learned(answer.usage, messages)
+            return answer
+
     def _on_delta(self, kind: DeltaKind, text: str) -> None:
         self._bounded.check()
         self.recorder.delta(kind, text)
-
-    def _execute_call(self, call: ToolCall) -> None:
-        self._journal.called(call)
-        self.recorder.doing(f"running {call.name}")
-        self._budget.count_tool_call()
-        started = self.clock.monotonic()
-        problem = call_problem(call, self._tools, cut=self._cut)
-        result = ToolResult(output=problem, is_error=True) if problem else self.toolbox.execute(call)
-        self._journal.returned(call, result, round((self.clock.monotonic() - started) * 1000))
 
     def _format_error(self, problem: str) -> FormatError:
         self._format_errors += 1
@@ -146,10 +275,7 @@ class Agent:
             raise signal
         if isinstance(signal, Submitted):
             # What people said meanwhile is not lost: the model stops only when nobody has a word left for it.
-            waiting = len(self.transcript)
-            self._journal.say(self.controls.steering(), "steer")
-            self._journal.say(self.controls.follow_ups(), "follow_up")
-            if len(self.transcript) > waiting:
+            if self.heard():
                 return None
             return signal.outcome or Outcome(ExitStatus.SUBMITTED, "The model submitted its work.")
         return signal.outcome

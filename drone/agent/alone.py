@@ -6,9 +6,10 @@ For the warm-up, the benchmarks and the tests; real in every respect but that no
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from drone.agent.protocols import DeltaKind, ToolResult, ToolSpec
+from drone.agent.hooks.events import BeforeCompaction, HookEvent
+from drone.agent.protocols import DeltaKind, Patched, Ruling, ToolResult, ToolSpec, Verdict
 from shared.errors import Submitted
 from shared.events import Body
 from shared.messages import Message, ToolCall
@@ -46,6 +47,8 @@ class QuietControls:
         self.to_steer: list[str] = []
         self.to_follow_up: list[str] = []
         self.signal: BaseException | None = None
+        self.rulings: dict[str, Ruling] = {}
+        self.to_compact: str | None = None
 
     def check(self) -> None:
         signal, self.signal = self.signal, None
@@ -59,6 +62,54 @@ class QuietControls:
     def follow_ups(self) -> list[str]:
         texts, self.to_follow_up = self.to_follow_up, []
         return texts
+
+    def ruling(self, call_id: str) -> Ruling | None:
+        return self.rulings.get(call_id)
+
+    def compaction_asked(self) -> str | None:
+        asked, self.to_compact = self.to_compact, None
+        return asked
+
+
+class NoHooks:
+    """Hooks of a run without extensions."""
+
+    def notify(self, event: HookEvent) -> None:
+        """Nobody listens."""
+
+    def system_prompt(self, text: str) -> str:
+        return text
+
+    def context(self, messages: Sequence[Message]) -> Sequence[Message]:
+        return messages
+
+    def ephemeral(self) -> Sequence[Message]:
+        return ()
+
+    def block(self, _call: ToolCall) -> str | None:
+        return None
+
+    def patched(self, _call: ToolCall, result: ToolResult) -> Patched:
+        return Patched(result)
+
+    def before_compaction(self, _event: BeforeCompaction) -> None:
+        return None
+
+
+class NoGuardrails:
+    """Guardrails of a run that has none: whatever is called is run."""
+
+    def turn_starts(self) -> None:
+        """Nothing is counted."""
+
+    def turn_ends(self) -> None:
+        """Nothing was counted."""
+
+    def before(self, _call: ToolCall) -> Verdict:
+        return Verdict()
+
+    def after(self, _call: ToolCall, _result: ToolResult) -> Verdict:
+        return Verdict()
 
 
 class EchoToolbox:

@@ -9,6 +9,8 @@ from typing import Any
 from drone.agent.protocols import Answer, ToolSpec
 from shared.messages import Message, ToolCall
 
+DEEPEST = 64
+"""Levels of nesting in a call's arguments; what is to be stored and sent as JSON must not come near 255."""
 _EMPTY = (
     "Your last answer held neither text nor a tool call. Call a tool to go on; when you are done, call `submit` or "
     "answer with a short summary."
@@ -46,6 +48,8 @@ def format_problem(answer: Answer) -> str | None:
 def call_problem(call: ToolCall, tools: Sequence[ToolSpec], *, cut: bool) -> str | None:
     """Say why a call cannot be run, and how to mend it; None if it can. `cut`: the answer reached the length limit."""
     names = [tool.name for tool in tools]
+    if not call.name:
+        return f"Error: this call names no tool. Call one of: {', '.join(names)}."
     if call.name not in names:
         return f"Error: there is no tool named {call.name!r}. Call one of: {', '.join(names)}."
     try:
@@ -53,21 +57,44 @@ def call_problem(call: ToolCall, tools: Sequence[ToolSpec], *, cut: bool) -> str
     except ValueError as error:
         why = "the answer reached the length limit; write less in one call" if cut else str(error)
         return f"Error: the arguments of {call.name} are not valid JSON ({why}). Send the call again, whole."
+    except RecursionError:
+        return _nested(call)
+    if _depth(arguments) > DEEPEST:
+        return _nested(call)
     if not isinstance(arguments, dict):
         return f"Error: the arguments of {call.name} must be one JSON object, such as {_example(call.name, tools)}."
     return None
 
 
 def parsed_arguments(call: ToolCall) -> Any:
-    """Return the arguments as a value, or the model's own text where it is not JSON."""
+    """Return the arguments as a value, or the model's own text where it is not JSON, or nested deeper than DEEPEST."""
     try:
-        return json.loads(call.arguments)
-    except ValueError:
+        arguments = json.loads(call.arguments)
+    except (ValueError, RecursionError):
         return call.arguments
+    return call.arguments if _depth(arguments) > DEEPEST else arguments
 
 
 def call_ids(messages: Iterable[Message]) -> set[str]:
     return {call.id for message in messages for call in message.tool_calls}
+
+
+def _nested(call: ToolCall) -> str:
+    return f"Error: the arguments of {call.name} are nested too deep. Send the call again with plain values."
+
+
+def _depth(value: Any) -> int:
+    """How deep lists and objects are nested; without recursion, which has a limit of its own."""
+    depth, level = 0, [value]
+    while level := [inner for each in level if isinstance(each, list | dict) for inner in _inside(each)]:
+        depth += 1
+        if depth > DEEPEST:
+            break
+    return depth
+
+
+def _inside(container: list[Any] | dict[str, Any]) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container
 
 
 def _distinct(wanted: str, used: Collection[str]) -> str:

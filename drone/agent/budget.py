@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from drone.agent.protocols import Controls
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from drone.agent.protocols import Controls, Ruling
 from shared.clock import Clock
 from shared.errors import LimitsExceeded
 from shared.events import Stats, Usage
@@ -22,6 +25,8 @@ class Budget:
         """Answers of the model."""
         self._clock = clock
         self._started: float | None = None
+        self._paused: float | None = None
+        self._waited = 0.0
         self._spent = Stats(cost_usd=0.0)
         self._known_cost = 0.0
 
@@ -30,9 +35,23 @@ class Budget:
         if self._started is None:
             self._started = self._clock.monotonic()
 
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Let no time pass for the run while it waits for a person."""
+        self._paused = self._clock.monotonic()
+        try:
+            yield
+        finally:
+            self._waited += self._clock.monotonic() - self._paused
+            self._paused = None
+
     def charge(self, usage: Usage) -> None:
         """Add one answer. Answers that cannot be used are charged too: they were paid for."""
         self.iterations += 1
+        self.charge_apart(usage)
+
+    def charge_apart(self, usage: Usage) -> None:
+        """Add what was spent on something else than an answer of the loop's, such as a summary."""
         self._known_cost += usage.cost_usd or 0.0
         unknown = usage.cost_usd is None or self._spent.cost_usd is None
         self._spent = self._spent.model_copy(
@@ -69,7 +88,10 @@ class Budget:
             raise _ended(ExitStatus.MAX_ITERATIONS, f"The limit of {limit} answers was reached; the work is kept.")
 
     def _elapsed(self) -> float:
-        return 0.0 if self._started is None else self._clock.monotonic() - self._started
+        if self._started is None:
+            return 0.0
+        now = self._clock.monotonic() if self._paused is None else self._paused
+        return now - self._started - self._waited
 
 
 class Bounded:
@@ -89,6 +111,12 @@ class Bounded:
 
     def follow_ups(self) -> list[str]:
         return self._controls.follow_ups()
+
+    def ruling(self, call_id: str) -> Ruling | None:
+        return self._controls.ruling(call_id)
+
+    def compaction_asked(self) -> str | None:
+        return self._controls.compaction_asked()
 
 
 def _ended(status: ExitStatus, reason: str) -> LimitsExceeded:

@@ -8,10 +8,11 @@ from typing import Literal
 
 from drone.agent.answers import parsed_arguments
 from drone.agent.protocols import Answer, ModelCallFailed, Recorder, ToolResult
-from drone.agent.transcript import Transcript, not_run
+from drone.agent.transcript import Transcript
 from shared.errors import Interrupted, InterruptLoop, Submitted
 from shared.events import AssistantStep, ErrorStep, ReasoningStep, ToolCallStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
+from shared.transcripts import not_run
 
 Source = Literal["prompt", "steer", "follow_up", "loop"]
 StoreLog = Callable[[Path], str | None]
@@ -39,8 +40,8 @@ class Journal:
 
     def answered(self, answer: Answer, message: Message) -> None:
         """Add the model's message, with its calls."""
-        if message.thinking:
-            self._recorder.record(ReasoningStep(text=message.thinking))
+        if message.thinking or message.thinking_blocks:
+            self._recorder.record(ReasoningStep(text=message.thinking, blocks=message.thinking_blocks))
         self._recorder.record(
             AssistantStep(
                 text=message.content,

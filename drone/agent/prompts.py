@@ -1,56 +1,81 @@
 """What the model is told: a system prompt whose bytes depend on nothing that changes, and the message that opens a run.
 
-The system prompt is in cache order, the most stable part first: rules, identity, mode, the project's instructions.
-Date, directory, session and budget are in the user message, so that the prefix stays byte-identical between runs.
+The system prompt is in cache order, the most stable part first (O-060, S-070). Date, directory, session and budget are
+in the user message, so that the prefix stays byte-identical between runs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
-from functools import cache
 from pathlib import Path
+from xml.sax.saxutils import escape
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
+from drone.prompting import PromptParts, Skill, Templates
+from drone.prompting.files import MAX_CHARACTERS
 from shared.work_order import WorkOrder
 
-INSTRUCTION_FILES = ("AGENTS.md", "AGENT.md")
-"""Names under which a project's instructions are looked for on its default branch; the first that exists counts."""
-MAX_INSTRUCTIONS = 40_000
+MAX_INSTRUCTIONS = MAX_CHARACTERS
 """Characters of project instructions that enter the prompt."""
+READING = "file_read"
+"""Without this tool no skill could be read, and none is listed."""
+_SECTIONS = (
+    "rules",
+    "identity",
+    "organization",
+    "agent",
+    "mode_{mode}",
+    "instructions",
+    "appended",
+    "memory",
+    "user_profile",
+    "skills",
+    "channel",
+)
+"""In cache order; a template that gives nothing leaves its section out."""
 
 
-def system_prompt(order: WorkOrder, instructions: str = "") -> str:
-    """Return the system prompt of an order: the same bytes for the same mode and `instructions`.
+def system_prompt(
+    order: WorkOrder, parts: PromptParts | str = "", *, channel: str = "", tools: Collection[str] = (READING,)
+) -> str:
+    """Return the system prompt of an order: the same bytes for the same mode, parts, channel and tools.
 
-    `instructions` is the text of the first of INSTRUCTION_FILES on the project's default branch, read by the caller
-    from git and never from the agent's own work, or empty.
+    `parts` is what `read_sources` gave, or the project's instructions alone. `channel` names where the conversation is
+    held, where that makes a difference. What goes wrong with a template of the owner's is added to `parts.problems`.
     """
-    text = instructions.strip()
-    return _render(
-        "system.jinja",
-        mode=order.session.mode,
-        instructions=text[:MAX_INSTRUCTIONS],
-        elided=max(0, len(text) - MAX_INSTRUCTIONS),
-    )
+    parts = PromptParts(instructions=parts.strip()) if isinstance(parts, str) else parts
+    templates = Templates(parts.templates, parts.problems)
+    values = {
+        "mode": order.session.mode,
+        "system": parts.system,
+        "soul": parts.soul,
+        "instructions": parts.instructions[:MAX_INSTRUCTIONS],
+        "elided": max(0, len(parts.instructions) - MAX_INSTRUCTIONS),
+        "appended": parts.appended,
+        "memory": parts.memory,
+        "user_profile": parts.user,
+        "skills": [_escaped(skill) for skill in parts.skills] if READING in tools else [],
+        "channel": channel,
+    }
+    names = (section.format(mode=order.session.mode) for section in _SECTIONS)
+    return "\n\n".join(filter(None, (templates.render(f"{name}.jinja", **values) for name in names))) + "\n"
 
 
-def user_prompt(order: WorkOrder, workspace: Path, now: datetime) -> str:
+def user_prompt(order: WorkOrder, workspace: Path, now: datetime, parts: PromptParts | None = None) -> str:
     """Return the message that opens a run: the prompt as it was written, then date, directory and budget."""
-    return _render("user.jinja", order=order, limits=order.limits, workspace=workspace, date=now.date().isoformat())
-
-
-def _render(template: str, **values: object) -> str:
-    return _environment().get_template(template).render(**values).strip() + "\n"
-
-
-@cache
-def _environment() -> Environment:
-    # Nothing is escaped: the reader is a model, not a browser. A name that a template misspells is an error.
-    return Environment(
-        loader=PackageLoader("drone.agent"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,  # noqa: S701
+    parts = parts or PromptParts()
+    # Not the whole order: it holds the provider's key.
+    text = Templates(parts.templates, parts.problems).render(
+        "user.jinja",
+        prompt=order.prompt,
+        project=order.project.name,
+        session=order.session.id,
+        limits=order.limits,
+        workspace=workspace,
+        date=now.date().isoformat(),
     )
+    return text + "\n"
+
+
+def _escaped(skill: Skill) -> dict[str, str]:
+    return {"name": skill.name, "description": escape(skill.description), "location": escape(skill.location)}

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from shared.errors import FleetFault
 from shared.events import Body, Usage
 from shared.messages import Message, ToolCall
+
+if TYPE_CHECKING:
+    from drone.agent.hooks.events import BeforeCompaction, Cancel, HookEvent
+    from drone.agent.transcript import Transcript
 
 DeltaKind = Literal["text", "thinking", "tool_call", "output"]
 """What a piece of text in flight belongs to; `output` is what a running command prints."""
@@ -37,6 +41,35 @@ class ToolResult:
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """What a guardrail says of a call."""
+
+    action: Literal["allow", "warn", "block", "halt"] = "allow"
+    reason: str = ""
+    """For the model, and for people."""
+    code: str = ""
+    guardrail: str = ""
+    """The name of the one that spoke."""
+
+
+@dataclass(frozen=True)
+class Patched:
+    """A result after all hooks had their say."""
+
+    result: ToolResult
+    terminate: bool = False
+    """No further question to the model, if every call of the message says so."""
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """A person's answer to a call that waits."""
+
+    approved: bool
+    comment: str = ""
+
+
+@dataclass(frozen=True)
 class Answer:
     """One whole answer of the model, after its stream ended."""
 
@@ -46,6 +79,8 @@ class Answer:
     model: str = ""
     """The model that answered, which is a fallback's name where one stepped in."""
     duration_ms: int = 0
+    format_problem: str = ""
+    """Why this answer cannot be acted on, where the way in which the model calls tools has rules of its own."""
 
 
 class Recorder(Protocol):
@@ -85,6 +120,14 @@ class Controls(Protocol):
         """Take the messages that wait until the model stops; each is given once."""
         ...
 
+    def ruling(self, call_id: str) -> Ruling | None:
+        """A person's answer to a call that waits for one; None as long as there is none."""
+        ...
+
+    def compaction_asked(self) -> str | None:
+        """Take the instructions of a compaction that somebody asked for, '' where there are none; None: nobody did."""
+        ...
+
 
 class Toolbox(Protocol):
     """The tools of a run."""
@@ -102,8 +145,108 @@ class Toolbox(Protocol):
         ...
 
 
+class ForeignTool(Protocol):
+    """A tool that checks its own arguments: of an MCP server, or of an extension."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    @property
+    def read_only(self) -> bool:
+        """It says of itself that it changes nothing: it may be used in mode plan and needs no approval."""
+        ...
+
+    def execute(self, call: ToolCall) -> ToolResult:
+        """As `Toolbox.execute`."""
+        ...
+
+
+class Guardrails(Protocol):
+    """Rules over the calls of a turn. They never raise: a broken rule is one of their decisions."""
+
+    def turn_starts(self) -> None:
+        """Forget what belongs to the turn before; called once for each prompt."""
+        ...
+
+    def turn_ends(self) -> None: ...
+
+    def before(self, call: ToolCall) -> Verdict:
+        """Judge a call that is about to be run. The first rule that does not allow it speaks for all."""
+        ...
+
+    def after(self, call: ToolCall, result: ToolResult) -> Verdict:
+        """Judge what came of it; `block` means nothing here any more and counts as a warning."""
+        ...
+
+
+class Hooks(Protocol):
+    """What extensions hear and change. Nothing that they do raises here: their errors are recorded."""
+
+    def notify(self, event: HookEvent) -> None:
+        """Let observers know."""
+        ...
+
+    def system_prompt(self, text: str) -> str:
+        """The prompt, as the extensions want it."""
+        ...
+
+    def context(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The history, as the extensions want it."""
+        ...
+
+    def ephemeral(self) -> Sequence[Message]:
+        """Messages for the next question alone."""
+        ...
+
+    def block(self, call: ToolCall) -> str | None:
+        """Why this call shall not be run; None if nobody minds."""
+        ...
+
+    def patched(self, call: ToolCall, result: ToolResult) -> Patched:
+        """The result, as the extensions want it."""
+        ...
+
+    def before_compaction(self, event: BeforeCompaction) -> Cancel | str | None:
+        """CANCEL, a ready summary, or None: the model shall write it."""
+        ...
+
+
+class Approvals(Protocol):
+    """Which calls wait for a person."""
+
+    def why(self, call: ToolCall) -> str | None:
+        """Say why a call has to wait; None if it may be run at once."""
+        ...
+
+
+class Compaction(Protocol):
+    """Keeps the conversation within the model's window."""
+
+    def learned(self, usage: Usage, messages: Sequence[Message]) -> None:
+        """Take note of what a question came to in tokens, so that estimates get better. `messages`: the question."""
+        ...
+
+    def due(self, messages: Sequence[Message]) -> bool:
+        """Whether the next question would come too near to the window."""
+        ...
+
+    def compact(
+        self, transcript: Transcript, cause: Literal["window", "overflow", "asked"], instructions: str = ""
+    ) -> bool:
+        """Put a summary in the place of the older part, recorded before it is done. False: nothing could be compacted.
+
+        Raises ModelCallFailed when the summary could not be had, and what the controls raise meanwhile.
+        """
+        ...
+
+
 class Model(Protocol):
     """Whatever answers: LiteLLM, or a script."""
+
+    @property
+    def window(self) -> int:
+        """Tokens that a question and its answer may have together."""
+        ...
 
     def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
         """Put the transcript to the model and return its whole answer.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -42,10 +44,15 @@ def command(
     sandbox: Annotated[
         Literal["auto", "bwrap", "docker", "none"], typer.Option("--sandbox", help="What the model's commands run in.")
     ] = "auto",
+    context_window: Annotated[
+        int, typer.Option("--context-window", min=0, metavar="TOKENS", help="0: as LiteLLM knows the model.")
+    ] = 0,
+    trajectory: Annotated[
+        Path | None, typer.Option("--trajectory", metavar="FILE", help="Write what was done, for `drone replay`.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> int:
     """Run the agent loop here, on a copy of a repository, and print the patch."""
-    from drone.local.document import document
     from drone.local.order import LocalWishes
     from drone.local.run import run_here
     from drone.runs.shutdown import become_reaper
@@ -63,15 +70,28 @@ def command(
             max_run_seconds=max_run_seconds,
             api_key_variable=api_key_env,
             sandbox=sandbox,
+            context_window=context_window,
         )
     )
+    _show(result, trajectory, as_json=as_json)
+    if result.interrupted:
+        raise KeyboardInterrupt  # the work is out; now the command ends as any interrupted one does
+    return 0 if result.succeeded else 1
+
+
+def _show(result: LocalResult, trajectory: Path | None, *, as_json: bool) -> None:
+    from drone.local.document import document, trajectory_of
+
+    if trajectory is not None:
+        try:
+            trajectory.write_text(json.dumps(trajectory_of(result), ensure_ascii=False) + "\n", encoding="utf-8")
+        except OSError as error:
+            # The patch is the work, and is printed all the same.
+            say(f"the trajectory could not be written: {trajectory}: {error.strerror}")
     if as_json:
         print_json(document(result))
     else:
         _print_patch(result)
-    if result.interrupted:
-        raise KeyboardInterrupt  # the work is out; now the command ends as any interrupted one does
-    return 0 if result.succeeded else 1
 
 
 def _print_patch(result: LocalResult) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from drone.cli import doctor, install_service, local_run, register, start, status, unregister
+from drone.cli import doctor, install_service, local_run, register, replay, start, status, unregister
 from shared.command_line import application, examples, run
 
 SET_UP = "Set-up"
@@ -30,6 +30,7 @@ for module, name, heading in (
     (unregister, "unregister", SET_UP),
     (start, "start", WORK),
     (local_run, "run", WORK),
+    (replay, "replay", WORK),
     (status, "status", LOOK),
     (doctor, "doctor", LOOK),
 ):

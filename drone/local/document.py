@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from shared.blobs import INLINE_PATCH
+from shared.boundary import version
 from shared.durations import duration_label
-from shared.events import Delivered, Event, Phase, Prepared, RunEnded, RunStarted, Stats
+from shared.events import Delivered, Event, Phase, Prepared, RunEnded, RunStarted, Stats, TodoStep
 from shared.states import OrderStatus, RunStatus
 from shared.terminal import plain
+from shared.trajectories import RunFacts, trajectory
 from shared.work_order import WorkOrder
 
 T = TypeVar("T", bound=BaseModel)
@@ -45,6 +47,14 @@ class LocalResult:
         return self.ended is not None and self.ended.status == "success"
 
 
+def trajectory_of(result: LocalResult) -> dict[str, Any]:
+    """The run as a trajectory, in the format mini-swe-agent-1.1."""
+    order = result.order
+    limits = order.limits.model_dump(mode="json")
+    facts = RunFacts(order.order_id, order.run_id, order.provider.model, order.session.mode, limits, version())
+    return trajectory(facts, ((event.at, event.body) for event in result.events))
+
+
 def document(result: LocalResult) -> dict[str, Any]:
     """The fields that `fleet show --json` has, in the same order; JSON's own types only."""
     order, ended = result.order, result.ended
@@ -74,6 +84,13 @@ def document(result: LocalResult) -> dict[str, Any]:
         "late_refs": [],
         "patch": _inline(result.patch),
         "receipt": ended.receipt if ended else None,
+        "approve": order.approve,
+        "allow": list(order.allow),
+        "verification": (ended.verification or None) if ended else None,
+        # Nobody is asked, and nobody can say anything from outside.
+        "waiting_for": None,
+        "todo": _todo(result),
+        "unheard": [],
         "stats": _stats(ended.stats if ended else Stats()),
         "runs": [_run(result)],
         "steps": _steps(result),
@@ -107,6 +124,11 @@ def _inline(patch: bytes | None) -> str | None:
 
 def _stats(stats: Stats) -> dict[str, Any]:
     return {**stats.model_dump(), "duration_label": duration_label(stats.duration_ms)}
+
+
+def _todo(result: LocalResult) -> list[dict[str, Any]]:
+    last = result.last(TodoStep)
+    return [item.model_dump() for item in last.items] if last else []
 
 
 def _run(result: LocalResult) -> dict[str, Any]:

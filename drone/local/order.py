@@ -31,6 +31,8 @@ class LocalWishes:
     max_run_seconds: float = 1800
     api_key_variable: str | None = None
     sandbox: str = "auto"
+    context_window: int = 0
+    """Tokens; 0: as LiteLLM knows the model."""
 
 
 def order_of(wishes: LocalWishes, env: Mapping[str, str]) -> WorkOrder:
@@ -50,7 +52,11 @@ def order_of(wishes: LocalWishes, env: Mapping[str, str]) -> WorkOrder:
         project=OrderProject(id=HERE, name=HERE, slug=HERE, git_url=_git_url(wishes.repo)),
         session=OrderSession(id=new_id(), name=HERE, mode=wishes.mode),
         provider=OrderProvider(
-            name=HERE, model=wishes.model, api_base=wishes.api_base, api_key=_key(wishes.api_key_variable, env)
+            name=HERE,
+            model=wishes.model,
+            api_base=wishes.api_base,
+            api_key=_key(wishes.api_key_variable, env),
+            context_window=wishes.context_window,
         ),
         limits=Limits(
             max_iterations=wishes.max_iterations,

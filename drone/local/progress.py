@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from drone.agent.protocols import DeltaKind
+from drone.local.lines import lines_of
 from drone.runs import journal
-from shared.events import (
-    AssistantStep,
-    Body,
-    ErrorStep,
-    Phase,
-    RetryStep,
-    RunEnded,
-    ToolCallStep,
-    ToolResultStep,
-)
-from shared.terminal import Style, paint, printable
-
-MAX_LINES = 12
-"""Of a tool's result; the model was shown more, and `--json` has it all."""
-MAX_WIDTH = 200
+from shared.events import Body
+from shared.terminal import paint, printable
 
 
 class TerminalLink:
@@ -62,73 +47,16 @@ class TerminalLink:
         """Nothing: there is no heartbeat to carry it, and the events say the same."""
 
     def _show(self, body: Body) -> None:
-        show = _SHOWN.get(type(body))
-        if show is None:
+        lines = lines_of(body)
+        if lines is None:
             return
         if self._in_flight:
             _err("\n")
             self._in_flight = False
-        for text, style in show(body):
+        for text, style in lines:
             _err((paint(printable(text), style, sys.stderr) if style else printable(text)) + "\n")
 
 
 def _err(text: str) -> None:
     sys.stderr.write(text)
     sys.stderr.flush()
-
-
-Lines = list[tuple[str, Style | None]]
-
-
-def _phase(body: Phase) -> Lines:
-    return [(f"· {body.name}{': ' if body.detail else ''}{body.detail}", "dim")]
-
-
-def _assistant(_body: AssistantStep) -> Lines:
-    # Its text was streamed already; this only ends the line that was in flight.
-    return []
-
-
-def _call(body: ToolCallStep) -> Lines:
-    arguments = body.arguments if isinstance(body.arguments, str) else json.dumps(body.arguments, ensure_ascii=False)
-    return [(f"→ {body.tool} {_cut(arguments)}", "cyan")]
-
-
-def _result(body: ToolResultStep) -> Lines:
-    error = "error, " if body.is_error else ""
-    code = "" if body.return_code is None else f"exit {body.return_code}, "
-    lines = body.output.rstrip("\n").splitlines()
-    shown: Lines = [(f"  {_cut(line)}", "dim") for line in lines[:MAX_LINES]]
-    if len(lines) > MAX_LINES:
-        shown.append((f"  … {len(lines) - MAX_LINES} more lines", "dim"))
-    return [(f"← {error}{code}{body.duration_ms} ms", "red" if body.is_error else "green"), *shown]
-
-
-def _retry(body: RetryStep) -> Lines:
-    return [(f"! {body.error_class}: {_cut(body.error)}; again in {body.delay_s:.1f} s", "yellow")]
-
-
-def _error(body: ErrorStep) -> Lines:
-    return [(f"! {body.what}", "red"), *([(f"  {_cut(body.detail)}", None)] if body.detail else [])]
-
-
-def _ended(body: RunEnded) -> Lines:
-    cost = "cost unknown" if body.stats.cost_usd is None else f"{body.stats.cost_usd:.4f} USD"
-    tokens = f"{body.stats.input_tokens} + {body.stats.output_tokens} tokens"
-    style: Style = "green" if body.status == "success" else "red"
-    return [(f"{body.status}: {body.reason}", style), (f"  {body.stats.tool_calls} calls, {tokens}, {cost}", "dim")]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_WIDTH else f"{text[:MAX_WIDTH]}…"
-
-
-_SHOWN: dict[type[Any], Callable[[Any], Lines]] = {
-    Phase: _phase,
-    AssistantStep: _assistant,
-    ToolCallStep: _call,
-    ToolResultStep: _result,
-    RetryStep: _retry,
-    ErrorStep: _error,
-    RunEnded: _ended,
-}

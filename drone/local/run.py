@@ -20,17 +20,21 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from drone.home import DroneHome
 from drone.local.document import LocalResult
 from drone.local.order import HERE, LocalWishes, order_of
 from drone.local.progress import TerminalLink
 from drone.local.surroundings import LocalControls, MemoryStore
+from drone.mcp_servers import secrets_of
 from drone.model.foreign import litellm
 from drone.policy import Policy
+from drone.policy import load as load_policy
 from drone.runs import journal
+from drone.runs.context import RunContext
 from drone.runs.journal import RunIdentity
 from drone.runs.provider_keys import keys_of, litellm_model
 from drone.runs.recorder import JournalRecorder
-from drone.runs.run import RunContext, execute
+from drone.runs.run import execute
 from drone.runs.shutdown import end_below
 from drone.sandbox import Sandbox, choose
 from drone.workspace import Workspaces, copy_owner_config, git_environment
@@ -49,6 +53,7 @@ def run_here(wishes: LocalWishes, environ: Mapping[str, str] | None = None) -> L
     the result. KeyboardInterrupt comes out at the second Ctrl-C alone.
     """
     order = order_of(wishes, os.environ if environ is None else environ)
+    policy = load_policy()
     sandbox = choose(wishes.sandbox)
     if sandbox.warning:
         say(f"WARNING: {sandbox.warning}")
@@ -56,7 +61,7 @@ def run_here(wishes: LocalWishes, environ: Mapping[str, str] | None = None) -> L
     litellm()
     # Children that were here before are not the run's: it must not end them.
     others = tuple(child.pid for child in psutil.Process().children())
-    local = _LocalRun(order, sandbox, Path(tempfile.mkdtemp(prefix="drone-run-")), others)
+    local = _LocalRun(order, policy, sandbox, Path(tempfile.mkdtemp(prefix="drone-run-")), others)
     return local.to_its_end()
 
 
@@ -65,6 +70,7 @@ class _LocalRun:
     """One run in a throw-away directory."""
 
     order: WorkOrder
+    policy: Policy
     sandbox: Sandbox
     directory: Path
     others: tuple[int, ...]
@@ -89,7 +95,9 @@ class _LocalRun:
         git_config = self.directory / "gitconfig"
         copy_owner_config(git_config)
         order, clock = self.order, SystemClock()
-        redactor = Redactor([*keys_of(order.provider, {}), *_passwords(order.project.git_url)])
+        home = DroneHome.locate().path
+        secrets = (*keys_of(order.provider, {}), *_passwords(order.project.git_url), *secrets_of(home, os.environ))
+        redactor = Redactor(secrets)
         identity = RunIdentity(order.run_id, order.order_id, order.generation)
         with journal.opened(self._journal, identity, clock) as writer:
             context = RunContext(
@@ -105,6 +113,8 @@ class _LocalRun:
                 make_model=partial(litellm_model, clock=clock, policy=Policy(), environ={}),
                 check_url=lambda url: Policy().check_git_url(url, None),
                 end_processes=self._end_processes,
+                policy=self.policy,
+                home=home,
             )
             execute(order, context)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from drone.agent.protocols import Ruling
 from drone.runs.controls import Wish
 from shared.blobs import digest
 from shared.errors import NotFound, Preempted
@@ -28,6 +29,8 @@ class LocalControls:
         if wish is not None:
             raise Preempted(outcome=Outcome(ExitStatus.CANCELED, wish.reason))
 
+    check_end = check
+
     def check_stale(self) -> None:
         """Nobody else can hold this order."""
 
@@ -36,6 +39,12 @@ class LocalControls:
 
     def follow_ups(self) -> list[str]:
         return []
+
+    def ruling(self, _call_id: str) -> Ruling | None:
+        return None
+
+    def compaction_asked(self) -> str | None:
+        return None
 
 
 class MemoryStore:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from enum import StrEnum
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
+from drone.model.retry_after import asked_for
 from shared.work_order import OrderProvider
 
 
@@ -111,16 +110,26 @@ _BY_STATUS = {
 }
 
 _TEXTS: tuple[tuple[re.Pattern[str], frozenset[ErrorClass], ErrorClass], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), frozenset(within), meaning)
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), frozenset(within), meaning)
     for pattern, within, meaning in (
         (
-            r"insufficient.quota|exceeded your current quota|credit balance|billing|payment required|out of credits",
+            # A quota that is there again in a minute is a rate limit, which some word in the same way.
+            r"\A(?!.*(?:(?:retry|try again) in|retrydelay)).*(?:insufficient.(?:quota|balance|credit)"
+            r"|exceeded your current quota|credit balance|billing (?:hard |account|issue)"
+            r"|payment required|out of credit)",
             {_E.RATE_LIMIT, _E.FORMAT, _E.AUTH_PERMANENT, _E.UNKNOWN},
             _E.BILLING,
         ),
         (
-            r"context.(length|window)|maximum.{0,20}tokens|too many (input )?tokens|(prompt|input) is too long",
+            r"\A(?!.*max_(?:completion_)?tokens\W{0,3} (?:must|is too)).*(?:context.(?:length|window|size)"
+            r"|maximum.{0,20}tokens|too many (?:input )?tokens|(?:prompt|input) is too long|reduce the length)",
             {_E.FORMAT, _E.SERVER, _E.UNKNOWN},
+            _E.CONTEXT_OVERFLOW,
+        ),
+        (
+            # A limit on tokens a minute that one request alone is over does not pass by waiting either.
+            r"request.{0,3}too.large|entity too large",
+            {_E.FORMAT, _E.SERVER, _E.UNKNOWN, _E.RATE_LIMIT},
             _E.CONTEXT_OVERFLOW,
         ),
         (
@@ -175,7 +184,7 @@ def classify(error: BaseException, now: datetime) -> Failure | None:
         if error_class in within and pattern.search(text):
             error_class = meaning
             break
-    return Failure(error_class, text[:4000], _retry_after(error, now))
+    return Failure(error_class, text[:4000], asked_for(error, now))
 
 
 def sentence(failure: Failure, provider: OrderProvider) -> str:
@@ -239,26 +248,3 @@ def _import_error(error: BaseException) -> bool:
         seen.add(id(inner))
         inner = inner.__cause__ or inner.__context__
     return False
-
-
-def _retry_after(error: BaseException, now: datetime) -> float | None:
-    """Seconds that the server asked for, given as a number or as a date."""
-    headers: Any = getattr(error, "litellm_response_headers", None)
-    if headers is None:
-        headers = getattr(getattr(error, "response", None), "headers", None)
-    value = headers.get("retry-after") if headers is not None else None
-    if value is None:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        return _seconds_until(str(value), now)
-
-
-def _seconds_until(date: str, now: datetime) -> float | None:
-    try:
-        then = parsedate_to_datetime(date)
-    except ValueError:
-        return None
-    aware = then if then.tzinfo else then.replace(tzinfo=UTC)
-    return max(0.0, (aware - now).total_seconds())

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
 
 from drone.agent.protocols import Answer, Controls, ModelCallFailed, OnDelta, Recorder, ToolSpec
-from drone.model.errors import ContentFiltered, Failure, StreamBroken, classify, sentence
-from drone.model.foreign import Client, litellm
+from drone.model.assembly import Assembly
+from drone.model.call import Call
+from drone.model.errors import ContentFiltered, ErrorClass, Failure, StreamBroken, classify, sentence
+from drone.model.foreign import Client
+from drone.model.prices import usage_of
 from drone.model.pump import LOOK_UP_EVERY, Waits, pumped
-from drone.model.wire import Assembly, to_wire, tools_to_wire
+from drone.model.way import Way, window_of
 from shared.backoff import delay
 from shared.clock import Clock
-from shared.events import RetryStep, Usage
+from shared.events import RetryStep
 from shared.messages import Message
 from shared.work_order import Limits, OrderProvider
-
-PLACEHOLDER_KEY = "no-key"
-"""Sent to an endpoint of one's own that was given no key; else litellm would take one from the environment."""
 
 
 @dataclass
@@ -27,7 +26,8 @@ class LiteLLMModel:
     """One order's provider and its fallbacks.
 
     `api_key` is the resolved key of `provider`; fallbacks carry theirs in `api_key`. Once a fallback had to step in,
-    it stays for the rest of the run. `controls.check` is called while waiting, also before the first byte.
+    it stays for the rest of the run. `controls.check` is called while waiting, also before the first byte: where it
+    looks at the run's limits too, they bound all waiting.
     """
 
     provider: OrderProvider
@@ -40,55 +40,77 @@ class LiteLLMModel:
 
     def __post_init__(self) -> None:
         self._client = Client()
-        self.provider = self.provider.model_copy(update={"api_key": self.api_key or self.provider.api_key})
+        self._window = 0
         self._fallbacks = list(self.provider.fallbacks)
+        self._use(self.provider.model_copy(update={"api_key": self.api_key or self.provider.api_key}))
+
+    @property
+    def window(self) -> int:
+        """Tokens that question and answer may have together, of the provider that is asked now."""
+        self._window = self._window or window_of(self.provider)
+        return self._window
 
     def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
         """Put the transcript to the provider, then to its fallbacks, and return the first whole answer.
 
-        Raises ModelCallFailed when none of them gave one.
+        Raises ModelCallFailed when none of them gave one, and at once when the transcript is too long: whoever asks
+        can make it shorter, and no other provider could.
         """
-        request = {"messages": to_wire(messages), "tools": tools_to_wire(tools) or None}
         while True:
             try:
-                return self._persist(request, on_delta)
+                return self._persist(messages, tools, on_delta)
             except ModelCallFailed as failed:
-                if not self._fallbacks:
+                if not self._fallbacks or failed.error_class == ErrorClass.CONTEXT_OVERFLOW:
                     raise
-                self.provider = self._fallbacks.pop(0)
-                what = f"{failed.what} Going on with {self.provider.model}."
-                self.recorder.record(RetryStep(attempt=0, delay_s=0, error_class=failed.error_class, error=what))
+                self._use(self._fallbacks.pop(0))
+                self._record(0, 0, failed.error_class, f"{failed.what} Going on with {self.provider.model}.")
 
     def close(self) -> None:
         """Let go of the connection that is kept between calls."""
         self._client.drop()
 
-    def _persist(self, request: dict[str, Any], on_delta: OnDelta) -> Answer:
-        """Repeat the call as long as its failures are of a kind that may pass."""
-        attempt = 0
+    def _use(self, provider: OrderProvider) -> None:
+        self.provider = provider
+        # Both take litellm, which takes seconds where it is not loaded: not before they are needed.
+        self._way: Way | None = None
+        self._window = 0
+
+    def _persist(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
+        """Repeat the call as long as its failures are of a kind that may pass, or that asking otherwise may mend."""
+        way = self._way = self._way or Way(self.provider)
+        attempt = 1
         while True:
-            attempt += 1
             try:
-                return self._ask(request, on_delta)
+                return self._ask(way, messages, tools, on_delta)
             except Exception as error:  # the boundary of foreign code: translated here, once
                 failure = classify(error, self.clock.now())
                 if failure is None:
                     raise  # a bug, or a signal of the loop's own
-                if not (self.limits.retry_enabled and failure.retried and attempt <= self.limits.max_retries):
+                changed = way.concede(failure)
+                if not changed and not self._may_pass(failure, attempt):
                     raise self._failed(failure) from error
-            self._wait(attempt, failure)
+            if changed:
+                self._record(attempt, 0, failure.error_class, f"{sentence(failure, self.provider)} {changed}")
+            else:
+                self._wait(attempt, failure)
+                attempt += 1
+
+    def _may_pass(self, failure: Failure, attempt: int) -> bool:
+        # A transcript that is too long stays so: the loop compacts it, and asks again.
+        passing = failure.retried and failure.error_class is not ErrorClass.CONTEXT_OVERFLOW
+        return self.limits.retry_enabled and passing and attempt <= self.limits.max_retries
 
     def _wait(self, attempt: int, failure: Failure) -> None:
         wait = delay(attempt, base=self.limits.base_delay, retry_after=failure.retry_after)
-        said = sentence(failure, self.provider)
-        self.recorder.record(
-            RetryStep(attempt=attempt, delay_s=round(wait, 3), error_class=failure.error_class, error=said)
-        )
+        self._record(attempt, wait, failure.error_class, sentence(failure, self.provider))
         self.recorder.doing(f"waiting {wait:.0f} s before asking the model again")
         until = self.clock.monotonic() + wait
         while (left := until - self.clock.monotonic()) > 0:
             self.controls.check()
             self.clock.sleep(min(left, LOOK_UP_EVERY))
+
+    def _record(self, attempt: int, wait: float, error_class: str, said: str) -> None:
+        self.recorder.record(RetryStep(attempt=attempt, delay_s=round(wait, 3), error_class=error_class, error=said))
 
     def _failed(self, failure: Failure) -> ModelCallFailed:
         return ModelCallFailed(
@@ -98,113 +120,39 @@ class LiteLLMModel:
             next=f"fleet provider show {self.provider.name}",
         )
 
-    def _ask(self, request: dict[str, Any], on_delta: OnDelta) -> Answer:
+    def _ask(self, way: Way, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
         """Make one call. Nothing of an answer that broke off is kept: no tool ever runs on half a message."""
         started = self.clock.monotonic()
-        call = _Call(self.provider, request, self.waits, self._client)
-        assembly = Assembly(on_delta)
+        call = Call(way, way.request(messages, tools), self.waits, self._client)
+        said = self._streamed(call, Assembly(on_delta, way.family.thinking))
+        if not call.finish_reason:
+            raise StreamBroken("the stream ended before the answer did, or was no stream of answers at all")
+        message, problem = way.read(said, messages, tools, cut=call.finish_reason == "length")
+        if call.finish_reason == "content_filter" and not message.tool_calls:
+            raise ContentFiltered("the endpoint ended the answer with finish_reason content_filter")
+        return Answer(
+            message=message,
+            usage=usage_of(call.usage, self.provider.model),
+            finish_reason=call.finish_reason,
+            model=self.provider.model,
+            duration_ms=round((self.clock.monotonic() - started) * 1000),
+            format_problem=problem,
+        )
+
+    def _streamed(self, call: Call, assembly: Assembly) -> Message:
+        """Read an answer to its end, or until it is longer than any model's; that counts as cut off by its length."""
         try:
             with closing(pumped(call.chunks, self.controls.check, self.waits, self.clock)) as chunks:
                 for chunk in chunks:
                     for choice in chunk.choices[:1]:
                         assembly.add(choice.delta)
+                    if assembly.too_long:
+                        break
         except BaseException:
             self._client.drop()
             raise
-        if not call.finish_reason:
-            raise StreamBroken("the stream ended before the answer did, or was no stream of answers at all")
-        message = assembly.message()
-        if call.finish_reason == "content_filter" and not message.tool_calls:
-            raise ContentFiltered("the endpoint ended the answer with finish_reason content_filter")
-        return Answer(
-            message=message,
-            usage=_usage(call.usage, self.provider.model),
-            finish_reason=call.finish_reason,
-            model=self.provider.model,
-            duration_ms=round((self.clock.monotonic() - started) * 1000),
-        )
-
-
-class _Call:
-    """One streamed request through litellm, and what it said about itself when it ended."""
-
-    def __init__(self, provider: OrderProvider, request: dict[str, Any], waits: Waits, client: Client) -> None:
-        # Here and not in the pump's thread: a first import of litellm is no silence of the model's.
-        self._arguments = _arguments(provider, request, waits, client)
-        self.finish_reason = ""
-        self.usage: Any = None
-
-    def chunks(self) -> Iterator[Any]:
-        """Yield litellm's chunks; runs in the pump's thread."""
-        try:
-            stream = litellm().completion(**self._arguments)
-            for chunk in stream:
-                self.usage = getattr(chunk, "usage", None) or self.usage
-                yield chunk
-        except OSError as error:
-            # Translated here, where an OSError can only be the connection's: outside it may be the journal's disk.
-            raise StreamBroken(f"{type(error).__name__}: {error}") from error
-        # litellm makes up a "stop" for a stream that ended without a reason; only what came from the wire counts.
-        self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason or ""
-
-
-def _arguments(provider: OrderProvider, request: dict[str, Any], waits: Waits, client: Client) -> dict[str, Any]:
-    import httpx
-
-    model, own_path = _route(provider)
-    return {
-        **provider.params,
-        **request,
-        "model": model,
-        "api_base": provider.api_base,
-        "api_key": provider.api_key or (PLACEHOLDER_KEY if provider.api_base else None),
-        "client": client.get() if own_path else None,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        # The pump bounds silence; the socket's own limit only ends what was given up.
-        "timeout": httpx.Timeout(waits.first + 5, connect=waits.connect),
-        # Retries are ours: litellm's would be silent, and would not look up when the run is called away.
-        "num_retries": 0,
-        "max_retries": 0,
-    }
-
-
-def _route(provider: OrderProvider) -> tuple[str, bool]:
-    """Name the model for litellm, and say whether the call takes litellm's own HTTP path.
-
-    Through `openai/` litellm's SDK transforms every past message at each call, so that a step costs more the longer
-    the run is; an endpoint with an address of its own speaks the same protocol and takes the path that does not.
-    """
-    prefix, _, rest = provider.model.partition("/")
-    if not provider.api_base:
-        return provider.model, False
-    if prefix in {"openai", "custom_openai", "hosted_vllm"} and rest:
-        return f"hosted_vllm/{rest}", True
-    if prefix not in litellm().provider_list:
-        return f"hosted_vllm/{provider.model}", True
-    return provider.model, False
-
-
-def _usage(usage: Any, model: str) -> Usage:
-    """Read tokens and price off litellm's usage; thinking tokens are part of the output tokens."""
-    if usage is None:
-        return Usage()
-    answered = getattr(usage.completion_tokens_details, "reasoning_tokens", None)
-    asked = getattr(usage.prompt_tokens_details, "cached_tokens", None)
-    return Usage(
-        input_tokens=usage.prompt_tokens or 0,
-        output_tokens=usage.completion_tokens or 0,
-        thinking_tokens=answered or 0,
-        cached_tokens=asked or 0,
-        cost_usd=_price(usage, model),
-    )
-
-
-def _price(usage: Any, model: str) -> float | None:
-    """USD by litellm's price list; None where the list does not have the model, which is never the same as 0."""
-    module = litellm()
-    try:
-        asked, answered = module.cost_per_token(model=model, usage_object=usage)
-    except (module.ModelNotMappedError, module.BadRequestError, module.NotFoundError):
-        return None
-    return float(asked + answered)
+        if assembly.too_long:
+            self._client.drop()
+            call.finish_reason = "length"
+        assembly.sign(call.details)
+        return assembly.message()

@@ -3,6 +3,9 @@
 A script is a list of replies. Which reply comes next is read off the request alone: the number of assistant messages
 since the message that opened the conversation. So any number of conversations play the whole script side by side, and
 a request that is repeated gets the same reply again. The one thing remembered is which failures were already played.
+
+Where a compaction has taken answers away, their number is read off the ids of the calls that are left. A request
+without tools, which is how a summary is asked for, gets the first reply of the script `summary`, if there is one.
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 DEFAULT = "default"
+SUMMARY = "summary"
 _MARKER = re.compile(r"\bscript:([\w.-]+)")
+_COMPACTED = "<summary>\n"
+_OWN_ID = re.compile(r"call_(\d+)_\d+")
 _FRAME = "<situation>"
 """What the loop puts into the message that opens a run, and into no other."""
 
@@ -110,9 +116,9 @@ class Book:
     def load(cls, path: Path) -> Book:
         return cls.of(json.loads(path.read_text(encoding="utf-8")))
 
-    def reply(self, messages: Sequence[Mapping[str, Any]]) -> tuple[int, Reply]:
+    def reply(self, messages: Sequence[Mapping[str, Any]], *, with_tools: bool = True) -> tuple[int, Reply]:
         """Return the position and the reply that this request gets, a failure first where one is left to be played."""
-        name, index = _place(messages)
+        name, index = (SUMMARY, 0) if SUMMARY in self._scripts and not with_tools else _place(messages)
         script = self._scripts.get(name)
         if script is None:
             raise NoReply(f"there is no script named {name!r}; known: {', '.join(sorted(self._scripts))}")
@@ -134,16 +140,27 @@ class Book:
 
 def _place(messages: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
     """Name the script, and count the answers since the message that opened the conversation."""
-    answers = 0
+    answers, counted = 0, None
     for message in reversed(messages):
         if message.get("role") == "assistant":
             answers += 1
+            if counted is None and (number := _number(message)) is not None:
+                counted = number + answers
         elif message.get("role") == "user":
             text = _text(message.get("content"))
             marker = _MARKER.search(text)
+            name = marker[1] if marker else DEFAULT
+            if text.startswith(_COMPACTED):
+                return name, answers if counted is None else counted
             if marker or _FRAME in text:
-                return (marker[1] if marker else DEFAULT), answers
+                return name, answers
     return DEFAULT, answers
+
+
+def _number(message: Mapping[str, Any]) -> int | None:
+    """Which reply an answer was, by the ids of its calls."""
+    ids = (_OWN_ID.match(str(call.get("id"))) for call in message.get("tool_calls") or ())
+    return next((int(found[1]) for found in ids if found), None)
 
 
 def _text(content: Any) -> str:

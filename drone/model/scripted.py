@@ -17,14 +17,14 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from drone.model.script import Book, NoReply, Reply
-from drone.model.scripted_wire import CREATED, MODEL_ID, chunks, completion, error_body
+from drone.model.scripted_wire import CREATED, MODEL_ID, chunks, completion, error_body, guessed_tokens, too_long
 
 _GARBAGE = b"\x00\xff\xfe<html>this is not a model\xc3\x28</html>"
 
@@ -41,15 +41,27 @@ class ScriptedServer:
     """Serves a script from a thread of its own while the `with` block lasts.
 
     `url` is the base URL, ending in /v1. `requests` are the bodies received, in order of arrival. With an `api_key`,
-    requests without it get 401. Ending it breaks open connections off and cuts waiting replies short.
+    requests without it get 401. With a `window`, requests that have more tokens are refused as too long. `count` says
+    how many tokens a request has, also in the usage that is reported. Ending it breaks open connections off and cuts
+    waiting replies short.
     """
 
-    def __init__(
-        self, script: Any, *, host: str = "127.0.0.1", port: int = 0, chunk_delay_s: float = 0.0, api_key: str = ""
+    def __init__(  # noqa: PLR0913 - settings of one endpoint, all by name
+        self,
+        script: Any,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        chunk_delay_s: float = 0.0,
+        api_key: str = "",
+        window: int = 0,
+        count: Callable[[dict[str, Any]], int] = guessed_tokens,
     ) -> None:
         self.book = script if isinstance(script, Book) else Book.of(script)
         self.chunk_delay_s = chunk_delay_s
         self.api_key = api_key
+        self.window = window
+        self.count = count
         self.received: list[Received] = []
         self.ending = threading.Event()
         self._http = _HTTPServer((host, port), self)
@@ -156,7 +168,9 @@ class _Exchange(BaseHTTPRequestHandler):
         try:
             body = json.loads(raw)
             scripted.received.append(Received(body, dict(self.headers.items())))
-            index, reply = scripted.book.reply(body["messages"])
+            if scripted.window and (tokens := scripted.count(body)) > scripted.window:
+                return self._send_json(400, too_long(tokens, scripted.window))
+            index, reply = scripted.book.reply(body["messages"], with_tools=bool(body.get("tools")))
         except (ValueError, KeyError, TypeError, NoReply) as error:
             return self._send_json(400, error_body(f"scripted model: {error}", "invalid_request_error"))
         return self._play(index, reply, body)
@@ -176,7 +190,7 @@ class _Exchange(BaseHTTPRequestHandler):
         scripted = self.server.scripted
         pause = scripted.chunk_delay_s if reply.chunk_delay_s is None else reply.chunk_delay_s
         self._start(200, "text/event-stream", {"Transfer-Encoding": "chunked"})
-        for number, chunk in enumerate(chunks(index, reply, body)):
+        for number, chunk in enumerate(chunks(index, reply, body, scripted.count)):
             if number == reply.cut_after:
                 return self._cut()
             if number == reply.end_after:
@@ -188,7 +202,7 @@ class _Exchange(BaseHTTPRequestHandler):
         return self._write_chunk(b"")
 
     def _send_whole(self, index: int, reply: Reply, body: dict[str, Any]) -> None:
-        content = json.dumps(completion(index, reply, body)).encode()
+        content = json.dumps(completion(index, reply, body, self.server.scripted.count)).encode()
         self._start(200, "application/json", {"Content-Length": str(len(content))})
         if reply.cut_after is None:
             self.wfile.write(content)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from drone.model.script import Reply, ScriptedCall
@@ -12,10 +12,17 @@ from drone.model.script import Reply, ScriptedCall
 MODEL_ID = "scripted"
 CREATED = 1_700_000_000
 """A fixed hour: the same script gives the same bytes."""
+Count = Callable[[dict[str, Any]], int]
+"""Says how many tokens a request has."""
 _PIECE = re.compile(r"\s*\S{1,24}\s*|\s+")
 
 
-def completion(index: int, reply: Reply, body: dict[str, Any]) -> dict[str, Any]:
+def guessed_tokens(body: dict[str, Any]) -> int:
+    """Four characters a token: good enough for figures which are made up anyway."""
+    return len(json.dumps(body["messages"])) // 4
+
+
+def completion(index: int, reply: Reply, body: dict[str, Any], count: Count = guessed_tokens) -> dict[str, Any]:
     """Return the whole answer as one document."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
     if reply.thinking:
@@ -24,11 +31,11 @@ def completion(index: int, reply: Reply, body: dict[str, Any]) -> dict[str, Any]
         message["tool_calls"] = [_call(index, at, call, call.text) for at, call in enumerate(reply.tool_calls)]
     document = _frame("chat.completion", [{"index": 0, "message": message, "finish_reason": _finish(reply)}])
     if reply.usage:
-        document["usage"] = _usage(reply, body)
+        document["usage"] = _usage(reply, body, count)
     return document
 
 
-def chunks(index: int, reply: Reply, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def chunks(index: int, reply: Reply, body: dict[str, Any], count: Count = guessed_tokens) -> Iterator[dict[str, Any]]:
     """Yield the answer in pieces: role, thinking, text, calls, finish; usage last, where it was asked for."""
     yield _delta({"role": "assistant", "content": ""})
     for piece in _PIECE.findall(reply.thinking):
@@ -42,7 +49,7 @@ def chunks(index: int, reply: Reply, body: dict[str, Any]) -> Iterator[dict[str,
             yield _delta({"tool_calls": [{"index": at, "function": arguments}]})
     yield _delta({}, _finish(reply))
     if reply.usage and (body.get("stream_options") or {}).get("include_usage"):
-        yield {**_frame("chat.completion.chunk", []), "usage": _usage(reply, body)}
+        yield {**_frame("chat.completion.chunk", []), "usage": _usage(reply, body, count)}
 
 
 def error_body(error: str | dict[str, Any], code: str | None = None) -> dict[str, Any]:
@@ -50,6 +57,14 @@ def error_body(error: str | dict[str, Any], code: str | None = None) -> dict[str
     if isinstance(error, dict):
         return {"error": error}
     return {"error": {"message": error, "type": code or "scripted_error", "param": None, "code": code}}
+
+
+def too_long(tokens: int, window: int) -> dict[str, Any]:
+    """Return the refusal of a request that does not fit the window."""
+    what = (
+        f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens."
+    )
+    return error_body(what, "context_length_exceeded")
 
 
 def _delta(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
@@ -69,12 +84,11 @@ def _finish(reply: Reply) -> str:
     return reply.finish_reason or ("tool_calls" if reply.tool_calls else "stop")
 
 
-def _usage(reply: Reply, body: dict[str, Any]) -> dict[str, Any]:
+def _usage(reply: Reply, body: dict[str, Any], count: Count) -> dict[str, Any]:
     given = reply.usage
     assert given is not None
     said = len(reply.text) + len(reply.thinking) + sum(len(call.text) for call in reply.tool_calls)
-    # Four characters a token is a guess that is good enough for figures which are made up anyway.
-    asked = given.input_tokens if given.input_tokens is not None else len(json.dumps(body["messages"])) // 4
+    asked = given.input_tokens if given.input_tokens is not None else count(body)
     answered = given.output_tokens if given.output_tokens is not None else said // 4 + 1
     return {
         "prompt_tokens": asked,

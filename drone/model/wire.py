@@ -1,25 +1,79 @@
-"""The loop's messages in the words of chat completions, and the pieces of a streamed answer put together again."""
+"""The loop's messages and tools in the words of chat completions, as the family of the model that reads them wants."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 
-from drone.agent.protocols import OnDelta, ToolSpec
+from drone.agent.answers import parsed_arguments
+from drone.agent.protocols import ToolSpec
+from drone.model.actions import in_text
+from drone.model.families import Family, own_blocks
 from shared.messages import Message, ToolCall
+
+Document = dict[str, Any]
 
 NO_ANSWER = "(no answer)"
 """Stands for an assistant message that held nothing: endpoints refuse an empty one."""
+MARKER = {"type": "ephemeral"}
+LONGEST_BROKEN = 4_000
+"""Characters that are sent back of arguments that are no JSON object: enough to see what went wrong."""
+_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
-def to_wire(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Return the transcript as an endpoint wants it, thinking merged into the content (G-007)."""
-    return [_message(message) for message in messages]
+class Wire:
+    """Converts one conversation, question after question: what was converted before is not converted again.
+
+    The same messages give the same documents, so that the prefix of two questions differs in its markers alone.
+    """
+
+    def __init__(self, family: Family, model: str, tools: Sequence[ToolSpec]) -> None:
+        self._family = family
+        self._model = model
+        self._tools = tools
+        self._names: dict[str, str] = {}
+        self._messages: list[Message] = []
+        self._documents: list[Document] = []
+
+    def documents(self, messages: Sequence[Message]) -> list[Document]:
+        """Return the messages as an endpoint wants them; the documents may be changed, but not what they hold."""
+        asked = list(messages[:])  # a slice comes as a list at once, however slowly the sequence can be iterated
+        same = _same_from_the_start(self._messages, asked)
+        self._documents[same:] = map(self._document, asked[same:])
+        self._messages = asked
+        found = list(map(dict, self._documents))
+        if self._family.text:
+            found = _taking_turns(found)
+        return _marked(found) if self._family.markers else found
+
+    def _document(self, message: Message) -> Document:
+        if self._family.text:
+            self._names.update((call.id, call.name) for call in message.tool_calls)
+            message = in_text(message, self._tools, self._names)
+        if message.role == "tool":
+            return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content}
+        if message.role != "assistant":
+            return {"role": message.role, "content": message.content}
+        thought = _thought(message, self._family, self._model)
+        content = thought.pop("content", message.content)
+        if not message.tool_calls:
+            return {"role": "assistant", "content": content or NO_ANSWER, **thought}
+        calls = [_call(call) for call in message.tool_calls]
+        return {"role": "assistant", "content": content or None, "tool_calls": calls, **thought}
 
 
-def tools_to_wire(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
+def _same_from_the_start(known: list[Message], asked: list[Message]) -> int:
+    """How many messages are the same. Almost always all that are known: the very same, which is seen at a glance."""
+    if len(known) <= len(asked) and all(map(is_, known, asked)):
+        return len(known)
+    pairs = enumerate(zip(known, asked, strict=False))
+    return next((at for at, (old, new) in pairs if old is not new and old != new), min(len(known), len(asked)))
+
+
+def tools_to_wire(tools: Iterable[ToolSpec]) -> list[Document]:
     """Return the tools as an endpoint wants them."""
     return [
         {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
@@ -27,90 +81,65 @@ def tools_to_wire(tools: Sequence[ToolSpec]) -> list[dict[str, Any]]:
     ]
 
 
-def _message(message: Message) -> dict[str, Any]:
-    if message.role == "tool":
-        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content}
-    if message.role != "assistant":
-        return {"role": message.role, "content": message.content}
-    thinking = f"<thinking>{message.thinking}</thinking>\n" if message.thinking else ""
-    content = thinking + message.content
-    if not message.tool_calls:
-        return {"role": "assistant", "content": content or NO_ANSWER}
-    calls = [_call(call) for call in message.tool_calls]
-    return {"role": "assistant", "content": content or None, "tool_calls": calls}
+def _thought(message: Message, family: Family, model: str) -> Document:
+    """What goes back of a message's thinking: fields of their own, or a content that begins with it (G-007)."""
+    if own_blocks(message, family, model):
+        name = "thinking_blocks" if family.thinking == "blocks" else "reasoning_details"
+        return {name: [dict(block) for block in message.thinking_blocks]}
+    if family.thinking == "filled":
+        # An empty one counts as missing; a blank is the least that is taken.
+        return {"reasoning_content": message.thinking or " "}
+    if not message.thinking:
+        return {}
+    if family.thinking == "reasoning":
+        return {"reasoning_content": message.thinking}
+    return {"content": f"<thinking>{message.thinking}</thinking>\n{message.content}"}
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name or "unnamed", "arguments": _json(call.arguments)},
-    }
+def _call(call: ToolCall) -> Document:
+    # Endpoints check the names of past calls too, and refuse the whole conversation over one that cannot be.
+    name = _NAME.sub("_", call.name)[:64] or "unnamed"
+    return {"id": call.id, "type": "function", "function": {"name": name, "arguments": _json(call)}}
 
 
-def _json(arguments: str) -> str:
+def _json(call: ToolCall) -> str:
     # Endpoints parse the arguments of past calls and refuse the whole conversation over broken ones. The model
     # gets its own text back inside a valid object, beside the tool's message that it was broken.
-    try:
-        parsed = json.loads(arguments)
-    except ValueError:
-        parsed = None
-    return arguments if isinstance(parsed, dict) else json.dumps({"not_json": arguments})
+    if isinstance(parsed_arguments(call), dict):
+        return call.arguments
+    text, more = call.arguments[:LONGEST_BROKEN], len(call.arguments) - LONGEST_BROKEN
+    return json.dumps({"not_json": f"{text} [… {more} more characters]" if more > 0 else text})
 
 
-@dataclass
-class _CallInPieces:
-    id: str = ""
-    name: str = ""
-    arguments: list[str] = field(default_factory=list)
+def _taking_turns(documents: Iterable[Document]) -> list[Document]:
+    """Join what the user says in a row: many templates of models without tools know nothing else than turns."""
+    turns: list[Document] = []
+    for document in documents:
+        if turns and document["role"] == "user" == turns[-1]["role"]:
+            turns[-1]["content"] += f"\n\n{document['content']}"
+        else:
+            turns.append(document)
+    return turns
 
 
-class Assembly:
-    """One answer, growing with its deltas."""
+def _marked(documents: list[Document]) -> list[Document]:
+    """Mark where a prompt cache shall cut: after the system prompt, which comes after the tools, after this question,
+    and where the question before ended, which is what the cache has by now. Four marks are the most that are taken.
+    """
+    last = _last_said(documents, len(documents))
+    before = _last_said(documents, _last_answer(documents))
+    system = 0 if documents and documents[0]["role"] == "system" else None
+    for at in {system, before, last} - {None}:
+        assert at is not None
+        if documents[at]["content"]:
+            documents[at]["cache_control"] = dict(MARKER)
+    return documents
 
-    def __init__(self, on_delta: OnDelta) -> None:
-        self._on_delta = on_delta
-        self._text: list[str] = []
-        self._thinking: list[str] = []
-        self._calls: list[_CallInPieces] = []
-        self._at: dict[int, _CallInPieces] = {}
 
-    def add(self, delta: Any) -> None:
-        """Take in one delta and pass its text on; what `on_delta` raises comes out."""
-        if thinking := getattr(delta, "reasoning_content", None):
-            self._thinking.append(thinking)
-            self._on_delta("thinking", thinking)
-        if text := delta.content:
-            self._text.append(text)
-            self._on_delta("text", text)
-        for piece in delta.tool_calls or ():
-            self._add_call(piece)
+def _last_answer(documents: list[Document]) -> int:
+    return next((at for at in reversed(range(len(documents))) if documents[at]["role"] == "assistant"), 0)
 
-    def message(self) -> Message:
-        """Return the message as far as it came."""
-        calls = (ToolCall(id=c.id, name=c.name, arguments="".join(c.arguments) or "{}") for c in self._calls)
-        return Message(
-            role="assistant", content="".join(self._text), thinking="".join(self._thinking), tool_calls=tuple(calls)
-        )
 
-    def _add_call(self, piece: Any) -> None:
-        call = self._slot(piece)
-        if piece.id:
-            call.id = piece.id
-        function = piece.function
-        # The name comes whole in the first piece; some endpoints repeat it in every one.
-        if function.name and not call.name:
-            call.name = function.name
-            self._on_delta("tool_call", f"{function.name} ")
-        if function.arguments:
-            call.arguments.append(function.arguments)
-            self._on_delta("tool_call", function.arguments)
-
-    def _slot(self, piece: Any) -> _CallInPieces:
-        index = piece.index or 0
-        call = self._at.get(index)
-        # Some endpoints give every call the index 0: another id under the same index is another call.
-        if call is None or (piece.id and call.id and piece.id != call.id):
-            call = self._at[index] = _CallInPieces()
-            self._calls.append(call)
-        return call
+def _last_said(documents: list[Document], end: int) -> int | None:
+    """The last message before `end` that the model did not say itself."""
+    return next((at for at in reversed(range(end)) if documents[at]["role"] in {"user", "tool"}), None)

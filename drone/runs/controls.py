@@ -6,9 +6,11 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from drone.agent.protocols import Ruling
 from drone.runs.lease import Lease
 from shared.clock import Clock
-from shared.errors import Preempted, StaleRun
+from shared.errors import Interrupted, Preempted, StaleRun
+from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome
 
 
@@ -32,6 +34,9 @@ class RunControls:
         self._stale = False
         self._steering: list[str] = []
         self._follow_ups: list[str] = []
+        self._interruptions: list[str] = []
+        self._rulings: dict[str, Ruling] = {}
+        self._compact: str | None = None
 
     def told(self, message: dict[str, Any]) -> None:
         """Take in what the worker said; what this version does not know is of no meaning to it."""
@@ -45,7 +50,11 @@ class RunControls:
             elif kind == "stale":
                 self._stale = True
             elif kind == "say":
-                (self._follow_ups if message["after"] else self._steering).append(message["text"])
+                self._said(message)
+            elif kind == "decide":
+                self._rulings[message["call_id"]] = Ruling(message["approved"], message["comment"])
+            elif kind == "compact":
+                self._compact = message["instructions"]
 
     @property
     def wish(self) -> Wish | None:
@@ -56,7 +65,15 @@ class RunControls:
             return self._wish
 
     def check(self) -> None:
-        """Return if the run may go on. Raises Preempted or StaleRun."""
+        """Return if the loop may go on. Raises Preempted, Interrupted or StaleRun."""
+        self.check_end()
+        with self._lock:
+            texts, self._interruptions = self._interruptions, []
+        if texts:
+            raise Interrupted(*(Message(role="user", content=text) for text in texts))
+
+    def check_end(self) -> None:
+        """As `check`, around the loop: what people have to say waits for it. Raises Preempted or StaleRun."""
         if self._stale:
             raise StaleRun
         wish = self.wish
@@ -72,6 +89,9 @@ class RunControls:
         """Take what people said that enters after the tool results."""
         with self._lock:
             taken, self._steering = self._steering, []
+            # Nothing runs that could be broken off: an interruption is a word like others now.
+            taken += self._interruptions
+            self._interruptions = []
             return taken
 
     def follow_ups(self) -> list[str]:
@@ -79,3 +99,22 @@ class RunControls:
         with self._lock:
             taken, self._follow_ups = self._follow_ups, []
             return taken
+
+    def ruling(self, call_id: str) -> Ruling | None:
+        """Take what a person said of a call that waits; None until then."""
+        with self._lock:
+            return self._rulings.pop(call_id, None)
+
+    def compaction_asked(self) -> str | None:
+        """Take the instructions of a compaction that somebody asked for."""
+        with self._lock:
+            asked, self._compact = self._compact, None
+            return asked
+
+    def _said(self, message: dict[str, Any]) -> None:
+        if message.get("interrupt"):
+            self._interruptions.append(message["text"])
+        elif message["after"]:
+            self._follow_ups.append(message["text"])
+        else:
+            self._steering.append(message["text"])

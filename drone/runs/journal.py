@@ -11,13 +11,32 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
+from pydantic import Field, ValidationError
+
 from shared.clock import Clock
-from shared.events import Body, Event
+from shared.events import Body, CommentStep, Event
+from shared.wire import Wire
 
 FILE = "journal.jsonl"
 _BLOCK = 1 << 20
+
+
+class _Kind(Wire):
+    kind: str
+
+
+class _Frame(Wire):
+    """What every version writes around an event's body."""
+
+    run_id: str
+    order_id: str
+    generation: int
+    seq: int = Field(ge=1)
+    at: datetime
+    body: _Kind
 
 
 @dataclass(frozen=True)
@@ -35,6 +54,7 @@ class Line:
 
     text: str
     event: Event
+    """One that a newer version wrote and this one does not know has a comment for its body; `text` is what it wrote."""
     start: int
     end: int
 
@@ -138,12 +158,23 @@ def _lines(block: bytes, offset: int) -> Iterator[Line]:
     end = offset
     for raw in block.split(b"\n")[:-1]:
         try:
-            event = Event.model_validate_json(raw)
+            event = _event(raw)
         except ValueError:
             # After a power cut the last block may hold zeros: the journal ends before it, as appending will too.
             return
         start, end = end, end + len(raw) + 1
         yield Line(raw.decode(), event, start, end)
+
+
+def _event(raw: bytes) -> Event:
+    """The event of a line. Raises ValueError where it is none."""
+    try:
+        return Event.model_validate_json(raw)
+    except ValidationError:
+        # A newer version was here before this one: what it recorded is sent as it stands, and nothing is cut off.
+        frame = _Frame.model_validate_json(raw)
+        what = f"An event of the kind {frame.body.kind[:40]!r}, which this version does not know."
+        return Event.model_validate({**dict(frame), "body": CommentStep(text=what)})
 
 
 def _write_all(file: int, data: bytes) -> None:

@@ -15,8 +15,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from drone.home import DroneHome
+from drone.mcp_servers import secrets_of
 from drone.runs import journal
 from drone.runs.blobs import LogUploads, RunApi
+from drone.runs.context import RunContext
 from drone.runs.controls import RunControls
 from drone.runs.delivery import Pushing
 from drone.runs.directory import CANNOT_LOCK, RunDirectory
@@ -26,7 +28,7 @@ from drone.runs.lease import OFFLINE_GRACE_SECONDS
 from drone.runs.link import PipeLink, end_orphaned
 from drone.runs.provider_keys import keys_of, litellm_model
 from drone.runs.recorder import JournalRecorder
-from drone.runs.run import RunContext, execute
+from drone.runs.run import execute
 from drone.runs.shutdown import become_reaper, end_below
 from drone.sandbox import Sandbox, choose
 from drone.workspace import Workspaces, git_environment
@@ -88,6 +90,8 @@ def _run(connection: Connection, job: Job) -> int:
         raise FleetFault(CANNOT_LOCK, code="E-RUN-LOCKED", why=str(directory.path))
     order = WorkOrder.model_validate_json(job.order)
     controls = RunControls(SystemClock(), job.valid_until)
+    if order.session.compact is not None:
+        controls.told({"kind": "compact", "instructions": order.session.compact})
     link = PipeLink(connection, partial(_told, controls))
     link.start()
     with journal.opened(directory.journal, identity, SystemClock()) as writer, closing_link(link):
@@ -118,6 +122,8 @@ def _execute(order: WorkOrder, job: Job, writer: Journal, ends: tuple[RunControl
         check_url=lambda url: job.policy.check_git_url(url, job.server_url),
         end_processes=partial(end_below, clock),
         store_log=uploads.add,
+        policy=job.policy,
+        home=home.path,
     )
     if problem := _cold():
         log.warning("this run starts cold: %s", problem)
@@ -161,7 +167,8 @@ def _secrets(order: WorkOrder, job: Job) -> list[str]:
     """Known secrets of this run; well-known shapes of others are found besides."""
     addresses = (job.credentials.broker_url, order.project.git_url)
     passwords = [password for address in addresses if (password := urlsplit(address).password)]
-    return [job.credentials.api_token, *passwords, *keys_of(order.provider, os.environ)]
+    servers = secrets_of(job.home, os.environ)
+    return [job.credentials.api_token, *passwords, *keys_of(order.provider, os.environ), *servers]
 
 
 def _cold() -> str:

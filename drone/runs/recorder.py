@@ -10,7 +10,7 @@ from drone.agent.protocols import DeltaKind
 from drone.reporting.fit import fit
 from drone.runs.journal import Journal
 from drone.runs.link import Link
-from shared.events import Body
+from shared.events import Body, ReasoningStep
 from shared.redaction import Redactor, StreamRedactor
 
 _BODY: TypeAdapter[Body] = TypeAdapter(Body)
@@ -51,7 +51,11 @@ class JournalRecorder:
     def _presentable(self, body: Body) -> Body:
         document = body.model_dump(mode="json")
         redacted = self._redactor.value(document)
-        return fit(body if redacted == document else _BODY.validate_python(redacted))
+        shown = fit(body if redacted == document else _BODY.validate_python(redacted))
+        if isinstance(body, ReasoningStep) and isinstance(shown, ReasoningStep) and shown.blocks != body.blocks:
+            # Signed thinking goes back as it was or not at all: its provider refuses any other.
+            return shown.model_copy(update={"blocks": ()})
+        return shown
 
     def _end_streams(self) -> None:
         # Text in flight is complete when the event comes that holds the whole of it.

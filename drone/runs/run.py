@@ -3,73 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Protocol
+from contextlib import ExitStack
+from functools import partial
 
 from pydantic import TypeAdapter
 
 from drone.agent.agent import Agent
-from drone.agent.budget import Bounded, Budget
-from drone.agent.journal import StoreLog
-from drone.agent.prompts import system_prompt, user_prompt
-from drone.agent.protocols import Controls, Model, Recorder
-from drone.runs.blobs import Store
+from drone.runs.assembly import assemble
+from drone.runs.context import RunContext
 from drone.runs.controls import Wish
-from drone.runs.delivery import Pushing, deliver
+from drone.runs.delivery import deliver
 from drone.runs.verdict import Verdict, of_error, of_outcome, of_wish, step_of
-from drone.sandbox import Sandbox
-from drone.tools import build_toolbox
-from drone.workspace import Workspace, Workspaces
-from shared.clock import Clock
+from drone.runs.verification import SHOWN_OF_COMMAND, Verifier, how_it_ended
+from drone.sandbox import CommandResult
+from drone.workspace import Workspace
 from shared.errors import OrderError, Preempted
 from shared.events import CommentStep, Phase, Prepared, Receipt, RunEnded, RunStarted, Stats
 from shared.messages import Message
-from shared.outcome import ExitStatus, Outcome
+from shared.outcome import ExitStatus, Outcome, Verification
 from shared.work_order import WorkOrder
 
 _HISTORY: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
-SHOWN_OF_COMMAND = 4_000
-"""Characters of a failed command's output that its error carries."""
-
-
-class RunWishes(Controls, Protocol):
-    """Controls that also know whether the run is to end, and stay quiet while it delivers."""
-
-    @property
-    def wish(self) -> Wish | None:
-        """Why the run is to end, if it is."""
-        ...
-
-    def check_stale(self) -> None:
-        """Raises StaleRun alone."""
-        ...
-
-
-MakeModel = Callable[[WorkOrder, Recorder, Controls], Model]
-
-
-@dataclass(frozen=True)
-class RunContext:
-    """What a run needs from around it; on a drone from its worker, in `drone run` from the command line."""
-
-    boot_id: str
-    recorder: Recorder
-    controls: RunWishes
-    clock: Clock
-    sandbox: Sandbox
-    workspaces: Callable[[], Workspaces]
-    """Called inside the boundary: a workspace directory that is not ours is this run's error."""
-    store: Store
-    pushing: Pushing | None
-    """None: nothing is pushed."""
-    log_dir: Path
-    make_model: MakeModel
-    check_url: Callable[[str], None]
-    """Lets the repository's URL pass or raises Refused: the policy of the machine's owner."""
-    end_processes: Callable[[], Receipt]
-    """Ends whatever the run has started and is still there."""
-    store_log: StoreLog | None = None
 
 
 def execute(order: WorkOrder, context: RunContext) -> RunEnded:
@@ -90,6 +44,7 @@ class _Run:
         self._record = context.recorder.record
         self._workspace: Workspace | None = None
         self._agent: Agent | None = None
+        self._verification = Verification.NOT_REACHED
 
     def to_its_end(self) -> RunEnded:
         self._record(RunStarted(boot_id=self._context.boot_id, sandbox=self._context.sandbox.kind))
@@ -101,6 +56,7 @@ class _Run:
             # Before the last event: the session's next order may be on its way as soon as that is known.
             self._workspace.close()
         self._context.controls.check_stale()
+        self._name_what_came_too_late()
         end = RunEnded(
             status=verdict.status,
             exit_status=verdict.exit_status,
@@ -110,6 +66,7 @@ class _Run:
             receipt=receipt,
             give_back=verdict.give_back,
             order_at_fault=verdict.order_at_fault,
+            verification=self._verification,
         )
         self._record(end)
         return end
@@ -129,44 +86,29 @@ class _Run:
         order, controls = self._order, self._context.controls
         self._phase("preparing", "the workspace")
         self._context.check_url(order.project.git_url)
-        workspace = self._context.workspaces().prepare(order, self._context.store.get, controls.check)
+        workspace = self._context.workspaces().prepare(order, self._context.store.get, controls.check_end)
         self._workspace = workspace
         self._record(Prepared(base_commit=workspace.base_commit, default_branch=workspace.default_branch))
-        self._commands("setup", order.project.setup, workspace)
+        self._set_up(workspace)
         outcome = self._loop(workspace)
-        if outcome.succeeded:
-            outcome = self._verified(outcome, workspace)
         wish = controls.wish
         if outcome.exit_status is ExitStatus.CANCELED and wish is not None:
             return of_wish(wish, outcome.response)
         return of_outcome(outcome)
 
     def _loop(self, workspace: Workspace) -> Outcome:
+        """Let the agent work, and the project's commands judge what it did."""
         order, context = self._order, self._context
         self._phase("working")
-        budget = Budget(order.limits, context.clock)
-        bounded = Bounded(context.controls, budget)
-        toolbox = build_toolbox(
-            workspace.path,
-            workspace.sandbox,
-            mode=order.session.mode,
-            command_timeout=order.limits.command_timeout,
-            log_dir=context.log_dir,
-            on_output=lambda text: context.recorder.delta("output", text),
-            check=bounded.check,
-        )
-        self._agent = Agent(
-            model=context.make_model(order, context.recorder, bounded),
-            toolbox=toolbox,
-            recorder=context.recorder,
-            controls=context.controls,
-            limits=order.limits,
-            clock=context.clock,
-            budget=budget,
-            store_log=context.store_log,
-        )
-        prompt = user_prompt(order, workspace.path, context.clock.now())
-        return self._agent.run(system_prompt(order, workspace.instructions()), self._history(), prompt)
+        with ExitStack() as stack:
+            assembled = assemble(order, workspace, context, stack)
+            self._agent = assembled.agent
+            outcome = self._agent.run(assembled.system, self._history(), assembled.prompt)
+            run = partial(self._command, workspace)
+            outcome, self._verification = Verifier(order, context.recorder, run, context.clock).judge(
+                outcome, self._agent
+            )
+            return outcome
 
     def _history(self) -> tuple[Message, ...]:
         """The session so far: in the order, or in a blob where it is long."""
@@ -175,33 +117,27 @@ class _Run:
             return self._order.context
         return tuple(_HISTORY.validate_json(self._context.store.get(self._order.run_id, blob)))
 
-    def _verified(self, outcome: Outcome, workspace: Workspace) -> Outcome:
-        """Let the project's own commands judge the work; it is kept either way."""
-        try:
-            self._commands("verifying", self._order.project.verify, workspace)
-        except OrderError as error:
-            self._record(step_of(error))
-            return replace(outcome, exit_status=ExitStatus.VERIFICATION_FAILED, reason=error.what)
-        return outcome
-
-    def _commands(self, phase: str, commands: tuple[str, ...], workspace: Workspace) -> None:
-        """Run the project's commands, one after the other. Raises OrderError when one fails."""
-        for command in commands:
-            self._phase(phase, command)
-            result = workspace.sandbox.run(
-                command,
-                workspace=workspace.path,
-                timeout=self._order.limits.max_run_seconds,
-                on_output=lambda text: self._context.recorder.delta("output", text),
-                check=self._context.controls.check,
-            )
+    def _set_up(self, workspace: Workspace) -> None:
+        """Run the project's `setup` commands, one after the other. Raises OrderError when one fails."""
+        for command in self._order.project.setup:
+            result = self._command(workspace, "setup", command)
             if result.return_code != 0:
-                how = "took too long" if result.timed_out else f"ended with exit code {result.return_code}"
                 raise OrderError(
-                    f"The project's command `{command}` {how}",
-                    code=f"E-{phase.upper()}",
+                    f"The project's command `{command}` {how_it_ended(result)}",
+                    code="E-SETUP",
                     why=result.output[-SHOWN_OF_COMMAND:],
                 )
+
+    def _command(self, workspace: Workspace, phase: str, command: str) -> CommandResult:
+        """Run a command of the project in the workspace's sandbox."""
+        self._phase(phase, command)
+        return workspace.sandbox.run(
+            command,
+            workspace=workspace.path,
+            timeout=self._order.limits.max_run_seconds,
+            on_output=lambda text: self._context.recorder.delta("output", text),
+            check=self._context.controls.check_end,
+        )
 
     def _delivered(self, verdict: Verdict, workspace: Workspace) -> Verdict:
         """Store and push what there is, whatever the verdict; a run that was asked to end keeps its work unpushed."""
@@ -232,6 +168,12 @@ class _Run:
             survivors=rest.survivors,
             at=self._context.clock.now(),
         )
+
+    def _name_what_came_too_late(self) -> None:
+        """Nothing that people say to a run is lost without a word."""
+        controls = self._context.controls
+        for text in (*controls.steering(), *controls.follow_ups()):
+            self._record(CommentStep(text=f"This came too late for the run: {text}"))
 
     def _phase(self, name: str, detail: str = "") -> None:
         self._record(Phase(name=name, detail=detail))

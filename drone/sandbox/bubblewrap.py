@@ -10,14 +10,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from drone.sandbox.command import Line, Watch, run_line
+from drone.sandbox.command import Watch, run_line
 from drone.sandbox.environment import clean_environment, search_path
 from drone.sandbox.limits import limited, new_mark, shell_line
-from drone.sandbox.protocol import Check, CommandResult, OnOutput, Tally
+from drone.sandbox.own_variables import carried
+from drone.sandbox.protocol import NO_VARIABLES, Check, CommandResult, Line, OnOutput, Tally
 
 HOME = "/home/drone"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/sys")
@@ -53,20 +54,27 @@ class Bubblewrap:
         check: Check | None = None,
         read_only: Sequence[Path] = (),
     ) -> CommandResult:
+        also_read = replace(self, read_only=(*self.read_only, *read_only))
+        line = also_read.line(command, workspace=workspace)
+        return run_line(line, Watch(timeout, log, on_output, check), self.tally)
+
+    def line(
+        self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
+    ) -> Line:
         mark = new_mark(self.owner)
         visible = _visible_directories()
         environment = clean_environment(home=HOME, tmp="/tmp", path=search_path(visible), mark=mark)  # noqa: S108
+        inside, carriers = carried(shell_line(command), variables)
         arguments = [
             *("bwrap", *_NAMESPACES, "--cap-drop", "ALL"),
             *([] if self.network else ["--unshare-net"]),
             *_mounts(visible),
-            *self._places(workspace.resolve(), read_only),
-            *("--", *shell_line(command)),
+            *self._places(workspace.resolve()),
+            *("--", *inside),
         ]
-        line = Line(limited(arguments), environment, Path("/"), mark)
-        return run_line(line, Watch(timeout, log, on_output, check), self.tally)
+        return Line(limited(arguments), environment | carriers, Path("/"), mark)
 
-    def _places(self, workspace: Path, read_only: Sequence[Path]) -> list[str]:
+    def _places(self, workspace: Path) -> list[str]:
         """Home, /tmp, what may be read besides, the workspace. A later mount covers an earlier one."""
         mounts = ["--tmpfs", HOME, "--tmpfs", "/tmp"]  # noqa: S108
         if self.scratch:
@@ -76,7 +84,7 @@ class Bubblewrap:
             for directory, place in ((self.scratch / "home", HOME), (self.scratch / "tmp", "/tmp")):  # noqa: S108
                 directory.mkdir(parents=True, exist_ok=True)
                 mounts += ["--bind", str(directory), place]
-        for path in (*self.read_only, *read_only):
+        for path in self.read_only:
             mounts += ["--ro-bind", str(path), str(path)]
         mounts += ["--bind", str(workspace), str(workspace), "--chdir", str(workspace)]
         # Last, or bwrap could not make the mount points: a write outside the workspace fails, and does not vanish.

@@ -7,30 +7,19 @@ import select
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from drone.sandbox.ending import Ended, end_below, end_marked
 from drone.sandbox.output import Output
-from drone.sandbox.protocol import Check, CommandResult, OnOutput, Tally
+from drone.sandbox.protocol import Check, CommandResult, Line, OnOutput, Tally
 
 CANCEL_GRACE = 10.0
 TIMEOUT_GRACE = 2.0
 _TICK = 0.05
 _DRAIN = 0.5
 _READ = 64 * 1024
-
-
-@dataclass(frozen=True)
-class Line:
-    """A command ready to start. Its first process is the holder of all that comes of it."""
-
-    arguments: Sequence[str]
-    environment: Mapping[str, str]
-    directory: Path
-    mark: str
 
 
 @dataclass(frozen=True)

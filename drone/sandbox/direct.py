@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from drone.sandbox import keeper
-from drone.sandbox.command import Line, Watch, run_line
+from drone.sandbox.command import Watch, run_line
 from drone.sandbox.environment import clean_environment, search_path
 from drone.sandbox.limits import limited, new_mark, shell_line
-from drone.sandbox.protocol import Check, CommandResult, OnOutput, Tally
+from drone.sandbox.own_variables import carried
+from drone.sandbox.protocol import NO_VARIABLES, Check, CommandResult, Line, OnOutput, Tally
 
 WARNING = (
     "commands run without a sandbox: they can read and change everything that this user can; "
@@ -48,16 +49,24 @@ class Direct:
         read_only: Sequence[Path] = (),
     ) -> CommandResult:
         del read_only
-        mark = new_mark(self.owner)
         with ExitStack() as stack:
-            # A home of its own: tools must not come upon the owner's keys and settings by accident.
             scratch = self.scratch or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drone-")))
-            home, tmp = scratch / "home", scratch / "tmp"
-            for directory in (home, tmp):
-                directory.mkdir(parents=True, exist_ok=True)
-            environment = clean_environment(home=str(home), tmp=str(tmp), path=search_path(None), mark=mark)
-            line = Line(limited(_held(shell_line(command))), environment, workspace, mark)
+            line = replace(self, scratch=scratch).line(command, workspace=workspace)
             return run_line(line, Watch(timeout, log, on_output, check), self.tally)
+
+    def line(
+        self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
+    ) -> Line:
+        if self.scratch is None:
+            raise ValueError("a command that outlives its call needs a session's home: for_session gives one")
+        # A home of its own: tools must not come upon the owner's keys and settings by accident.
+        home, tmp = self.scratch / "home", self.scratch / "tmp"
+        for directory in (home, tmp):
+            directory.mkdir(parents=True, exist_ok=True)
+        mark = new_mark(self.owner)
+        environment = clean_environment(home=str(home), tmp=str(tmp), path=search_path(None), mark=mark)
+        inside, carriers = carried(shell_line(command), variables)
+        return Line(limited(_held(inside)), environment | carriers, workspace, mark)
 
 
 def _held(arguments: list[str]) -> list[str]:

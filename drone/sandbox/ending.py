@@ -8,9 +8,10 @@ to find them, for the case that the holder itself was killed.
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,10 +32,11 @@ class Ended:
     survivors: int = 0
 
 
-def end_below(holder_pid: int, mark: str, *, grace: float) -> Ended:
+def end_below(holder_pid: int, mark: str, *, grace: float, ask: Callable[[], None] | None = None) -> Ended:
     """End all processes below the holder and all that carry `mark`, then the holder itself.
 
-    Within `grace` seconds after TERM a process may clean up; then it is killed.
+    Within `grace` seconds after TERM a process may clean up; then it is killed. `ask` tells them in their own way
+    (closes their input, for example) that they may go: for that they get `grace` seconds before TERM.
     """
     holder = _process(holder_pid)
     if holder is None:
@@ -44,12 +46,17 @@ def end_below(holder_pid: int, mark: str, *, grace: float) -> Ended:
     with contextlib.suppress(psutil.Error):
         holder.suspend()
     found = _theirs(holder, mark)
+    if ask is not None:
+        ask()
+        _wait(found, grace)
     _signal_all(found, "terminate")
     _wait(found, grace)
     found |= _kill_until_quiet(holder, mark)
+    # The sandbox's own processes, which are not the command's: gone as well before somebody else counts what is left.
+    own = {holder, *_below(holder)}
     with contextlib.suppress(psutil.Error):
         holder.kill()
-    _wait(found, _KILL_SECONDS)
+    _wait(found | own, _KILL_SECONDS)
     return _count(found)
 
 
@@ -145,15 +152,31 @@ def _alive(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
 
 
 def _is_alive(process: psutil.Process) -> bool:
-    """A zombie runs no more: it only waits for a parent that we may have stopped."""
+    """A zombie runs no more: it only waits for a parent that we may have stopped.
+
+    Nor does a process without memory, which has come to its end and is not a zombie yet: it has no command line to know
+    it by any more.
+    """
     try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+        if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return bool(process.memory_info().vms > 0)
+    except psutil.AccessDenied:
+        return True
     except psutil.Error:
         return False
 
 
-def _signal_all(processes: set[psutil.Process], action: str) -> None:
-    for process in processes:
+def _age(process: psutil.Process) -> tuple[float, int]:
+    try:
+        return process.create_time(), process.pid
+    except psutil.Error:
+        return math.inf, process.pid
+
+
+def _signal_all(processes: Iterable[psutil.Process], action: str) -> None:
+    # Parents first: a shell whose child ends before it does would say so, and begin its next command.
+    for process in sorted(processes, key=_age):
         # psutil compares the start time first, so that a reused pid is never hit.
         with contextlib.suppress(psutil.Error):
             getattr(process, action)()

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol, Self
 
 from drone.sandbox.ending import Ended
 
 OnOutput = Callable[[str], None]
 Check = Callable[[], None]
+NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Line:
+    """A command ready to start. Its first process is the holder of all that comes of it."""
+
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    directory: Path
+    mark: str
 
 
 @dataclass(frozen=True)
@@ -84,5 +96,17 @@ class Sandbox(Protocol):
         `timeout` in seconds, 0 for none. `check` and `on_output` are called from the caller's own thread, many
         times a second; whatever they raise ends the command (TERM, 10 s later KILL) and comes out unchanged,
         with the output so far in `tally.broken_off`.
+        """
+        ...
+
+    def line(
+        self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
+    ) -> Line:
+        """Give the line that starts `command` as `run` would, for a caller that talks with it while it runs.
+
+        `variables` come on top of the clean environment. The caller starts the line in a session of its own, and ends
+        it and all that it started with `end_below(pid, line.mark, …)`.
+
+        Raises ValueError where the sandbox needs a place for home and /tmp and has none (`for_session`).
         """
         ...

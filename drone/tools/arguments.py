@@ -17,8 +17,7 @@ class FileReadArguments(Arguments):
     mode: Literal["view", "lines", "search", "find"] = Field(
         "view",
         description="view: a whole file with line numbers, or a directory's entries. lines: start_line to end_line. "
-        "search: lines that match search_pattern, in a file or everywhere below a directory. "
-        "find: the files below a directory, at most 200.",
+        "search: lines that match search_pattern, as grep gives them. find: the files below a directory, at most 200.",
     )
     path: str = Field(".", description="Absolute, or relative to the workspace.")
     start_line: int | None = Field(None, ge=1, description="lines: the first line, counted from 1.")
@@ -26,6 +25,23 @@ class FileReadArguments(Arguments):
     search_pattern: str | None = Field(
         None, description="search: an extended regular expression (grep -E). find: a name with wildcards, *.py."
     )
+
+
+class GrepArguments(Arguments):
+    pattern: str = Field(min_length=1, description="A regular expression, extended or Perl's.")
+    path: str = Field(".", description="A file or a directory, absolute or relative to the workspace.")
+    glob: str | None = Field(None, description="Only files that fit: *.py in any directory, or src/**/*.{ts,tsx}.")
+    ignore_case: bool = False
+    context: int = Field(0, ge=0, le=20, description="Lines to show before and after each match.")
+    max_results: int = Field(100, ge=1, le=1000, description="Matching lines.")
+
+
+class GlobArguments(Arguments):
+    pattern: str = Field(
+        min_length=1, description="*.py for names in any directory, src/**/*.{ts,tsx} for paths below `path`."
+    )
+    path: str = Field(".", description="The directory to look in.")
+    sort: Literal["newest", "name"] = "newest"
 
 
 class FileWriteArguments(Arguments):
@@ -51,6 +67,22 @@ class ShellArguments(Arguments):
     timeout: float | None = Field(None, gt=0, le=7200, description="Seconds after which it is ended.")
 
 
+class TodoItemArguments(Arguments):
+    text: str = Field(min_length=1, max_length=500)
+    status: Literal["pending", "in_progress", "done"] = "pending"
+
+
+class TodoArguments(Arguments):
+    items: tuple[TodoItemArguments, ...] = Field(
+        max_length=100, description="The whole list, in order; it takes the place of the one before."
+    )
+
+
+class SpawnArguments(Arguments):
+    task: str = Field(min_length=1, description="All that the child has to know: it sees nothing of this conversation.")
+    tools: tuple[str, ...] | None = Field(None, description="Names of the tools that it may use; all, if left out.")
+
+
 class SubmitArguments(Arguments):
     summary: str = Field("", description="What was done, for the person who asked.")
 
@@ -58,17 +90,24 @@ class SubmitArguments(Arguments):
 def schema(arguments: type[Arguments]) -> dict[str, Any]:
     """A JSON schema that every provider takes: no titles, no references, no `anyOf` for what may be left out."""
     whole = arguments.model_json_schema()
-    properties = {name: _plain(field) for name, field in whole["properties"].items()}
+    return _object(whole, whole.get("$defs", {}))
+
+
+def _object(given: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": properties,
-        "required": whole.get("required", []),
+        "properties": {name: _plain(field, known) for name, field in given["properties"].items()},
+        "required": given.get("required", []),
         "additionalProperties": False,
     }
 
 
-def _plain(field: dict[str, Any]) -> dict[str, Any]:
+def _plain(field: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in field:
+        return _object(known[field["$ref"].rpartition("/")[2]], known)
     choices = [choice for choice in field.get("anyOf", []) if choice.get("type") != "null"]
     merged = {**field, **(choices[0] if choices else {})}
+    if "items" in merged:
+        merged["items"] = _plain(merged["items"], known)
     dropped = {"title", "anyOf"} | ({"default"} if field.get("default", ...) is None else set())
     return {name: value for name, value in merged.items() if name not in dropped}

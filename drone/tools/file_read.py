@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import os
-import time
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatch
-from itertools import islice
+from heapq import nsmallest
+from itertools import count, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO
 
 from drone.agent.protocols import ToolResult
-from drone.sandbox import Sandbox
 from drone.sandbox.protocol import Check
-from drone.tools.arguments import FileReadArguments
-from drone.tools.paths import open_file, resolve, shown
+from drone.tools.arguments import FileReadArguments, GlobArguments, GrepArguments
+from drone.tools.paths import open_file
+from drone.tools.search import ENTRIES, Search
 from drone.tools.wrong_use import WrongUse
 
 VIEW_LINES = 2000
 VIEW_CHARACTERS = 40_000
 LINE_CHARACTERS = 2000
 """Of a longer line the rest is left out, with a word."""
-ENTRIES = 200
-SEARCH_SECONDS = 30.0
-_WALK_SECONDS = 10.0
-_SKIPPED = ".git"
 _PROBE = 8192
 
 
@@ -33,16 +30,17 @@ _PROBE = 8192
 class FileRead:
     """Reads in the workspace, and never more of a file than is shown."""
 
-    workspace: Path
-    sandbox: Sandbox
+    search: Search
     check: Check
 
     def __call__(self, call: FileReadArguments) -> ToolResult:
-        path = resolve(self.workspace, call.path)
         if call.mode == "search":
-            return self._search(path, call)
+            if not call.search_pattern:
+                raise WrongUse("mode `search` needs `search_pattern`, a regular expression")
+            return self.search.grep(GrepArguments(pattern=call.search_pattern, path=call.path))
         if call.mode == "find":
-            return ToolResult(self._find(path, call))
+            return self.search.glob(GlobArguments(pattern=call.search_pattern or "**", path=call.path, sort="name"))
+        path = self.search.resolve(call.path)
         if path.is_dir():
             return ToolResult(_listing(path))
         first, last = _range(call)
@@ -79,45 +77,6 @@ class FileRead:
             text = whole.decode(errors="replace").rstrip("\r\n")
             yield text if len(text) <= LINE_CHARACTERS else f"{text[:LINE_CHARACTERS]} [… the line goes on]"
 
-    def _search(self, path: Path, call: FileReadArguments) -> ToolResult:
-        """Let grep search inside the sandbox: an expression that takes for ever ends with its command."""
-        if not call.search_pattern:
-            raise WrongUse("mode `search` needs `search_pattern`, an extended regular expression")
-        if not path.exists():
-            raise WrongUse(f"there is no {call.path!r} to search in")
-        grep = ["grep", "-rnIE", "-D", "skip", f"--exclude-dir={_SKIPPED}", "-e", call.search_pattern, "--"]
-        result = self.sandbox.run(
-            [*grep, shown(self.workspace, path) or "."],
-            workspace=self.workspace,
-            timeout=SEARCH_SECONDS,
-            check=self.check,
-        )
-        if result.timed_out:
-            note = f"\n(ended after {SEARCH_SECONDS:.0f} s; search a smaller directory)"
-            return ToolResult(result.output + note, is_error=True)
-        if result.return_code == 1 and not result.output:
-            return ToolResult("(no line matches)")
-        return ToolResult(result.output, is_error=result.return_code not in (0, 1), output_bytes=result.output_bytes)
-
-    def _find(self, path: Path, call: FileReadArguments) -> str:
-        if not path.is_dir():
-            raise WrongUse(f"mode `find` needs a directory, and {call.path!r} is none")
-        found: list[str] = []
-        count = 0
-        deadline = time.monotonic() + _WALK_SECONDS
-        for name in _walk(path, self.workspace.resolve()):
-            self.check()
-            if call.search_pattern and not fnmatch(Path(name).name, call.search_pattern):
-                continue
-            count += 1
-            if count <= ENTRIES:
-                found.append(name)
-            if time.monotonic() > deadline:
-                return "\n".join([*found, f"(and more: counting was ended after {_WALK_SECONDS:.0f} s)"])
-        if count > ENTRIES:
-            found.append(f"(and {count - ENTRIES:,} more; find in a smaller directory, or give search_pattern)")
-        return "\n".join(found) or "(nothing found)"
-
 
 def _range(call: FileReadArguments) -> tuple[int, int | None]:
     if call.start_line is None and call.mode == "lines":
@@ -144,30 +103,27 @@ def _numbered(lines: Iterator[str], first: int) -> tuple[str, int, bool]:
 
 def _listing(path: Path) -> str:
     """The entries of a directory: directories with a slash, links with where they lead, files with their size."""
+    number = count()
     with os.scandir(path) as entries:
-        known = sorted(entries, key=lambda entry: entry.name)
-    lines = [_entry_line(entry) for entry in known[: 5 * ENTRIES]]
-    if len(known) > len(lines):
-        lines.append(f"(and {len(known) - len(lines):,} more)")
+        # Of a million entries only those that are shown are kept.
+        first = nsmallest(5 * ENTRIES, (entry for entry in entries if next(number) >= 0), key=attrgetter("name"))
+    lines = [_entry_line(entry) for entry in first]
+    if (more := next(number) - len(lines)) > 0:
+        lines.append(f"(and {more:,} more)")
     return "\n".join(lines) or "(the directory is empty)"
 
 
 def _entry_line(entry: os.DirEntry[str]) -> str:
     name = _printable(entry.name)
-    if entry.is_symlink():
-        return f"{name} -> {_printable(str(Path(entry.path).readlink()))}"
-    if entry.is_dir(follow_symlinks=False):
-        return f"{name}/"
-    return f"{name}  ({entry.stat(follow_symlinks=False).st_size:,} bytes)"
-
-
-def _walk(top: Path, root: Path) -> Iterator[str]:
-    """All files below `top`, relative to `root`, in order of name; symlinks are named, not followed."""
-    for directory, names, files in os.walk(top):
-        names[:] = sorted(name for name in names if name != _SKIPPED)
-        links = [name for name in names if Path(directory, name).is_symlink()]
-        for name in sorted([*files, *links]):
-            yield _printable(Path(directory, name).relative_to(root).as_posix())
+    try:
+        if entry.is_symlink():
+            return f"{name} -> {_printable(str(Path(entry.path).readlink()))}"
+        if entry.is_dir(follow_symlinks=False):
+            return f"{name}/"
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return f"{name}  (gone since)"
+    return f"{name}  ({status.st_size:,} bytes)" if stat.S_ISREG(status.st_mode) else f"{name}  (not a file)"
 
 
 def _printable(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +44,10 @@ def as_bytes(text: str, argument: str) -> bytes:
 
 
 def replace_content(path: Path, content: bytes) -> None:
-    """Put new content in place at once: a full disk leaves the old file as it was. The file keeps its mode."""
+    """Put new content in place at once: a full disk leaves the old file as it was. The file keeps its mode.
+
+    Raises WrongUse when that is not possible.
+    """
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     fresh = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.new")
     try:
@@ -52,6 +56,10 @@ def replace_content(path: Path, content: bytes) -> None:
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
         fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            fresh.unlink()
+        if isinstance(error, OSError):
+            # In the name of the file that was asked for, and not of our own beside it.
+            raise WrongUse(f"{path.name!r} cannot be written: {error.strerror}; it is as it was") from error
         raise

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 from drone.tools.wrong_use import WrongUse
 
+_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
-def resolve(workspace: Path, given: str) -> Path:
+
+def resolve(workspace: Path, given: str, readable: Sequence[Path] = ()) -> Path:
     """Give the real path of what the model named; it need not exist.
 
-    Raises WrongUse for a path that leads out of the workspace, also by way of a symlink (S-060).
+    Raises WrongUse for a path that leads out of the workspace and of `readable`, also by way of a symlink (S-060).
     """
     root = workspace.resolve()
     try:
         path = (root / given).resolve()
     except (OSError, RuntimeError, ValueError) as error:
         raise WrongUse(f"{given[:200]!r} is not a path that can be followed: {error}") from error
-    if not path.is_relative_to(root):
+    if not any(path.is_relative_to(place) for place in (root, *map(Path.resolve, readable))):
         raise WrongUse(f"{given[:200]!r} lies outside the workspace {root}; give a path inside it")
     return path
 
 
 def shown(workspace: Path, path: Path) -> str:
-    """The path as the model should use it: relative to the workspace."""
-    return path.relative_to(workspace.resolve()).as_posix()
+    """The path as the model should use it: relative to the workspace, absolute where it lies elsewhere."""
+    root = workspace.resolve()
+    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
 
 
 def open_file(path: Path, given: str) -> BinaryIO:
@@ -50,14 +54,18 @@ def open_file(path: Path, given: str) -> BinaryIO:
 
 
 def check_writable(path: Path, given: str) -> None:
-    """Refuse to write over anything but a regular file.
+    """Refuse to write over anything but a regular file that is meant to be written.
 
-    Raises WrongUse for a directory, a FIFO, a device or a socket.
+    Raises WrongUse for a directory, a FIFO, a device or a socket, for a read-only file and in a read-only directory:
+    putting a new file in its place could go, and is what somebody wanted to prevent.
     """
     if path.is_dir():
         raise WrongUse(f"{given!r} is a directory; give the path of a file")
     if is_special(path):
         raise _not_a_file(given)
+    for place, what in ((path, "file"), (path.parent, "directory")):
+        if place.exists() and not place.stat().st_mode & _WRITABLE:
+            raise WrongUse(f"the {what} {place.name!r} is read-only; if it is to be changed, chmod it by shell first")
 
 
 def is_special(path: Path) -> bool:

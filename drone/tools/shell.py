@@ -11,6 +11,7 @@ from drone.agent.protocols import ToolResult
 from drone.sandbox import CommandResult, Sandbox
 from drone.sandbox.protocol import Check, OnOutput
 from drone.tools.arguments import ShellArguments
+from drone.tools.wrong_use import WrongUse
 from shared.errors import Submitted
 from shared.outcome import ExitStatus, Outcome
 
@@ -29,9 +30,13 @@ class Shell:
     log_dir: Path
     on_output: OnOutput | None
     check: Check
+    readable: tuple[Path, ...] = ()
+    """Directories outside the workspace that a command may read, a skill's scripts for example."""
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def __call__(self, call: ShellArguments) -> ToolResult:
+        if "\0" in call.command:
+            raise WrongUse("a command line cannot hold a NUL; write such bytes with printf '\\0'")
         timeout = call.timeout or self.command_timeout
         result = self.sandbox.run(
             call.command,
@@ -40,6 +45,7 @@ class Shell:
             log=self._fresh_log(),
             on_output=self.on_output,
             check=self.check,
+            read_only=self.readable,
         )
         _submit_if_asked(call.command, result)
         return ToolResult(

@@ -1,63 +1,70 @@
-"""The tools of one run: what the model is told of them, and the one place where a call is checked and carried out."""
+"""The tools of one run: what the model is told of them, and the one place where a call is carried out."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from pydantic import ValidationError
-
-from drone.agent.protocols import ToolResult, ToolSpec
+from drone.agent.protocols import ForeignTool, ToolResult, ToolSpec
 from drone.sandbox import Sandbox
 from drone.sandbox.protocol import Check, OnOutput
 from drone.tools.arguments import (
-    Arguments,
     EditorArguments,
     FileReadArguments,
     FileWriteArguments,
+    GlobArguments,
+    GrepArguments,
     ShellArguments,
     SubmitArguments,
-    schema,
+    TodoArguments,
 )
 from drone.tools.editor import Editor
 from drone.tools.file_read import FileRead
 from drone.tools.file_write import FileWrite
+from drone.tools.search import ENTRIES, Search
 from drone.tools.shell import SUBMIT_LINE, Shell
-from drone.tools.wrong_use import WrongUse, describe
+from drone.tools.spawn import Spawn, SpawnChild
+from drone.tools.todo import Todo
+from drone.tools.tool import Tool
+from drone.tools.wrong_use import WrongUse
 from shared.errors import InterruptLoop, Submitted
+from shared.events import TodoStep
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
 from shared.work_order import Mode
 
 READ_ONLY = frozenset({"plan"})
 """Modes without the tools that change things: shell is one of them, since no command can be known to change nothing."""
-
-
-@dataclass(frozen=True)
-class Tool:
-    """One tool: what the model is told, how arguments are checked, and what carries it out."""
-
-    name: str
-    description: str
-    arguments: type[Arguments]
-    act: Callable[[Any], ToolResult]
-
-    def spec(self) -> ToolSpec:
-        return ToolSpec(self.name, self.description, schema(self.arguments))
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What every provider takes as the name of a tool."""
 
 
 class Tools:
     """A run's toolbox (`drone.agent.protocols.Toolbox`)."""
 
-    def __init__(self, tools: list[Tool], shell: Shell) -> None:
-        self._tools = {tool.name: tool for tool in tools}
+    def __init__(self, own: Sequence[ForeignTool], foreign: Sequence[ForeignTool], shell: Shell) -> None:
+        self.problems: list[str] = []
+        """Foreign tools that were left out, one sentence each, for people."""
         self._shell = shell
+        self._tools = {tool.spec.name: tool for tool in own}
+        self._ours = frozenset(self._tools)
+        for tool in foreign:
+            self._add(tool)
+        # Once: a foreign tool that describes itself anew would change the prompt's stable prefix.
+        self._specs = [tool.spec for tool in self._tools.values()]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._tools)
+
+    @property
+    def read_only(self) -> frozenset[str]:
+        """The names of the tools that change nothing."""
+        return frozenset(name for name, tool in self._tools.items() if tool.read_only)
 
     def specs(self) -> list[ToolSpec]:
-        return [tool.spec() for tool in self._tools.values()]
+        return list(self._specs)
 
     def execute(self, call: ToolCall) -> ToolResult:
         """Carry out one call.
@@ -66,8 +73,7 @@ class Tools:
         that leaves its output so far in the signal's messages, as the answer to this call.
         """
         try:
-            tool = self._find(call.name)
-            return tool.act(_parsed(tool, call.arguments))
+            return self._carried_out(call)
         except WrongUse as error:
             return ToolResult(f"Error: {error}", is_error=True)
         except OSError as error:
@@ -80,10 +86,31 @@ class Tools:
                 signal.messages = (answer, *signal.messages)
             raise
 
-    def _find(self, name: str) -> Tool:
-        if name not in self._tools:
-            raise WrongUse(f"there is no tool {name[:60]!r}; the tools are {', '.join(self._tools)}")
-        return self._tools[name]
+    def _carried_out(self, call: ToolCall) -> ToolResult:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            raise WrongUse(f"there is no tool {call.name[:60]!r}; the tools are {', '.join(self._tools)}")
+        if call.name in self._ours:
+            return tool.execute(call)
+        try:
+            return tool.execute(call)
+        except (InterruptLoop, WrongUse, OSError):
+            raise
+        except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises is the answer to its call
+            return ToolResult(f"Error: {call.name} failed: {type(error).__name__}: {error}", is_error=True)
+
+    def _add(self, tool: ForeignTool) -> None:
+        name = tool.spec.name
+        if name in self._ours:
+            self.problems.append(f"The tool {name!r} was left out: a built-in tool has this name.")
+        elif name in self._tools:
+            self.problems.append(f"The tool {name!r} was left out: another tool has this name already.")
+        elif not _NAME.fullmatch(name):
+            self.problems.append(
+                f"The tool {name[:80]!r} was left out: a name has 1 to 64 letters, digits, `_` and `-`."
+            )
+        else:
+            self._tools[name] = tool
 
 
 def build_toolbox(  # noqa: PLR0913 - each is a fact of one run
@@ -95,40 +122,46 @@ def build_toolbox(  # noqa: PLR0913 - each is a fact of one run
     log_dir: Path,
     on_output: OnOutput | None,
     check: Check,
+    spawn: SpawnChild | None = None,
+    record_todo: Callable[[TodoStep], object] | None = None,
+    foreign: Sequence[ForeignTool] = (),
+    readable: Sequence[Path] = (),
 ) -> Tools:
-    """Give the tools of a mode. `check` is called while commands and long reads run, and may raise to end them."""
-    shell = Shell(workspace, sandbox, command_timeout, log_dir, on_output, check)
-    reading = Tool("file_read", _FILE_READ, FileReadArguments, FileRead(workspace, sandbox, check))
-    submit = Tool("submit", _SUBMIT, SubmitArguments, _submit)
+    """Give the tools of a mode. `check` is called while commands and searches run, and may raise to end them.
+
+    `spawn` runs a child agent and `record_todo` keeps a list; without them these tools are not there. `foreign` tools
+    come last, in mode plan only those that change nothing. What lies in `readable` can be read like the workspace.
+    """
+    may_read = tuple(path.resolve() for path in readable if path.is_dir())
+    search = Search(workspace, sandbox, check, may_read)
+    shell = Shell(workspace, sandbox, command_timeout, log_dir, on_output, check, may_read)
+    own: list[ForeignTool] = [*_reading(search, check), *_changing(workspace, shell)]
+    if record_todo is not None:
+        own.append(Tool("todo", _TODO, TodoArguments, Todo(record_todo), read_only=True))
+    if spawn is not None:
+        own.append(Spawn(spawn, lambda: tools.names))
+    own.append(Tool("submit", _SUBMIT, SubmitArguments, _submit, read_only=True))
     if mode in READ_ONLY:
-        return Tools([reading, submit], shell)
-    return Tools(
-        [
-            reading,
-            Tool("file_write", _FILE_WRITE, FileWriteArguments, FileWrite(workspace)),
-            Tool("editor", _EDITOR, EditorArguments, Editor(workspace)),
-            Tool("shell", _shell_description(command_timeout), ShellArguments, shell),
-            submit,
-        ],
-        shell,
-    )
+        own = [tool for tool in own if tool.read_only]
+        foreign = [tool for tool in foreign if tool.read_only]
+    tools = Tools(own, foreign, shell)
+    return tools
 
 
-def _parsed(tool: Tool, text: str) -> Arguments:
-    try:
-        given = json.loads(text or "{}")
-    except ValueError as error:
-        raise WrongUse(f"{tool.name}: the arguments are not JSON ({error}); send one JSON object") from error
-    if not isinstance(given, dict):
-        raise WrongUse(f"{tool.name}: the arguments must be one JSON object, with {', '.join(_names(tool))}")
-    try:
-        return tool.arguments.model_validate(given)
-    except ValidationError as error:
-        raise WrongUse(describe(tool.name, error)) from error
+def _reading(search: Search, check: Check) -> list[Tool]:
+    return [
+        Tool("file_read", _FILE_READ, FileReadArguments, FileRead(search, check), read_only=True),
+        Tool("grep", _GREP, GrepArguments, search.grep, read_only=True),
+        Tool("glob", _GLOB, GlobArguments, search.glob, read_only=True),
+    ]
 
 
-def _names(tool: Tool) -> list[str]:
-    return list(tool.arguments.model_fields)
+def _changing(workspace: Path, shell: Shell) -> list[Tool]:
+    return [
+        Tool("file_write", _FILE_WRITE, FileWriteArguments, FileWrite(workspace)),
+        Tool("editor", _EDITOR, EditorArguments, Editor(workspace)),
+        Tool("shell", _shell_description(shell.command_timeout), ShellArguments, shell),
+    ]
 
 
 def _submit(call: SubmitArguments) -> ToolResult:
@@ -147,6 +180,12 @@ def _shell_description(command_timeout: float) -> str:
 _FILE_READ = (
     "Read in the workspace: view a file or directory, some lines, search with a regular expression, find files."
 )
+_GREP = (
+    "Search file contents with a regular expression. In a git repository what git ignores is left out, unless `path` "
+    "is ignored itself. Lines come grouped by file, as `number:line`, or `number-line` for context."
+)
+_GLOB = f"Find files by name or path, at most {ENTRIES}. In a git repository what git ignores is left out."
 _FILE_WRITE = "Write a whole file in the workspace; its parents are made. For a change in a file use editor."
 _EDITOR = "Change a file: str_replace a text that occurs exactly once, insert lines, or undo_edit the last change."
+_TODO = "Keep a list of what is to be done, for work of several steps. People see it. Send the whole list each time."
 _SUBMIT = "Say that the work is done, with a summary. Nothing can be done after it."

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import select
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 
@@ -19,6 +18,7 @@ import psutil
 
 from drone.runs import job as run_job
 from drone.runs.job import Job
+from drone.worker.telling import Telling
 from shared.clock import Clock
 from shared.errors import FleetFault
 
@@ -35,7 +35,9 @@ class RunProcess:
 
     process: ForkServerProcess
     connection: Connection
-    _telling: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._telling = Telling(self.connection)
 
     @property
     def pid(self) -> int:
@@ -44,17 +46,7 @@ class RunProcess:
 
     def tell(self, message: bytes) -> None:
         """Say something to the run. Never waits: a run that hangs must not make the drone's heartbeat hang."""
-        with self._telling:
-            writable = select.poll()
-            try:
-                writable.register(self.connection.fileno(), select.POLLOUT)
-                if writable.poll(0):
-                    self.connection.send_bytes(message)
-                else:
-                    log.warning("process %s does not read what it is told", self.process.pid)
-            except (OSError, ValueError):
-                # It is gone, or its end of the pipe is closed: the thread that watches it will say so.
-                log.debug("process %s is gone and was not told", self.process.pid)
+        self._telling.tell(message)
 
     def hear(self, seconds: float) -> Iterator[bytes]:
         """Yield what the run says, waiting at most `seconds` for the first word. Raises EOFError when it is gone."""
@@ -75,8 +67,8 @@ class RunProcess:
 
     def close(self) -> None:
         """Let go of a process that has ended."""
-        with self._telling:
-            self.connection.close()
+        self._telling.close()
+        self.connection.close()
         self.process.close()
 
 

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from datetime import datetime
 
 from redis import Redis
 from redis.client import PubSub
@@ -36,20 +37,35 @@ class Inbox:
 
     def read(self, letters: Mapping[bytes, bytes]) -> None:
         """Act on whatever is new in the inbox as Redis holds it; what left it since need not be reported any longer."""
-        for envelope in letters.values():
-            self.take(envelope)
+        opened = [letter for envelope in letters.values() if (letter := self._open(envelope)) is not None]
+        # Redis keeps them in no order; people's words are to be heard in the order in which they were said.
+        for _, message in sorted(opened, key=lambda letter: letter[0]):
+            self._act_once(message)
         with self._lock:
             present = {name.decode() for name in letters}
             self._waiting = self._seen.keys() & present
 
     def take(self, envelope: bytes) -> None:
         """Act on one message, unless it was acted on before."""
+        letter = self._open(envelope)
+        if letter is not None:
+            self._act_once(letter[1])
+
+    def done(self) -> tuple[str, ...]:
+        """Ids of messages that were acted on and are still in the inbox, for the next beat."""
+        with self._lock:
+            return tuple(sorted(self._waiting))
+
+    def _open(self, envelope: bytes) -> tuple[datetime, ControlMessage] | None:
+        """The message and when it was sealed; None where it is not for us to act on."""
         try:
-            text = self._sealer.open(envelope.decode(), "control")
-            message = ControlMessage.model_validate_json(text)
+            opened = self._sealer.open_dated(envelope.decode(), "control")
+            return opened.issued_at, ControlMessage.model_validate_json(opened.body)
         except (CannotOpen, ValueError) as error:
             self._refuse(envelope, error)
-            return
+            return None
+
+    def _act_once(self, message: ControlMessage) -> None:
         with self._lock:
             if message.id in self._seen:
                 return
@@ -58,11 +74,6 @@ class Inbox:
             if len(self._seen) > REMEMBERED:
                 self._seen.popitem(last=False)
         self._act(message)
-
-    def done(self) -> tuple[str, ...]:
-        """Ids of messages that were acted on and are still in the inbox, for the next beat."""
-        with self._lock:
-            return tuple(sorted(self._waiting))
 
     def _refuse(self, envelope: bytes, error: Exception) -> None:
         # Said once per message, not every five seconds. It stays in the inbox: only its sender can seal it anew.

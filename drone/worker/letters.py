@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from drone.reporting.reporter import Reporter
 from drone.worker.hand import Hand
-from shared.control import Cancel, Confirm, ControlMessage, Decide, Drain, Resend, Say
-
-log = logging.getLogger(__name__)
+from shared.control import Cancel, Compact, Confirm, ControlMessage, Decide, Drain, Resend, Say
 
 CANCEL_SECONDS = 60.0
 """For a run to end its processes and store its work, once it was canceled; then it is killed."""
@@ -33,17 +31,24 @@ class Letters:
             case Resend() as resend:
                 self.reporter.resend(resend.run_id, resend.from_seq)
             case Say() as say:
-                if run := self.hand.get(say.run_id):
-                    run.tell("say", text=say.text, after=say.after)
+                self._tell(say.run_id, "say", text=say.text, after=say.after, interrupt=say.interrupt)
+            case Decide() as decide:
+                answer = {"call_id": decide.call_id, "approved": decide.approved, "comment": decide.comment}
+                self._tell(decide.run_id, "decide", **answer)
+            case Compact() as compact:
+                self._tell(compact.run_id, "compact", instructions=compact.instructions)
             case Drain() as drain:
                 self.drain(drain.on)
-            case Decide() as decide:
-                log.warning("run %s: this drone asks for no approvals, so there is nothing to decide", decide.run_id)
 
     def settle(self) -> None:
         """Let go of runs that have ended and are confirmed."""
         for run in self.hand.settle():
             self.reporter.drop(run.run_id)
+
+    def _tell(self, run_id: str, kind: str, **fields: Any) -> None:
+        """Pass a word on to the run's process, or keep it until there is one."""
+        if run := self.hand.get(run_id):
+            run.tell(kind, **fields)
 
     def _cancel(self, cancel: Cancel) -> None:
         run = self.hand.get(cancel.run_id)

@@ -143,6 +143,9 @@ class Slot:
             raise FleetFault(
                 "this drone cannot open the order", code="E-ENVELOPE", why=str(error), next="fleet doctor"
             ) from error
+        for word in json.loads(order).get("said", ()):
+            # Said before the order left: it waits for the process, and is there before the model is asked anything.
+            run.tell("say", text=word["text"], after=word["after"], interrupt=False)
         process = self.forkery.start(self.make_job(run.directory, order))
         run.directory.save(replace(meta, pid=process.pid, started_at=start_time(process.pid)))
         run.attach(process.tell)

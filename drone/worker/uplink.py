@@ -9,7 +9,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from shared.clock import Clock
-from shared.envelope import Binding, Direction, key_id, open_envelope, public_key, seal
+from shared.envelope import Binding, Direction, Opened, key_id, open_envelope, public_key, seal
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
@@ -47,6 +47,12 @@ class Sealer:
 
         Raises CannotOpen when it is for another, was altered, or is bound to something else.
         """
+        return self.open_dated(envelope, direction, order=order, run=run, generation=generation).body
+
+    def open_dated(
+        self, envelope: str, direction: Direction, *, order: str = "", run: str = "", generation: int = 0
+    ) -> Opened:
+        """As `open`, with the time of sealing beside the body."""
         expect = Binding(direction=direction, drone=self.drone_id, order=order, run=run, generation=generation)
         own = {key_id(public_key(self.private_key)): self.private_key}
-        return open_envelope(envelope, recipients=own, sender=self.control_plane_key, expect=expect).body
+        return open_envelope(envelope, recipients=own, sender=self.control_plane_key, expect=expect)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+import shutil
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import Self
 
 _LARGEST = 4 * 1024 * 1024
@@ -44,6 +46,30 @@ class History:
         content = self._repo.git.execute(["git", "cat-file", "blob", entry[2]], stdout_as_string=False)
         return bytes(content)[:limit].decode(errors="replace")
 
+    def export(self, commit: str, folder: str, into: Path, limit: int) -> list[str]:
+        """Write the plain files below `folder` of a commit below `into`, which is made anew; returns what was left out.
+
+        Left out are links, submodules, files over `limit` bytes, and names that would lead out of `into`.
+        """
+        shutil.rmtree(into, ignore_errors=True)
+        into.mkdir(parents=True)
+        listing = self._repo.git.execute(["git", "ls-tree", "-r", "-z", "--long", commit, "--", f"{folder}/"])
+        return [name for name in map(partial(self._export, folder, into, limit), _entries(str(listing))) if name]
+
+    def _export(self, folder: str, into: Path, limit: int, entry: tuple[str, str, str, str]) -> str:
+        """Write one file; returns its name if it was left out, else nothing."""
+        mode, blob, size, name = entry
+        inside = PurePosixPath(name).relative_to(folder)
+        if not mode.startswith("100") or ".." in inside.parts or int(size) > limit:
+            return name
+        content = self._repo.git.execute(
+            ["git", "cat-file", "blob", blob], stdout_as_string=False, strip_newline_in_stdout=False
+        )
+        target = into / inside
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(bytes(content))
+        return ""
+
     def _succeeds(self, *arguments: str) -> bool:
         from git.exc import GitCommandError
 
@@ -52,3 +78,11 @@ class History:
         except GitCommandError:
             return False
         return True
+
+
+def _entries(listing: str) -> Iterator[tuple[str, str, str, str]]:
+    """Mode, id, size and name of each line of `git ls-tree -z --long`."""
+    for line in filter(None, listing.split("\0")):
+        facts, _, name = line.partition("\t")
+        mode, _, blob, size = facts.split()
+        yield mode, blob, size, name

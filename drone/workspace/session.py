@@ -3,6 +3,7 @@
 sessions/<session>/work      the workspace, the only part that the agent can write besides the scratch
 sessions/<session>/git       the drone's git directory: its index, and the commits that are delivered
 sessions/<session>/scratch   home and /tmp of the commands, kept from order to order
+sessions/<session>/settings  what the default branch says to drones, copied out of its `.dronefleet/`
 sessions/<session>/order     the order that was here last
 """
 

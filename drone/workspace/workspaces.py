@@ -21,6 +21,10 @@ from shared.work_order import WorkOrder
 
 INSTRUCTION_FILES = ("AGENTS.md", "AGENT.md")
 _INSTRUCTION_BYTES = 64 * 1024
+SETTINGS_FOLDER = ".dronefleet"
+"""Where a repository keeps what it has to say to drones."""
+_SETTINGS_BYTES = 1024 * 1024
+"""Larger files of the folder are left out."""
 
 
 class Workspaces:
@@ -93,6 +97,18 @@ class Workspace:
         with History(self.mirror.directory, self.session.git.environment) as history:
             texts = (history.file(commit, name, _INSTRUCTION_BYTES) for name in INSTRUCTION_FILES)
             return next((text for text in texts if text), "")
+
+    def settings(self) -> Path | None:
+        """A copy of the default branch's `.dronefleet/`, outside the workspace: the agent's own work cannot change it.
+
+        None where the branch has no such folder.
+        """
+        commit, target = self.start.default_commit, self.session.directory / "settings"
+        if commit is None:
+            return None
+        with History(self.mirror.directory, self.session.git.environment) as history:
+            history.export(commit, SETTINGS_FOLDER, target, _SETTINGS_BYTES)
+        return target if any(target.iterdir()) else None
 
     def deliver(self, branch: str, message: str, author: str) -> Delivery:
         """Commit what changed and give the result; nothing in the workspace's `.git` is executed or believed.

@@ -43,6 +43,7 @@ SCRIPTS: dict[str, list[Reply]] = {
     "note": [shell("echo noted >> notes.txt"), {"text": "Noted."}],
     "slow": [shell("echo begun; sleep 4; echo done > slow.txt"), {"text": "Done, slowly."}],
     "hold": [shell("echo begun; sleep 300"), {"text": "Never said."}],
+    "risky": [shell("rm calc.py && echo removed"), *({"text": f"Answer {number}."} for number in (1, 2, 3))],
     "ten": [*[shell(f"echo {n} >> steps.txt; sleep 0.1") for n in range(1, 11)], {"text": "Ten steps done."}],
     "steps": [*[shell(f"echo step {n} >> steps.txt; sleep 0.8") for n in range(1, 11)], {"text": "Ten steps done."}],
     "odd": [

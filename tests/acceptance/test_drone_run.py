@@ -28,7 +28,7 @@ KEYS = [
     *("id", "status", "reason", "exit_status", "attempt", "generation", "organization", "user", "drone", "project"),
     *("session", "provider", "model", "mode", "priority", "labels", "created_at", "started_at", "ended_at", "prompt"),
     *("response", "branch", "base_commit", "head_commit", "pushed", "push_error", "late_refs", "patch", "receipt"),
-    *("stats", "runs", "steps"),
+    *("approve", "allow", "verification", "waiting_for", "todo", "unheard", "stats", "runs", "steps"),
 ]
 
 
@@ -91,6 +91,22 @@ def test_json_is_the_document_of_an_order(repo: Path, mending: ScriptedServer) -
     assert "+    return a + b" in found["patch"]
     assert found["stats"]["tool_calls"] == 3
     assert transcript_problems(found) == []
+
+
+def test_a_trajectory_is_written_beside_the_patch_and_replays_the_same(
+    repo: Path, mending: ScriptedServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.traj.json"
+
+    done = drone_run(repo, mending, "--trajectory", str(file), "--context-window", "64000")
+    again = invoke("drone", "replay", str(file), "--repo", str(repo), "--json", seconds=170)
+
+    assert done.returncode == 0, done.stderr
+    assert again.returncode == 0, again.stderr
+    assert json.loads(file.read_text())["trajectory_format"] == "mini-swe-agent-1.1"
+    replayed = json.loads(again.stdout)
+    assert replayed["first_difference"] is None
+    assert replayed["same"] == replayed["compared"] > 0
 
 
 def test_a_run_that_fails_ends_with_1_and_one_sentence(repo: Path) -> None:

@@ -10,23 +10,28 @@ it, run the call, record its result.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from time import perf_counter, process_time
 from typing import Any
 
 from drone.agent.agent import Agent
 from drone.agent.alone import ECHO, EchoToolbox, KeptEvents, QuietControls
+from drone.agent.budget import Budget
+from drone.agent.compaction import WindowCompaction
+from drone.model.families import Family
 from drone.model.foreign import litellm
 from drone.model.litellm_model import LiteLLMModel
-from drone.model.wire import to_wire, tools_to_wire
+from drone.model.wire import Wire, tools_to_wire
 from shared.clock import SystemClock
 from shared.messages import Message, ToolCall
 from shared.work_order import Limits, OrderProvider
@@ -46,6 +51,10 @@ class Row:
     """litellm alone through its own HTTP path."""
     step_ms: float
     """A whole step of the loop."""
+    ours_ms: float
+    """Processor time of a step less that of the bare call on the same path: the least of each."""
+    bare_ms: float
+    """The least processor time of the bare call."""
 
     @property
     def ratio(self) -> float:
@@ -54,52 +63,86 @@ class Row:
 
     def __str__(self) -> str:
         figures = f"{self.sdk_ms:7.1f} | {self.own_path_ms:8.1f} | {self.step_ms:8.1f} | {self.ratio:5.2f}"
-        return f"| loop cost per step | {self.history:7} | {figures} |"
+        return f"| loop cost per step | {self.history:7} | {figures} | {self.ours_ms:8.2f} |"
+
+
+@dataclass(frozen=True)
+class Time:
+    """Milliseconds that something took, of the clock and of the processor in all threads."""
+
+    wall: float
+    processor: float
 
 
 HEADER = """\
-|                    | history | litellm `openai/`, ms | litellm own path, ms | our step, ms | our step / own path |
-|--------------------|---------|---------|----------|----------|-------|"""
+|                    | history | litellm `openai/`, ms | litellm own path, ms | our step, ms | ratio | less call, CPU |
+|--------------------|---------|---------|----------|----------|-------|----------|"""
 
 
-def measure(history: int, calls: int) -> Row:
-    """Measure one row. The three are taken in turn, so that a busy machine slows all of them alike."""
-    with _endpoint() as url, closing(_model(url)) as model:
-        past = _history(history)
-        kinds = [_alone("openai/scripted", url, past), _alone("hosted_vllm/scripted", url, past), _step(model, past)]
-        rounds = [[_milliseconds(kind) for kind in kinds] for _ in range(calls + 3)][3:]
-    sdk, own_path, step = (statistics.median(column) for column in zip(*rounds, strict=True))
-    return Row(history, sdk, own_path, step)
+def measure(histories: Sequence[int], calls: int) -> list[Row]:
+    """Measure a row for each length. All kinds of call are taken in turn: a busy machine slows all of them alike."""
+    with _endpoint() as url, ExitStack() as stack:
+        # A model for each: it remembers one conversation.
+        models = [stack.enter_context(closing(_model(url))) for _ in histories]
+        kinds = [
+            kind
+            for history, model in zip(histories, models, strict=True)
+            for kind in _kinds(url, model, _history(history))
+        ]
+        gc.collect()
+        gc.freeze()  # or each collection between two calls looks through all of litellm
+        stack.callback(gc.unfreeze)
+        rounds = [[kind() for kind in kinds] for _ in range(calls + 3)][3:]
+    columns = list(zip(*rounds, strict=True))
+    return [_row(history, columns[at * 3 : at * 3 + 3]) for at, history in enumerate(histories)]
 
 
-def _milliseconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
+def _kinds(url: str, model: LiteLLMModel, past: list[Message]) -> list[Callable[[], Time]]:
+    return [_alone("openai/scripted", url, past), _alone("hosted_vllm/scripted", url, past), _step(model, past)]
+
+
+def _row(history: int, columns: Sequence[Sequence[Time]]) -> Row:
+    sdk, own_path, step = (statistics.median(time.wall for time in column) for column in columns)
+    # What is small is told by the calls that nothing else had disturbed.
+    bare, whole = (min(time.processor for time in column) for column in columns[1:])
+    return Row(history, sdk, own_path, step, whole - bare, bare)
+
+
+def _timed(work: Callable[[], object]) -> Time:
+    gc.collect()  # or a call pays for what the one before it left behind
+    began = perf_counter(), process_time()
     work()
-    return (time.perf_counter() - began) * 1000
+    return Time((perf_counter() - began[0]) * 1000, (process_time() - began[1]) * 1000)
 
 
-def _alone(model: str, url: str, past: list[Message]) -> Callable[[], object]:
-    request: dict[str, Any] = {"messages": to_wire(past), "tools": tools_to_wire([ECHO])}
+def _alone(model: str, url: str, past: list[Message]) -> Callable[[], Time]:
+    request: dict[str, Any] = {"messages": Wire(Family(), "", []).documents(past), "tools": tools_to_wire([ECHO])}
     module = litellm()
 
     def call() -> object:
         more = {"stream": True, "stream_options": {"include_usage": True}}
         return list(module.completion(model=model, api_base=url, api_key="none", **request, **more))
 
-    return call
+    return partial(_timed, call)
 
 
-def _step(model: LiteLLMModel, past: list[Message]) -> Callable[[], object]:
-    def step() -> object:
+def _step(model: LiteLLMModel, past: list[Message]) -> Callable[[], Time]:
+    def step() -> Time:
         agent = Agent(model, EchoToolbox(), KeptEvents(), QuietControls(), _NO_LIMITS, SystemClock())
         agent.begin(past[0].content, past[1:-1], past[-1].content)
-        return _milliseconds(agent.step)
+        compaction = WindowCompaction(
+            model, agent.recorder, agent.hooks, Budget(_NO_LIMITS, agent.clock), lambda: agent.tools
+        )
+        # As in a run, where each step adds to what the one before had counted.
+        compaction.due(agent.transcript)
+        agent.compaction = compaction
+        return _timed(agent.step)
 
     return step
 
 
 def _model(url: str) -> LiteLLMModel:
-    provider = OrderProvider(name="scripted", model="openai/scripted", api_base=url)
+    provider = OrderProvider(name="scripted", model="openai/scripted", api_base=url, context_window=10_000_000)
     return LiteLLMModel(provider, None, _NO_LIMITS, KeptEvents(), SystemClock(), QuietControls())
 
 
@@ -135,9 +178,8 @@ def main() -> None:
     parser.add_argument("--history", type=int, nargs="+", default=[10, 100, 400])
     chosen = parser.parse_args()
     sys.stdout.write(f"{HEADER}\n")
-    for history in chosen.history:
-        sys.stdout.write(f"{measure(history, chosen.calls)}\n")
-        sys.stdout.flush()
+    for row in measure(chosen.history, chosen.calls):
+        sys.stdout.write(f"{row}\n")
 
 
 if __name__ == "__main__":

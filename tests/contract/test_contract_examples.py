@@ -35,7 +35,7 @@ MODELS: dict[str, type[Wire]] = {
     "credentials": Credentials,
     "work_order": WorkOrder,
 }
-FREE = frozenset({"labels", "params", "arguments"})
+FREE = frozenset({"labels", "params", "arguments", "blocks", "thinking_blocks", "step"})
 """Where any key is content."""
 PATHS = sorted(path for path in EXAMPLES.glob("v*/*.json") if path.stem != "envelope")
 
@@ -64,6 +64,15 @@ def with_news(value: Any) -> Any:
     return value
 
 
+def said_by(example: Any, read: Any) -> Any:
+    """What was read, without the fields that the example does not know: they came later, and have their defaults."""
+    if isinstance(example, dict) and isinstance(read, dict):
+        return {key: said_by(value, read[key]) for key, value in example.items()}
+    if isinstance(example, list) and isinstance(read, list) and len(example) == len(read):
+        return [said_by(one, other) for one, other in zip(example, read, strict=True)]
+    return read
+
+
 def places(value: Any, at: str = "") -> set[str]:
     """The places in an example that say something: `body.usage.cost_usd`."""
     if isinstance(value, list):
@@ -77,7 +86,7 @@ def places(value: Any, at: str = "") -> set[str]:
 def test_an_example_is_still_read_and_every_word_of_it_is_kept(path: Path) -> None:
     example = json.loads(path.read_text())
     again = json.loads(parsed(path).model_dump_json())
-    assert {key: again[key] for key in example} == example
+    assert said_by(example, again) == example
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

@@ -12,7 +12,9 @@ def test_an_order_goes_from_submission_to_its_end(any_plane: Plane) -> None:
     order_id = any_plane.submit()
     drone.do(wait_until(drone.take))
     order = wait_until(lambda: (found := any_plane.order(order_id)).status == "succeeded" and found)
-    assert [step.kind for step in order.steps] == ["run_started", "prepared", "assistant", "delivered", "run_ended"]
+    assert [step.kind for step in order.steps] == [
+        *("run_started", "prepared", "user", "assistant", "delivered", "run_ended")
+    ]
     assert (order.attempt, order.generation, order.exit_status, order.response) == (1, 1, "stopped", "done")
 
 
@@ -23,4 +25,4 @@ def test_a_stored_end_is_confirmed_to_the_drone(plane: Plane) -> None:
     order = wait_until(drone.take)
     drone.do(order)
     confirm = wait_until(lambda: drone.told("confirm"))[0].body
-    assert (confirm.run_id, confirm.last_seq) == (order.run_id, 5)
+    assert (confirm.run_id, confirm.last_seq) == (order.run_id, 6)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from drone.agent.protocols import ModelCallFailed
-from drone.model.litellm_model import PLACEHOLDER_KEY
+from drone.model.call import PLACEHOLDER_KEY
 from drone.model.pump import Waits
 from drone.model.scripted import ScriptedServer
 from shared.errors import Preempted, StaleRun
@@ -100,7 +100,6 @@ def test_the_price_is_the_lists_or_unknown_and_never_nought(scripted: ScriptedFa
         ({"status": 529, "error": "overloaded"}, "overloaded"),
         ({"status": 408, "error": "too slow"}, "timeout"),
         ({"status": 418, "error": "I am a teapot"}, "unknown"),
-        ({"status": 400, "error": {"message": "maximum context length is 10", "code": "x"}}, "context_overflow"),
         ({"text": "Half of an ans", "cut_after": 2}, "server"),
         ({"text": "Half of an ans", "cut_after": 0}, "server"),
         ({"text": "Half of an ans", "end_after": 3}, "server"),
@@ -134,6 +133,7 @@ def test_what_may_pass_by_itself_is_tried_again(
         ({"status": 400, "error": "The model `x` does not exist"}, "model_not_found"),
         ({"status": 400, "error": "temperature must be a number"}, "format"),
         ({"status": 422, "error": "field required"}, "format"),
+        ({"status": 400, "error": {"message": "maximum context length is 10", "code": "x"}}, "context_overflow"),
         ({"status": 400, "error": "blocked by our content policy"}, "content_blocked"),
         ({"finish_reason": "content_filter"}, "content_blocked"),
     ],

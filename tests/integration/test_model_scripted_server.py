@@ -53,6 +53,13 @@ def test_every_answer_says_that_it_is_scripted(scripted: ScriptedFactory) -> Non
     assert answers[1].json()["data"][0]["id"] == answers[0].json()["model"] == "scripted"
 
 
+def test_a_request_that_is_longer_than_the_window_is_refused_as_endpoints_do(scripted: ScriptedFactory) -> None:
+    server = scripted([says("Hello.")], window=100, count=lambda body: len(body["messages"][0]["content"]))
+    answer = _post(server, messages=[{"role": "user", "content": "x" * 101}])
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded")
+    assert _post(server).json()["usage"]["prompt_tokens"] == len("Hello.")
+
+
 def test_many_conversations_play_the_whole_script_at_once(scripted: ScriptedFactory) -> None:
     server = scripted([says("one", delay_s=0.2), says("two")])
     with ThreadPoolExecutor(8) as pool:

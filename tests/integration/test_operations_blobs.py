@@ -8,11 +8,14 @@ import pytest
 
 from control_plane.core import Caller, Core
 from control_plane.db.models import Order
-from control_plane.dispatching.dispatch import place_and_dispatch
-from control_plane.operations import blobs, drones
+from control_plane.dispatching.dispatch import Ending, finish, place_and_dispatch
+from control_plane.operations import blobs, drones, sessions
 from control_plane.operations.registration import DroneIdentity
+from control_plane.session_documents import ForkRequest
 from shared.blobs import digest
 from shared.errors import Conflict, Invalid, NotFound
+from shared.outcome import ExitStatus
+from shared.states import OrderStatus
 from tests.support.made import make_drone, make_project, run_of, start_run, submit
 
 CONTENT = b"a bundle"
@@ -65,11 +68,35 @@ def test_a_drone_that_goes_on_with_a_session_reads_what_another_one_left(
     first = submit(core, admin, drone="anna")
     run_id = start_run(core, first.id)
     put(core, anna, run_id)
-    with core.database.write() as db:
-        db.get_one(Order, first.id).status = "succeeded"
+    end(core, first.id)
     berta = make_drone(core, admin, "berta")
     submit(core, admin, session=first.session, drone="berta")
     assert blobs.get_blob(core, berta, run_id, NAME).read_bytes() == CONTENT
+
+
+def test_a_drone_with_an_order_of_a_fork_reads_what_the_turns_before_it_left_and_no_others(
+    core: Core, admin: Caller, anna: DroneIdentity
+) -> None:
+    first = submit(core, admin, drone="anna")
+    before = start_run(core, first.id)
+    put(core, anna, before)
+    end(core, first.id)
+    fork = sessions.fork(core, admin, first.session, ForkRequest()).id
+    second = submit(core, admin, session=first.session, drone="anna")
+    beside = start_run(core, second.id)
+    put(core, anna, beside)
+    end(core, second.id)
+    berta = make_drone(core, admin, "berta")
+    submit(core, admin, session=fork, drone="berta")
+    assert blobs.get_blob(core, berta, before, NAME).read_bytes() == CONTENT
+    with pytest.raises(NotFound):
+        blobs.get_blob(core, berta, beside, NAME)
+
+
+def end(core: Core, order_id: str) -> None:
+    """The order's run succeeds."""
+    with core.database.write() as db:
+        finish(db, core, db.get_one(Order, order_id), OrderStatus.SUCCEEDED, Ending(ExitStatus.STOPPED, "done"))
 
 
 def test_a_blob_that_was_never_stored_is_not_found_even_if_its_file_exists(

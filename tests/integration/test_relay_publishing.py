@@ -7,12 +7,13 @@ from functools import partial
 
 import pytest
 
-from control_plane.db.models import Dispatch, Order, Provider
+from control_plane.db.models import Dispatch, Provider
 from control_plane.documents import ProviderRequest
 from control_plane.operations import providers
 from control_plane.supervisor.relay import Relay
 from shared import names
 from shared.errors import Unreachable
+from shared.events import Delivered
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane
 
@@ -174,13 +175,14 @@ def test_the_session_so_far_travels_with_the_order(plane: Plane) -> None:
 
 def test_a_session_goes_on_from_the_head_of_its_last_order_that_changed_files(plane: Plane) -> None:
     drone = plane.drone()
+    plane.collector(), plane.supervisor()
     first = plane.submit()
-    done = {"status": "succeeded", "head_commit": "c" * 40, "branch": f"fleet/{first}", "pushed": True}
-    plane.edit(Order, first, **done, bundle_sha256="d" * 64, result_run_id=plane.dispatch(first).id)
-    plane.edit(Dispatch, plane.dispatch(first).id, closed_at=plane.core.clock.now())
+    order = wait_until(drone.take)
+    drone.claim(order)
+    work = Delivered(branch=f"fleet/{first}", head_commit="c" * 40, pushed=True, bundle_sha256="d" * 64)
+    drone.report(order, drone.started(), work, drone.ended())
     plane.submit(session=plane.order(first).session)
-    Relay(plane.core).publish_all()
-    base = drone.take().base
+    base = wait_until(drone.take).base
     assert (base.commit, base.branch, base.bundle) == ("c" * 40, f"fleet/{first}", "d" * 64)
     assert base.bundle_run == plane.dispatch(first).id
 

@@ -61,6 +61,16 @@ def test_a_command_that_takes_too_long_ends_with_all_that_it_started(
     assert result.found == result.ended >= 2
 
 
+def test_a_command_that_takes_too_long_does_not_begin_its_next_part(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Several at once: whichever process is told first, none may see another's end and go on."""
+    parts = " ".join(f"(sleep {number()}; touch after-{at}) &" for at in range(12))
+
+    result = shell(sandbox, tmp_path, f"{parts} wait", timeout=1)
+
+    assert result.timed_out
+    assert list(tmp_path.glob("after-*")) == []
+
+
 def test_a_command_that_kills_its_own_holder_leaves_nothing_either(sandbox: Sandbox, tmp_path: Path) -> None:
     name = number()
 

@@ -131,7 +131,7 @@ def test_a_failing_setup_command_ends_the_run_before_the_model_is_asked(
 def test_a_failing_verify_command_fails_the_order_with_its_work_kept(
     busy_fleet: Workshop, scripted: ScriptedFactory
 ) -> None:
-    order = busy_fleet.order(scripted([shell("echo bad > bad.txt"), {"text": "Done."}]).url)
+    order = busy_fleet.order(scripted([shell("echo bad > bad.txt"), {"text": "Done.", "repeat": True}]).url)
     project = order.project.model_copy(update={"verify": ("grep good bad.txt",)})
     sent = busy_fleet.fleet.dispatch(order.model_copy(update={"project": project}))
     end = busy_fleet.fleet.ended(sent)

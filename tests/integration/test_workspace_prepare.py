@@ -347,6 +347,39 @@ def test_a_repository_without_instructions_gives_none(workspaces: Workspaces, re
     assert prepare(workspaces, empty_remote(tmp_path / "empty.git")).instructions() == ""
 
 
+def test_settings_are_a_copy_of_the_default_branchs_folder(workspaces: Workspaces, tmp_path: Path) -> None:
+    content = {".dronefleet/SOUL.md": "Be brief.\n\n", ".dronefleet/skills/a/SKILL.md": "x", ".dronefleetish": "no"}
+    remote = bare_remote(tmp_path / "told.git", content)
+    git(remote, "branch", "other", "main")
+    push_commit(remote, {".dronefleet/SOUL.md": "Be evil."}, "other")
+
+    workspace = prepare(workspaces, remote, branch="other")
+    settings = workspace.settings()
+
+    assert settings is not None
+    assert not settings.is_relative_to(workspace.path)
+    assert (settings / "SOUL.md").read_text() == "Be brief.\n\n"
+    assert sorted(p.name for p in settings.rglob("*")) == ["SKILL.md", "SOUL.md", "a", "skills"]
+
+
+def test_links_and_huge_files_are_left_out_of_the_settings(workspaces: Workspaces, tmp_path: Path) -> None:
+    remote = bare_remote(tmp_path / "odd.git", {".dronefleet/small": "x", ".dronefleet/huge": "x" * 1_048_577})
+    git(tmp_path, "clone", "-q", str(remote), "clone")
+    (tmp_path / "clone/.dronefleet/link").symlink_to("/etc/passwd")
+    commit_files(tmp_path / "clone", {".dronefleet/other": "x"})
+    git(tmp_path / "clone", "push", "-q", "origin", "HEAD:main")
+
+    settings = prepare(workspaces, remote).settings()
+
+    assert settings is not None
+    assert sorted(p.name for p in settings.iterdir()) == ["other", "small"]
+
+
+def test_a_repository_without_settings_has_none(workspaces: Workspaces, remote: Path, tmp_path: Path) -> None:
+    assert prepare(workspaces, remote).settings() is None
+    assert prepare(workspaces, empty_remote(tmp_path / "empty.git")).settings() is None
+
+
 @pytest.mark.parametrize("present", [[], [WORKSPACE_MARKER], [WORKSPACE_MARKER, "anything"]])
 def test_an_empty_directory_or_one_of_ours_is_taken(tmp_path: Path, present: list[str]) -> None:
     [(tmp_path / name).touch() for name in present]

@@ -33,7 +33,7 @@ from shared import logs, names
 from shared.blobs import digest
 from shared.clock import SystemClock
 from shared.envelope import Binding, new_private_key, open_envelope, public_key, seal
-from shared.events import AssistantStep, Delta, RunEnded, RunStarted
+from shared.events import ApprovalStep, AssistantStep, Delta, RunEnded, RunStarted
 from shared.names import new_id
 from shared.registration import Credentials, JoinToken, RegistrationRequest
 from shared.states import OrderStatus, RunStatus
@@ -304,6 +304,15 @@ class PlayedRun:
     def says(self, text: str) -> None:
         """One more whole message of the model."""
         self.step(AssistantStep(text=text))
+
+    def asks(self, call_id: str, tool: str, why: str) -> None:
+        """A call of the run waits for a person, and with it the order."""
+        self.step(ApprovalStep(call_id=call_id, tool=tool, why=why))
+        core = self.drone.core
+        with core.database.write() as db:
+            waits = {"status": OrderStatus.AWAITING_APPROVAL, "reason": f"waits for a person: {why}"}
+            db.execute(update(Order).where(Order.id == self.order_id).values(**waits))
+        core.broker.changed(self.order_id)
 
     def streams(self, text: str, kind: str = "text", *, after_seq: int = 0, drone: PlayedDrone | None = None) -> None:
         """Text in flight, sealed and published as a drone does; `drone`: by another one, that claims this run."""

@@ -20,12 +20,13 @@ from drone.policy import Policy
 from drone.reporting.reporter import Reporter
 from drone.reporting.stream import Stream
 from drone.runs import journal
+from drone.runs.context import MakeModel, RunContext
 from drone.runs.controls import RunControls
 from drone.runs.directory import Meta, RunDirectory
 from drone.runs.journal import Line, RunIdentity
 from drone.runs.provider_keys import litellm_model
 from drone.runs.recorder import JournalRecorder
-from drone.runs.run import MakeModel, RunContext, execute
+from drone.runs.run import execute
 from drone.sandbox import choose
 from drone.worker.uplink import Sealer, connect
 from drone.workspace import Workspaces, copy_owner_config, git_environment
@@ -73,10 +74,11 @@ def small_repository(path: Path) -> Path:
 
 
 class KeptLink:
-    """A run's link (`drone.runs.link.Link`) that keeps what is said."""
+    """A run's link (`drone.runs.link.Link`) that keeps what is said, and lets a test act when something is done."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_doing: Callable[[str], None] = lambda _: None) -> None:
         self.said: list[tuple[str, str]] = []
+        self.on_doing = on_doing
 
     def recorded(self) -> None:
         self.said.append(("recorded", ""))
@@ -86,10 +88,13 @@ class KeptLink:
 
     def doing(self, text: str) -> None:
         self.said.append(("doing", text))
+        self.on_doing(text)
 
 
 class RaisingModel:
     """A model (`drone.agent.protocols.Model`) that raises."""
+
+    window = 131_072
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -108,6 +113,9 @@ class Bench:
         self.refuse_url: Exception | None = None
         self.refuse_blobs: Exception | None = None
         self.while_storing: Callable[[], None] = lambda: None
+        self.policy = Policy()
+        self.while_verifying: Callable[[], None] = lambda: None
+        self.on_doing: Callable[[str], object] = lambda _: None
         self.blobs: dict[str, bytes] = {}
 
     def run(self, model_url: str) -> RunEnded:
@@ -146,7 +154,7 @@ class Bench:
         with journal.opened(self.directory / "journal", identity, clock) as writer:
             context = RunContext(
                 boot_id="b" * 12,
-                recorder=JournalRecorder(writer, KeptLink(), Redactor()),
+                recorder=JournalRecorder(writer, KeptLink(self._does), Redactor()),
                 controls=self.controls,
                 clock=clock,
                 sandbox=sandbox,
@@ -157,8 +165,16 @@ class Bench:
                 make_model=make_model,
                 check_url=self._check_url,
                 end_processes=lambda: Receipt(at=clock.now()),
+                home=self.directory / "home",
+                policy=self.policy,
             )
             return execute(self.order, context)
+
+    def _does(self, text: str) -> None:
+        if text.startswith("verifying"):
+            act, self.while_verifying = self.while_verifying, lambda: None
+            act()
+        self.on_doing(text)
 
     def _check_url(self, _: str) -> None:
         if self.refuse_url:

@@ -12,7 +12,6 @@ import pytest
 from drone.agent.agent import Agent
 from drone.agent.alone import EchoToolbox, KeptEvents, QuietControls
 from drone.agent.protocols import ToolSpec
-from drone.agent.transcript import assert_valid
 from drone.model.litellm_model import LiteLLMModel
 from drone.model.pump import Waits
 from drone.model.scripted import ScriptedServer
@@ -20,6 +19,7 @@ from drone.model.scripted_model import ScriptedModel
 from shared.clock import Clock, SystemClock
 from shared.messages import Message
 from shared.outcome import Outcome
+from shared.transcripts import assert_valid
 from shared.work_order import Limits, OrderProvider
 from tests.support.clocks import HandClock
 

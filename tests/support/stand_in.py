@@ -32,6 +32,7 @@ from shared.events import (
     RunEnded,
     RunStarted,
     Usage,
+    UserStep,
 )
 from shared.registration import Credentials, JoinToken, RegistrationRequest
 from shared.work_order import WorkOrder
@@ -113,8 +114,9 @@ class StandIn:
     def do(self, order: WorkOrder) -> None:
         """Claim the order and report a whole short run that succeeds."""
         assert self.claim(order)
+        prompt = UserStep(text=order.prompt, source="prompt")
         answer = AssistantStep(text="done", usage=Usage(cost_usd=0.0))
-        self.report(order, self.started(), Prepared(base_commit="a" * 40), answer)
+        self.report(order, self.started(), Prepared(base_commit="a" * 40), prompt, answer)
         self.report(order, Delivered(), self.ended())
 
     def started(self) -> RunStarted:

@@ -4,35 +4,55 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from drone.agent.protocols import ToolResult
-from drone.sandbox import choose
+from drone.agent.protocols import ToolResult, ToolSpec
+from drone.sandbox import Sandbox, choose
 from drone.tools import Tools, build_toolbox
 from shared.messages import ToolCall
 
 Call = Callable[..., ToolResult]
 
 
-def toolbox(workspace: Path, mode: Any = "build", check: Callable[[], None] = lambda: None) -> Tools:
-    """The tools of a mode, without a sandbox: what a sandbox adds is tested with the sandboxes."""
+def toolbox(workspace: Path, mode: Any = "build", sandbox: Sandbox | None = None, **more: Any) -> Tools:
+    """The tools of a mode; without a sandbox, unless one is given: what a sandbox adds is tested with the sandboxes."""
+    given = {"check": lambda: None, "command_timeout": 20, "on_output": None, **more}
     return build_toolbox(
         workspace,
-        choose("none"),
+        sandbox or choose("none"),
         mode=mode,
-        command_timeout=20,
         log_dir=workspace.with_name(f"{workspace.name}-logs"),
-        on_output=None,
-        check=check,
+        **given,
     )
 
 
-def called(tools: Tools, name: str, **arguments: Any) -> ToolResult:
+def called(tools: Tools, name: str, /, **arguments: Any) -> ToolResult:
     """Call a tool with JSON arguments."""
     return tools.execute(ToolCall(id="call1", name=name, arguments=json.dumps(arguments)))
+
+
+@dataclass
+class MadeTool:
+    """A tool from elsewhere: answers with its arguments, or raises."""
+
+    name: str
+    read_only: bool = False
+    error: Exception | None = None
+    calls: list[ToolCall] = field(default_factory=list)
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(self.name, f"Made {len(self.calls)} times.")
+
+    def execute(self, call: ToolCall) -> ToolResult:
+        self.calls.append(call)
+        if self.error is not None:
+            raise self.error
+        return ToolResult(call.arguments)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,54 @@ def test_an_event_that_could_not_be_written_leaves_no_hole(path: Path) -> None:
     with pytest.raises(OSError, match="Bad file descriptor"):
         writer.append(CommentStep(text="b"))
     assert writer.last_seq == 1
+
+
+NEWER = {
+    "version": 2,
+    "run_id": "run000000000",
+    "order_id": "order0000000",
+    "generation": 3,
+    "seq": 2,
+    "at": "2031-01-01T00:00:00Z",
+    "mood": "hopeful",
+    "body": {"kind": "hologram", "points": [1, 2, 3]},
+}
+
+
+def write_line(path: Path, line: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(line + b"\n")
+
+
+def test_a_journal_that_a_newer_version_wrote_is_read_to_its_end_and_its_lines_are_kept_as_they_stand(
+    path: Path,
+) -> None:
+    written(path, "a")
+    write_line(path, json.dumps(NEWER).encode())
+    written(path, "c")
+    lines = list(journal.walk(path))
+    assert [line.event.seq for line in lines] == [1, 2, 3]
+    assert json.loads(lines[1].text) == NEWER
+    assert texts(path) == ["a", "An event of the kind 'hologram', which this version does not know.", "c"]
+    assert journal.read(path, journal.offset_of(path, 2))[0].text == lines[1].text
+
+
+def test_fields_that_a_newer_version_added_to_a_known_event_are_no_matter(path: Path) -> None:
+    write_line(path, json.dumps({**NEWER, "seq": 1, "body": {"kind": "comment", "text": "a", "tone": "kind"}}).encode())
+    written(path, "b")
+    assert texts(path) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"not JSON", b"{}", b"[]", b'"text"', json.dumps({**NEWER, "seq": 0}).encode(), b"\xff\xfe", b'{"body": {"kin'],
+)
+def test_a_line_that_is_no_event_of_any_version_ends_the_journal(path: Path, line: bytes) -> None:
+    written(path, "a")
+    write_line(path, line)
+    assert texts(path) == ["a"]
+    written(path, "b")
+    assert texts(path) == ["a", "b"]
 
 
 @given(st.lists(st.text(), max_size=6), st.integers(min_value=0, max_value=400))

@@ -10,7 +10,7 @@ import pytest
 from drone.runs import journal
 from drone.runs.journal import RunIdentity
 from drone.runs.recorder import JournalRecorder
-from shared.events import AssistantStep, ToolCallStep
+from shared.events import AssistantStep, ReasoningStep, ToolCallStep
 from shared.redaction import Redactor
 from tests.support.clocks import HandClock
 from tests.support.runs import KeptLink
@@ -31,6 +31,17 @@ def test_secrets_are_taken_out_of_events_wherever_they_stand(recorder: JournalRe
     recorder.record(ToolCallStep(call_id="c", tool="shell", arguments={"command": ["echo", "hunter2-secret"]}))
     assert "hunter2" not in (tmp_path / "j").read_text()
     assert "[redacted]" in (tmp_path / "j").read_text()
+
+
+@pytest.mark.parametrize(
+    ("thought", "kept"), [("Let me see.", 1), ("It is hunter2-secret.", 0), ("long " * 100_000, 0)]
+)
+def test_signed_thinking_is_kept_as_it_is_or_not_at_all(
+    recorder: JournalRecorder, tmp_path: Path, thought: str, kept: int
+) -> None:
+    recorder.record(ReasoningStep(text=thought, blocks=({"type": "thinking", "thinking": thought, "signature": "c2"},)))
+    event = next(journal.walk(tmp_path / "j")).event
+    assert len(event.body.blocks) == kept
 
 
 def test_a_secret_that_comes_in_pieces_is_not_shown(recorder: JournalRecorder, link: KeptLink) -> None:

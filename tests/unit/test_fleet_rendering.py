@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from control_plane.cli.live import follow_as_json, follow_as_text
-from control_plane.cli.rendering import money, order_text, outcome_text, step_lines
+from control_plane.cli.rendering import money, order_text, outcome_text
+from control_plane.cli.steps import step_lines
 
 STATS = {
     "tool_calls": 2,
@@ -38,6 +39,12 @@ ORDER: dict[str, Any] = {
     "push_error": None,
     "patch": "diff",
     "receipt": None,
+    "approve": "yolo",
+    "allow": [],
+    "verification": "nothing_to_verify",
+    "waiting_for": None,
+    "todo": [],
+    "unheard": [],
     "ended_at": "2026-01-01T00:00:00Z",
     "stats": STATS,
     "runs": [],
@@ -60,9 +67,9 @@ def call(output: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_an_unknown_price_is_never_shown_as_nothing() -> None:
-    assert "unknown" in money(None)
-    assert money(0.0) == "$0.0000"
-    assert "unknown" in outcome_text(ORDER)
+    assert "cost unknown" in money(None)
+    assert "$0.0000" in money(0.0)
+    assert "cost unknown" in outcome_text(ORDER)
 
 
 def test_a_branch_that_was_not_pushed_says_why() -> None:
@@ -124,3 +131,123 @@ def test_no_colour_reaches_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", io.StringIO())
 
     assert "\x1b" not in outcome_text(ORDER)
+
+
+def test_a_call_that_waits_comes_with_the_commands_that_decide_it() -> None:
+    step = {
+        "kind": "approval",
+        "call_id": "c1",
+        "tool": "shell",
+        "why": "it publishes commits: git push",
+        "until": None,
+    }
+
+    lines = step_lines(step, order_id="a1b2c3d4e5f6")
+
+    assert "shell waits for a person: it publishes commits: git push" in lines[0]
+    assert "fleet approve a1b2c3d4e5f6" in lines[1]
+    assert "fleet deny a1b2c3d4e5f6" in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"approved": True, "by": "person", "comment": "go"}, "✓ approved (go)"),
+        ({"approved": False, "by": "person", "comment": ""}, "✗ denied"),
+        ({"approved": False, "by": "clock", "comment": "nobody"}, "✗ denied by the clock: nobody answered in time"),
+        ({"approved": False, "by": "interruption", "comment": ""}, "✗ denied: it was broken off"),
+    ],
+)
+def test_a_decision_says_what_was_decided_and_by_whom(fields: dict[str, Any], words: str) -> None:
+    assert step_lines({"kind": "decision", "call_id": "c1", **fields}) == [words]
+
+
+def test_a_list_of_things_to_do_is_shown_as_a_checklist() -> None:
+    items = [
+        {"text": "read", "status": "done"},
+        {"text": "mend", "status": "in_progress"},
+        {"text": "test", "status": "pending"},
+    ]
+
+    assert step_lines({"kind": "todo", "items": items}) == ["  ☑ read", "  ▶ mend", "  ☐ test"]
+
+
+def test_a_failed_verification_shows_its_command_and_the_end_of_its_output() -> None:
+    output = "\n".join(f"line {n}" for n in range(50))
+    step = {"kind": "verify", "attempt": 2, "command": "make test", "passed": False, "return_code": 1, "output": output}
+
+    lines = step_lines(step)
+
+    assert lines[0] == "✗ verify, attempt 2: make test failed with exit code 1"
+    assert lines[-1].strip() == "line 49"
+    assert len(lines) == 13
+
+
+def test_a_compaction_tells_tokens_before_and_after_and_the_files() -> None:
+    step = {
+        "kind": "compaction",
+        "summary": "s",
+        "tokens_before": 15000,
+        "tokens_after": 4200,
+        "kept": 6,
+        "cause": "window",
+    }
+
+    lines = step_lines({**step, "files_read": ["a.py"], "files_changed": ["b.py", "c.py"]})
+
+    assert "15,000 → 4,200 tokens" in lines[0]
+    assert [line.strip() for line in lines[1:]] == ["read: a.py", "changed: b.py, c.py"]
+
+
+def test_a_guardrail_says_what_it_did_and_why() -> None:
+    step = {
+        "kind": "guardrail",
+        "call_id": "c",
+        "guardrail": "loop",
+        "action": "block",
+        "code": "",
+        "reason": "5 times",
+    }
+
+    assert step_lines(step) == ["! guardrail loop blocked a call: 5 times"]
+
+
+def test_a_step_of_a_child_is_short_and_set_apart() -> None:
+    inner = {"kind": "tool_result", "output": "\n".join("abcdefg"), "return_code": 0, "is_error": False}
+
+    lines = step_lines({"kind": "child", "call_id": "c", "step": inner})
+
+    assert lines == ["  ┆   a", "  ┆   b", "  ┆   c", "  ┆ … 4 more lines"]
+
+
+@pytest.mark.parametrize("inner", [{}, {"kind": "assistant"}, {"kind": 5}, {"kind": "never heard of"}])
+def test_a_step_of_a_child_that_is_not_whole_is_passed_over(inner: dict[str, Any]) -> None:
+    assert step_lines({"kind": "child", "call_id": "c", "step": inner}) == []
+
+
+def test_an_order_that_waits_says_for_what_and_how_to_answer() -> None:
+    waiting = {"call_id": "c1", "tool": "shell", "why": "it publishes commits", "until": None}
+    word = {"text": "and be quick", "after": False, "interrupt": False, "user": "ada", "at": "2026-01-01T00:00:00Z"}
+    todo = [{"text": "mend", "status": "pending"}]
+
+    text = order_text({**ORDER, "status": "awaiting_approval", "waiting_for": waiting, "unheard": [word], "todo": todo})
+
+    assert "waits    shell: it publishes commits (call c1)" in text
+    assert "fleet approve a1b2c3d4e5f6" in text
+    assert "unheard  and be quick" in text
+    assert "☐ mend" in text
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ("verified", "commands passed"),
+        ("failed", "commands failed"),
+        ("not_reached", "ended before it"),
+        (None, "unknown"),
+    ],
+)
+def test_an_outcome_says_what_the_verification_found(found: str | None, words: str) -> None:
+    line = next(each for each in outcome_text({**ORDER, "verification": found}).splitlines() if "verify" in each)
+
+    assert words in line

@@ -63,3 +63,32 @@ def test_a_script_that_has_nothing_to_say_says_why(content: str, why: str) -> No
 def test_a_misspelt_field_is_an_error_that_names_it() -> None:
     with pytest.raises(ValidationError, match="tool_cals"):
         Book.of([{"tool_cals": []}])
+
+
+def _called(number: int) -> dict[str, Any]:
+    return {"role": "assistant", "tool_calls": [{"id": f"call_{number}_0"}, {"id": f"call_{number}_1_2"}]}
+
+
+def test_after_a_compaction_the_script_goes_on_where_it_was() -> None:
+    compacted = {"role": "user", "content": "<summary>\nshort\n\n<request>\nscript:long\n</request>\n</summary>"}
+    book = Book.of({"long": [{"text": str(n)} for n in range(10)]})
+    assert _texts(book, [compacted, _called(4), _called(5)], [compacted, _called(5), USER, ASSISTANT]) == ["6", "7"]
+
+
+def test_a_prompt_after_a_compaction_starts_the_script_anew() -> None:
+    compacted = {"role": "user", "content": "<summary>\nshort\n</summary>"}
+    opening = {"role": "user", "content": "Next.\n<situation>\n</situation>"}
+    book = Book.of([{"text": "one"}, {"text": "two"}])
+    assert _texts(book, [compacted, _called(0), opening], [compacted, _called(0), opening, _called(0)]) == [
+        "one",
+        "two",
+    ]
+
+
+def test_a_request_without_tools_gets_the_summary_where_the_script_has_one() -> None:
+    asking = [{"role": "user", "content": "Summarize: script:fix-it"}]
+    script = {"default": [{"text": "one"}], "fix-it": [{"text": "fixed"}]}
+    with_summary = Book.of({**script, "summary": [{"text": "short"}]})
+    assert with_summary.reply(asking, with_tools=False)[1].text == "short"
+    assert with_summary.reply(asking)[1].text == "fixed"
+    assert Book.of(script).reply(asking, with_tools=False)[1].text == "fixed"

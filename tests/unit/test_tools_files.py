@@ -110,7 +110,7 @@ def test_search_finds_lines_below_a_directory_with_their_numbers(call: Call, wor
 
     result = call("file_read", mode="search", path=".", search_pattern=r"def \w+\(")
 
-    assert result.output.splitlines() == ["./sub/a.py:2:def f(x):"]
+    assert result.output.splitlines() == ["sub/a.py", "2:def f(x):"]
 
 
 def test_search_that_finds_nothing_is_no_error(call: Call, workspace: Path) -> None:

@@ -14,7 +14,8 @@ from tests.support.toolboxes import Call, call, called, toolbox, workspace
 
 __all__ = ["call", "workspace"]
 
-ALL = ["file_read", "file_write", "editor", "shell", "submit"]
+ALL = ["file_read", "grep", "glob", "file_write", "editor", "shell", "submit"]
+READING = ["file_read", "grep", "glob"]
 
 
 @pytest.mark.parametrize("mode", ["build", "test", "ship", "develop"])
@@ -25,7 +26,7 @@ def test_a_mode_that_works_has_all_tools(workspace: Path, mode: str) -> None:
 def test_plan_can_read_and_submit_and_nothing_else(workspace: Path) -> None:
     tools = toolbox(workspace, "plan")
 
-    assert [spec.name for spec in tools.specs()] == ["file_read", "submit"]
+    assert [spec.name for spec in tools.specs()] == [*READING, "submit"]
     assert "there is no tool 'shell'" in called(tools, "shell", command="touch x").output
     assert list(workspace.iterdir()) == []
 
@@ -49,7 +50,7 @@ def test_schemas_are_plain_objects_that_every_provider_takes(workspace: Path) ->
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
-        ("fly", "{}", "the tools are file_read, file_write, editor, shell, submit"),
+        ("fly", "{}", "the tools are file_read, grep, glob, file_write, editor, shell, submit"),
         ("shell", "{not json", "are not JSON"),
         ("shell", '["ls"]', "one JSON object"),
         ("shell", "{}", "`command` is missing"),
@@ -59,6 +60,12 @@ def test_schemas_are_plain_objects_that_every_provider_takes(workspace: Path) ->
         ("file_read", '{"mode": "smell"}', "'view', 'lines', 'search' or 'find'"),
         ("file_read", '{"mode": "lines", "path": "x"}', "start_line"),
         ("file_read", '{"mode": "search"}', "search_pattern"),
+        ("grep", '{"pattern": "x", "path": "nowhere"}', "there is no 'nowhere'"),
+        ("grep", '{"pattern": "("}', "mend the pattern"),
+        ("grep", '{"pattern": "x", "glob": "{a"}', "brace that is not closed"),
+        ("grep", '{"pattern": ""}', "`pattern`"),
+        ("glob", '{"pattern": "*", "path": "nowhere"}', "no directory"),
+        ("glob", '{"pattern": "*", "sort": "size"}', "'newest' or 'name'"),
         ("editor", '{"command": "str_replace"}', "`path` is missing"),
         ("file_write", '{"path": "", "content": ""}', "`path`"),
     ],

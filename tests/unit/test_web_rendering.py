@@ -81,7 +81,7 @@ def test_a_moment_is_told_in_the_largest_unit_that_fits(seconds: int, shown: str
 
 
 def test_a_price_that_is_not_known_is_not_shown_as_nothing() -> None:
-    assert [money(None), money(0.0), money(0.0312), money(12.345)] == ["price unknown", "$0.00", "$0.0312", "$12.35"]
+    assert [money(None), money(0.0), money(0.0312), money(12.345)] == ["cost unknown", "$0.00", "$0.0312", "$12.35"]
 
 
 def test_a_removed_line_that_looks_like_a_file_name_is_a_removed_line() -> None:
@@ -94,3 +94,38 @@ def test_a_removed_line_that_looks_like_a_file_name_is_a_removed_line() -> None:
 def test_only_an_address_of_ours_is_gone_back_to(address: str) -> None:
     assert local_page(address) == "/"
     assert local_page("/orders/1?all=1") == "/orders/1?all=1"
+
+
+NEW_STEPS: dict[str, dict[str, object]] = {
+    "guardrail loop blocked a call": {"kind": "guardrail", "call_id": "c", "guardrail": "loop", "action": "block"},
+    "fleet approve 000000000000": {"kind": "approval", "call_id": "c", "tool": "shell", "why": "it removes files"},
+    "denied</strong> by the clock": {"kind": "decision", "call_id": "c", "approved": False, "by": "clock"},
+    "read the code": {"kind": "todo", "items": [{"text": "read the code", "status": "done"}]},
+    "make test": {"kind": "verify", "attempt": 1, "command": "make test", "passed": False, "return_code": 2},
+    "9,000 → 1,000 tokens": {"kind": "compaction", "summary": "s", "tokens_before": 9000, "tokens_after": 1000},
+    "child says": {"kind": "child", "call_id": "c", "step": {"kind": "assistant", "text": "child says"}},
+}
+
+
+@pytest.mark.parametrize("words", NEW_STEPS)
+def test_each_kind_of_step_says_on_the_page_what_it_is(words: str) -> None:
+    fields = dict(NEW_STEPS[words])
+    assert words in rendered(step(str(fields.pop("kind")), **fields))
+
+
+def test_a_step_of_a_child_is_never_markup_nor_an_error() -> None:
+    evil = "<script>alert(1)</script>"
+    nested = {"kind": "child", "call_id": "c", "step": {"kind": "assistant", "text": "x"}}
+    html = rendered(
+        step("child", call_id="c", step={"kind": "tool_result", "call_id": "c", "output": evil}),
+        step("child", call_id="c", step={"kind": evil}),
+        step("child", call_id="c", step=nested),
+        step("child", call_id="c", step={}),
+    )
+    assert "<script>" not in html
+    assert html.count("child agent:") == 3
+
+
+def test_a_list_of_things_to_do_says_its_states_in_words_too() -> None:
+    html = rendered(step("todo", items=[{"text": "mend", "status": "in_progress"}]))
+    assert "in progress: </span>mend" in html

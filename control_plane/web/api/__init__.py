@@ -5,7 +5,19 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends
 
 from control_plane.web.access import API, documented_bearer
-from control_plane.web.api import drones, events, orders, projects, providers, registration, runs, server, tokens
+from control_plane.web.api import (
+    drones,
+    events,
+    orders,
+    projects,
+    providers,
+    registration,
+    runs,
+    server,
+    sessions,
+    tokens,
+    trajectories,
+)
 
 OPEN_ROUTERS = (server.open_router, registration.open_router)
 ROUTERS = (
@@ -16,6 +28,8 @@ ROUTERS = (
     providers.router,
     projects.router,
     orders.router,
+    sessions.router,
+    trajectories.router,
     events.router,
     runs.router,
 )

@@ -1,4 +1,4 @@
-"""Work orders: submit, list, look into, cancel."""
+"""Work orders: submit, list, look into, steer, cancel."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from control_plane.dispatching.cancel import cancel
-from control_plane.documents import OrderDocument, OrderSummary, StepDocument, SubmitRequest
-from control_plane.operations import orders
+from control_plane.documents import (
+    ApproveRequest,
+    DecideRequest,
+    OrderDocument,
+    OrderSummary,
+    SayRequest,
+    StepDocument,
+    SubmitRequest,
+)
+from control_plane.operations import orders, steering
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors
 from shared.states import OrderStatus
@@ -79,6 +87,24 @@ def cancel_order(
 ) -> OrderSummary:
     """Returns when it is recorded; the order is `canceled` once the drone's receipt is there."""
     return cancel(core, caller, order_id, request.reason if request else "")
+
+
+@router.post("/{order_id}/say", summary="Say something to an order", responses=errors(401, 403, 404, 409))
+def say(core: CoreDep, caller: CallerDep, order_id: OrderId, request: SayRequest) -> OrderSummary:
+    """Its run hears it after its current calls, with `after` when the model stops, with `interrupt` at once."""
+    return steering.say(core, caller, order_id, request)
+
+
+@router.post("/{order_id}/approve", summary="Let a call that waits be run", responses=errors(401, 403, 404, 409))
+def approve(core: CoreDep, caller: CallerDep, order_id: OrderId, request: ApproveRequest | None = None) -> OrderSummary:
+    """The first decision counts. With `always` the same command needs no approval in later orders of the session."""
+    return steering.approve(core, caller, order_id, request or ApproveRequest())
+
+
+@router.post("/{order_id}/deny", summary="Refuse a call that waits", responses=errors(401, 403, 404, 409))
+def deny(core: CoreDep, caller: CallerDep, order_id: OrderId, request: DecideRequest | None = None) -> OrderSummary:
+    """The model is told, with the comment; the run goes on."""
+    return steering.deny(core, caller, order_id, request or DecideRequest())
 
 
 @router.get("/{order_id}/steps", summary="Steps behind a number, in order", responses=errors(401, 404))

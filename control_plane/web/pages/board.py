@@ -17,6 +17,7 @@ from control_plane.web.problems import problem_of
 from control_plane.web.rendering import page
 from shared.command_line import parse_labels
 from shared.errors import Refused
+from shared.states import OrderStatus
 
 router = APIRouter()
 
@@ -88,5 +89,7 @@ def _live(core: Core, caller: Caller) -> dict[str, Any]:
     return {
         "drones": drones.list_drones(core, caller),
         "orders": listed,
+        # Also those that newer orders have pushed off the list: each stands still until somebody answers.
+        "waiting": orders.list_orders(core, caller, OrderStatus.AWAITING_APPROVAL, None, None, SHOWN_ORDERS),
         "counts": Counter(each.status for each in listed),
     }

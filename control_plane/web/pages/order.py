@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Form, Query
 from starlette.responses import RedirectResponse, Response
 
 from control_plane.dispatching.cancel import cancel
-from control_plane.documents import OrderDocument, OrderSummary
-from control_plane.operations import orders
+from control_plane.documents import ApproveRequest, DecideRequest, OrderDocument, OrderSummary, SayRequest
+from control_plane.operations import orders, steering
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.pages.shell import shell
 from control_plane.web.pages.transcript import shown_steps
@@ -21,6 +21,9 @@ router = APIRouter(prefix="/orders")
 SHOWN_STEPS = 400
 """Of a longer transcript the page begins with the last ones; the rest is a click away."""
 PART_STEPS = 200
+MAX_SAID = 200_000
+"""Characters of a form's text that are looked at; what may be said is less."""
+CallField = Annotated[str | None, Form(max_length=1000, description="The id of the call that waits.")]
 
 
 @router.get("/{order_id}")
@@ -35,6 +38,8 @@ def show_order(core: CoreDep, caller: CallerDep, order_id: str, all: bool = Fals
         "hidden": hidden,
         "last_seq": order.steps[-1].seq if order.steps else 0,
         "full": order,
+        "todo": order.todo,
+        "unheard": order.unheard,
     }
     return page("order.html", context)
 
@@ -50,9 +55,16 @@ def order_parts(
     full: OrderDocument | None = None
     if OrderStatus(summary.status) in ENDED:
         full = orders.show_order(core, caller, order_id)
-    return page(
-        "order_parts.html", {**shell(core, caller), **_head(summary), "steps": shown_steps(steps), "full": full}
-    )
+    todo, unheard = orders.beside_summary(core, caller, order_id)
+    context = {
+        **shell(core, caller),
+        **_head(summary),
+        "steps": shown_steps(steps),
+        "full": full,
+        "todo": todo,
+        "unheard": unheard,
+    }
+    return page("order_parts.html", context)
 
 
 @router.post("/{order_id}/cancel")
@@ -60,6 +72,42 @@ def cancel_order(
     core: CoreDep, caller: CallerDep, order_id: str, reason: Annotated[str, Form(max_length=1000)] = ""
 ) -> Response:
     cancel(core, caller, order_id, reason)
+    return RedirectResponse(f"/orders/{order_id}", 303)
+
+
+@router.post("/{order_id}/say")
+def say(
+    core: CoreDep,
+    caller: CallerDep,
+    order_id: str,
+    text: Annotated[str, Form(max_length=MAX_SAID)] = "",
+    when: Annotated[Literal["steer", "after", "interrupt"], Form()] = "steer",
+) -> Response:
+    # A browser sends every line end as CR LF.
+    words = text.replace("\r\n", "\n")
+    said = SayRequest(text=words, after=when == "after", interrupt=when == "interrupt")
+    steering.say(core, caller, order_id, said)
+    return RedirectResponse(f"/orders/{order_id}", 303)
+
+
+@router.post("/{order_id}/approve")
+def approve(  # noqa: PLR0913, PLR0917 - one per field of the form
+    core: CoreDep,
+    caller: CallerDep,
+    order_id: str,
+    call: CallField = None,
+    comment: Annotated[str, Form()] = "",
+    always: Annotated[bool, Form()] = False,
+) -> Response:
+    steering.approve(core, caller, order_id, ApproveRequest(call=call, comment=comment, always=always))
+    return RedirectResponse(f"/orders/{order_id}", 303)
+
+
+@router.post("/{order_id}/deny")
+def deny(
+    core: CoreDep, caller: CallerDep, order_id: str, call: CallField = None, comment: Annotated[str, Form()] = ""
+) -> Response:
+    steering.deny(core, caller, order_id, DecideRequest(call=call, comment=comment))
     return RedirectResponse(f"/orders/{order_id}", 303)
 
 

@@ -20,6 +20,19 @@ def shown_steps(steps: Iterable[StepDocument]) -> list[dict[str, Any]]:
 
 def _shown(step: dict[str, Any]) -> dict[str, Any]:
     try:
-        return {**step, **_BODY.validate_python(step).model_dump()}
+        whole = {**step, **_BODY.validate_python(step).model_dump()}
     except ValidationError:
         return {**step, "kind": "other", "name": step["kind"]}
+    if whole["kind"] == "child":
+        whole["inner"] = _inner(whole)
+    return whole
+
+
+def _inner(child: dict[str, Any]) -> dict[str, Any] | None:
+    """A child's step as if it were one of the order's; None where it is not known, or holds a child again."""
+    own = {"seq": child["seq"], "at": child["at"], "run": child["run"]}
+    try:
+        body = _BODY.validate_python(child["step"]).model_dump()
+    except ValidationError:
+        return None
+    return {**body, **own} if body["kind"] != "child" else None

@@ -68,6 +68,33 @@ if (board) {
   timer = setTimeout(refresh, REFRESH_MS);
 }
 
+// --- forms that leave the reader where they are --------------------------------------------------------
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.matches("form[data-stay]")) return; // such a form also works without scripts: the page is loaded anew
+  event.preventDefault();
+  const body = new URLSearchParams(new FormData(form, event.submitter));
+  const say = (text) => { const line = form.querySelector(".form-note"); if (line) line.textContent = text; };
+  const buttons = form.querySelectorAll("button");
+  buttons.forEach((button) => { button.disabled = true; });
+  try {
+    // What was done leads back to the page, which is not loaded for that: what changed is fetched.
+    const action = event.submitter?.getAttribute("formaction") || form.getAttribute("action");
+    const options = { method: "POST", body, redirect: "manual", headers: { Accept: "application/json" } };
+    const response = await fetch(action, options);
+    if (response.type === "opaqueredirect") {
+      form.reset();
+      document.dispatchEvent(new Event("sent"));
+    }
+    say(response.type === "opaqueredirect" ? "" : (await response.json()).detail);
+  } catch (error) {
+    say(`It was not sent (${error.message}); try again.`);
+  } finally {
+    buttons.forEach((button) => { button.disabled = false; });
+  }
+});
+
 // --- an order -----------------------------------------------------------------------------------------
 
 const order = document.querySelector("[data-order]");
@@ -139,6 +166,7 @@ function followOrder(article) {
   const show = (part, steps) => {
     const head = byId("head");
     morph(head, part.getElementById("head"));
+    morph(byId("talk"), part.getElementById("talk"));
     if (steps.length) {
       byId("steps").append(...steps);
       byId("no-steps")?.remove();
@@ -176,10 +204,13 @@ function followOrder(article) {
     try { await takeParts(); note(""); } catch (error) { note(`The order ended; reload to see the result (${error.message}).`); }
   };
 
+  document.addEventListener("sent", takePartsSoon);
+
   const connect = () => {
     if (ended || stream || document.hidden) return;
     stream = new EventSource(`/api/v1/orders/${id}/events?after=${last}`);
-    stream.addEventListener("open", () => { failures = 0; note(""); });
+    // Whatever happened while nobody listened is not told again.
+    stream.addEventListener("open", () => { failures = 0; note(""); takePartsSoon(); });
     stream.addEventListener("step", onStep);
     stream.addEventListener("order", takePartsSoon);
     stream.addEventListener("delta", onDelta);

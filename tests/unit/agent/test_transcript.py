@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drone.agent.transcript import assert_valid, mended, problems
+from drone.agent.alone import NoGuardrails, QuietControls
+from drone.agent.approvals import AskingFor
+from drone.agent.budget import Budget
+from drone.agent.compaction import WindowCompaction
+from drone.agent.protocols import Answer, ModelCallFailed, OnDelta, Ruling, ToolResult, ToolSpec, Verdict
+from drone.model.scripted_model import ScriptedModel
 from shared.errors import Interrupted, LimitsExceeded, Preempted, Submitted
 from shared.events import Body
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
+from shared.transcripts import assert_valid, mended, messages_of, problems
 from shared.work_order import Limits
 from tests.support.scripted import Loop, says
 
@@ -110,6 +117,87 @@ def test_any_answers_and_any_signals_leave_a_valid_transcript(
     loop.controls.to_follow_up = ["More."] * follow
     loop.run()
     assert [problems(asked) for asked in loop.model.asked] == [[]] * len(loop.model.asked)
+
+
+_verdict = st.sampled_from(
+    [Verdict()] * 4 + [Verdict(action, "Hm.", "code", "rule") for action in ("warn", "block", "halt")]
+)
+_long_reply = st.fixed_dictionaries(
+    {"text": st.text(max_size=300), "tool_calls": st.lists(_call, min_size=1, max_size=3)},
+    optional={"status": st.sampled_from([200, 200, 200, 413])},
+)
+
+
+class Deciding(NoGuardrails):
+    """Guardrails that say one thing after the other."""
+
+    def __init__(self, verdicts: list[Verdict]) -> None:
+        self._verdicts = verdicts
+
+    def before(self, _call: ToolCall) -> Verdict:
+        return self._verdicts.pop() if self._verdicts else Verdict()
+
+    def after(self, _call: ToolCall, _result: ToolResult) -> Verdict:
+        return self._verdicts.pop() if self._verdicts else Verdict()
+
+
+class Judging(QuietControls):
+    """Controls by which people approve every second call, and ask for a compaction now and then."""
+
+    def __init__(self, compact_every: int) -> None:
+        super().__init__()
+        self._asked = self._steps = 0
+        self._every = compact_every
+
+    def ruling(self, _call_id: str) -> Ruling:
+        self._asked += 1
+        return Ruling(approved=self._asked % 2 == 1)
+
+    def compaction_asked(self) -> str | None:
+        self._steps += 1
+        return "Be brief." if self._steps % self._every == 0 else None
+
+
+class Small(ScriptedModel):
+    """A scripted model with a small window, which is full at once for some questions, and summarizes in one word."""
+
+    window = 2000
+
+    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
+        if not tools:
+            return Answer(Message(role="assistant", content="Summary."), finish_reason="stop", model="scripted")
+        try:
+            return super().answer(messages, tools, on_delta)
+        except ModelCallFailed as failed:
+            full = "413" in failed.what
+            raise ModelCallFailed(failed.what, error_class="context_overflow" if full else "server") from failed
+
+
+@settings(deadline=None)
+@given(
+    st.lists(_long_reply, max_size=14),
+    st.lists(_verdict, max_size=12),
+    st.lists(_signal, max_size=6),
+    st.lists(_messages, max_size=10),
+    st.integers(1, 6),
+)
+def test_any_compactions_rulings_and_interruptions_leave_a_valid_transcript(
+    script: list[dict[str, Any]],
+    verdicts: list[Verdict],
+    signals: list[Exception | None],
+    history: list[Message],
+    compact_every: int,
+) -> None:
+    loop = Loop(script, Limits(max_run_seconds=10), controls=Judging(compact_every))
+    agent = loop.agent
+    agent.model = loop.model = Small(script, loop.clock, cost_usd=0.0)
+    budget = Budget(loop.limits, loop.clock)
+    agent.compaction = WindowCompaction(agent.model, loop.recorder, agent.hooks, budget, lambda: agent.tools)
+    agent.guardrails, agent.approvals = Deciding(verdicts), AskingFor("all")
+    loop.toolbox.on_call = lambda _: setattr(loop.controls, "signal", signals.pop() if signals else None)
+    loop.run(*history)
+    assert [problems(asked) for asked in loop.model.asked] == [[]] * len(loop.model.asked)
+    assert messages_of(loop.recorder.bodies, mended(history)) == list(agent.transcript[1:])
 
 
 @settings(deadline=None)

@@ -172,6 +172,8 @@ def _projects() -> None:
         sa.Column("name", sa.String(64), nullable=False),
         sa.Column("model", sa.String(255), nullable=False),
         sa.Column("api_base", sa.Text),
+        sa.Column("context_window", sa.Integer, nullable=False),
+        sa.Column("protocol", sa.String(8), nullable=False),
         sa.Column("params", sa.JSON, nullable=False),
         sa.Column("fallbacks", sa.JSON, nullable=False),
         sa.Column("sealed_key", sa.Text),
@@ -206,6 +208,11 @@ def _projects() -> None:
         sa.Column("project_id", Id, sa.ForeignKey("projects.id"), nullable=False),
         sa.Column("name", sa.String(255), nullable=False),
         sa.Column("mode", sa.String(16), nullable=False),
+        sa.Column("approve", sa.String(16)),
+        sa.Column("allow", sa.JSON, nullable=False),
+        sa.Column("leaf_id", Id),
+        sa.Column("compact", sa.Text),
+        sa.Column("forked_from_id", Id),
         sa.Column("created_at", UtcDateTime, nullable=False),
         sa.Column("organization_id", Id, sa.ForeignKey("organizations.id"), nullable=False),
     )
@@ -225,6 +232,7 @@ def _orders() -> None:
         sa.Column("mode", sa.String(16), nullable=False),
         sa.Column("priority", sa.Integer, nullable=False),
         sa.Column("approve", sa.String(16), nullable=False),
+        sa.Column("allow", sa.JSON, nullable=False),
         sa.Column("limits", sa.JSON, nullable=False),
         sa.Column("prompt", sa.Text, nullable=False),
         sa.Column("idempotency_key", sa.String(255)),
@@ -241,6 +249,7 @@ def _orders() -> None:
         sa.Column("status", sa.String(24), nullable=False),
         sa.Column("reason", ForeignText, nullable=False),
         sa.Column("exit_status", sa.String(32)),
+        sa.Column("verification", sa.String(24)),
         sa.Column("created_at", UtcDateTime, nullable=False),
         sa.Column("started_at", UtcDateTime),
         sa.Column("ended_at", UtcDateTime),
@@ -261,6 +270,19 @@ def _orders() -> None:
         sa.UniqueConstraint("organization_id", "idempotency_key", name="uq_orders_idempotency"),
     )
     _index("orders", "drone_id", "number", "organization_id", "project_id", "session_id", "status")
+    op.create_table(
+        "session_entries",
+        sa.Column("id", Id, primary_key=True),
+        sa.Column("number", Seq, nullable=False),
+        sa.Column("session_id", Id, sa.ForeignKey("sessions.id"), nullable=False),
+        sa.Column("parent_id", Id),
+        sa.Column("kind", sa.String(24), nullable=False),
+        sa.Column("order_id", Id, sa.ForeignKey("orders.id")),
+        sa.Column("data", sa.JSON, nullable=False),
+        sa.Column("at", UtcDateTime, nullable=False),
+        sa.Column("organization_id", Id, sa.ForeignKey("organizations.id"), nullable=False),
+    )
+    _index("session_entries", "number", "order_id", "organization_id", "session_id")
 
 
 def _turns() -> None:
@@ -282,6 +304,19 @@ def _turns() -> None:
         sa.Column("organization_id", Id, sa.ForeignKey("organizations.id"), nullable=False),
     )
     _index("turns", "organization_id", "session_id")
+    op.create_table(
+        "words",
+        sa.Column("number", Seq, primary_key=True),
+        sa.Column("order_id", Id, sa.ForeignKey("orders.id"), nullable=False),
+        sa.Column("user", sa.String(128), nullable=False),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("after", sa.Boolean, nullable=False),
+        sa.Column("interrupt", sa.Boolean, nullable=False),
+        sa.Column("run_id", Id),
+        sa.Column("at", UtcDateTime, nullable=False),
+        sa.Column("organization_id", Id, sa.ForeignKey("organizations.id"), nullable=False),
+    )
+    _index("words", "order_id", "organization_id")
     op.create_table(
         "dispatches",
         sa.Column("id", Id, primary_key=True),

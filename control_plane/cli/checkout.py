@@ -1,0 +1,124 @@
+"""Getting a session's last work into a repository of one's own: fetched from the remote, else from a bundle.
+
+git itself sees to it that nothing is overwritten: no command here is forced.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from shared.errors import Conflict, Invalid, NotFound
+
+Doc = dict[str, Any]
+SECONDS = 600
+"""For one command of git's."""
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A repository of a person's, and the work that is to come into it."""
+
+    directory: Path
+    head: Doc
+    """`session_documents.HeadDocument`."""
+    fetch_bundle: Callable[[], bytes]
+
+    def do(self) -> str:
+        """Have the branch checked out at the work's head; says in one sentence what was done.
+
+        Raises Invalid where the directory is no git repository, Conflict where git refuses because something of the
+        person's would be lost, NotFound where the commits are nowhere to be had.
+        """
+        branch, commit = self.head["branch"], self.head["commit"]
+        if self._git("rev-parse", "--show-toplevel").returncode != 0:
+            raise Invalid(
+                f"{self.directory} is no work tree of git's",
+                code="E-CHECKOUT-DIRECTORY",
+                next=f"git clone {self.head['git_url']}    then: fleet session checkout … --directory DIR",
+            )
+        whence = self._see_to(branch, commit)
+        if self._git("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").returncode != 0:
+            self._must("checkout", "--no-track", "-b", branch, commit)
+        else:
+            self._must("checkout", branch)
+            self._must("merge", "--ff-only", commit)
+        return f"{branch} is checked out in {self.directory} at {commit[:12]}, {whence}"
+
+    def _see_to(self, branch: str, commit: str) -> str:
+        """Have the commit in the repository; says where it came from."""
+        if self._has(commit):
+            return "which was here already"
+        remote = self._remote()
+        if self.head["pushed"] and self._fetched(remote, f"refs/heads/{branch}") and self._has(commit):
+            return f"fetched from {remote}"
+        if self.head["bundle"] and self._from_bundle(remote, branch) and self._has(commit):
+            return "from the bundle that the control plane keeps"
+        raise NotFound(
+            f"commit {commit[:12]} is neither on {remote} nor in a bundle that fits this repository",
+            code="E-CHECKOUT-COMMIT",
+            next=f"fleet patch {self.head['order']} | git apply",
+        )
+
+    def _from_bundle(self, remote: str, branch: str) -> bool:
+        """Fetch from the bundle; it may build on commits of the remote that are not here yet."""
+        with tempfile.TemporaryDirectory(prefix="fleet-") as directory:
+            bundle = Path(directory, "session.bundle")
+            bundle.write_bytes(self.fetch_bundle())
+            if self._git("bundle", "verify", "--quiet", str(bundle)).returncode != 0:
+                self._fetched(remote)
+            return self._fetched(str(bundle), f"refs/heads/{branch}")
+
+    def _fetched(self, whence: str, *refs: str) -> bool:
+        return self._git("fetch", "--quiet", "--no-tags", whence, *refs).returncode == 0
+
+    def _has(self, commit: str) -> bool:
+        return self._git("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+
+    def _remote(self) -> str:
+        return remote_of(self._git("remote", "-v").stdout, self.head["git_url"])
+
+    def _must(self, *arguments: str) -> None:
+        done = self._git(*arguments)
+        if done.returncode != 0:
+            raise Conflict(
+                f"git does not {arguments[0]} here",
+                code="E-CHECKOUT-CHANGES",
+                why=" ".join(done.stderr.split())[:600],
+                next=f"git -C {shlex.quote(str(self.directory))} status    then commit or stash what is yours",
+            )
+
+    def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        try:
+            return subprocess.run(
+                ["git", "-C", str(self.directory), *arguments],
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Invalid(
+                "git could not be run", code="E-CHECKOUT-DIRECTORY", why=str(error), next="install git"
+            ) from error
+
+
+def remote_of(listing: str, url: str) -> str:
+    """Which remote to fetch from, by what `git remote -v` says: the one of this URL, else origin, else the URL."""
+    remotes = {line.split()[0]: line.split()[1] for line in listing.splitlines() if len(line.split()) > 1}
+    same = [name for name, address in remotes.items() if address.rstrip("/") == url.rstrip("/")]
+    return same[0] if same else "origin" if "origin" in remotes else url
+
+
+def commands(head: Doc) -> list[str]:
+    """What a person would type in a clone of the project."""
+    branch, session = shlex.quote(head["branch"]), head["session"]
+    if head["pushed"]:
+        return [f"git fetch origin {branch}", f"git checkout -b {branch} {head['commit']}"]
+    return [f"fleet session checkout {session} --directory ."]

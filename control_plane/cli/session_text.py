@@ -1,0 +1,65 @@
+"""A session and its tree as text for people."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from control_plane.session_tree import Place, note_text, places
+from shared.terminal import paint, printable
+
+Doc = dict[str, Any]
+PROMPT = 60
+
+
+def session_text(session: Doc) -> str:
+    """A session in full: its head, its tree, and the turns that have not ended."""
+    lines = [
+        f"session  {session['id']}  {printable(session['name']) or '(no name)'}",
+        f"project  {session['project']}   mode {session['mode']}   approve {session['approve'] or 'yolo'}",
+        *(f"allow    {printable(pattern)}" for pattern in session["allow"]),
+        *([f"fork of  {session['forked_from']}"] if session["forked_from"] else []),
+        *([f"compact  before the next question  {printable(session['compact'])}"] if _due(session) else []),
+        "",
+        *(line for place in places(session["entries"]) for line in _place_lines(place, session)),
+        *(_unfinished(turn) for turn in session["unfinished"]),
+    ]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _due(session: Doc) -> bool:
+    return session["compact"] is not None
+
+
+def _place_lines(place: Place, session: Doc) -> list[str]:
+    indent = "│  " * place.depth
+    own = f"{indent[:-3]}├─ " if place.begins_branch else indent
+    notes = [f"{indent}│    {printable(note_text(note))}" for note in place.notes]
+    return [own + _own_line(place, session), *notes]
+
+
+def _own_line(place: Place, session: Doc) -> str:
+    entry = place.entry
+    if entry is None:
+        return "○ root" + ("  ← the next turn goes on here" if session["leaf"] is None else "")
+    turn = entry["turn"]
+    words = [
+        "●" if entry["on_path"] else "○",
+        turn["order"],
+        paint(f"{turn['status']:<8}", "green" if turn["status"] == "finished" else "red", sys.stdout),
+        _short(turn["prompt"]),
+        *([f"[{printable(entry['label'])}]"] if entry["label"] else []),
+        *(["→ " + turn["branch"]] if turn["branch"] else []),
+        *(["not seen by the next turn"] if entry["error"] else []),
+        *(["← the next turn goes on here"] if entry["is_leaf"] else []),
+    ]
+    return "  ".join(words)
+
+
+def _unfinished(turn: Doc) -> str:
+    return f"…  {turn['order']}  {paint(turn['status'], 'yellow', sys.stdout)}  {_short(turn['prompt'])}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(printable(text).split())
+    return line if len(line) <= PROMPT else f"{line[: PROMPT - 1]}…"

@@ -1,0 +1,79 @@
+"""`fleet say, approve, deny`: what people tell an order while it runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from control_plane.cli.connection import Org, client
+from shared.command_line import JsonFlag, examples, print_json
+from shared.command_line import say as tell
+
+PANEL = "Orders"
+Doc = dict[str, Any]
+OrderId = Annotated[str, typer.Argument(metavar="ORDER", help="The order's id.")]
+Call = Annotated[
+    str | None, typer.Option("--call", metavar="ID", help="Which call; default: the one that waits longest.")
+]
+Comment = Annotated[str, typer.Option("--comment", help="Why; the model reads it where the call is denied.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    said = examples("fleet say ORDER 'Use pytest, not unittest'", "fleet say ORDER --after - < next.md")
+    app.command("say", rich_help_panel=PANEL, epilog=said)(say)
+    app.command("approve", rich_help_panel=PANEL, epilog=examples("fleet approve ORDER --always"))(approve)
+    app.command("deny", rich_help_panel=PANEL, epilog=examples("fleet deny ORDER --comment 'not on main'"))(deny)
+
+
+def say(
+    order_id: OrderId,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; `-` reads it from stdin.")],
+    after: Annotated[bool, typer.Option("--after", help="Say it when the model stops.")] = False,
+    interrupt: Annotated[bool, typer.Option("--interrupt", help="Break off what runs now, and say it.")] = False,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> None:
+    """Say something to an order; its model reads it after its current calls."""
+    words = sys.stdin.read() if text == "-" else text
+    order = client(org).say(order_id, {"text": words, "after": after, "interrupt": interrupt})
+    when = "when the model stops" if after else "at once" if interrupt else "after the current calls"
+    begun = order["status"] in {"running", "awaiting_approval"}
+    _tell(order, f"said; it is heard {when if begun else 'as the run begins'}", as_json=as_json)
+
+
+def approve(
+    order_id: OrderId,
+    call: Call = None,
+    always: Annotated[
+        bool, typer.Option("--always", help="Let the same command through in later orders of the session.")
+    ] = False,
+    comment: Comment = "",
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> None:
+    """Let a call that waits for a person be run."""
+    order = client(org).approve(order_id, {"call": call, "always": always, "comment": comment})
+    _tell(order, order["reason"], as_json=as_json)
+
+
+def deny(
+    order_id: OrderId,
+    call: Call = None,
+    comment: Comment = "",
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> None:
+    """Refuse a call that waits for a person; the run goes on without it."""
+    order = client(org).deny(order_id, {"call": call, "comment": comment})
+    _tell(order, order["reason"], as_json=as_json)
+
+
+def _tell(order: Doc, text: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(order)
+    else:
+        tell(f"{order['id']} {order['status']}: {text}")
+        tell(f"  next  fleet follow {order['id']}")

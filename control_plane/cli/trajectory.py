@@ -1,0 +1,54 @@
+"""`fleet trajectory`: a run of an order as a file that other tools read, and that `drone replay` plays."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from control_plane.cli.connection import Org, client
+from shared.command_line import JsonFlag, examples, print_json, say
+from shared.errors import Precondition
+
+PANEL = "Orders"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    shown = examples("fleet trajectory ORDER --output RUN.traj.json", "drone replay RUN.traj.json --repo .")
+    app.command("trajectory", rich_help_panel=PANEL, epilog=shown)(trajectory)
+
+
+def trajectory(
+    order_id: Annotated[str, typer.Argument(metavar="ORDER", help="The order's id.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Write it there instead of stdout.")
+    ] = None,
+    run: Annotated[str | None, typer.Option("--run", help="A run's id; default: the one whose work was kept.")] = None,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> None:
+    """Print what a run did, as a document in the format mini-swe-agent-1.1."""
+    content = client(org).trajectory(order_id, run)
+    if output is None:
+        # A document it is in any case; `--json` asks for no other.
+        sys.stdout.buffer.write(content + b"\n")
+        return
+    _write(output, content + b"\n")
+    messages = len(json.loads(content)["messages"])
+    if as_json:
+        print_json({"order": order_id, "file": str(output.absolute()), "messages": messages, "bytes": len(content) + 1})
+    else:
+        say(f"{messages} messages in {output}")
+
+
+def _write(output: Path, content: bytes) -> None:
+    try:
+        output.write_bytes(content)
+    except OSError as error:
+        raise Precondition(
+            f"{output} cannot be written", code="E-OUTPUT", why=error.strerror or str(error), next="choose another FILE"
+        ) from error

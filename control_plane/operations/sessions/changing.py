@@ -1,0 +1,199 @@
+"""Beginning sessions and changing them. Where a session goes on is changed only while it is idle (O-003)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session as Db
+
+from control_plane.core import Caller, Core
+from control_plane.db.models import Order, Session, SessionEntry
+from control_plane.dispatching.inbox import tell
+from control_plane.dispatching.turns import EntryKind, locked, write_entry
+from control_plane.operations.checking import check_text
+from control_plane.operations.projects import find_project
+from control_plane.operations.roles import require
+from control_plane.operations.sessions.finding import (
+    find_place,
+    new_session,
+    refuse_while_busy,
+    session_of,
+    unfinished,
+)
+from control_plane.operations.sessions.reading import session_document
+from control_plane.session_documents import (
+    MAX_SESSION_NAME,
+    CompactDocument,
+    CompactRequest,
+    ForkRequest,
+    LabelRequest,
+    SessionDocument,
+    SessionEdit,
+    SessionRequest,
+    SwitchRequest,
+)
+from shared.control import Compact
+from shared.errors import Invalid
+from shared.names import new_id
+from shared.states import OrderStatus
+
+MAX_ALLOWED = 100
+MAX_PATTERN = 2000
+MAX_LABEL = 255
+MAX_INSTRUCTIONS = 10_000
+_HAS_A_RUN = (OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL)
+
+
+def create(core: Core, caller: Caller, request: SessionRequest) -> SessionDocument:
+    """A session without turns. For operators. Raises NotFound for the project, Invalid for name and patterns."""
+    require(caller, "operator")
+    _check(request.name, request.allow)
+    with core.database.write() as db:
+        chat = new_session(core, find_project(db, caller.organization_id, request.project), request.mode)
+        chat.name, chat.approve, chat.allow = request.name, request.approve, list(request.allow)
+        db.add(chat)
+        return session_document(db, caller, chat)
+
+
+def edit(core: Core, caller: Caller, session_id: str, changes: SessionEdit) -> SessionDocument:
+    """Change name, mode and what its orders may do, also while one runs. For operators.
+
+    The name and the mode are noted in the tree, at the turn that was the last one then.
+    """
+    require(caller, "operator")
+    _check(changes.name or "", changes.allow or ())
+
+    def work(db: Db, chat: Session) -> None:
+        if changes.name is not None and changes.name != chat.name:
+            _note(db, core, chat, "name", {"from": chat.name, "to": changes.name})
+            chat.name = changes.name
+        if changes.mode is not None and changes.mode != chat.mode:
+            _note(db, core, chat, "mode_change", {"from": chat.mode, "to": changes.mode})
+            chat.mode = changes.mode
+        chat.approve = changes.approve or chat.approve
+        chat.allow = chat.allow if changes.allow is None else list(changes.allow)
+
+    return _changed(core, caller, session_id, work)
+
+
+def switch(core: Core, caller: Caller, session_id: str, request: SwitchRequest) -> SessionDocument:
+    """Let the session go on from another place of its tree. For operators.
+
+    Raises NotFound where there is no such entry, Conflict while an order of the session has not ended.
+    """
+    require(caller, "operator")
+
+    def work(db: Db, chat: Session) -> None:
+        refuse_while_busy(db, chat)
+        place = _id(find_place(db, chat, request.entry))
+        write_entry(db, core, chat, "leaf", parent_id=place, data={"from": chat.leaf_id, "to": place})
+        chat.leaf_id = place
+
+    return _changed(core, caller, session_id, work)
+
+
+def fork(core: Core, caller: Caller, session_id: str, request: ForkRequest) -> SessionDocument:
+    """A new session that goes on from a place of this one, which stays as it is. For operators.
+
+    Raises NotFound where there is no such entry, Conflict while an order of the session has not ended.
+    """
+    require(caller, "operator")
+    _check(request.name or "", ())
+    with core.database.write() as db:
+        old = locked(db, session_of(db, caller.organization_id, session_id).id)
+        refuse_while_busy(db, old)
+        place = old.leaf_id if request.at is None else _id(find_place(db, old, request.at))
+        new = _fork_of(core, old, place, request.name)
+        db.add(new)
+        # Its first entry: where the tree of a fork begins is read off it, wherever its leaf goes later.
+        write_entry(db, core, new, "leaf", parent_id=place, data={"forked_from": old.id, "to": place})
+        return session_document(db, caller, new)
+
+
+def label(core: Core, caller: Caller, session_id: str, request: LabelRequest) -> SessionDocument:
+    """Give a turn a label, by which it can be named from then on; an empty one takes it away. For operators."""
+    require(caller, "operator")
+    check_text("the label", request.text, limit=MAX_LABEL, empty=True)
+
+    def work(db: Db, chat: Session) -> None:
+        place = find_place(db, chat, request.entry)
+        if place is None:
+            raise Invalid("the root cannot have a label", code="E-SESSION-LABEL", next="name a turn")
+        write_entry(db, core, chat, "label", parent_id=place.id, data={"text": request.text})
+
+    return _changed(core, caller, session_id, work)
+
+
+def compact(core: Core, caller: Caller, session_id: str, request: CompactRequest) -> CompactDocument:
+    """Let a summary stand for the conversation so far: before the running order's next question, else the next one's.
+
+    For operators. It is asked for until a run has done it, also where the run that was told is lost.
+    """
+    require(caller, "operator")
+    check_text("the instructions", request.instructions, limit=MAX_INSTRUCTIONS, empty=True)
+    with core.database.write() as db:
+        chat = locked(db, session_of(db, caller.organization_id, session_id).id)
+        chat.compact = request.instructions
+        _note(db, core, chat, "compaction", {"asked_by": caller.user, "instructions": request.instructions})
+        order = next(iter(unfinished(db, chat.id)), None)
+        told = order is not None and _tell(db, core, order, request.instructions)
+    if told:
+        core.broker.wake()
+    return CompactDocument(session=chat.id, order=order.id if told and order else None, told=_sentence(order, told))
+
+
+def _tell(db: Db, core: Core, order: Order, instructions: str) -> bool:
+    """Tell the order's run, if one has begun."""
+    if order.status not in _HAS_A_RUN or order.run_id is None or order.drone_id is None:
+        return False
+    tell(db, core, order.drone_id, Compact(run_id=order.run_id, instructions=instructions), order.run_id)
+    return True
+
+
+def _sentence(order: Order | None, told: bool) -> str:
+    if order is None:
+        return "The session is idle: its next turn begins with the compaction, before its first question to the model."
+    if told:
+        return f"Order {order.id} was told: it compacts before its next question to the model."
+    return f"Order {order.id} is {order.status}: its run begins with the compaction."
+
+
+def _changed(core: Core, caller: Caller, session_id: str, work: Callable[[Db, Session], None]) -> SessionDocument:
+    """Do `work` on the locked session and return the session as it is then."""
+    with core.database.write() as db:
+        chat = locked(db, session_of(db, caller.organization_id, session_id).id)
+        work(db, chat)
+        return session_document(db, caller, chat)
+
+
+def _note(db: Db, core: Core, chat: Session, kind: EntryKind, data: dict[str, Any]) -> None:
+    write_entry(db, core, chat, kind, parent_id=chat.leaf_id, data=data)
+
+
+def _fork_of(core: Core, old: Session, place: str | None, name: str | None) -> Session:
+    return Session(
+        id=new_id(),
+        organization_id=old.organization_id,
+        project_id=old.project_id,
+        name=name if name is not None else old.name,
+        mode=old.mode,
+        approve=old.approve,
+        allow=list(old.allow),
+        leaf_id=place,
+        compact=None,
+        forked_from_id=old.id,
+        created_at=core.clock.now(),
+    )
+
+
+def _check(name: str, allow: Sequence[str]) -> None:
+    check_text("the name", name, limit=MAX_SESSION_NAME, empty=True)
+    if len(allow) > MAX_ALLOWED:
+        raise Invalid(f"{len(allow)} patterns are given; {MAX_ALLOWED} are allowed", code="E-ORDER-ALLOW")
+    for pattern in allow:
+        check_text("a pattern of --allow", pattern, limit=MAX_PATTERN)
+
+
+def _id(place: SessionEntry | None) -> str | None:
+    return place.id if place is not None else None

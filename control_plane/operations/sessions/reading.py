@@ -1,0 +1,202 @@
+"""What is known of sessions: the list, one with its tree, and where its last work is to be had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import Session as Db
+
+from control_plane.core import Caller, Core
+from control_plane.db.models import Order, Project, Session, SessionEntry, Turn
+from control_plane.dispatching.conversation import last_work, way_to
+from control_plane.dispatching.dispatch import totals
+from control_plane.operations.documents_of import total_of
+from control_plane.operations.projects import find_project
+from control_plane.operations.sessions.finding import labels_of, session_of, tree_of, unfinished
+from control_plane.session_documents import EntryDocument, HeadDocument, SessionDocument, SessionSummary, TurnDocument
+from shared.errors import NotFound
+from shared.events import Stats
+from shared.states import ENDED, TurnStatus
+
+MAX_LISTED = 1000
+
+
+class _Row(NamedTuple):
+    """A session with what the list shows beside it."""
+
+    chat: Session
+    project: str
+    turns: int | None
+    began: datetime | None
+    ended: datetime | None
+
+
+def list_(core: Core, caller: Caller, project: str | None = None, limit: int = 50) -> list[SessionSummary]:
+    """Sessions, the one with the newest turn first. Raises NotFound for an unknown project."""
+    with core.database.read() as db:
+        wanted = _sessions(caller)
+        if project is not None:
+            wanted = wanted.where(Session.project_id == find_project(db, caller.organization_id, project).id)
+        rows = [_Row(*row) for row in db.execute(wanted.limit(max(1, min(limit, MAX_LISTED))))]
+        running = _running(db, [row.chat.id for row in rows])
+    return [_summary(row, running.get(row.chat.id)) for row in rows]
+
+
+def show(core: Core, caller: Caller, session_id: str) -> SessionDocument:
+    """A session with its tree. Raises NotFound with the ids that are near."""
+    with core.database.read() as db:
+        chat = session_of(db, caller.organization_id, session_id)
+        return session_document(db, caller, chat)
+
+
+def session_document(db: Db, caller: Caller, chat: Session) -> SessionDocument:
+    """The document of a session, as it is in this transaction."""
+    db.flush()
+    row = _Row(*db.execute(_sessions(caller).where(Session.id == chat.id)).one())
+    waiting = [order.id for order in unfinished(db, chat.id)]
+    entries = tree_of(db, chat)
+    turns = _turns(db, [*waiting, *(entry.order_id for entry in entries if entry.order_id)])
+    summary = _summary(row, waiting[0] if waiting else None)
+    return SessionDocument(
+        **dict(summary),
+        entries=list(_entries(db, chat, entries, turns)),
+        unfinished=[turns[order_id] for order_id in waiting],
+    )
+
+
+def head_of(core: Core, caller: Caller, session_id: str) -> HeadDocument:
+    """The session's last work that changed files. Raises NotFound where there is none."""
+    with core.database.read() as db:
+        chat, order = _head(db, caller, session_id)
+        project = db.get_one(Project, chat.project_id)
+    return HeadDocument(
+        session=chat.id,
+        order=order.id,
+        branch=order.branch or "",
+        commit=order.head_commit or "",
+        pushed=order.pushed,
+        bundle=order.bundle_sha256 is not None,
+        project=project.slug,
+        git_url=project.git_url,
+    )
+
+
+def bundle_of(core: Core, caller: Caller, session_id: str) -> bytes:
+    """The session's last work as a git bundle, on top of what the remote had. Raises NotFound where there is none."""
+    with core.database.read() as db:
+        _, order = _head(db, caller, session_id)
+    if order.bundle_sha256 is None:
+        raise NotFound(
+            f"order {order.id} left no bundle", code="E-SESSION-HEAD", next=f"git fetch origin {order.branch}"
+        )
+    return core.blobs.read(order.bundle_sha256)
+
+
+def _head(db: Db, caller: Caller, session_id: str) -> tuple[Session, Order]:
+    chat = session_of(db, caller.organization_id, session_id)
+    order = last_work(db, way_to(db, chat.leaf_id))
+    if order is None:
+        raise NotFound(
+            f"no turn of session {chat.id} has changed a file yet",
+            code="E-SESSION-HEAD",
+            next=f"fleet session show {chat.id}",
+        )
+    return chat, order
+
+
+def _sessions(caller: Caller) -> Select[Session, str, int | None, datetime | None, datetime | None]:
+    turns = (
+        select(
+            Turn.session_id,
+            func.count().label("turns"),
+            func.max(Turn.created_at).label("began"),
+            func.max(Turn.ended_at).label("ended"),
+        )
+        .where(Turn.organization_id == caller.organization_id)
+        .group_by(Turn.session_id)
+        .subquery()
+    )
+    return (
+        select(Session, Project.slug, turns.c.turns, turns.c.began, turns.c.ended)
+        .join(Project, Project.id == Session.project_id)
+        .outerjoin(turns, turns.c.session_id == Session.id)
+        .where(Session.organization_id == caller.organization_id)
+        .order_by(func.coalesce(turns.c.began, Session.created_at).desc(), Session.id)
+    )
+
+
+def _running(db: Db, session_ids: Sequence[str]) -> dict[str, str]:
+    """The order that each session waits for, if any."""
+    waiting = select(Order.session_id, Order.id).where(Order.session_id.in_(session_ids), Order.status.not_in(ENDED))
+    # The first one is what the others wait for, and so is written last.
+    return {session_id: order_id for session_id, order_id in db.execute(waiting.order_by(Order.number.desc()))}
+
+
+def _summary(row: _Row, running: str | None) -> SessionSummary:
+    chat = row.chat
+    moments = (chat.created_at, row.began, row.ended)
+    return SessionSummary(
+        id=chat.id,
+        name=chat.name,
+        project=row.project,
+        mode=chat.mode,
+        approve=chat.approve,
+        allow=chat.allow,
+        turns=row.turns or 0,
+        running=running,
+        leaf=chat.leaf_id,
+        forked_from=chat.forked_from_id,
+        compact=chat.compact,
+        created_at=chat.created_at,
+        last_activity_at=max(moment for moment in moments if moment is not None),
+    )
+
+
+def _entries(
+    db: Db, chat: Session, entries: Sequence[SessionEntry], turns: dict[str, TurnDocument]
+) -> Iterable[EntryDocument]:
+    path = {entry.id for entry in way_to(db, chat.leaf_id)}
+    labels = labels_of(entries)
+    for entry in entries:
+        yield EntryDocument(
+            id=entry.id,
+            kind=entry.kind,
+            parent=entry.parent_id,
+            session=entry.session_id,
+            on_path=entry.id in path,
+            is_leaf=entry.id == chat.leaf_id,
+            error=bool(entry.data.get("error")),
+            label=labels.get(entry.id) or None,
+            data=entry.data,
+            turn=turns.get(entry.order_id or ""),
+            at=entry.at,
+        )
+
+
+def _turns(db: Db, order_ids: Sequence[str]) -> dict[str, TurnDocument]:
+    named = select(Turn, Order).join(Order, Order.id == Turn.order_id).where(Turn.order_id.in_(order_ids))
+    return {order.id: _turn(db, turn, order) for turn, order in db.execute(named)}
+
+
+def _turn(db: Db, turn: Turn, order: Order) -> TurnDocument:
+    ended = turn.status != TurnStatus.PROCESSING
+    stats = total_of([Stats.model_validate(turn.stats) if ended else totals(db, order.id)])
+    return TurnDocument(
+        order=order.id,
+        user=turn.user,
+        prompt=turn.prompt,
+        provider=turn.provider,
+        model=turn.model,
+        mode=turn.mode,
+        status=turn.status,
+        reason=order.reason,
+        response=turn.response,
+        branch=order.branch,
+        head_commit=order.head_commit,
+        stats=stats if ended else stats.model_copy(update={"duration_label": "pending"}),
+        created_at=turn.created_at,
+        ended_at=turn.ended_at,
+    )

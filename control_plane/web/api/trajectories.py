@@ -1,0 +1,35 @@
+"""The trajectory of an order's run, for other tools and for `drone replay`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from control_plane.operations.trajectories import trajectory_of
+from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.api.orders import OrderId
+from control_plane.web.openapi import errors
+from shared.trajectories import FORMAT
+
+router = APIRouter(prefix="/orders", tags=["orders"])
+
+
+@router.get(
+    "/{order_id}/trajectory",
+    summary=f"A run as a document in {FORMAT}",
+    response_class=Response,
+    responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}, **errors(401, 404)},
+)
+def show_trajectory(
+    core: CoreDep,
+    caller: CallerDep,
+    order_id: OrderId,
+    run: Annotated[str | None, Query(description="A run's id; default: the one whose work was kept.")] = None,
+) -> Response:
+    """What there is so far, while the run is at work; 404 before one has begun."""
+    document = trajectory_of(core, caller, order_id, run or None)
+    name = f'attachment; filename="{order_id}.traj.json"'
+    content = json.dumps(document, indent=1, allow_nan=False)
+    return Response(content, media_type="application/json", headers={"Content-Disposition": name})

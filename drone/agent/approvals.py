@@ -1,0 +1,153 @@
+"""Which calls wait for a person: none, those that could do harm, or all that change something (M-012)."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from glob import escape
+from typing import Any
+
+from shared.messages import ToolCall
+from shared.work_order import Approve
+
+READING = frozenset({"file_read", "glob", "grep", "todo", "submit", "add_comment"})
+"""Tools of ours that change nothing outside the run."""
+WORKING = frozenset({"file_write", "editor", "spawn"})
+"""Tools of ours that change files of the workspace alone; `spawn` asks for each call of the child by itself."""
+
+_RISKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), why)
+    for pattern, why in (
+        (r"^(sudo|doas|su|pkexec)$", "it runs as another user"),
+        (r"^(rm|rmdir|shred|unlink|truncate)$", "it removes files"),
+        (r"^(dd|mkfs(\..+)?|fdisk|parted|mount|umount|losetup)$", "it writes to disks"),
+        (r"^(shutdown|reboot|halt|poweroff|systemctl|service|init)$", "it controls the machine"),
+        (r"^(kill|killall|pkill)$", "it ends processes"),
+        (r"^(chmod|chown|chgrp|setfacl)$", "it changes who may do what"),
+        (r"^(curl|wget|nc|ncat|telnet|ssh|scp|sftp|rsync|ftp)$", "it talks to other machines"),
+        (r"^(docker|podman|kubectl|helm|terraform|ansible(-playbook)?|aws|gcloud|az)$", "it changes other systems"),
+        (r"^(psql|mysql|redis-cli|mongosh?|sqlite3)$", "it may change a database"),
+        (r"^(crontab|at|batch|nohup|setsid)$", "it leaves something behind that runs later"),
+        (r"^(eval|exec|source|\.|\$.*|.*\$\(.*)$", "what it runs cannot be seen beforehand"),
+    )
+)
+_PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), why)
+    for pattern, why in (
+        (r"\bgit(\s+-\S+(\s+(?!push\b)[^-\s]\S*)?)*\s+push\b(?!-)", "it publishes commits"),
+        (
+            r"\bgit\b.*\b(reset\s+--hard|clean\s+-\w*[fdx]|checkout\s+(--|\.)|restore\b|stash\s+(drop|clear)|branch\s+-D|filter-branch)",
+            "it throws work away",
+        ),
+        (r"\b(npm|yarn|pnpm|twine|cargo|gem|poetry|uv)\s+publish\b|\btwine\s+upload\b", "it publishes a package"),
+        (r"\bgh\s+(pr|release|repo|secret|workflow|api)\b|\bglab\b", "it acts on a forge"),
+        (r">\s*/(?!dev/(null|stdout|stderr)\b|tmp/)", "it writes outside the workspace"),
+        (r"\b(find)\b.*-(delete|exec)", "it may remove files"),
+        (r":\(\)\s*\{", "it multiplies itself without end"),
+        (r"\|\s*(sudo\s+)?(ba|z|da|k|c)?sh\b", "it runs what it reads from elsewhere"),
+    )
+)
+_SEPARATORS = re.compile(r"\|\||&&|[;|&\n(){}`]|\$\(")
+_PREFIXES = frozenset(
+    {"env", "time", "nice", "ionice", "timeout", "stdbuf", "command", "builtin", "xargs", "then", "do", "else", "!"}
+)
+_SHELL = re.compile(r"^(ba|z|da|k|c)?sh$")
+_ASSIGNMENT = re.compile(r"^\w+=")
+
+
+@dataclass(frozen=True)
+class AskingFor:
+    """Implements `drone.agent.protocols.Approvals` for one order.
+
+    `approve` is yolo (nothing waits), risky or all; `allow` are patterns over whole command lines that never wait.
+    A line of several commands is allowed only by a pattern for each of them: `git status*` does not let
+    `git status; rm -rf .` through.
+    """
+
+    approve: Approve
+    allow: Sequence[str] = ()
+    read_only: Collection[str] = field(default_factory=frozenset)
+    """Tools of others that say of themselves that they change nothing."""
+
+    def why(self, call: ToolCall) -> str | None:
+        """Say why a call has to wait; None if it may be run at once."""
+        if self.approve == "yolo" or call.name in READING or call.name in self.read_only:
+            return None
+        if call.name == "shell":
+            return self._why_command(_command(call))
+        if self.approve == "all":
+            return f"every call that changes something waits for a person: {call.name}"
+        return None if call.name in WORKING else f"nobody knows what {call.name} changes"
+
+    def _why_command(self, command: str) -> str | None:
+        if self._allowed(command):
+            return None
+        if self.approve == "all":
+            return f"every command waits for a person: {_short(command)}"
+        risk = risk_of(command)
+        return f"{risk}: {_short(command)}" if risk else None
+
+    def _allowed(self, command: str) -> bool:
+        parts = [part.strip() for part in _SEPARATORS.split(command) if part.strip()]
+        whole = command.strip()
+        if whole in self.allow or escape(whole) in self.allow:
+            return True
+        # A redirection writes somewhere, whatever the command is.
+        return ">" not in whole and bool(parts) and all(self._matches(part) for part in parts)
+
+    def _matches(self, part: str) -> bool:
+        return any(fnmatchcase(part, pattern) for pattern in self.allow)
+
+
+def risk_of(command: str) -> str | None:
+    """Say what harm a shell line could do; None where none is known.
+
+    This reads words and knows nothing of what scripts do: it is a help for people, not a wall. The sandbox is the wall.
+    """
+    for phrase, why in _PHRASES:
+        if phrase.search(command):
+            return why
+    for program in _programs(command):
+        for pattern, why in _RISKS:
+            if pattern.match(program):
+                return why
+    return None
+
+
+def _programs(command: str) -> list[str]:
+    """The program of each simple command in a line, without its directory."""
+    found = []
+    for part in _SEPARATORS.split(command):
+        words = [word for word in _words(part) if not _ASSIGNMENT.match(word)]
+        while words and (words[0] in _PREFIXES or words[0].startswith("-") or words[0].isdigit()):
+            words.pop(0)
+        if words:
+            program = words[0].rpartition("/")[2]
+            found.append(program)
+            if _SHELL.match(program) and "-c" in words:
+                found += _programs(" ".join(words[words.index("-c") + 1 :]))
+    return found
+
+
+def _words(part: str) -> list[str]:
+    try:
+        return shlex.split(part, comments=True)
+    except ValueError:
+        return part.split()
+
+
+def _command(call: ToolCall) -> str:
+    try:
+        arguments: Any = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return call.arguments
+    return str(arguments.get("command", "")) if isinstance(arguments, dict) else call.arguments
+
+
+def _short(command: str) -> str:
+    first = " ".join(command.split())
+    return first if len(first) <= 200 else f"{first[:200]} …"

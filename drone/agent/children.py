@@ -1,0 +1,163 @@
+"""Child agents: a part of the work done in a conversation of its own, of which the parent reads the end alone (O-080).
+
+A child has its parent's model, system prompt and list of tools, byte for byte, so that the endpoint's cache holds its
+prefix; which tools it may really use is checked when they are called. It has no children, no session and no extensions,
+and everything that it spends is the parent's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from drone.agent.alone import NoHooks
+from drone.agent.budget import Budget
+from drone.agent.protocols import (
+    Approvals,
+    Controls,
+    DeltaKind,
+    Guardrails,
+    Hooks,
+    Model,
+    Recorder,
+    Ruling,
+    Toolbox,
+    ToolResult,
+    ToolSpec,
+)
+from shared.clock import Clock
+from shared.errors import Interrupted, Preempted
+from shared.events import ApprovalStep, Body, ChildStep, DecisionStep
+from shared.messages import ToolCall
+from shared.work_order import Limits
+
+SPAWN = "spawn"
+
+
+@dataclass(frozen=True)
+class Children:
+    """Makes the children of one agent."""
+
+    model: Model
+    toolbox: Toolbox
+    recorder: Recorder
+    controls: Controls
+    limits: Limits
+    clock: Clock
+    budget: Budget
+    guardrails: Guardrails
+    approvals: Approvals | None
+    ids: set[str]
+    system: str
+    hooks: Hooks = field(default_factory=NoHooks)
+    """Children have no extensions, but policies hold for them as well."""
+
+    def spawn(self, call_id: str, task: str, tools: Collection[str] | None = None) -> ToolResult:
+        """Let a child do `task` with `tools`, None for all but `spawn`, and return its last word.
+
+        Raises what the controls and the shared limits raise: that ends the parent's step as well.
+        """
+        from drone.agent.agent import Agent
+
+        controls = _ChildControls(self.controls)
+        agent = Agent(
+            model=self.model,
+            toolbox=_Whitelisted(self.toolbox, tools),
+            recorder=_ChildRecorder(self.recorder, call_id),
+            controls=controls,
+            limits=self.limits,
+            clock=self.clock,
+            budget=self.budget,
+            guardrails=_SharedGuardrails(self.guardrails),
+            approvals=self.approvals,
+            ids=self.ids,
+            hooks=self.hooks,
+        )
+        try:
+            outcome = agent.run(self.system, (), task)
+        except Preempted:
+            if controls.interruption is not None:
+                raise controls.interruption from None
+            raise
+        return ToolResult(outcome.response or outcome.reason, is_error=not outcome.succeeded)
+
+
+class _Whitelisted:
+    """All tools in the request, some of them in reach (O-081)."""
+
+    def __init__(self, toolbox: Toolbox, names: Collection[str] | None) -> None:
+        self._toolbox = toolbox
+        self._names = names
+
+    def specs(self) -> list[ToolSpec]:
+        return self._toolbox.specs()
+
+    def execute(self, call: ToolCall) -> ToolResult:
+        if call.name == SPAWN:
+            return ToolResult("Error: a child agent cannot have children; do this part yourself.", is_error=True)
+        if self._names is not None and call.name not in self._names:
+            return ToolResult(
+                f"Error: {call.name} is not for you; use {', '.join(sorted(self._names))}.", is_error=True
+            )
+        return self._toolbox.execute(call)
+
+
+class _SharedGuardrails:
+    """The parent's rules with what they have counted so far: a child does not begin anew."""
+
+    def __init__(self, guardrails: Guardrails) -> None:
+        self.before = guardrails.before
+        self.after = guardrails.after
+
+    def turn_starts(self) -> None:
+        """It is still the parent's turn."""
+
+    def turn_ends(self) -> None:
+        """It is still the parent's turn."""
+
+
+class _ChildRecorder:
+    """Records a child's steps below the call that it works for."""
+
+    def __init__(self, recorder: Recorder, call_id: str) -> None:
+        self._recorder = recorder
+        self._call_id = call_id
+
+    def record(self, body: Body) -> int:
+        if isinstance(body, ApprovalStep | DecisionStep):
+            # A person has to see these as they are: the whole order waits for them.
+            return self._recorder.record(body)
+        return self._recorder.record(ChildStep(call_id=self._call_id, step=body.model_dump(mode="json")))
+
+    def delta(self, kind: DeltaKind, text: str) -> None:
+        """Not shown: it would mix with what the parent says."""
+
+    def doing(self, text: str) -> None:
+        self._recorder.doing(f"child agent: {text}")
+
+
+class _ChildControls:
+    """Ends a child with its parent. What people say is for the parent: their interruption ends the child."""
+
+    def __init__(self, controls: Controls) -> None:
+        self._controls = controls
+        self.interruption: Interrupted | None = None
+
+    def check(self) -> None:
+        try:
+            self._controls.check()
+        except Interrupted as interruption:
+            self.interruption = interruption
+            raise Preempted from interruption
+
+    def steering(self) -> list[str]:
+        return []
+
+    def follow_ups(self) -> list[str]:
+        return []
+
+    def ruling(self, call_id: str) -> Ruling | None:
+        return self._controls.ruling(call_id)
+
+    def compaction_asked(self) -> str | None:
+        return None

@@ -1,0 +1,106 @@
+"""Compaction: a summary takes the place of the older part of a conversation, so that the rest fits the window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from drone.agent.budget import Budget
+from drone.agent.compaction.cut import Cause, Cut, cut
+from drone.agent.compaction.estimate import Estimate
+from drone.agent.compaction.footer import Footer, earlier_summary, footer_of, parted, without_tags
+from drone.agent.compaction.summary import Summarizer
+from drone.agent.hooks.events import BeforeCompaction, Cancel
+from drone.agent.protocols import Hooks, Model, Recorder, ToolSpec
+from drone.agent.transcript import Transcript
+from shared.events import CompactionStep, Usage
+from shared.messages import Message
+from shared.transcripts import summary_message
+
+_CHARACTERS_PER_TOKEN = 3
+"""In the footer, which is mostly names."""
+
+
+@dataclass
+class WindowCompaction:
+    """Keeps a conversation within the model's window (O-070 to O-073), also inside a long turn.
+
+    The window is `model.window`, read anew each time, or less where the endpoint refused less. Calls for the summary
+    are charged to the budget, and are no iterations.
+    """
+
+    model: Model
+    recorder: Recorder
+    hooks: Hooks
+    budget: Budget
+    tools: Callable[[], Sequence[ToolSpec]]
+    """The tools that every question carries."""
+
+    def __post_init__(self) -> None:
+        self._estimate = Estimate(self.model, self.tools)
+        self._summarizer = Summarizer(self.model, self.budget, self._estimate)
+        self._not_before = 0
+
+    def learned(self, usage: Usage, messages: Sequence[Message]) -> None:
+        """Let estimates follow what the endpoint counts."""
+        self._estimate.learned(usage, messages)
+
+    def due(self, messages: Sequence[Message]) -> bool:
+        """Whether the question has more tokens than window less reserve, and something can be done about it."""
+        tokens = self._estimate.question(messages)
+        full = max(self._estimate.room().full, self._not_before)
+        return tokens > full and cut(messages, self._estimate, "window") is not None
+
+    def compact(self, transcript: Transcript, cause: Cause, instructions: str = "") -> bool:
+        """Put a summary in the place of the older part, recorded before it is done; shorten results that cannot fit.
+
+        False: there was nothing to compact, or a hook wants the context left as it is. Raises ModelCallFailed where
+        no summary could be had: the transcript is then as it was.
+        """
+        if cause == "overflow":
+            self._estimate.overflowed(transcript)
+        parts = cut(transcript, self._estimate, cause)
+        if parts is None:
+            return False
+        # What fails or is not wanted now is tried again when the conversation has grown, not at every step.
+        self._not_before = self._estimate.question(transcript) + self._estimate.room().window // 16
+        if parts.older and not self._summarized(transcript, parts, cause, instructions):
+            return False
+        transcript.replace_last(*parts.tail)
+        self._estimate.forget()
+        self._not_before = 0
+        return True
+
+    def _summarized(self, transcript: Transcript, parts: Cut, cause: Cause, instructions: str) -> bool:
+        before = self._estimate.question(transcript)
+        ready = self.hooks.before_compaction(BeforeCompaction(cause, before, parts.older))
+        if isinstance(ready, Cancel):
+            return False
+        summary, footer = self._summary(parts, ready, instructions)
+        after = self._estimate.question([transcript[0], summary_message(summary), *parts.tail])
+        self.recorder.record(
+            CompactionStep(
+                summary=summary,
+                tokens_before=before,
+                tokens_after=after,
+                kept=len(parts.tail),
+                cause=cause,
+                files_read=footer.read,
+                files_changed=footer.changed,
+            )
+        )
+        transcript.compact(summary, len(parts.tail))
+        return True
+
+    def _summary(self, parts: Cut, ready: str | None, instructions: str) -> tuple[str, Footer]:
+        """The summary with its footer, written by the model unless it is there already."""
+        earlier = earlier_summary(parts.older[0])
+        text, footer = parted(earlier or "")
+        fresh = parts.older if earlier is None else parts.older[1:]
+        footer = footer_of(fresh, parts.tail, footer)
+        if ready and ready.strip():
+            text = self._summarizer.cut(ready.strip())
+        else:
+            text = self._summarizer.write(fresh, text, instructions)
+        below = footer.text(_CHARACTERS_PER_TOKEN * self._estimate.room().footer)
+        return "\n\n".join(filter(None, (without_tags(text), below))), footer

@@ -1,0 +1,132 @@
+"""What stands below every summary, taken from the conversation itself: the request, files read, files changed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from shared.messages import Message, ToolCall
+
+_FRAME = "<situation>"
+"""What the loop puts below the prompt in the message that opens a run, and nobody else."""
+_SUMMARY = re.compile(r"\A<summary>\n(.*)\n</summary>\Z", re.DOTALL)
+_TAG = re.compile(r"^</?(?:request|files_read|files_changed|summary)>[ \t]*$", re.MULTILINE)
+_FOOTER = re.compile(
+    r"(?:<request>\n(?P<request>.*?)\n</request>\s*)?"
+    r"(?:<files_read>\n(?P<read>.*?)\n</files_read>\s*)?"
+    r"(?:<files_changed>\n(?P<changed>.*?)\n</files_changed>\s*)?\Z",
+    re.DOTALL,
+)
+_MORE = re.compile(r"\(and [\d,]+ more\)\Z")
+_CHANGING = {"file_write", "editor"}
+_READING_MODES = {"view", "lines"}
+
+
+@dataclass(frozen=True)
+class Footer:
+    """Kept through any number of compactions: each begins with what the one before it had."""
+
+    request: str = ""
+    """What the person wanted in the turn that goes on, in their own words; empty where the tail still has it."""
+    read: tuple[str, ...] = ()
+    """Files that were read and not changed, in order of the last time."""
+    changed: tuple[str, ...] = ()
+
+    def text(self, most: int) -> str:
+        """The footer in at most about `most` characters; of too many files the latest are named."""
+        request = self.request if len(self.request) <= most // 2 else f"{self.request[: most // 2]} […]"
+        parts = [_part("request", request)]
+        for tag, names in (("files_read", self.read), ("files_changed", self.changed)):
+            parts.append(_part(tag, "\n".join(_latest(names, most // 4))))
+        return "\n\n".join(filter(None, parts))
+
+
+def earlier_summary(message: Message) -> str | None:
+    """The summary that a message consists of; None where it is any other message."""
+    found = _SUMMARY.match(message.content) if message.role == "user" else None
+    return found[1] if found else None
+
+
+def without_tags(text: str) -> str:
+    """The text without lines that would be taken for a part of the footer, or for the summary's end."""
+    return _TAG.sub("", text).strip()
+
+
+def parted(summary: str) -> tuple[str, Footer]:
+    """Part a summary into its text and its footer."""
+    found = _FOOTER.search(summary)
+    assert found is not None  # at the latest the empty footer at the end
+    footer = Footer(found["request"] or "", _names(found["read"]), _names(found["changed"]))
+    return summary[: found.start()].strip(), footer
+
+
+def footer_of(older: Sequence[Message], tail: Iterable[Message], earlier: Footer) -> Footer:
+    """The footer for a summary of `older`, which is followed by `tail`."""
+    read, changed = dict.fromkeys(earlier.read), dict.fromkeys(earlier.changed)
+    for how, path in _touched(older):
+        known = read if how == "read" else changed
+        known.pop(path, None)  # the latest comes last
+        known[path] = None
+    kept = tuple(path for path in read if path not in changed)
+    return Footer(_request(older, tail, earlier), kept, tuple(changed))
+
+
+def _request(older: Sequence[Message], tail: Iterable[Message], earlier: Footer) -> str:
+    if any(map(_opens_a_turn, tail)):
+        return ""
+    opening = next((message for message in reversed(older) if _opens_a_turn(message)), None)
+    return earlier.request if opening is None else without_tags(opening.content.rpartition(_FRAME)[0])
+
+
+def _opens_a_turn(message: Message) -> bool:
+    return message.role == "user" and _FRAME in message.content and earlier_summary(message) is None
+
+
+def _touched(messages: Sequence[Message]) -> Iterator[tuple[Literal["read", "changed"], str]]:
+    """Files that calls went to, less those that failed."""
+    failed = {m.tool_call_id for m in messages if m.role == "tool" and m.content.startswith("Error: ")}
+    for message in messages:
+        for call in message.tool_calls:
+            arguments = _arguments(call) if call.id not in failed else {}
+            path = _name(arguments.get("path"))
+            if path and call.name in _CHANGING:
+                yield "changed", path
+            elif path and call.name == "file_read" and arguments.get("mode", "view") in _READING_MODES:
+                yield "read", path
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    try:
+        arguments = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return {}
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _name(path: object) -> str:
+    """The path, or nothing where it is none that a list with one on each line can hold."""
+    if not isinstance(path, str) or path in {".", "./"} or len(path.splitlines()) != 1:
+        return ""
+    return "" if _TAG.match(path) or _MORE.match(path) else path
+
+
+def _names(lines: str | None) -> tuple[str, ...]:
+    return tuple(line for line in (lines or "").split("\n") if line and not _MORE.match(line))
+
+
+def _latest(names: Sequence[str], most: int) -> list[str]:
+    shown: list[str] = []
+    for name in reversed(names):
+        most -= len(name) + 1
+        if most < 0:
+            break
+        shown.insert(0, name)
+    left_out = len(names) - len(shown)
+    return [*shown, f"(and {left_out:,} more)"] if left_out else shown
+
+
+def _part(tag: str, text: str) -> str:
+    return f"<{tag}>\n{text}\n</{tag}>" if text else ""

@@ -1,0 +1,110 @@
+"""Notices calls that go round in circles: warned at first, then blocked, at last the run is ended (O-093)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Container
+from dataclasses import dataclass, field
+
+from drone.agent.protocols import ToolResult, Verdict
+from shared.messages import ToolCall
+
+READ_ONLY = frozenset({"file_read", "glob", "grep"})
+EXACT_WARN, EXACT_BLOCK = 2, 5
+TOOL_WARN, TOOL_HALT = 3, 8
+SAME_WARN, SAME_BLOCK = 2, 5
+
+
+@dataclass
+class _Seen:
+    """What a call came to, and how often in a row."""
+
+    times: int = 0
+    result: str = ""
+
+
+@dataclass
+class LoopDetection:
+    """A guardrail that counts within one turn.
+
+    A call failed if its result is an error. A command that ended with another code than 0 failed as well, but as a call
+    only where it printed the same as before (a test run that fails otherwise than the last one is work, not a loop),
+    and never as a tool: grep that finds nothing has worked. A success clears the counts of its call and of its tool.
+    """
+
+    read_only: Container[str] = ()
+    """Further tools that change nothing, and so return the same unless something else changed it."""
+    name: str = "loop_detection"
+    _failed: dict[str, _Seen] = field(default_factory=dict)
+    _same: dict[str, _Seen] = field(default_factory=dict)
+    _tools: Counter[str] = field(default_factory=Counter)
+
+    def on_turn_start(self) -> None:
+        """Count anew."""
+        self._failed.clear()
+        self._same.clear()
+        self._tools.clear()
+
+    def before_call(self, call: ToolCall) -> Verdict:
+        """Block a call that has failed, or has led to nothing new, too often."""
+        signature = signature_of(call)
+        failed, same = self._failed.get(signature, _Seen()).times, self._same.get(signature, _Seen()).times
+        if failed >= EXACT_BLOCK:
+            reason = f"this same {call.name} call has failed {failed} times; do something else."
+            return Verdict("block", reason, "repeated_exact_failure_block")
+        if same >= SAME_BLOCK:
+            reason = f"this same {call.name} call has given the same result {same} times; use what you have."
+            return Verdict("block", reason, "idempotent_no_progress_block")
+        return Verdict()
+
+    def after_call(self, call: ToolCall, result: ToolResult) -> Verdict:
+        """Count what came of a call; warn when it begins to look like a loop."""
+        signature, digest = signature_of(call), _digest(f"{result.return_code} {result.output}")
+        if not result.is_error and not result.return_code:
+            self._failed.pop(signature, None)
+            self._tools.pop(call.name, None)
+            return self._succeeded(call, signature, digest)
+        self._same.pop(signature, None)
+        seen = self._failed.setdefault(signature, _Seen())
+        seen.times = seen.times + 1 if result.is_error or seen.result in ("", digest) else 1
+        seen.result = digest
+        self._tools[call.name] += result.is_error
+        return _judged(call, seen.times, self._tools[call.name])
+
+    def _succeeded(self, call: ToolCall, signature: str, digest: str) -> Verdict:
+        if call.name not in READ_ONLY and call.name not in self.read_only:
+            return Verdict()
+        before = self._same.get(signature)
+        times = before.times + 1 if before and before.result == digest else 1
+        self._same[signature] = _Seen(times, digest)
+        if times < SAME_WARN:
+            return Verdict()
+        reason = f"This same {call.name} call has given the same result {times} times. Use it, or ask otherwise."
+        return Verdict("warn", reason, "idempotent_no_progress_warning")
+
+
+def signature_of(call: ToolCall) -> str:
+    """What makes two calls the same: tool and arguments, however these are ordered and spaced."""
+    try:
+        arguments = json.dumps(json.loads(call.arguments or "{}"), sort_keys=True)
+    except (ValueError, RecursionError):
+        arguments = call.arguments
+    return f"{call.name}:{_digest(arguments)}"
+
+
+def _judged(call: ToolCall, exact: int, tool: int) -> Verdict:
+    if tool >= TOOL_HALT:
+        return Verdict("halt", f"{call.name} has failed {tool} times in a row.", "same_tool_failure_halt")
+    if exact >= EXACT_WARN:
+        reason = f"This same {call.name} call has failed {exact} times. Find out why, or go another way."
+        return Verdict("warn", reason, "repeated_exact_failure_warning")
+    if tool >= TOOL_WARN:
+        reason = f"{call.name} has failed {tool} times in a row. Look at what it tells you before you call it again."
+        return Verdict("warn", reason, "same_tool_failure_warning")
+    return Verdict()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -1,0 +1,1 @@
+"""What extensions hear and may change while the loop runs."""

@@ -1,0 +1,77 @@
+"""What handlers may return, event by event; everything else is refused in words that their author understands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from drone.agent.hooks.calling import WrongAnswer, plain
+from drone.agent.hooks.events import Block, Cancel, Patch
+from shared.messages import Message
+
+
+def nothing(_answer: object) -> None:
+    """Whatever an observer returns."""
+
+
+def prompt(answer: object) -> str:
+    """The whole new system prompt."""
+    if isinstance(answer, str) and answer.strip():
+        return plain(answer)
+    raise _wrong(answer, "a text that is not empty")
+
+
+def history(answer: object) -> list[Message]:
+    """The messages to go on with; the system prompt is not one of them."""
+    messages = _messages(answer)
+    if any(message.role == "system" for message in messages):
+        raise WrongAnswer("it returned a system message; use before_agent_start for the system prompt")
+    return messages
+
+
+def for_one_question(answer: object) -> list[Message]:
+    """Messages behind the transcript: only a user's may stand there, or the sequence would not be valid."""
+    if isinstance(answer, str):
+        return [Message(role="user", content=plain(answer))] if answer.strip() else []
+    messages = [answer] if isinstance(answer, Message) else _messages(answer)
+    if any(message.role != "user" for message in messages):
+        raise WrongAnswer("it returned a message whose role is not user")
+    return messages
+
+
+def refusal(answer: object) -> str:
+    """Why a call is not to be run."""
+    reason = answer.reason if isinstance(answer, Block) else answer
+    if isinstance(reason, str):
+        return plain(reason.strip()) or "an extension does not allow it."
+    raise _wrong(answer, "a text or a Block")
+
+
+def patch(answer: object) -> Patch:
+    """What is to be changed in a result."""
+    if not isinstance(answer, Patch):
+        raise _wrong(answer, "a Patch")
+    if not isinstance(answer.output, str | None) or not isinstance(answer.is_error, bool | None):
+        raise WrongAnswer("it returned a Patch whose fields have the wrong types")
+    return answer if answer.output is None else replace(answer, output=plain(answer.output))
+
+
+def summary(answer: object) -> Cancel | str:
+    """What becomes of a compaction."""
+    if isinstance(answer, Cancel):
+        return answer
+    if isinstance(answer, str) and answer.strip():
+        return plain(answer)
+    raise _wrong(answer, "CANCEL or a summary")
+
+
+def _messages(answer: object) -> list[Message]:
+    if isinstance(answer, Iterable) and not isinstance(answer, str | bytes | dict | Message):
+        found = list(answer)
+        if all(isinstance(message, Message) for message in found):
+            return found
+    raise _wrong(answer, "a list of Message")
+
+
+def _wrong(answer: object, wanted: str) -> WrongAnswer:
+    return WrongAnswer(f"it returned {type(answer).__name__}, not {wanted}")

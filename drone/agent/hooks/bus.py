@@ -1,0 +1,221 @@
+"""The one event system: handlers by the name of their event, called in the order in which they were registered.
+
+Nothing that a handler does raises here. What it does wrong is reported, once each time, and ignored; only a policy
+handler of `tool_call` that gives no answer counts as a No.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
+
+from drone.agent.alone import NoHooks
+from drone.agent.hooks import answers
+from drone.agent.hooks import events as hook
+from drone.agent.hooks.calling import CallFailed, Calling, at_once, inside
+from drone.agent.protocols import Hooks, Patched, ToolResult
+from shared.messages import Message, ToolCall
+
+T = TypeVar("T")
+Handler = Callable[[Any, Any], object]
+"""Called with the event, which has the payload, and the context."""
+Report = Callable[[str, str], object]
+"""Takes one sentence for people and everything that is known."""
+
+EVERYTHING = "*"
+"""Registered for this, a handler observes every event; what it returns is ignored."""
+TOO_OFTEN = 10
+"""Failures after which a handler is switched off for the run, so that one cannot fill the journal."""
+
+
+@dataclass(eq=False)
+class Registered:
+    """One handler for one event."""
+
+    event: str
+    act: Handler
+    source: str = "a handler"
+    """What brought it, in words: the extension's file."""
+    policy: bool = False
+    active: bool = True
+    failures: int = 0
+    closed: str = field(default="", init=False)
+    """Why it is switched off; empty as long as it is called."""
+
+    def __post_init__(self) -> None:
+        if self.event != EVERYTHING and self.event not in hook.EVENTS:
+            raise ValueError(f"there is no event {self.event!r}; the events are {', '.join(hook.EVENTS)} and *")
+        if not callable(self.act):
+            raise TypeError(f"the handler of {self.event} cannot be called")
+        if inspect.iscoroutinefunction(self.act):
+            raise TypeError(f"the handler of {self.event} is async; handlers are plain functions")
+
+
+class HookBus:
+    """Implements `drone.agent.protocols.Hooks`.
+
+    `calling` calls a handler and bounds it; `between` is called after each event, where nothing waits for an answer.
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        context: object = None,
+        calling: Calling = at_once,
+        between: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._report = report
+        self._context = context
+        self._calling = calling
+        self._between = between
+        self._all: tuple[Registered, ...] = ()
+        self._by_name: dict[str, tuple[Registered, ...]] = {}
+
+    def on(self, event: str, act: Handler, *, source: str = "a handler", policy: bool = False) -> Callable[[], None]:
+        """Register a handler, and return what takes it back. Raises ValueError or TypeError for what can be none."""
+        one = Registered(event, act, source, policy)
+        self.add(one)
+        return lambda: self.remove(one)
+
+    def add(self, one: Registered) -> None:
+        self.replace([*self._all, one])
+
+    def remove(self, one: Registered) -> None:
+        one.active = False
+        self.replace(self._all)
+
+    def replace(self, handlers: Iterable[Registered]) -> None:
+        """Have these handlers from now on, all at once."""
+        self._all = tuple(one for one in handlers if one.active)
+        self._by_name = {
+            name: tuple(one for one in self._all if one.event in (name, EVERYTHING)) for name in hook.EVENTS
+        }
+
+    def listens(self, *events: str) -> bool:
+        """Whether anybody would hear one of these events; without names, any event at all."""
+        return any(map(self._by_name.get, events)) if events else bool(self._all)
+
+    @property
+    def handler_counts(self) -> dict[str, int]:
+        """How many handlers each event has; those of every event are under `*`."""
+        names = [one.event for one in self._all]
+        return {name: names.count(name) for name in dict.fromkeys(names)}
+
+    # --- what the loop calls ------------------------------------------------------
+
+    def notify(self, event: hook.HookEvent) -> None:
+        for one in self._heard_by(event.name):
+            self._ask(one, event, answers.nothing)
+        if not inside():
+            self._between()
+
+    def system_prompt(self, text: str) -> str:
+        for one in self._heard_by(hook.BeforeAgentStart.name):
+            text = self._ask(one, hook.BeforeAgentStart(text), answers.prompt) or text
+        return text
+
+    def context(self, messages: Sequence[Message]) -> Sequence[Message]:
+        for one in self._heard_by(hook.Context.name):
+            answer = self._ask(one, hook.Context(tuple(messages)), answers.history)
+            messages = messages if answer is None else answer
+        return messages
+
+    def ephemeral(self) -> Sequence[Message]:
+        found: list[Message] = []
+        for one in self._heard_by(hook.Ephemeral.name):
+            found += self._ask(one, hook.Ephemeral(), answers.for_one_question) or ()
+        return found
+
+    def for_children(self) -> Hooks:
+        """The hooks of a child agent: no extensions (O-080), but policies hold for its calls as well."""
+        return _PoliciesAlone(self)
+
+    def block(self, call: ToolCall, *, policies_alone: bool = False) -> str | None:
+        """Why this call shall not be run, in the words of the first handler that minds."""
+        event = hook.ToolCalled(call)
+        for one in self._heard_by(event.name):
+            if policies_alone and not one.policy:
+                continue
+            if one.policy and one.closed:
+                return one.closed
+            try:
+                answer = self._answer(one, event, answers.refusal)
+            except CallFailed as failed:
+                if failed.why == "run_ends":
+                    return "the run was asked to stop."
+                answer = f"{one.source} is a policy and failed: {failed.what}." if one.policy else None
+            if answer is not None:
+                return answer
+        return None
+
+    def patched(self, call: ToolCall, result: ToolResult) -> Patched:
+        terminate = False
+        for one in self._heard_by(hook.ToolReturned.name):
+            patch = self._ask(one, hook.ToolReturned(call, result), answers.patch)
+            if patch is None:
+                continue
+            terminate = terminate or patch.terminate is True
+            if patch.output is not None:
+                result = replace(result, output=patch.output)
+            if patch.is_error is not None:
+                result = replace(result, is_error=patch.is_error)
+        return Patched(result, terminate)
+
+    def before_compaction(self, event: hook.BeforeCompaction) -> hook.Cancel | str | None:
+        """The answer of the first handler that has one."""
+        found = None
+        for one in self._heard_by(event.name):
+            found = found or self._ask(one, event, answers.summary)
+        return found
+
+    # --- one handler --------------------------------------------------------------
+
+    def _heard_by(self, event: str) -> tuple[Registered, ...]:
+        # What a handler sets off itself none is told of: it would never come to an end.
+        return () if inside() else self._by_name.get(event, ())
+
+    def _ask(self, one: Registered, event: hook.HookEvent, read: Callable[[object], T]) -> T | None:
+        try:
+            return self._answer(one, event, read)
+        except CallFailed:
+            return None
+
+    def _answer(self, one: Registered, event: hook.HookEvent, read: Callable[[object], T]) -> T | None:
+        """A handler's answer, None if it has none. Raises CallFailed, once that is reported."""
+        if one.closed or not one.active:
+            return None
+
+        def asked() -> T | None:
+            answer = one.act(event, self._context)
+            # Read in there as well: what was returned may be foreign code itself, such as a generator.
+            return None if answer is None or one.event == EVERYTHING else read(answer)
+
+        try:
+            return cast("T | None", self._calling(asked))
+        except CallFailed as failed:
+            if failed.why != "run_ends":
+                self._failed(one, event, failed)
+            raise
+
+    def _failed(self, one: Registered, event: hook.HookEvent, failed: CallFailed) -> None:
+        one.failures += 1
+        end = "."
+        if failed.why == "overdue" or (one.failures >= TOO_OFTEN and not one.policy):
+            one.closed = f"{one.source} is switched off for this run: {failed.what}."
+            end = "; it is switched off for this run."
+        if one.failures <= TOO_OFTEN:
+            self._report(f"{_capital(one.source)} failed on {event.name}: {failed.what}{end}", failed.detail)
+
+
+class _PoliciesAlone(NoHooks):
+    def __init__(self, bus: HookBus) -> None:
+        self._bus = bus
+
+    def block(self, call: ToolCall) -> str | None:
+        return self._bus.block(call, policies_alone=True)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

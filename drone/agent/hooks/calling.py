@@ -1,0 +1,73 @@
+"""How code that is not ours is called: whatever it does, the caller gets an answer or a CallFailed."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Literal
+
+Calling = Callable[[Callable[[], object]], object]
+"""Calls what it is given and returns its answer. Raises CallFailed, and nothing else."""
+
+Why = Literal["raised", "overdue", "run_ends"]
+
+DETAIL = 4000
+"""Characters of a traceback that are kept; its end says most."""
+
+_here = threading.local()
+
+
+class WrongAnswer(Exception):
+    """Foreign code returned something that nobody has a use for; the text says what was wanted."""
+
+
+class CallFailed(Exception):
+    """Foreign code gave no answer: it raised, took too long, or nobody could wait for it because the run is to end."""
+
+    def __init__(self, what: str, *, why: Why = "raised", detail: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.detail = detail
+
+    @classmethod
+    def by(cls, error: BaseException) -> CallFailed:
+        """What foreign code raised, in a few words and in full."""
+        if isinstance(error, WrongAnswer):
+            return cls(str(error))
+        try:
+            whole = "".join(traceback.format_exception(error))
+        except Exception:  # noqa: BLE001 - a foreign class whose own text fails
+            whole = type(error).__name__
+        return cls(described(error), detail=plain(whole[-DETAIL:]))
+
+
+def described(error: BaseException) -> str:
+    """An error in one line: its type, and the first line of its text."""
+    try:
+        text = str(error).strip().partition("\n")[0][:300].rstrip(".")
+    except Exception:  # noqa: BLE001 - a foreign class whose own text fails
+        text = ""
+    return plain(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+
+
+def plain(text: str) -> str:
+    """Foreign text as it may be recorded: no lone surrogates, no NUL, which neither journal nor database can hold."""
+    return text.encode(errors="replace").decode().replace("\0", "\N{SYMBOL FOR NULL}")
+
+
+def inside() -> bool:
+    """Whether this thread is running foreign code right now."""
+    return getattr(_here, "depth", 0) > 0
+
+
+def at_once(act: Callable[[], object]) -> object:
+    """Call in this thread, for as long as it takes."""
+    _here.depth = getattr(_here, "depth", 0) + 1
+    try:
+        return act()
+    except BaseException as error:
+        raise CallFailed.by(error) from error
+    finally:
+        _here.depth -= 1

@@ -1,0 +1,245 @@
+"""Everything that extensions hear of, each with its payload (O-046, O-053)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from drone.agent.protocols import DeltaKind, ToolResult
+from shared.messages import Message, ToolCall
+from shared.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class HookEvent:
+    """Something that happened. Handlers are registered for its `name`."""
+
+    name: ClassVar[str]
+
+
+@dataclass(frozen=True)
+class Input(HookEvent):
+    """The prompt as the person wrote it, before anything else."""
+
+    name = "input"
+    text: str
+
+
+@dataclass(frozen=True)
+class BeforeAgentStart(HookEvent):
+    """The system prompt is built. A handler may return another one, whole."""
+
+    name = "before_agent_start"
+    system_prompt: str
+
+
+@dataclass(frozen=True)
+class Context(HookEvent):
+    """The session so far, as it is about to be taken up. A handler may return other messages."""
+
+    name = "context"
+    messages: Sequence[Message]
+
+
+@dataclass(frozen=True)
+class AgentStart(HookEvent):
+    """The loop begins."""
+
+    name = "agent_start"
+
+
+@dataclass(frozen=True)
+class AgentEnd(HookEvent):
+    """The loop ended, and its last message is stored."""
+
+    name = "agent_end"
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class AgentError(HookEvent):
+    """Something failed inside the run."""
+
+    name = "agent_error"
+    what: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class SavePoint(HookEvent):
+    """Everything up to here is durable; follows `agent_end`."""
+
+    name = "save_point"
+
+
+@dataclass(frozen=True)
+class Settled(HookEvent):
+    """Nothing is left to do: no follow-up waits."""
+
+    name = "settled"
+
+
+@dataclass(frozen=True)
+class TurnStart(HookEvent):
+    """The model is about to be asked; `number` counts from 1."""
+
+    name = "turn_start"
+    number: int
+
+
+@dataclass(frozen=True)
+class TurnEnd(HookEvent):
+    """The model's answer was acted on."""
+
+    name = "turn_end"
+    number: int
+
+
+@dataclass(frozen=True)
+class MessageStart(HookEvent):
+    """The first piece of an answer came, or a whole one; once for each answer, also where its stream was repeated."""
+
+    name = "message_start"
+
+
+@dataclass(frozen=True)
+class MessageUpdate(HookEvent):
+    """A further piece of an answer."""
+
+    name = "message_update"
+    kind: DeltaKind
+    text: str
+
+
+@dataclass(frozen=True)
+class MessageEnd(HookEvent):
+    """A whole message is recorded and enters the transcript: an answer, a result, or what people or the loop say."""
+
+    name = "message_end"
+    message: Message
+
+
+@dataclass(frozen=True)
+class ToolExecutionStart(HookEvent):
+    """A call was recorded and is about to be run."""
+
+    name = "tool_execution_start"
+    call_id: str
+    tool: str
+    arguments: object
+
+
+@dataclass(frozen=True)
+class ToolExecutionUpdate(HookEvent):
+    """A running command printed something."""
+
+    name = "tool_execution_update"
+    call_id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ToolExecutionEnd(HookEvent):
+    """A call was answered."""
+
+    name = "tool_execution_end"
+    call_id: str
+    output: str
+    return_code: int | None
+    is_error: bool
+
+
+@dataclass(frozen=True)
+class ToolCalled(HookEvent):
+    """A call is about to be run. A handler may return a text or a `Block`: it is then not run, and the text is why."""
+
+    name = "tool_call"
+    call: ToolCall
+
+
+@dataclass(frozen=True)
+class ToolReturned(HookEvent):
+    """A call was run. A handler may return a `Patch`; each handler sees what those before it made of the result."""
+
+    name = "tool_result"
+    call: ToolCall
+    result: ToolResult
+
+
+@dataclass(frozen=True)
+class BeforeCompaction(HookEvent):
+    """A compaction is about to begin. A handler may return CANCEL, or a summary to take in place of the model's."""
+
+    name = "session_before_compact"
+    cause: Literal["window", "overflow", "asked"]
+    tokens: int
+    messages: Sequence[Message]
+    """What the summary is to stand for."""
+
+
+@dataclass(frozen=True)
+class Compacted(HookEvent):
+    """A compaction was recorded."""
+
+    name = "session_compact"
+    summary: str
+    tokens_before: int
+    tokens_after: int
+
+
+@dataclass(frozen=True)
+class RetryStart(HookEvent):
+    """A call of the model failed, and is repeated after `delay_s`."""
+
+    name = "retry_start"
+    attempt: int
+    max_retries: int
+    delay_s: float
+    error_class: str
+
+
+@dataclass(frozen=True)
+class RetryEnd(HookEvent):
+    """The repeated call came to its end."""
+
+    name = "retry_end"
+    attempt: int
+    success: bool
+    error: str
+
+
+@dataclass(frozen=True)
+class Ephemeral(HookEvent):
+    """The model is about to be asked. A handler may return messages for this one question; they are never stored."""
+
+    name = "ephemeral"
+
+
+@dataclass(frozen=True)
+class Block:
+    """What a `tool_call` handler returns for a call that shall not be run; the same as its reason alone."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Patch:
+    """What a `tool_result` handler wants changed; None leaves a field as it is."""
+
+    output: str | None = None
+    is_error: bool | None = None
+    terminate: bool = False
+    """Ask the model nothing more, if every call of its message says so."""
+
+
+class Cancel:
+    """The type of CANCEL."""
+
+
+CANCEL = Cancel()
+"""Returned by a `session_before_compact` handler: leave the context as it is."""
+
+
+EVENTS: dict[str, type[HookEvent]] = {event.name: event for event in HookEvent.__subclasses__()}
+"""Every event by its name."""

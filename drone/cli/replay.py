@@ -1,0 +1,84 @@
+"""`drone replay`: play a recorded run with the real tools, and name the first observation that differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from shared.command_line import JsonFlag, print_json, put
+from shared.terminal import printable
+
+if TYPE_CHECKING:
+    from drone.replay import ReplayResult
+    from drone.replay.comparing import Difference, Seen
+
+EXAMPLES = (
+    "drone replay RUN.traj.json --repo .",
+    "fleet trajectory ORDER --output RUN.traj.json && drone replay RUN.traj.json --repo . --json",
+)
+
+
+def command(
+    trajectory: Annotated[
+        Path, typer.Argument(metavar="TRAJECTORY", help="A recorded run in the format mini-swe-agent-1.1.")
+    ],
+    repo: Annotated[
+        str,
+        typer.Option("--repo", metavar="PATH|URL", help="The repository that it worked on; never written to."),
+    ],
+    sandbox: Annotated[
+        Literal["auto", "bwrap", "docker", "none"], typer.Option("--sandbox", help="What the commands run in.")
+    ] = "auto",
+    command_timeout: Annotated[
+        float | None,
+        typer.Option("--command-timeout", min=0, metavar="S", help="For one command; default: as recorded. 0: none."),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> int:
+    """Play a recorded run through the agent loop, with the real tools, and compare what comes of it."""
+    from drone.replay import ReplayWishes, load, replay
+    from drone.runs.shutdown import become_reaper
+
+    recording = load(trajectory)
+    become_reaper()  # whatever a command starts, however it hides, can then be found and ended
+    result = replay(recording, ReplayWishes(repo, sandbox, command_timeout))
+    if as_json:
+        print_json(result.document())
+    else:
+        put(_text(result))
+    return 0 if result.same else 1
+
+
+def _text(result: ReplayResult) -> str:
+    if result.difference is not None:
+        return _difference(result.difference)
+    counted = f"{_number(result.compared, 'observation')} in {_number(result.steps, 'step')}"
+    skipped = [
+        (result.not_run, "call", "not run, as when it was recorded"),
+        (result.unreadable, "observation", "not recorded, or in a form that is not known"),
+        (result.left, "recorded answer", "not played, as the run had ended"),
+    ]
+    notes = "".join(f"; {_number(count, what)} {why}" for count, what, why in skipped if count)
+    return f"{'the same' if result.same else 'not the same'}: {counted}{notes}\n"
+
+
+def _difference(found: Difference) -> str:
+    lines = [
+        f"step {found.step}, call {found.call} differs: {found.made.tool}",
+        *(f"  {line}" for line in found.made.command.splitlines()),
+        f"expected: {_ended(found.expected)}",
+        f"actual:   {_ended(found.actual)}",
+    ]
+    return printable("\n".join([*lines, found.diff() or "the output is the same"])) + "\n"
+
+
+def _ended(seen: Seen) -> str:
+    if seen.timed_out:
+        return "ended by the time limit"
+    return "no return code" if seen.return_code is None else f"return code {seen.return_code}"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

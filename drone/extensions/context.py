@@ -1,0 +1,201 @@
+"""What a handler is given beside its event: a view of the run, and what may be asked of it (O-057)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+from drone.agent.agent import Agent
+from drone.agent.hooks.calling import inside, plain
+from drone.agent.hooks.observed import ObservedRecorder
+from drone.extensions.controls import HeldControls
+from shared.errors import Conflict
+
+LOOK_UP_EVERY = 0.05
+
+
+@dataclass(frozen=True)
+class ContextUsage:
+    """How full the model's window is."""
+
+    tokens: int | None
+    """As of the last answer; None as long as nobody counted them."""
+    window: int
+
+
+class Running(Protocol):
+    """The run, as far as extensions see it."""
+
+    @property
+    def cwd(self) -> Path: ...
+
+    @property
+    def session_id(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    def is_idle(self) -> bool: ...
+
+    def has_pending_messages(self) -> bool: ...
+
+    def abort(self, reason: str) -> None: ...
+
+    def shutdown(self, reason: str) -> None: ...
+
+    def context_usage(self) -> ContextUsage: ...
+
+    def system_prompt(self) -> str: ...
+
+    def ask_compaction(self, instructions: str) -> None: ...
+
+    def compact_now(self, instructions: str) -> bool:
+        """Compact; only called while the agent is idle. False: nothing could be compacted."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunningAgent:
+    """Implements `Running` for an agent that has these controls and this recorder."""
+
+    agent: Agent
+    controls: HeldControls
+    recorder: ObservedRecorder
+    cwd: Path
+    session_id: str
+    model: str
+    compact_now: Callable[[str], bool]
+    """The agent's own way to compact between two runs of the loop."""
+
+    def is_idle(self) -> bool:
+        return self.agent.phase == "idle"
+
+    def has_pending_messages(self) -> bool:
+        return self.controls.pending()
+
+    def abort(self, reason: str) -> None:
+        self.controls.end(reason)
+
+    def shutdown(self, reason: str) -> None:
+        self.controls.end_after_step(reason)
+
+    def context_usage(self) -> ContextUsage:
+        return ContextUsage(self.recorder.context_tokens, self.agent.model.window)
+
+    def system_prompt(self) -> str:
+        return next((message.content for message in self.agent.transcript[:1]), "")
+
+    def ask_compaction(self, instructions: str) -> None:
+        self.controls.ask_compaction(instructions)
+
+
+class Context:
+    """The context object, one for all extensions of a run. Before that begins, everything but `reload` fails."""
+
+    def __init__(self, reload: Callable[[], None], sleep: Callable[[float], None] = time.sleep) -> None:
+        self._reload = reload
+        self._sleep = sleep
+        self._bound: Running | None = None
+
+    def bind(self, running: Running) -> None:
+        """Called by the run, before it begins."""
+        self._bound = running
+
+    @property
+    def cwd(self) -> Path:
+        """The workspace, absolute."""
+        return self._running.cwd
+
+    @property
+    def session_id(self) -> str:
+        return self._running.session_id
+
+    @property
+    def model(self) -> str:
+        """The model's name, as the provider has it."""
+        return self._running.model
+
+    def is_idle(self) -> bool:
+        """Whether the agent neither works nor compacts."""
+        return self._running.is_idle()
+
+    def has_pending_messages(self) -> bool:
+        """Whether somebody said something that the model has not been told yet."""
+        return self._running.has_pending_messages()
+
+    def abort(self, reason: str = "it was asked for.") -> None:
+        """End the run as soon as possible, also within a command; the work is kept, the exit status is `halted`."""
+        self._running.abort(plain(str(reason)))
+
+    def shutdown(self, reason: str = "it was asked for.") -> None:
+        """End the run when the calls of the model's last message are done; otherwise as `abort`."""
+        self._running.shutdown(plain(str(reason)))
+
+    def get_context_usage(self) -> ContextUsage:
+        """Tokens of the conversation, and the model's window."""
+        return self._running.context_usage()
+
+    def get_system_prompt(self) -> str:
+        """The prompt as the model has it; empty until the first turn begins."""
+        return self._running.system_prompt()
+
+    def compact(self, instructions: str = "") -> None:
+        """Have the conversation compacted before the model's next question."""
+        self._running.ask_compaction(plain(str(instructions)))
+
+    def run_compaction(self, instructions: str = "") -> bool:
+        """Compact now and return whether that was possible. Raises Conflict unless the agent is idle."""
+        if not self._running.is_idle():
+            raise Conflict(
+                "the agent is busy", code="E-AGENT-BUSY", next="compact(), which waits for the next question"
+            )
+        return self._running.compact_now(plain(str(instructions)))
+
+    def reload(self) -> None:
+        """Read all extensions and guardrails anew, within a handler after the event; tools stay as they were."""
+        self._reload()
+
+    def wait_for_idle(self, seconds: float | None = None) -> bool:
+        """Wait until the agent is idle, False when `seconds` are over before. Raises Conflict within a handler."""
+        if inside():
+            raise Conflict(
+                "a handler cannot wait for the agent, which waits for the handler",
+                code="E-EXTENSION",
+                next="wait in a thread of your own",
+            )
+        until = None if seconds is None else time.monotonic() + seconds
+        while not self._running.is_idle():
+            if until is not None and time.monotonic() >= until:
+                return False
+            self._sleep(LOOK_UP_EVERY)
+        return True
+
+    def new_session(self) -> NoReturn:
+        """Raises Conflict: sessions belong to the control plane."""
+        raise _elsewhere("new")
+
+    def fork(self) -> NoReturn:
+        """Raises Conflict: sessions belong to the control plane."""
+        raise _elsewhere("fork")
+
+    def switch_session(self) -> NoReturn:
+        """Raises Conflict: sessions belong to the control plane."""
+        raise _elsewhere("switch")
+
+    @property
+    def _running(self) -> Running:
+        if self._bound is None:
+            raise Conflict("the run has not begun yet", code="E-EXTENSION", next="use the context in a handler")
+        return self._bound
+
+
+def _elsewhere(command: str) -> Conflict:
+    return Conflict(
+        "a run has one session, from beginning to end",
+        code="E-EXTENSION",
+        why="sessions belong to the control plane",
+        next=f"fleet session {command}",
+    )

@@ -1,0 +1,116 @@
+"""The run's controls with what extensions ask for put in, and with the signals that came while one was waited for."""
+
+from __future__ import annotations
+
+import threading
+
+from drone.agent.protocols import Controls, Ruling
+from shared.errors import Halted, Interrupted, InterruptLoop, StaleRun
+from shared.outcome import ExitStatus, Outcome
+
+
+class HeldControls:
+    """Implements `drone.agent.protocols.Controls` around the run's own. Threads may share one.
+
+    A signal must not break into a hook: a step could be recorded and yet be missing from the transcript. So it is held
+    here and comes out at the loop's next `check`.
+    """
+
+    def __init__(self, controls: Controls) -> None:
+        self._controls = controls
+        self._lock = threading.Lock()
+        self._held: list[InterruptLoop | StaleRun] = []
+        self._steering: list[str] = []
+        self._follow_ups: list[str] = []
+        self._compact: str | None = None
+        self._end: str | None = None
+        self._end_after_step: str | None = None
+        self._step_is_over = False
+
+    # --- for whoever waits for an extension ------------------------------------------
+
+    def stop_waiting(self) -> bool:
+        """Whether the run is to end. What a person wants to say does not end it, and is held until the next check."""
+        if not self._ends():
+            try:
+                self._controls.check()
+            except (InterruptLoop, StaleRun) as signal:
+                with self._lock:
+                    self._held.append(signal)
+        return self._ends()
+
+    # --- for the context object ---------------------------------------------------------
+
+    def end(self, reason: str) -> None:
+        """End the run at the next check, also within a call."""
+        self._end = reason
+
+    def end_after_step(self, reason: str) -> None:
+        """End the run when the calls of the model's last message are done."""
+        self._end_after_step = reason
+
+    def ask_compaction(self, instructions: str) -> None:
+        self._compact = instructions
+
+    def pending(self) -> bool:
+        """Whether somebody has said something that the model has not been told yet."""
+        with self._lock:
+            self._steering += self._controls.steering()
+            self._follow_ups += self._controls.follow_ups()
+            return bool(self._steering or self._follow_ups or self._held)
+
+    def left_over(self) -> list[str]:
+        """Take what people said and nobody asked for any more: it was looked at by `pending`, or held."""
+        with self._lock:
+            said = [
+                message.content
+                for signal in self._held
+                if isinstance(signal, Interrupted)
+                for message in signal.messages
+            ]
+            texts = [*said, *self._steering, *self._follow_ups]
+            self._held, self._steering, self._follow_ups = [], [], []
+            return texts
+
+    # --- for the loop ---------------------------------------------------------------------
+
+    def check(self) -> None:
+        """As the run's own. Raises Halted as well, when an extension wants the run to end."""
+        if self._held:
+            raise self._next_held()
+        self._controls.check()
+        reason = self._end_after_step if self._end is None and self._step_is_over else self._end
+        if reason is not None:
+            raise Halted(outcome=Outcome(ExitStatus.HALTED, f"An extension ended the run: {reason}"))
+
+    def steering(self) -> list[str]:
+        if self._end_after_step is not None:
+            # The loop asks when the calls of a message are done; the check that follows ends the run.
+            self._step_is_over = True
+            return []
+        with self._lock:
+            held, self._steering = self._steering, []
+            return held + self._controls.steering()
+
+    def follow_ups(self) -> list[str]:
+        if self._end_after_step is not None:
+            return []
+        with self._lock:
+            held, self._follow_ups = self._follow_ups, []
+            return held + self._controls.follow_ups()
+
+    def ruling(self, call_id: str) -> Ruling | None:
+        return self._controls.ruling(call_id)
+
+    def compaction_asked(self) -> str | None:
+        asked, self._compact = self._compact, None
+        return self._controls.compaction_asked() if asked is None else asked
+
+    def _ends(self) -> bool:
+        return any(not isinstance(signal, Interrupted) for signal in self._held)
+
+    def _next_held(self) -> InterruptLoop | StaleRun:
+        """The signal that ends the run, if there is one, else the first."""
+        with self._lock:
+            self._held.sort(key=lambda signal: isinstance(signal, Interrupted))
+            return self._held.pop(0)

@@ -1,0 +1,179 @@
+"""All extensions and guardrails of a run, as one set of hooks, rules and tools; merged anew by `reload`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from drone.agent.guardrails.loop_detection import LoopDetection
+from drone.agent.guardrails.rule_set import RuleSet
+from drone.agent.hooks.bus import HookBus
+from drone.agent.hooks.calling import described, inside
+from drone.agent.hooks.observed import EXTENSION_FAILED, ObservedRecorder
+from drone.agent.protocols import Controls, Recorder
+from drone.extensions.api import Api, Brought, Origin
+from drone.extensions.bounded import ForeignCalls
+from drone.extensions.context import Context, Running
+from drone.extensions.controls import HeldControls
+from drone.extensions.modules import LoadFailed, Loading
+from drone.extensions.sources import Found, Sources, found_in, installed
+from drone.extensions.tools import ExtensionTool
+from shared.errors import LimitsExceeded
+from shared.events import CommentStep, ErrorStep
+
+
+@dataclass(frozen=True)
+class Services:
+    """What extensions need of a run, and the bounds that they are held to, in seconds."""
+
+    recorder: Recorder
+    controls: Controls
+    max_retries: int = 3
+    """Of a model call; extensions are told."""
+    read_only: Collection[str] = ()
+    """Names of further tools, such as MCP servers', that change nothing."""
+    tool_seconds: float = 120.0
+    """0: no limit."""
+    call_seconds: float = 5.0
+    load_seconds: float = 10.0
+    limits: Callable[[], None] = lambda: None
+    """Raises LimitsExceeded when the run has used up its time or money; looked at while a tool runs."""
+    on_reload: Callable[[], None] = lambda: None
+    """Called after each merge but the first."""
+
+
+def load(sources: Sources, services: Services) -> Extensions:
+    """Read everything that the sources have. What cannot be loaded is recorded as an error step and left out."""
+    extensions = Extensions(sources, services)
+    extensions.merge()
+    return extensions
+
+
+class Extensions:
+    """What a run has of extensions. `bind` it to the agent before that begins, `close` it at the end.
+
+    The agent takes `hooks`, `guardrails`, and, as everything else of the run that records or checks, `recorder` and
+    `controls`; its toolbox takes `tools`.
+    """
+
+    def __init__(self, sources: Sources, services: Services) -> None:
+        self._sources = sources
+        self._services = services
+        self.controls = HeldControls(services.controls)
+        stop = self.controls.stop_waiting
+        self._calls = ForeignCalls(services.call_seconds, stop)
+        self._tool_calls = ForeignCalls(services.tool_seconds, self._tool_has_to_stop)
+        self._loops = LoopDetection(services.read_only)
+        self.context = Context(self.reload)
+        self.hooks = HookBus(self._report, self.context, self._calls, self._reload_if_wanted)
+        self.guardrails = RuleSet(self._report, (), self._calls, self._loops)
+        self.recorder = ObservedRecorder(services.recorder, self.hooks, services.max_retries)
+        self.tools: tuple[ExtensionTool, ...] = ()
+        self.loaded: tuple[str, ...] = ()
+        """What was loaded, in words and in order."""
+        self._live: list[Loading] = []
+        self._merging = threading.Lock()
+        self._wanted = False
+
+    def bind(self, running: Running) -> None:
+        """Give the context object its run."""
+        self.context.bind(running)
+
+    def reload(self) -> None:
+        """Read everything anew. Within a handler this is done after the event, since reading takes its time.
+
+        The tools that the model was told of at the start stay as they are: they are part of the prompt's prefix.
+        """
+        if inside():
+            self._wanted = True
+        else:
+            self.merge()
+            self._services.on_reload()
+
+    def close(self) -> None:
+        """Let go of modules and threads, and name what people said and nobody took any more."""
+        for text in self.controls.left_over():
+            self._services.recorder.record(CommentStep(text=f"This came too late for the run: {text}"))
+        for loading in self._live:
+            loading.close()
+        self._calls.close()
+        self._tool_calls.close()
+
+    def merge(self) -> None:
+        """Read what the sources have now, and take it in the place of what was there."""
+        with self._merging:
+            brought, live = self._read()
+            for before in self._live:
+                before.close()
+            for loading in live:
+                loading.goes_live()
+            self._live, self.loaded = live, tuple(loading.found.source for loading in live)
+            tools = self._distinct(brought.tools)
+            self._loops.read_only = {*self._services.read_only, *(tool.spec.name for tool in tools if tool.read_only)}
+            self.hooks.replace(brought.handlers)
+            self.guardrails.replace(brought.rules)
+            self.tools = tools
+
+    def _read(self) -> tuple[Brought, list[Loading]]:
+        calling = ForeignCalls(self._services.load_seconds, self.controls.stop_waiting)
+        brought, live = Brought(), []
+        for found in self._found():
+            loading = Loading(found, self._api)
+            try:
+                brought.add(loading.load(calling))
+            except LoadFailed as failed:
+                self._report(failed.what, failed.detail)
+                brought.rules[:0] = [failed.stand_in] if failed.stand_in else []
+            else:
+                live.append(loading)
+        calling.close()
+        return brought, live
+
+    def _found(self) -> Iterator[Found]:
+        sources = self._sources
+        places = ((sources.drone, "drone"), (sources.project, "project"))
+        searches: list[Callable[[], list[Found]]] = [
+            partial(found_in, directory, kind, owner)
+            for kind in ("guardrail", "extension")
+            for directory, owner in places
+        ]
+        if sources.entry_points:
+            searches.append(installed)
+        for search in searches:
+            try:
+                yield from search()
+            except Exception as error:  # noqa: BLE001 - the metadata of packages is foreign, and a directory may be anything
+                self._report(f"Extensions could not be looked for: {described(error)}.", "")
+
+    def _api(self, origin: Origin) -> Api:
+        make_tool = partial(ExtensionTool, calling=self._tool_calls, check=self._check, report=self._report)
+        return Api(origin, self.context, self.hooks, make_tool)
+
+    def _check(self) -> None:
+        self.controls.check()
+        self._services.limits()
+
+    def _tool_has_to_stop(self) -> bool:
+        try:
+            self._services.limits()
+        except LimitsExceeded:
+            return True
+        return self.controls.stop_waiting()
+
+    def _distinct(self, tools: list[ExtensionTool]) -> tuple[ExtensionTool, ...]:
+        kept: dict[str, ExtensionTool] = {}
+        for tool in tools:
+            if kept.setdefault(tool.spec.name, tool) is not tool:
+                self._report(f"The tool {tool.spec.name} of {tool.source} is left out: there is one of this name.", "")
+        return tuple(kept.values())
+
+    def _report(self, what: str, detail: str) -> None:
+        # Past the observed recorder: an extension that fails on errors must not be told of its own.
+        self._services.recorder.record(ErrorStep(what=what, detail=detail, code=EXTENSION_FAILED))
+
+    def _reload_if_wanted(self) -> None:
+        if self._wanted:
+            self._wanted = False
+            self.reload()

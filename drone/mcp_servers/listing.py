@@ -1,0 +1,80 @@
+"""Which tools of a server the model is told of, and under which names."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from drone.agent.protocols import ToolSpec
+from drone.mcp_servers.config import ServerConfig
+
+if TYPE_CHECKING:
+    from mcp_types import Tool
+
+MOST_TOOLS = 128
+"""Of one server."""
+LONGEST_NAME = 64
+LONGEST_DESCRIPTION = 2_000
+LARGEST_SCHEMA = 32_000
+"""Bytes, as JSON."""
+_SAID = 60
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A tool of a server: its own name there, and how the model is told of it."""
+
+    tool: str
+    spec: ToolSpec
+    read_only: bool
+
+
+class Names:
+    """Gives out the names of all foreign tools of a run, each once."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def give(self, server: str, tool: str) -> str:
+        """`mcp__<server>__<tool>` in the letters and the length that every provider takes."""
+        wanted = re.sub(r"[^a-zA-Z0-9_-]", "_", f"mcp__{server}__{tool}")
+        name, number = wanted[:LONGEST_NAME], 1
+        while name in self._given:
+            number += 1
+            end = f"_{number}"
+            name = wanted[: LONGEST_NAME - len(end)] + end
+        self._given.add(name)
+        return name
+
+
+def listed(config: ServerConfig, tools: Sequence[Tool], names: Names, problems: list[str]) -> Iterator[Listed]:
+    """Choose from what the server offers, in its order; `problems` gets a sentence for what is left out."""
+    wanted = [tool for tool in tools if config.tools is None or tool.name in config.tools]
+    for missing in sorted(set(config.tools or ()) - {tool.name for tool in tools}):
+        problems.append(f"MCP server {config.name!r} has no tool {missing[:_SAID]!r}")
+    if len(wanted) > MOST_TOOLS:
+        problems.append(f"MCP server {config.name!r} has too many tools; the first {MOST_TOOLS} can be called")
+    for tool in wanted[:MOST_TOOLS]:
+        if why := _wrong_schema(tool.input_schema):
+            problems.append(f"MCP server {config.name!r}: its tool {tool.name[:_SAID]!r} is left out: {why}")
+            continue
+        hints = tool.annotations
+        yield Listed(tool.name, _spec(config.name, tool, names), bool(hints and hints.read_only_hint))
+
+
+def _spec(server: str, tool: Tool, names: Names) -> ToolSpec:
+    description = tool.description or tool.title or f"{tool.name}, of the MCP server {server}"
+    # Some providers refuse an object without a list of its properties.
+    schema = {"properties": {}, **tool.input_schema}
+    return ToolSpec(names.give(server, tool.name), description[:LONGEST_DESCRIPTION], schema)
+
+
+def _wrong_schema(schema: dict[str, Any]) -> str:
+    if schema.get("type") != "object":
+        return "its arguments are not an object"
+    if len(json.dumps(schema)) > LARGEST_SCHEMA:
+        return f"the schema of its arguments is longer than {LARGEST_SCHEMA:,} bytes"
+    return ""

@@ -1,0 +1,150 @@
+"""One start of a server, from its beginning to its end, and the reason of that in one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+import anyio
+from mcp import Client, MCPError
+from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, Implementation
+from pydantic import ValidationError
+
+from drone.sandbox.ending import Ended
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+_CLOSE_SECONDS = 10.0
+_WHY_SECONDS = 0.5
+_SHOWN = 300
+_SESSION_GONE = "Session terminated"
+"""The SDK's words for a 404 on a session: the server was started anew meanwhile."""
+
+
+class Server(Protocol):
+    """What is started: a process, or a connection to an address."""
+
+    @property
+    def counts(self) -> Ended:
+        """The processes that there were when it was ended."""
+        ...
+
+    @property
+    def ours(self) -> bool:
+        """It is a process of the run, which begins and ends it."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """Whatever is known besides of what went wrong."""
+        ...
+
+    def transport(self) -> contextlib.AbstractAsyncContextManager[TransportStreams]:
+        """Begin, and end with the context."""
+        ...
+
+
+MakeServer = Callable[[Callable[[str], None]], Server]
+"""Prepares a start; what it is given is to be told why nothing can come from the server any more."""
+
+
+class Start:
+    """Begins at once. A task holds the SDK's client open: its scopes must be left by the task that entered them."""
+
+    def __init__(self, make_server: MakeServer) -> None:
+        self._reason = ""
+        self._stopping = asyncio.Event()
+        self._scope = anyio.CancelScope()
+        self._server = make_server(self._ended)
+        self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._hold())
+
+    @property
+    def alive(self) -> bool:
+        return not self._stopping.is_set() and not self._task.done()
+
+    @property
+    def outlook(self) -> str:
+        """What will become of it, to be added to what went wrong; empty where it just goes on."""
+        if self.alive:
+            return ""
+        how = "starts it" if self._server.ours else "connects"
+        return f"; the next call {how} again, without what it had in memory"
+
+    async def client(self) -> Client:
+        """The client, as soon as both sides have agreed on a version. Raises whatever was in the way."""
+        return await asyncio.shield(self._ready)
+
+    async def why(self, error: Exception) -> str:
+        """Say what went wrong, for a sentence that begins with the server's name."""
+        if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+            # The transport knows more, in a moment.
+            await asyncio.wait([self._task], timeout=_WHY_SECONDS)
+        if isinstance(error, MCPError) and error.message == _SESSION_GONE:
+            self._ended("has forgotten the session: it was started anew")
+        return self._reason or self._said(error)
+
+    def late(self) -> None:
+        """End a process that does not answer, as a command is that takes too long: its work shall not go on unseen."""
+        if self._server.ours:
+            self.end()
+
+    def end(self) -> None:
+        """Begin to end it."""
+        self._stopping.set()
+        if not self._ready.done():
+            self._scope.cancel()
+
+    async def closed(self) -> Ended:
+        """End it and wait for that; what had ended before is not counted."""
+        alive = self.alive
+        self.end()
+        await asyncio.wait([self._task], timeout=_CLOSE_SECONDS)
+        return self._server.counts if alive else Ended()
+
+    def _ended(self, reason: str) -> None:
+        self._reason = self._reason or reason
+        self._stopping.set()
+
+    def _said(self, error: Exception) -> str:
+        note = self._server.note
+        return f"{sentence(error)}{f' ({note})' if note else ''}"
+
+    async def _hold(self) -> None:
+        info = Implementation(name="dronefleet", version="1")
+        try:
+            with self._scope:
+                async with Client(self._server.transport(), cache=None, client_info=info) as client:
+                    self._ready.set_result(client)
+                    await self._stopping.wait()
+        except Exception as error:  # noqa: BLE001 - foreign code; the reason is kept for whoever asks the server next
+            self._reason = self._reason or self._said(error)
+            if not self._ready.done():
+                self._ready.set_exception(error)
+        finally:
+            self._stopping.set()
+            self._ready.cancel()
+
+
+def sentence(error: BaseException) -> str:
+    """What happened, in a few words that can follow a name."""
+    first = next(_leaves(error))
+    text = " ".join(str(first).split())[:_SHOWN]
+    if isinstance(first, ValidationError):
+        return f"sent an answer that is not in the form of MCP: {text}"
+    if isinstance(first, MCPError) and first.code == PARSE_ERROR:
+        return f"sent an answer that cannot be read: {text}"
+    if isinstance(first, MCPError):
+        return f"answered with an error: {text} (code {first.code})"
+    return f"failed: {type(first).__name__}{': ' if text else ''}{text}"
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    else:
+        yield error

@@ -1,0 +1,155 @@
+"""Tools for models that cannot call any: exactly one fenced action block in each answer, results as messages of text.
+
+The section that tells a model of this is `templates/actions.jinja`; it comes last in the system prompt.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from drone.agent.answers import parsed_arguments
+from drone.agent.protocols import ToolSpec
+from drone.model.halves import whole_json
+from shared.messages import Message, ToolCall
+
+_FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*?)[ \t\r]*$")
+_ACTION = re.compile(r"^action[ \t:]+(?P<name>[\w.-]+)$")
+_FORM = "```action TOOL, a line with a JSON object, ```"
+
+
+@dataclass(frozen=True)
+class Block:
+    """An action block as it stands in an answer."""
+
+    name: str
+    body: str
+    closed: bool
+
+
+def section(tools: Sequence[ToolSpec]) -> str:
+    """Return what a model is told of its tools: the same bytes for the same tools."""
+    plain = [tool.name for tool in tools if _plain_parameter(tool)]
+    submit = any(tool.name == "submit" for tool in tools)
+    text: str = _template().render(tools=tools, plain=plain, submit=submit, fence="```")
+    return text.strip() + "\n"
+
+
+def in_text(message: Message, tools: Sequence[ToolSpec], names: Mapping[str, str]) -> Message:
+    """Return a message without calls: the tools are in the system prompt, and results are what the user says.
+
+    `names` has the tool of each call id.
+    """
+    if message.role == "system" and tools:
+        return message.model_copy(update={"content": f"{message.content.rstrip()}\n\n{section(tools)}"})
+    if message.role == "tool":
+        call = message.tool_call_id or ""
+        head = f'<result tool="{names.get(call, "")}" call="{call}">'
+        return Message(role="user", content=f"{head}\n{message.content.rstrip()}\n</result>")
+    if message.tool_calls:
+        return message.model_copy(update={"content": _own_text(message), "tool_calls": ()})
+    return message
+
+
+def acted(message: Message, tools: Sequence[ToolSpec], number: int, *, cut: bool) -> tuple[Message, str]:
+    """Return an answer with the call that its action block makes, or with none and what is wrong with it.
+
+    `number` names the call. `cut`: the answer reached the length limit.
+    """
+    found = list(blocks(message.content))
+    problem = _problem(found, cut=cut)
+    if problem:
+        return message.model_copy(update={"tool_calls": ()}), problem
+    arguments = whole_json(_arguments(found[0], tools))
+    call = ToolCall(id=f"action_{number}", name=found[0].name, arguments=arguments)
+    return message.model_copy(update={"tool_calls": (call,)}), ""
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """Yield the action blocks of a text. Inside another fence there are none; a fence ends as it began (CommonMark)."""
+    fence, name, body = "", "", list[str]()
+    for line in text.split("\n"):
+        match = _FENCE.match(line)
+        if not fence:
+            if match:
+                action = _ACTION.match(match["info"])
+                fence, name, body = match["fence"], action["name"] if action else "", []
+        elif match and not match["info"] and match["fence"].startswith(fence):
+            if name:
+                yield Block(name, "\n".join(body), closed=True)
+            fence = ""
+        else:
+            body.append(line)
+    if fence and name:
+        yield Block(name, "\n".join(body), closed=False)
+
+
+def _problem(found: Sequence[Block], *, cut: bool) -> str:
+    if len(found) == 1 and found[0].closed:
+        return ""
+    if cut:
+        return "Your last answer reached the length limit before its end and was not taken. Write less in one answer."
+    if not found:
+        return (
+            f"Your last answer has no action block, so nothing was done. Write exactly one: {_FORM}. "
+            "A block inside another fence does not count. When the work is done, use `submit`."
+        )
+    if len(found) > 1:
+        return f"Your last answer has {len(found)} action blocks, so none was run. Write exactly one in each answer."
+    return f"The action block of your last answer is not closed, so it was not run. Write it again, whole: {_FORM}."
+
+
+def _arguments(block: Block, tools: Sequence[ToolSpec]) -> str:
+    """The arguments of a block as JSON; what is neither JSON nor plain text for its tool stays as it is."""
+    tool = next((tool for tool in tools if tool.name == block.name), None)
+    parsed = parsed_arguments(ToolCall(id="", name=block.name, arguments=block.body))
+    known = tool.parameters.get("properties", {}) if tool else {}
+    if isinstance(parsed, dict) and (not known or not parsed or parsed.keys() & known.keys()):
+        return block.body.strip()
+    parameter = _plain_parameter(tool) if tool else None
+    if parameter and block.body.strip():
+        return json.dumps({parameter: block.body})
+    return block.body.strip() or "{}"
+
+
+def _plain_parameter(tool: ToolSpec) -> str | None:
+    """The parameter that plain text is taken for: the only one that is required, or the only one; a string."""
+    known: dict[str, Any] = tool.parameters.get("properties", {})
+    wanted = tool.parameters.get("required") or list(known)
+    if len(wanted) != 1 or known.get(wanted[0], {}).get("type") != "string":
+        return None
+    return str(wanted[0])
+
+
+def _own_text(message: Message) -> str:
+    """The text of an answer that made calls: its own, or with the blocks that it would have needed to make them."""
+    if any(blocks(message.content)):
+        return message.content
+    written = (f"{_around(call)}action {call.name}\n{call.arguments}\n{_around(call)}" for call in message.tool_calls)
+    return "\n\n".join(filter(None, (message.content, *written)))
+
+
+def _around(call: ToolCall) -> str:
+    """A fence that nothing in the arguments closes."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", call.arguments)), default=2)
+    return "`" * (longest + 1)
+
+
+@cache
+def _template() -> Any:
+    # Nothing is escaped: the reader is a model, not a browser. A name that the template misspells is an error.
+    environment = Environment(
+        loader=PackageLoader("drone.model"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # noqa: S701
+    )
+    environment.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
+    return environment.get_template("actions.jinja")

@@ -1,0 +1,68 @@
+"""One streamed request through litellm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from drone.model.errors import StreamBroken
+from drone.model.foreign import Client, litellm
+from drone.model.pump import Waits
+from drone.model.way import Way
+
+PLACEHOLDER_KEY = "no-key"
+"""Sent to an endpoint of one's own that was given no key; else litellm would take one from the environment."""
+
+
+class Call:
+    """One request, and what it said about itself when it ended."""
+
+    def __init__(self, way: Way, request: dict[str, Any], waits: Waits, client: Client) -> None:
+        # Here and not in the pump's thread: a first import of litellm is no silence of the model's.
+        self._arguments = _arguments(way, request, waits, client)
+        self._details_wanted = way.family.thinking == "details"
+        self.finish_reason = ""
+        self.usage: Any = None
+        self.details: list[Any] = []
+        """OpenRouter's `reasoning_details`, piece by piece: litellm drops a chunk that has nothing else."""
+
+    def chunks(self) -> Iterator[Any]:
+        """Yield litellm's chunks; runs in the pump's thread."""
+        try:
+            stream = litellm().completion(**self._arguments)
+            if self._details_wanted:
+                stream.completion_stream = self._tapped(stream.completion_stream)
+            for chunk in stream:
+                self.usage = getattr(chunk, "usage", None) or self.usage
+                yield chunk
+        except OSError as error:
+            # Translated here, where an OSError can only be the connection's: outside it may be the journal's disk.
+            raise StreamBroken(f"{type(error).__name__}: {error}") from error
+        # litellm makes up a "stop" for a stream that ended without a reason; only what came from the wire counts.
+        self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason or ""
+
+    def _tapped(self, stream: Iterator[Any]) -> Iterator[Any]:
+        for chunk in stream:
+            for choice in getattr(chunk, "choices", ())[:1]:
+                self.details += getattr(choice.delta, "reasoning_details", None) or ()
+            yield chunk
+
+
+def _arguments(way: Way, request: dict[str, Any], waits: Waits, client: Client) -> dict[str, Any]:
+    import httpx
+
+    provider = way.provider
+    return {
+        **request,
+        "model": way.model,
+        "api_base": provider.api_base,
+        "api_key": provider.api_key or (PLACEHOLDER_KEY if provider.api_base else None),
+        "client": client.get() if way.own_client else None,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        # The pump bounds silence; the socket's own limit only ends what was given up.
+        "timeout": httpx.Timeout(waits.first + 5, connect=waits.connect),
+        # Retries are ours: litellm's would be silent, and would not look up when the run is called away.
+        "num_retries": 0,
+        "max_retries": 0,
+    }

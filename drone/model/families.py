@@ -1,0 +1,144 @@
+"""What the families of models want of a conversation: one table by name, and what a provider's refusal changes in it.
+
+How thinking goes back: Anthropic checks its signed blocks (https://docs.anthropic.com, extended thinking), OpenRouter
+its `reasoning_details`; DeepSeek, Moonshot, GLM and MiniMax want `reasoning_content` back within a loop of tool calls;
+everybody else reads it before the content (G-007). Gemini's signatures travel inside litellm's call ids.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from drone.model.errors import ErrorClass, Failure
+from shared.messages import Message
+
+Thinking = Literal["tags", "reasoning", "filled", "blocks", "details"]
+"""`<thinking>` in the content; `reasoning_content`; the same on every message; signed blocks; OpenRouter's details."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """In which way a model is asked. A refusal may show that it wants another one; that then stays for the run."""
+
+    thinking: Thinking = "tags"
+    markers: bool = False
+    """Whether the prompt cache is told where to cut."""
+    text: bool = False
+    """Whether tools are called in text."""
+    leave_out: frozenset[str] = frozenset()
+    """Parameters of the provider that are not sent."""
+    conceded: frozenset[str] = frozenset()
+    """What was changed since, so that no change is made twice."""
+
+
+_CLAUDE = r"(?:anthropic/|bedrock/.*|vertex_ai(?:_beta)?/|azure_ai/)?(?:[\w-]+\.)*(?:anthropic\.)?claude-"
+_THINKERS = (
+    r"kimi-(?:k2-thinking|k[2-9]\.\d)|minimax-m[2-9]|glm-(?:4\.[5-9]|[5-9])|deepseek-(?:reasoner|v3\.[2-9]|v[4-9])"
+)
+
+_FAMILIES: tuple[tuple[re.Pattern[str], Family], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), family)
+    for pattern, family in (
+        (r"openrouter/.*claude-", Family("details", markers=True)),
+        (r"openrouter/", Family("details")),
+        (_CLAUDE, Family("blocks", markers=True)),
+        (r"(?:deepseek|moonshot|zai)/", Family("reasoning")),
+        (rf"(?:.*/)?(?:{_THINKERS})", Family("reasoning")),
+    )
+)
+"""By the name that litellm is given; the first that matches from its beginning."""
+
+_VENDORS = {"anthropic": "anthropic-", "google": "google-", "openai": "openai-", "x-ai": "xai-"}
+"""OpenRouter's names of vendors, and how the `format` of the details that they understand begins."""
+
+
+def family_of(model: str) -> Family:
+    """Return what is known of the model of this name, which is litellm's, `anthropic/claude-x`."""
+    return next((family for pattern, family in _FAMILIES if pattern.match(model)), Family())
+
+
+def own_blocks(message: Message, family: Family, model: str) -> bool:
+    """Whether a message has thinking in the form in which this family itself once gave it out."""
+    blocks = message.thinking_blocks
+    if blocks and family.thinking == "blocks":
+        return all(_signed(block) for block in blocks)
+    if blocks and family.thinking == "details":
+        return _understood(blocks, model)
+    return False
+
+
+def _signed(block: Mapping[str, Any]) -> bool:
+    return block.get("type") == "redacted_thinking" or bool(block.get("type") == "thinking" and block.get("signature"))
+
+
+def _understood(details: tuple[dict[str, Any], ...], model: str) -> bool:
+    if not all(str(detail.get("type")).startswith("reasoning.") for detail in details):
+        return False
+    vendor = model.removeprefix("openrouter/").partition("/")[0].lstrip("~")
+    known = tuple(_VENDORS.values())
+    formats = [str(detail.get("format") or "") for detail in details]
+    if wanted := _VENDORS.get(vendor):
+        return all(each.startswith(wanted) or not each.startswith(known) for each in formats)
+    return not any(each.startswith(known) for each in formats)
+
+
+@dataclass(frozen=True)
+class Concession:
+    """What is changed where a provider refuses the way in which it was asked."""
+
+    pattern: re.Pattern[str]
+    change: Mapping[str, Any]
+    said: str
+
+    def applied(self, family: Family) -> Family:
+        return replace(family, **self.change, conceded=family.conceded | {self.said})
+
+
+_TOOLS = r"tools?\b|tool.?(?:use|calls?|calling|choice)|function.?call"
+_CONCESSIONS = tuple(
+    Concession(re.compile(pattern, re.IGNORECASE | re.DOTALL), change, said)
+    for pattern, change, said in (
+        (
+            rf"(?:does ?n.t|does not|cannot|not|that) support.{{0,40}}(?:{_TOOLS})"
+            rf"|(?:{_TOOLS}).{{0,60}}(?:not (?:supported|enabled|available|permitted)|unsupported|n.t supported)"
+            r"|tool choice requires|tools param requires|'body', 'tools'",
+            {"text": True},
+            "It takes no tools: they are called in text from here on.",
+        ),
+        (
+            r"missing.{0,20}reasoning_content|reasoning_content.{0,80}(?:passed back|missing|required)",
+            {"thinking": "filled"},
+            "From here on its reasoning is sent back with every call.",
+        ),
+        (
+            r"reasoning_content|reasoning_details",
+            {"thinking": "tags"},
+            "From here on thinking is sent back as text.",
+        ),
+        (
+            r"expected `?thinking|thinking.{0,80}(?:block|signature)|signature.{0,80}thinking",
+            {"thinking": "tags", "leave_out": frozenset({"thinking", "reasoning_effort"})},
+            "From here on it is not asked to think, and thinking is sent back as text.",
+        ),
+        (r"cache_control", {"markers": False}, "From here on nothing is marked for its prompt cache."),
+    )
+)
+_REFUSALS = frozenset({ErrorClass.FORMAT, ErrorClass.MODEL_NOT_FOUND, ErrorClass.SERVER, ErrorClass.UNKNOWN})
+
+
+def conceded(family: Family, failure: Failure, *, text: bool) -> tuple[Family, str] | None:
+    """Say in which other way to ask after a refusal, in a sentence too; None where nothing is left to be changed.
+
+    `text`: whether tools may be called in text. Each change is made once at most, so that this comes to an end.
+    """
+    if failure.error_class not in _REFUSALS:
+        return None
+    for each in _CONCESSIONS:
+        if each.said in family.conceded or ("text" in each.change and not text):
+            continue
+        if each.pattern.search(failure.detail):
+            return each.applied(family), each.said
+    return None

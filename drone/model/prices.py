@@ -1,0 +1,41 @@
+"""What litellm knows of a model by its name, and what an answer cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drone.model.foreign import litellm
+from shared.events import Usage
+
+
+def listed(model: str) -> dict[str, Any]:
+    """Return what litellm's list says of a model; empty where the list does not have it."""
+    try:
+        return dict(litellm().get_model_info(model))
+    except Exception:  # noqa: BLE001 - foreign code: it raises a bare Exception for a model that its list lacks
+        return {}
+
+
+def usage_of(usage: Any, model: str) -> Usage:
+    """Read tokens and price off litellm's usage; thinking tokens are part of the output tokens."""
+    if usage is None:
+        return Usage()
+    answered = getattr(usage.completion_tokens_details, "reasoning_tokens", None)
+    asked = getattr(usage.prompt_tokens_details, "cached_tokens", None)
+    return Usage(
+        input_tokens=usage.prompt_tokens or 0,
+        output_tokens=usage.completion_tokens or 0,
+        thinking_tokens=answered or 0,
+        cached_tokens=asked or 0,
+        cost_usd=_price(usage, model),
+    )
+
+
+def _price(usage: Any, model: str) -> float | None:
+    """USD by litellm's price list; None where the list does not have the model, which is never the same as 0."""
+    module = litellm()
+    try:
+        asked, answered = module.cost_per_token(model=model, usage_object=usage)
+    except (module.ModelNotMappedError, module.BadRequestError, module.NotFoundError):
+        return None
+    return float(asked + answered)

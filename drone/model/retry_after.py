@@ -1,0 +1,45 @@
+"""How long a server asked to be left alone: in milliseconds, in seconds, or until a date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import Any
+
+
+def asked_for(error: BaseException, now: datetime) -> float | None:
+    """Return the seconds that a failed call's headers name; None where they name none that can be understood."""
+    headers = _headers(error)
+    exact = _number(headers.get("retry-after-ms"))
+    if exact is not None:
+        return exact / 1000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    return seconds if seconds is not None or value is None else _until(str(value), now)
+
+
+def _headers(error: BaseException) -> Mapping[str, Any]:
+    """Headers as litellm keeps them; some of its providers put a prefix before the names."""
+    found: Any = getattr(error, "litellm_response_headers", None)
+    if not found:
+        found = getattr(getattr(error, "response", None), "headers", None)
+    return {str(name).lower().removeprefix("llm_provider-"): value for name, value in dict(found or {}).items()}
+
+
+def _number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return max(0.0, number) if isfinite(number) else None
+
+
+def _until(date: str, now: datetime) -> float | None:
+    try:
+        then = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    aware = then if then.tzinfo else then.replace(tzinfo=UTC)
+    return max(0.0, (aware - now).total_seconds())

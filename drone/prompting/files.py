@@ -1,0 +1,80 @@
+"""Reads a text file that somebody else wrote: bounded, plain files only, and never a reason to fail."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MAX_CHARACTERS = 40_000
+"""Of one file in the prompt."""
+_MAX_BYTES = 4 * (MAX_CHARACTERS + 1)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A directory with such files. What is wrong with one is added to `problems` and the file counts as missing."""
+
+    path: Path
+    shown_as: str
+    """How people know this directory."""
+    links: bool
+    """Whether links are followed: the owner may have put them there, a repository may not."""
+    problems: list[str] = field(default_factory=list)
+
+    def text(self, name: str) -> str:
+        """A file's text without white space around it, cut at MAX_CHARACTERS with a word; empty if there is none."""
+        text = self.whole(name)
+        if text is None:
+            return ""
+        if len(text) > MAX_CHARACTERS:
+            self.problem(name, f"is longer than {MAX_CHARACTERS:,} characters; the rest was left out")
+            text = f"{text[:MAX_CHARACTERS]}\n[{Path(name).name} goes on; the rest is not shown]"
+        return text.strip()
+
+    def whole(self, name: str) -> str | None:
+        """A file's text, or a little more than MAX_CHARACTERS of it; None if it is missing or cannot be used."""
+        try:
+            content = self._content(name)
+            return None if content is None else _decoded(content)
+        except OSError as error:
+            self.problem(name, f"cannot be read: {error.strerror}")
+        except ValueError as error:
+            self.problem(name, str(error))
+        return None
+
+    def problem(self, name: str, what: str) -> None:
+        """Note what is wrong with a file."""
+        self.problems.append(f"{self.shown_as}/{name} {what}.")
+
+    def _content(self, name: str) -> bytes | None:
+        path = self.path / name
+        try:
+            status = path.stat() if self.links else path.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        # Before it is opened: to open a FIFO or a device may wait, or do something.
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError(f"is {_kind(status.st_mode)}, not a file")
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if self.links else os.O_NOFOLLOW)
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            return file.read(_MAX_BYTES + 1)
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        # Final only where it is all of the file: the end may lie in the middle of a character.
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(content, len(content) <= _MAX_BYTES)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not UTF-8: byte {error.start}") from error
+    if "\0" in text:
+        raise ValueError("is no text: it holds NUL")
+    return text
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a directory"
+    return "a link" if stat.S_ISLNK(mode) else "a FIFO, a device or a socket"

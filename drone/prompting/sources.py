@@ -1,0 +1,102 @@
+"""Where the texts of the system prompt come from, and which one counts where several are there (O-060, O-061)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from drone.prompting.bounded import within
+from drone.prompting.files import MAX_CHARACTERS, Folder
+from drone.prompting.skills import Skill, merged, read_skills, real_location, workspace_location
+from drone.prompting.templates import read_templates
+
+READ_SECONDS = 10.0
+"""A home on a disk that does not answer holds a run up no longer."""
+
+
+@dataclass(frozen=True)
+class PromptSources:
+    """Directories with files for the prompt; None, or a missing one, has none.
+
+    The project's come from its default branch, never from the agent's own work. What both may have is in the order
+    of the prompt's cache: the project's first, which is the same on every drone.
+    """
+
+    home: Path | None = None
+    """`<DRONE_HOME>/prompt`: SYSTEM.md, SOUL.md, APPEND.md, MEMORY.md, USER.md, skills/, templates/."""
+    project: Path | None = None
+    """A copy of `.dronefleet/`: SYSTEM.md, SOUL.md, APPEND.md, MEMORY.md, skills/."""
+
+
+@dataclass(frozen=True)
+class PromptParts:
+    """The texts, each ready to be put into the prompt, or empty."""
+
+    system: str = ""
+    """Takes the place of the whole identity section."""
+    soul: str = ""
+    """Who the agent is, below our heading; only where `system` is empty."""
+    instructions: str = ""
+    """AGENTS.md or AGENT.md."""
+    appended: tuple[str, ...] = ()
+    memory: tuple[str, ...] = ()
+    user: str = ""
+    skills: tuple[Skill, ...] = ()
+    templates: Mapping[str, str] = field(default_factory=dict)
+    """The owner's, by name, in the place of ours."""
+    readable: tuple[Path, ...] = ()
+    """Directories outside the workspace that tools must be able to read: of the owner's skills."""
+    problems: list[str] = field(default_factory=list)
+    """What was wrong with a file or a template, one sentence each, for people; rendering adds to it."""
+
+
+def read_sources(sources: PromptSources, instructions: str = "", *, seconds: float = READ_SECONDS) -> PromptParts:
+    """Read all there is. Never fails: what is missing is empty, what is wrong is empty and among the problems.
+
+    `instructions` is the text of the project's AGENTS.md, which the caller has read from its default branch.
+    """
+    try:
+        parts = within(seconds, partial(_read, sources))
+    except TimeoutError:
+        parts = PromptParts()
+        parts.problems.append(f"The files for the prompt could not be read within {seconds:g} s and were left out.")
+    if "\N{REPLACEMENT CHARACTER}" in instructions:
+        parts.problems.append("The project's instructions are not all UTF-8; what is not was replaced.")
+    if len(instructions.strip()) > MAX_CHARACTERS:
+        parts.problems.append(
+            f"The project's instructions are longer than {MAX_CHARACTERS:,} characters; the rest was left out."
+        )
+    return replace(parts, instructions=instructions.strip())
+
+
+def _read(sources: PromptSources) -> PromptParts:
+    problems: list[str] = []
+    project = Folder(sources.project or _NOWHERE, ".dronefleet", links=False, problems=problems)
+    home = Folder(sources.home or _NOWHERE, "the drone's prompt", links=True, problems=problems)
+    folders = (project, home)
+    own_skills = read_skills(home, real_location(home.path))
+    skills = merged(read_skills(project, workspace_location), own_skills, problems)
+    return PromptParts(
+        system=_first(folders, "SYSTEM.md"),
+        soul=_first(folders, "SOUL.md"),
+        appended=_all(folders, "APPEND.md"),
+        memory=_all(folders, "MEMORY.md"),
+        user=home.text("USER.md"),
+        skills=skills,
+        templates=read_templates(home),
+        readable=tuple(Path(skill.location).parent for skill in own_skills if skill in skills),
+        problems=problems,
+    )
+
+
+_NOWHERE = Path("/nonexistent")
+
+
+def _first(folders: tuple[Folder, ...], name: str) -> str:
+    return next((text for folder in folders if (text := folder.text(name))), "")
+
+
+def _all(folders: tuple[Folder, ...], name: str) -> tuple[str, ...]:
+    return tuple(text for folder in folders if (text := folder.text(name)))

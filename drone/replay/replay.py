@@ -1,0 +1,187 @@
+"""One replay from the repository to its verdict, in a throw-away copy."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import psutil
+
+from drone.agent.agent import Agent
+from drone.local.order import LocalWishes, order_of
+from drone.local.surroundings import MemoryStore
+from drone.replay.comparing import Comparison, Difference
+from drone.replay.places import Places
+from drone.replay.playing import RecordedModel, RecordedPeople, RecordedToolbox, Script
+from drone.replay.recording import Recording
+from drone.replay.shell import RecordedShell
+from drone.runs.shutdown import end_below
+from drone.sandbox import Sandbox, choose
+from drone.tools import build_toolbox
+from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
+from shared.clock import SystemClock
+from shared.errors import FleetFault, Precondition
+from shared.messages import Message
+from shared.outcome import Outcome
+from shared.terminal import say
+from shared.work_order import Base, Limits, Mode, WorkOrder
+
+FOREVER = 10**9
+
+
+@dataclass(frozen=True)
+class ReplayWishes:
+    """What was asked for on the command line."""
+
+    repo: str
+    sandbox: str = "auto"
+    command_timeout: float | None = None
+    """None: as it was recorded, else the usual."""
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """How far the recording was played, and what was found."""
+
+    steps: int
+    """Answers of the model that were played."""
+    compared: int
+    not_run: int
+    unreadable: int
+    difference: Difference | None
+    exit_status: str | None
+    """How our loop ended; None where it was stopped at the difference."""
+    left: int = 0
+    """Recorded answers that the loop did not ask for any more."""
+
+    @property
+    def same(self) -> bool:
+        """Whether there was something to compare, to the recording's end, and all of it was the same."""
+        return self.difference is None and not self.left and (self.compared > 0 or not self.unreadable)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "steps": self.steps,
+            "compared": self.compared,
+            "same": self.compared - (self.difference is not None),
+            "not_run": self.not_run,
+            "unreadable": self.unreadable,
+            "not_played": self.left,
+            "first_difference": self.difference.document() if self.difference else None,
+            "exit_status": self.exit_status,
+        }
+
+
+def replay(recording: Recording, wishes: ReplayWishes) -> ReplayResult:
+    """Play a recording on a copy of the repository, up to the first observation that differs.
+
+    Raises Invalid, NotFound, Precondition or Forbidden for what is wrong before it begins, OrderError or FleetFault
+    where the repository cannot be had. KeyboardInterrupt comes out, with nothing left behind.
+    """
+    order = _order(recording, wishes)
+    sandbox = choose(wishes.sandbox)
+    if sandbox.warning:
+        say(f"WARNING: {sandbox.warning}")
+    with _throw_away() as directory:
+        workspace = _workspace(order, directory, sandbox)
+        try:
+            return _Player(recording, order, workspace, directory / "logs").to_its_end()
+        finally:
+            workspace.close()
+
+
+class _Player:
+    """The loop, with the recording around it."""
+
+    def __init__(self, recording: Recording, order: WorkOrder, workspace: Workspace, logs: Path) -> None:
+        self._recording = recording
+        self._script = Script(recording, Places(recording.cwd, str(workspace.path)))
+        people = RecordedPeople(self._script)
+        shell = RecordedShell(workspace.sandbox, recording.shell, recording.environment)
+        tools = build_toolbox(
+            workspace.path,
+            shell,
+            mode=order.session.mode,
+            command_timeout=order.limits.command_timeout,
+            log_dir=logs,
+            on_output=None,
+            check=people.check,
+        )
+        toolbox = RecordedToolbox(tools, self._script)
+        self._comparison = Comparison(self._script, people, toolbox, shell)
+        model = RecordedModel(self._script)
+        self._agent = Agent(model, toolbox, self._comparison, people, order.limits, SystemClock())
+
+    def to_its_end(self) -> ReplayResult:
+        *before, opening = self._recording.opening or ("",)
+        history = [Message(role="user", content=text) for text in before]
+        outcome: Outcome = self._agent.run("", history, opening)
+        seen = self._comparison
+        return ReplayResult(
+            steps=self._script.played,
+            compared=seen.compared,
+            not_run=seen.not_run,
+            unreadable=seen.unreadable,
+            difference=seen.difference,
+            exit_status=None if seen.difference else outcome.exit_status.value,
+            left=0 if seen.difference else self._script.left,
+        )
+
+
+def _order(recording: Recording, wishes: ReplayWishes) -> WorkOrder:
+    order = order_of(LocalWishes(prompt="Replay a recording.", repo=wishes.repo, model="recorded"), {})
+    usual = order.limits.command_timeout
+    timeout = wishes.command_timeout if wishes.command_timeout is not None else recording.timeout or usual
+    # The recording says when the run ends: no limit of its own shall.
+    limits = Limits(
+        max_iterations=0, cost_limit=0, max_run_seconds=0, command_timeout=timeout, max_format_errors=FOREVER
+    )
+    modes: dict[str, Mode] = {mode: mode for mode in get_args(Mode)}
+    session = order.session.model_copy(update={"mode": modes.get(recording.mode, "build")})
+    base = Base(commit=recording.base_commit)
+    return order.model_copy(update={"limits": limits, "session": session, "base": base})
+
+
+def _workspace(order: WorkOrder, directory: Path, sandbox: Sandbox) -> Workspace:
+    git_config = directory / "gitconfig"
+    copy_owner_config(git_config)
+    workspaces = Workspaces(directory / "workspace", git_environment(git_config, allow_file=True), sandbox)
+    try:
+        return workspaces.prepare(order, MemoryStore().get, lambda: None)
+    except FleetFault as error:
+        if error.code != "E-GIT-BASE":
+            raise
+        raise Precondition(
+            f"the repository does not have the commit {order.base.commit} that the recording starts from",
+            code="E-TRAJECTORY-BASE",
+            next="git fetch, or give the repository that the run worked on as --repo",
+        ) from error
+
+
+@contextmanager
+def _throw_away() -> Iterator[Path]:
+    """A directory for the copy; afterwards neither it nor any process that was started is left."""
+    # Children that were here before are not ours to end.
+    others = tuple(child.pid for child in psutil.Process().children())
+    directory = Path(tempfile.mkdtemp(prefix="drone-replay-"))
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield directory
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        end_below(SystemClock(), spare=others, at_once=True)
+        shutil.rmtree(directory, onerror=_unlocked)
+
+
+def _unlocked(function: Any, path: str, _error: Any) -> None:
+    """Remove what a command has locked: give ourselves back the right to change its directory."""
+    for each in (Path(path).parent, Path(path)):
+        if each.is_dir() and not each.is_symlink():
+            each.chmod(0o700)
+    function(path)

@@ -1,0 +1,88 @@
+"""The sandbox of a replay: the real one, with the recorded shell and variables, and an ear on what commands print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from drone.sandbox import CommandResult, Sandbox
+from drone.sandbox.protocol import NO_VARIABLES, Check, Line, OnOutput, Tally
+
+_NUL = "\N{SYMBOL FOR NULL}"
+
+
+@dataclass
+class RecordedShell:
+    """Implements `drone.sandbox.Sandbox`. Shell lines go to the shell that they were recorded with."""
+
+    sandbox: Sandbox
+    shell: Sequence[str] | None = None
+    """None: the sandbox's own."""
+    variables: Mapping[str, str] | None = None
+    last: CommandResult | None = None
+    """What the last shell line came to; taken away by whoever has looked at it."""
+
+    @property
+    def kind(self) -> str:
+        return self.sandbox.kind
+
+    @property
+    def warning(self) -> str:
+        return self.sandbox.warning
+
+    @property
+    def tally(self) -> Tally:
+        return self.sandbox.tally
+
+    def for_session(self, *, scratch: Path, read_only: Sequence[Path] = ()) -> Self:
+        self.sandbox = self.sandbox.for_session(scratch=scratch, read_only=read_only)
+        return self
+
+    def run(  # noqa: PLR0913 - the protocol's
+        self,
+        command: str | Sequence[str],
+        *,
+        workspace: Path,
+        timeout: float,
+        log: Path | None = None,
+        on_output: OnOutput | None = None,
+        check: Check | None = None,
+        read_only: Sequence[Path] = (),
+    ) -> CommandResult:
+        result = self.sandbox.run(
+            self._line(command) if isinstance(command, str) else command,
+            workspace=workspace,
+            timeout=timeout,
+            log=log,
+            on_output=on_output,
+            check=check,
+            read_only=read_only,
+        )
+        if isinstance(command, str):
+            self.last = result
+        return result
+
+    def line(
+        self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
+    ) -> Line:
+        return self.sandbox.line(command, workspace=workspace, variables=variables)
+
+    def take(self) -> CommandResult | None:
+        """What the last shell line came to, once."""
+        last, self.last = self.last, None
+        return last
+
+    def _line(self, command: str) -> str | list[str]:
+        if self.shell is None:
+            return command
+        variables = [f"{name}={value}" for name, value in (self.variables or {}).items()]
+        return [*(["env", *variables] if variables else []), *self.shell, command]
+
+
+def whole_output(result: CommandResult) -> str:
+    """All that a command printed, in the form in which short outputs are kept."""
+    if result.log is None:
+        return result.output
+    return result.log.read_text(encoding="utf-8", errors="replace").replace("\0", _NUL)

@@ -1,0 +1,191 @@
+"""Puts the agent of one run together: model, tools, rules, prompts, and what people have added to them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from drone.agent.agent import Agent
+from drone.agent.approvals import AskingFor
+from drone.agent.budget import Bounded, Budget
+from drone.agent.children import Children
+from drone.agent.compaction import WindowCompaction
+from drone.agent.prompts import system_prompt, user_prompt
+from drone.agent.protocols import Controls, ToolResult
+from drone.extensions.context import RunningAgent
+from drone.extensions.merged import Extensions, Services, load
+from drone.extensions.sources import Sources
+from drone.mcp_servers import McpServers, connect, read_configs
+from drone.prompting import PromptParts, PromptSources, read_sources
+from drone.runs.context import RunContext
+from drone.tools import Tools, build_toolbox
+from drone.workspace import Workspace
+from shared.events import ErrorStep
+from shared.work_order import WorkOrder
+
+PROMPT_FOLDER = "prompt"
+"""In the drone's home: what its owner adds to the system prompt."""
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """An agent ready to run, and what it is told first."""
+
+    agent: Agent
+    system: str
+    prompt: str
+
+
+def assemble(order: WorkOrder, workspace: Workspace, context: RunContext, stack: ExitStack) -> Assembled:
+    """Build the agent of `order` in `workspace`; what has to be ended with the run is put on `stack`.
+
+    What people have added and cannot be used is recorded, and left out: it never fails a run.
+    """
+    return _Assembly(order, workspace, context).assembled(stack)
+
+
+class _Assembly:
+    def __init__(self, order: WorkOrder, workspace: Workspace, context: RunContext) -> None:
+        self._order = order
+        self._workspace = workspace
+        self._context = context
+        self._settings = workspace.settings()
+        self._budget = Budget(order.limits, context.clock)
+        self._controls: Controls | None = None
+        self._children: Children | None = None
+
+    def assembled(self, stack: ExitStack) -> Assembled:
+        order, context = self._order, self._context
+        servers = self._servers(stack)
+        extensions = self._extensions(servers, stack)
+        self._controls = self._bounded(extensions)
+        parts = self._prompt_parts()
+        toolbox = self._toolbox(servers, extensions, parts)
+        agent = self._agent(toolbox, extensions)
+        system = system_prompt(order, parts, tools=toolbox.names)
+        prompt = user_prompt(order, self._workspace.path, context.clock.now(), parts)
+        self._children = self._children_of(agent, extensions, system)
+        self._bind(extensions, agent)
+        self._report("E-PROMPT", parts.problems)
+        self._report("E-MCP", servers.problems)
+        self._report("E-TOOL", toolbox.problems)
+        return Assembled(agent, system, prompt)
+
+    def _servers(self, stack: ExitStack) -> McpServers:
+        """Start the MCP servers of the drone's owner, and the project's where the owner allows that."""
+        context = self._context
+        configs = read_configs(context.home, self._settings if context.policy.mcp_servers else None, os.environ)
+        servers = connect(
+            configs.servers,
+            sandbox=self._workspace.sandbox,
+            workspace=self._workspace.path,
+            log_dir=context.log_dir,
+            check=self._check,
+        )
+        stack.callback(servers.close)
+        servers.problems[:0] = configs.problems
+        return servers
+
+    def _extensions(self, servers: McpServers, stack: ExitStack) -> Extensions:
+        context, limits = self._context, self._order.limits
+        services = Services(
+            recorder=context.recorder,
+            controls=context.controls,
+            max_retries=limits.max_retries,
+            read_only=[tool.spec.name for tool in servers.tools if tool.read_only],
+            tool_seconds=limits.command_timeout,
+            limits=self._budget.check,
+        )
+        extensions = load(Sources(context.home, self._settings if context.policy.extensions else None), services)
+        stack.callback(extensions.close)
+        return extensions
+
+    def _prompt_parts(self) -> PromptParts:
+        sources = PromptSources(self._context.home / PROMPT_FOLDER, self._settings)
+        return read_sources(sources, self._workspace.instructions())
+
+    def _toolbox(self, servers: McpServers, extensions: Extensions, parts: PromptParts) -> Tools:
+        recorder = extensions.recorder
+        return build_toolbox(
+            self._workspace.path,
+            self._workspace.sandbox,
+            mode=self._order.session.mode,
+            command_timeout=self._order.limits.command_timeout,
+            log_dir=self._context.log_dir,
+            on_output=lambda text: recorder.delta("output", text),
+            check=self._check,
+            spawn=self._spawn,
+            record_todo=recorder.record,
+            foreign=[*servers.tools, *extensions.tools],
+            readable=parts.readable,
+        )
+
+    def _agent(self, toolbox: Tools, extensions: Extensions) -> Agent:
+        order, context = self._order, self._context
+        agent = Agent(
+            model=context.make_model(order, extensions.recorder, self._bounded(extensions)),
+            toolbox=toolbox,
+            recorder=extensions.recorder,
+            controls=extensions.controls,
+            limits=order.limits,
+            clock=context.clock,
+            budget=self._budget,
+            store_log=context.store_log,
+            hooks=extensions.hooks,
+            guardrails=extensions.guardrails,
+            approvals=AskingFor(order.approve, order.allow, toolbox.read_only),
+        )
+        agent.compaction = WindowCompaction(
+            agent.model, extensions.recorder, extensions.hooks, self._budget, lambda: agent.tools
+        )
+        return agent
+
+    def _children_of(self, agent: Agent, extensions: Extensions, system: str) -> Children:
+        return Children(
+            model=agent.model,
+            toolbox=agent.toolbox,
+            recorder=agent.recorder,
+            controls=self._bounded(extensions),
+            limits=agent.limits,
+            clock=agent.clock,
+            budget=self._budget,
+            guardrails=agent.guardrails,
+            approvals=agent.approvals,
+            ids=agent.ids,
+            system=system,
+            hooks=extensions.hooks.for_children(),
+        )
+
+    def _bind(self, extensions: Extensions, agent: Agent) -> None:
+        extensions.bind(
+            RunningAgent(
+                agent=agent,
+                controls=extensions.controls,
+                recorder=extensions.recorder,
+                cwd=self._workspace.path,
+                session_id=self._order.session.id,
+                model=self._order.provider.model,
+                compact_now=agent.compact,
+            )
+        )
+
+    def _spawn(self, call_id: str, task: str, tools: Sequence[str] | None) -> ToolResult:
+        if self._children is None:
+            raise RuntimeError("a child was asked for before there was an agent")
+        return self._children.spawn(call_id, task, tools)
+
+    def _bounded(self, extensions: Extensions) -> Controls:
+        return Bounded(extensions.controls, self._budget)
+
+    def _check(self) -> None:
+        # While servers start, there is no loop yet that could hear what a person says: that waits for it.
+        if self._controls is None:
+            self._context.controls.check_end()
+        else:
+            self._controls.check()
+
+    def _report(self, code: str, problems: Iterable[str]) -> None:
+        for problem in problems:
+            self._context.recorder.record(ErrorStep(what=problem, code=code))

@@ -1,0 +1,66 @@
+"""What a run needs from around it: on a drone from its worker, in `drone run` from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from drone.agent.journal import StoreLog
+from drone.agent.protocols import Controls, Model, Recorder
+from drone.policy import Policy
+from drone.runs.blobs import Store
+from drone.runs.controls import Wish
+from drone.runs.delivery import Pushing
+from drone.sandbox import Sandbox
+from drone.workspace import Workspaces
+from shared.clock import Clock
+from shared.events import Receipt
+from shared.work_order import WorkOrder
+
+
+class RunWishes(Controls, Protocol):
+    """Controls that also know whether the run is to end, and stay quiet while it delivers."""
+
+    @property
+    def wish(self) -> Wish | None:
+        """Why the run is to end, if it is."""
+        ...
+
+    def check_end(self) -> None:
+        """As `check`, but for what people have to say to the loop. Raises Preempted or StaleRun."""
+        ...
+
+    def check_stale(self) -> None:
+        """Raises StaleRun alone."""
+        ...
+
+
+MakeModel = Callable[[WorkOrder, Recorder, Controls], Model]
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What a run needs from around it; on a drone from its worker, in `drone run` from the command line."""
+
+    boot_id: str
+    recorder: Recorder
+    controls: RunWishes
+    clock: Clock
+    sandbox: Sandbox
+    workspaces: Callable[[], Workspaces]
+    """Called inside the boundary: a workspace directory that is not ours is this run's error."""
+    store: Store
+    pushing: Pushing | None
+    """None: nothing is pushed."""
+    log_dir: Path
+    make_model: MakeModel
+    check_url: Callable[[str], None]
+    """Lets the repository's URL pass or raises Refused: the policy of the machine's owner."""
+    end_processes: Callable[[], Receipt]
+    """Ends whatever the run has started and is still there."""
+    home: Path
+    """The drone's home, where its owner may keep prompts, skills, extensions and MCP servers."""
+    store_log: StoreLog | None = None
+    policy: Policy = field(default_factory=Policy)

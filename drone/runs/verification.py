@@ -1,0 +1,97 @@
+"""Verified done: the project's own commands judge the work, outside the model's control."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from drone.agent.agent import Agent
+from drone.agent.protocols import Recorder
+from drone.sandbox import CommandResult
+from shared.clock import Clock
+from shared.events import VerifyStep
+from shared.outcome import ExitStatus, Outcome, Verification
+from shared.work_order import WorkOrder
+
+SHOWN_OF_COMMAND = 4_000
+"""Characters of a failed command's output that its error carries."""
+Run = Callable[[str, str], CommandResult]
+"""Runs a command of the project in a named phase."""
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """Runs the `verify` commands of one order's project, and gives failures back to the model a few times."""
+
+    order: WorkOrder
+    recorder: Recorder
+    run: Run
+    clock: Clock
+
+    def judge(self, outcome: Outcome, agent: Agent) -> tuple[Outcome, Verification]:
+        """Return how the run ends with this, and what the commands said.
+
+        A failure goes to the model as a message, up to `verify_attempts` times; the work is kept either way.
+        """
+        commands, limits = self.order.project.verify, self.order.limits
+        if not outcome.succeeded:
+            return outcome, Verification.NOT_REACHED
+        if not commands:
+            return outcome, Verification.NOTHING_TO_VERIFY
+        attempt = 1
+        while failure := self._failure(attempt):
+            # At the limit of answers there is none left to mend it with.
+            if attempt > limits.verify_attempts or outcome.exit_status is ExitStatus.MAX_ITERATIONS:
+                reason = f"The work is done, but {failure.summary}."
+                return replace(outcome, exit_status=ExitStatus.VERIFICATION_FAILED, reason=reason), Verification.FAILED
+            outcome = agent.go_on(failure.message)
+            if not outcome.succeeded:
+                return outcome, Verification.FAILED
+            attempt += 1
+        # A word that came while the commands ran is heard, and what is done about it is verified as well.
+        if agent.heard():
+            return self.judge(agent.go_on(), agent)
+        count = "one command" if len(commands) == 1 else f"{len(commands)} commands"
+        return replace(outcome, reason=f"{outcome.reason} It was verified by {count}."), Verification.VERIFIED
+
+    def _failure(self, attempt: int) -> _Failure | None:
+        """Run the commands until one fails; None when all of them passed."""
+        for command in self.order.project.verify:
+            began = self.clock.monotonic()
+            result = self.run("verifying", command)
+            passed = result.return_code == 0
+            self.recorder.record(
+                VerifyStep(
+                    attempt=attempt,
+                    command=command,
+                    passed=passed,
+                    return_code=result.return_code,
+                    output=result.output,
+                    duration_ms=round((self.clock.monotonic() - began) * 1000),
+                )
+            )
+            if not passed:
+                return _Failure(command, result)
+        return None
+
+
+@dataclass(frozen=True)
+class _Failure:
+    command: str
+    result: CommandResult
+
+    @property
+    def summary(self) -> str:
+        return f"the project's command `{self.command}` {how_it_ended(self.result)}"
+
+    @property
+    def message(self) -> str:
+        return (
+            f"Your work was checked and did not pass: {self.summary}. Its output:\n\n{self.result.output}\n\n"
+            "Mend the work, not the check, and end again; the same commands will then be run again."
+        )
+
+
+def how_it_ended(result: CommandResult) -> str:
+    """The end of a command that did not succeed, in words."""
+    return "took too long" if result.timed_out else f"ended with exit code {result.return_code}"

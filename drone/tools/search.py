@@ -1,0 +1,104 @@
+"""grep and glob, and the same for file_read: bounded searches by `tree.py`, which runs inside the sandbox."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from drone.agent.protocols import ToolResult
+from drone.sandbox import Sandbox
+from drone.sandbox.protocol import Check
+from drone.tools import tree
+from drone.tools.arguments import GlobArguments, GrepArguments
+from drone.tools.paths import is_special, resolve, shown
+from drone.tools.wrong_use import WrongUse
+
+ENTRIES = 200
+"""Paths that one answer names (S-061)."""
+SEARCH_SECONDS = 30.0
+_LAST_WORD = 5.0
+"""Seconds that a search has to say what it found when its time is up."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Looks for files and lines in the workspace, and in `readable`."""
+
+    workspace: Path
+    sandbox: Sandbox
+    check: Check
+    readable: tuple[Path, ...] = ()
+    seconds: float = SEARCH_SECONDS
+
+    def grep(self, call: GrepArguments) -> ToolResult:
+        """Matching lines, grouped by file in order of path.
+
+        The expression is matched inside the sandbox: one that takes for ever ends with its command.
+        """
+        path = self.resolve(call.path)
+        if is_special(path):
+            raise WrongUse(f"{call.path!r} is a FIFO, a device or a socket; it cannot be searched")
+        if not path.exists():
+            raise WrongUse(f"there is no {call.path!r} to search in")
+        return self._run(
+            path,
+            do="grep",
+            pattern=call.pattern,
+            names=call.glob or "",
+            ignore_case=call.ignore_case,
+            context=call.context,
+            most=call.max_results,
+        )
+
+    def glob(self, call: GlobArguments) -> ToolResult:
+        """Paths that fit, at most ENTRIES of them."""
+        path = self.resolve(call.path)
+        if not path.is_dir():
+            raise WrongUse(f"{call.path!r} is no directory; give one, and the name as the pattern")
+        pattern = call.pattern.removeprefix(f"{path}/")
+        return self._run(path, do="glob", pattern=pattern, newest_first=call.sort == "newest", most=ENTRIES)
+
+    def resolve(self, given: str) -> Path:
+        """Raises WrongUse for a path that may not be read."""
+        return resolve(self.workspace, given, self.readable)
+
+    def _run(self, path: Path, **wanted: object) -> ToolResult:
+        directory = path if path.is_dir() else path.parent
+        root = self.workspace.resolve()
+        prefix = "" if directory == root else f"{shown(root, directory)}/"
+        request = {
+            **_NOTHING,
+            **wanted,
+            "top": str(directory),
+            "only": "" if directory == path else path.name,
+            "ceiling": str(root.parent),
+            "shown_as": prefix,
+            "seconds": self.seconds,
+        }
+        result = self.sandbox.run(
+            [*_script(), json.dumps(request)],
+            workspace=self.workspace,
+            timeout=self.seconds + _LAST_WORD,
+            check=self.check,
+            read_only=self.readable,
+        )
+        if result.timed_out:
+            return ToolResult(f"(ended after {self.seconds:g} s; look in a smaller directory)", is_error=True)
+        if result.return_code == tree.FAILED:
+            raise WrongUse(f"{result.output.strip()}; mend the pattern")
+        return ToolResult(result.output, is_error=result.return_code != 0, output_bytes=result.output_bytes)
+
+
+_NOTHING = {"names": "", "ignore_case": False, "context": 0, "newest_first": False}
+
+
+@cache
+def _script() -> list[str]:
+    """The interpreter that runs the drone, which every sandbox shows, and the script's own text: its file is hidden."""
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    program = Path(sys.base_prefix, "bin", name)
+    text = Path(tree.__file__).read_text(encoding="utf-8")
+    return [str(program) if program.exists() else name, "-I", "-S", "-c", text]

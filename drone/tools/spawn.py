@@ -1,0 +1,57 @@
+"""spawn: a part of the work done by a child agent, of which the caller reads the end alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from drone.agent.protocols import ToolResult, ToolSpec
+from drone.tools.arguments import SpawnArguments
+from drone.tools.tool import Tool
+from drone.tools.wrong_use import WrongUse
+from shared.messages import ToolCall
+
+SpawnChild = Callable[[str, str, Sequence[str] | None], ToolResult]
+"""Call id, task, and the names of the tools, None for all."""
+NAME = "spawn"
+_DESCRIPTION = (
+    "Give a part of the work to a child agent with a conversation of its own, in the same workspace and on the same "
+    "budget. You get its last answer. Good for searches and checks whose details you need not keep."
+)
+
+
+@dataclass(frozen=True)
+class Spawn:
+    """Starts child agents. They cannot start any themselves."""
+
+    child: SpawnChild
+    names: Callable[[], Sequence[str]]
+    """The names of all tools; this one is not for children."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        return self._tool.spec
+
+    @property
+    def read_only(self) -> bool:
+        """A child can do what its parent can: no more than read, where the parent only reads."""
+        return True
+
+    def execute(self, call: ToolCall) -> ToolResult:
+        """Raises WrongUse for a tool that is not there, and whatever ends the child and its parent."""
+        wanted: SpawnArguments = self._tool.parsed(call.arguments)
+        if wanted.tools is None:
+            return self.child(call.id, wanted.task, None)
+        known = [name for name in self.names() if name != NAME]
+        unknown = [name for name in wanted.tools if name not in known]
+        if unknown:
+            raise WrongUse(
+                f"a child cannot have {', '.join(repr(name[:60]) for name in unknown)}; "
+                f"the tools are {', '.join(known)}"
+            )
+        # It must be able to say that it is done, whatever else it may do.
+        return self.child(call.id, wanted.task, tuple(dict.fromkeys((*wanted.tools, "submit"))))
+
+    @property
+    def _tool(self) -> Tool:
+        return Tool(NAME, _DESCRIPTION, SpawnArguments, lambda _: ToolResult(""), read_only=True)

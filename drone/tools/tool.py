@@ -1,0 +1,50 @@
+"""One tool of ours: what the model is told, how arguments are checked, and what carries it out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pydantic import ValidationError
+
+from drone.agent.protocols import ToolResult, ToolSpec
+from drone.tools.arguments import Arguments, schema
+from drone.tools.wrong_use import WrongUse, describe
+from shared.messages import ToolCall
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool whose arguments are a pydantic model. A ForeignTool in its form, so that a toolbox holds one kind."""
+
+    name: str
+    description: str
+    arguments: type[Arguments]
+    act: Callable[[Any], ToolResult]
+    read_only: bool = False
+    """It changes nothing, and may be used in mode plan."""
+
+    @cached_property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(self.name, self.description, schema(self.arguments))
+
+    def execute(self, call: ToolCall) -> ToolResult:
+        """Raises WrongUse for arguments that do not fit."""
+        return self.act(self.parsed(call.arguments))
+
+    def parsed(self, text: str) -> Any:
+        """The arguments, checked. Raises WrongUse."""
+        try:
+            given = json.loads(text or "{}")
+        except (ValueError, RecursionError) as error:
+            raise WrongUse(f"{self.name}: the arguments are not JSON ({error}); send one JSON object") from error
+        if not isinstance(given, dict):
+            names = ", ".join(self.arguments.model_fields)
+            raise WrongUse(f"{self.name}: the arguments must be one JSON object, with {names}")
+        try:
+            return self.arguments.model_validate(given)
+        except ValidationError as error:
+            raise WrongUse(describe(self.name, error)) from error

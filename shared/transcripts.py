@@ -1,0 +1,135 @@
+"""Conversations: the one rule that they keep, and how the steps of runs become one again.
+
+The rule: every call id is answered by exactly one tool message. An endpoint refuses a conversation that breaks it, so
+it holds after every step, however the step ended.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from shared.events import AssistantStep, Body, CompactionStep, ReasoningStep, ToolResultStep, UserStep
+from shared.messages import Message, ToolCall
+
+NOT_RUN = "This call was not run"
+
+
+def messages_of(bodies: Iterable[Body], history: Iterable[Message] = ()) -> list[Message]:
+    """Return the conversation after the steps of one run, which began with `history`; without the system prompt.
+
+    A compaction step puts its summary in the place of what it stands for. The same steps give the same messages, byte
+    for byte, as the loop had them: the next turn's prompt begins with the same prefix.
+    """
+    messages = list(history)
+    thought: ReasoningStep | None = None
+    for body in bodies:
+        match body:
+            case ReasoningStep():
+                thought = body
+            case AssistantStep():
+                messages.append(_said(body, thought))
+                thought = None
+            case UserStep():
+                messages.append(Message(role="user", content=body.text))
+            case ToolResultStep():
+                messages.append(Message(role="tool", tool_call_id=body.call_id, content=body.output))
+            case CompactionStep():
+                messages = compacted(messages, body.summary, body.kept)
+            case _:
+                pass
+    return messages
+
+
+def compacted(messages: list[Message], summary: str, kept: int) -> list[Message]:
+    """The last `kept` messages, with the summary before them; `messages` has no system prompt."""
+    tail = messages[len(messages) - kept :] if kept else []
+    return [summary_message(summary), *tail]
+
+
+def summary_message(summary: str) -> Message:
+    """What stands in a conversation for the part that was compacted."""
+    return Message(role="user", content=f"<summary>\n{summary.strip()}\n</summary>")
+
+
+def not_run(call: ToolCall, why: str) -> Message:
+    """Answer a call that was not run, and say why."""
+    return Message(role="tool", tool_call_id=call.id, content=f"{NOT_RUN}: {why}")
+
+
+def mended(history: Iterable[Message]) -> list[Message]:
+    """Return a history that may have been cut anywhere as one that keeps the rule.
+
+    Calls that were never answered are answered as not run; answers to nothing are left out.
+    """
+    whole: list[Message] = []
+    waiting: dict[str, ToolCall] = {}
+    for message in history:
+        if message.role == "tool":
+            if waiting.pop(message.tool_call_id or "", None):
+                whole.append(message)
+            continue
+        whole.extend(not_run(call, "the run had ended.") for call in waiting.values())
+        waiting = {call.id: call for call in message.tool_calls}
+        whole.append(message)
+    whole.extend(not_run(call, "the run had ended.") for call in waiting.values())
+    return whole
+
+
+def problems(messages: Iterable[Message | Mapping[str, Any]]) -> list[str]:
+    """Name every place where the rule is broken; empty for a valid transcript.
+
+    Messages may be the loop's own, or documents as they went over HTTP.
+    """
+    found: list[str] = []
+    expected: Counter[str] = Counter()
+    for at, message in enumerate(_parsed(messages)):
+        if message.role == "tool":
+            expected[message.tool_call_id or ""] -= 1
+            if expected[message.tool_call_id or ""] < 0:
+                found.append(f"message {at} answers {message.tool_call_id!r}, which nobody asked, or once too often")
+            continue
+        found.extend(f"call {call!r} is not answered before message {at}" for call in (+expected).elements())
+        expected = Counter(call.id for call in message.tool_calls)
+        found.extend(f"message {at} has the call id {call!r} {n} times" for call, n in expected.items() if n > 1)
+        if message.role == "system" and at:
+            found.append(f"message {at} is a system message, which only the first may be")
+    found.extend(f"call {call!r} is never answered" for call in (+expected).elements())
+    return found
+
+
+def assert_valid(messages: Iterable[Message | Mapping[str, Any]]) -> None:
+    """Raise AssertionError with every problem of the transcript."""
+    found = problems(messages)
+    if found:
+        raise AssertionError("; ".join(found))
+
+
+def _parsed(messages: Iterable[Message | Mapping[str, Any]]) -> Iterator[Message]:
+    for message in messages:
+        yield message if isinstance(message, Message) else _from_wire(message)
+
+
+def _from_wire(document: Mapping[str, Any]) -> Message:
+    calls = (
+        ToolCall(id=call["id"], name=call["function"]["name"], arguments=call["function"]["arguments"])
+        for call in document.get("tool_calls") or ()
+    )
+    content = document.get("content")
+    return Message(
+        role=document["role"],
+        content=content if isinstance(content, str) else "",
+        tool_calls=tuple(calls),
+        tool_call_id=document.get("tool_call_id"),
+    )
+
+
+def _said(body: AssistantStep, thought: ReasoningStep | None) -> Message:
+    return Message(
+        role="assistant",
+        content=body.text,
+        thinking=thought.text if thought else "",
+        thinking_blocks=thought.blocks if thought else (),
+        tool_calls=body.tool_calls,
+    )

@@ -1,0 +1,194 @@
+"""Tools of MCP servers as the model calls them: whatever a server does, there is one clear result for it."""
+
+from __future__ import annotations
+
+import json
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from drone.mcp_servers.stdio import LARGEST_MESSAGE
+from shared.errors import LimitsExceeded, Preempted
+from shared.names import new_id
+from tests.support import wait_until
+from tests.support.mcp_servers import McpBench
+from tests.support.sandboxes import processes_with, raise_when
+
+KEEPER_AND_SERVER = ("keeper", "server")
+"""Both have the server's arguments."""
+
+
+def written(file: Path, text: str) -> Callable[[], bool]:
+    return lambda: file.exists() and file.read_text() == text
+
+
+def test_tools_of_a_server_made_with_the_sdk_are_told_and_called(mcp: McpBench) -> None:
+    tools = mcp.connect(mcp.sdk())
+
+    add = tools.by_name["mcp__sample__add"]
+    assert list(tools.by_name) == [f"mcp__sample__{name}" for name in ("add", "shout", "fail", "wait", "huge")]
+    assert (add.spec.description, add.read_only) == ("Add two numbers.", True)
+    assert sorted(add.spec.parameters["properties"]) == ["a", "b"]
+    assert not tools.by_name["mcp__sample__shout"].read_only
+    assert tools.call("mcp__sample__add", {"a": 1, "b": 2}).output == "3"
+
+
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        ("noisy", "after the noise"),
+        ("bytes", "a\ufffdb␀c"),
+        ("half_a_pair", "a?b"),
+        ("structured", '{\n "sum": 3\n}'),
+        ("nothing", "(no output)"),
+        (
+            "media",
+            "look:\n[image/png, 4 bytes, not shown]\n[file:///a.txt]\nall of a\n"
+            "[file:///b, application/zip, 3 bytes, not shown]\n[link to c, file:///c, not shown]",
+        ),
+    ],
+)
+def test_an_answer_is_shown_as_text(mcp: McpBench, name: str, output: str) -> None:
+    result = mcp.connect(mcp.raw()).call(f"mcp__raw__{name}")
+
+    assert (result.output, result.is_error) == (output, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("wrong", "no such file"),
+        ("die", "Error: the MCP server 'raw' ended with exit code 7; the next call starts it again, without"),
+        ("die_talking", "Error: the MCP server 'raw' ended with exit code 1: my disk is full; the next call"),
+        ("flood", f"Error: the MCP server 'raw' sent a message of over {LARGEST_MESSAGE:,} bytes; the next call"),
+        ("huge", f"Error: the MCP server 'raw' sent a message of over {LARGEST_MESSAGE:,} bytes; the next call"),
+        ("deep", "Error: the MCP server 'raw' sent an answer that cannot be read"),
+        ("other_form", "Error: the MCP server 'raw' sent an answer that is not in the form of MCP"),
+    ],
+)
+def test_what_goes_wrong_is_one_error_and_the_next_call_works(mcp: McpBench, name: str, error: str) -> None:
+    tools = mcp.connect(mcp.raw())
+
+    result = tools.call(f"mcp__raw__{name}")
+
+    assert result.is_error
+    assert result.output.startswith(error)
+    assert len(result.output) < 600
+    assert tools.text("mcp__raw__echo", text="still here") == "still here"
+
+
+def test_a_server_that_never_answers_is_ended_at_its_time_limit_and_started_again(mcp: McpBench) -> None:
+    word = new_id()
+    tools = mcp.connect(mcp.raw("--word", word, timeout=1))
+    before = tools.text("mcp__raw__pid")
+
+    result = tools.call("mcp__raw__never")
+
+    assert result.is_error
+    assert "did not answer within 1 s; the next call starts it again" in result.output
+    assert tools.text("mcp__raw__pid") != before
+    assert len(processes_with(word)) == len(KEEPER_AND_SERVER)
+
+
+def test_a_server_that_cannot_be_started_again_is_one_error_for_each_call(mcp: McpBench) -> None:
+    tools = mcp.connect(mcp.raw())
+    mcp.program.unlink()
+    tools.call("mcp__raw__die")
+
+    result = tools.call("mcp__raw__echo")
+
+    assert result.is_error
+    assert "has ended, and starting it again failed: it ended with exit code 2" in result.output
+
+
+def test_a_server_that_ends_after_each_start_is_started_once_for_a_call(mcp: McpBench) -> None:
+    tools = mcp.connect(mcp.raw("--brief"))
+
+    result = tools.call("mcp__raw__echo")
+
+    assert result.is_error
+    assert "ended with exit code 0; the next call starts it again" in result.output
+
+
+def test_a_server_that_dies_takes_no_other_with_it(mcp: McpBench) -> None:
+    tools = mcp.connect(mcp.raw(name="a"), mcp.raw(name="b"))
+    before = tools.text("mcp__b__pid")
+
+    tools.call("mcp__a__die")
+
+    assert tools.text("mcp__b__pid") == before
+
+
+def test_a_long_answer_is_shown_as_head_and_tail_with_the_whole_in_the_log(mcp: McpBench) -> None:
+    result = mcp.connect(mcp.raw()).call("mcp__raw__long")
+
+    assert result.output.startswith("0\n1\n")
+    assert result.output.endswith("\n4998\n4999")
+    assert "characters elided" in result.output
+    assert result.log is not None
+    assert result.log.read_text().splitlines() == [str(number) for number in range(5000)]
+
+
+def test_an_answer_of_100_mb_takes_little_memory(mcp: McpBench) -> None:
+    tools = mcp.connect(mcp.raw())
+
+    tracemalloc.start()
+    tools.call("mcp__raw__huge")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 4 * LARGEST_MESSAGE
+
+
+@pytest.mark.parametrize("arguments", ["{", "[1]", '"text"', "null", "[" * 100_000])
+def test_arguments_that_are_no_object_are_an_error_that_says_so(mcp: McpBench, arguments: str) -> None:
+    result = mcp.connect(mcp.raw()).call("mcp__raw__echo", arguments)
+
+    assert result.is_error
+    assert result.output.startswith("Error: mcp__raw__echo: the arguments are not")
+    assert len(result.output) < 300
+
+
+def test_arguments_that_no_message_can_hold_are_an_error(mcp: McpBench) -> None:
+    result = mcp.connect(mcp.raw()).call("mcp__raw__echo", '{"text": ' + "[" * 900 + "]" * 900 + "}")
+
+    assert result.is_error
+    assert "Maximum serialization depth" in result.output
+
+
+def test_arguments_of_megabytes_arrive(mcp: McpBench) -> None:
+    result = mcp.connect(mcp.raw()).call("mcp__raw__echo", json.dumps({"text": "é" * 1_000_000}))
+
+    assert result.output_bytes == 2_000_000
+
+
+def test_a_cancel_comes_through_at_once_and_reaches_the_server(mcp: McpBench) -> None:
+    tools, file = mcp.connect(mcp.sdk()), mcp.workspace / "state"
+    mcp.check = raise_when(written(file, "begun"), Preempted())
+
+    with pytest.raises(Preempted):
+        tools.call("mcp__sample__wait", {"file": str(file)})
+    mcp.check = lambda: None
+
+    wait_until(written(file, "canceled"))
+    assert tools.text("mcp__sample__add", a=1, b=1) == "2"
+
+
+def test_a_limit_of_the_run_comes_through_a_call_that_hangs(mcp: McpBench) -> None:
+    tools = mcp.connect(mcp.raw())
+    mcp.check = raise_when(lambda: mcp.looks > 20, LimitsExceeded())
+
+    with pytest.raises(LimitsExceeded):
+        tools.call("mcp__raw__hang")
+
+
+def test_the_check_is_looked_at_ten_times_a_second(mcp: McpBench) -> None:
+    tools = mcp.connect(mcp.raw(timeout=2))
+    looks, begun = mcp.looks, time.monotonic()
+
+    tools.call("mcp__raw__never")
+
+    assert mcp.looks - looks >= 10 * (time.monotonic() - begun - 0.5)

@@ -1,0 +1,183 @@
+"""MCP servers at an HTTP address: both forms of the protocol, headers that stay where they belong, bounds."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from drone.mcp_servers.stdio import LARGEST_MESSAGE
+from shared.errors import Preempted
+from tests.support import wait_until
+from tests.support.mcp_program import text
+from tests.support.mcp_servers import (
+    ByHand,
+    McpBench,
+    Reply,
+    Request,
+    config,
+    free_port,
+    http_server,
+    with_sessions,
+)
+from tests.support.sandboxes import raise_when
+
+TOO_LARGE = f"it is longer than {LARGEST_MESSAGE:,} bytes"
+
+
+def at_calls(reply: Callable[[Request], Reply]) -> Callable[[Request], Reply]:
+    """A server that is as it should be until a tool is called."""
+    return lambda request: reply(request) if request.method == "tools/call" else with_sessions(request)
+
+
+@pytest.mark.parametrize("flags", [(), ("--stateless",), ("--json",), ("--stateless", "--json")])
+def test_tools_of_a_server_made_with_the_sdk_are_called_over_http(mcp: McpBench, flags: tuple[str, ...]) -> None:
+    with http_server(*flags) as url:
+        tools = mcp.connect(config("web", url=url))
+
+        assert tools.by_name["mcp__web__add"].read_only
+        assert tools.text("mcp__web__add", a=20, b=3) == "23"
+        assert tools.call("mcp__web__fail").is_error
+        assert TOO_LARGE in tools.text("mcp__web__huge")
+        assert tools.text("mcp__web__add", a=1, b=1) == "2"
+
+
+def test_a_cancel_comes_through_and_reaches_a_server_over_http(mcp: McpBench) -> None:
+    file = mcp.workspace / "state"
+    with http_server() as url:
+        tools = mcp.connect(config("web", url=url))
+        mcp.check = raise_when(file.exists, Preempted())
+
+        with pytest.raises(Preempted):
+            tools.call("mcp__web__wait", {"file": str(file)})
+
+        wait_until(lambda: file.read_text() == "canceled")
+
+
+def test_the_older_form_with_a_session_works_and_the_session_is_closed(mcp: McpBench) -> None:
+    with ByHand(with_sessions) as server:
+        tools = mcp.connect(config("old", url=server.url))
+
+        assert tools.text("mcp__old__session") == "session-1"
+        tools.servers.close()
+
+        assert server.requests[-1].method == "DELETE"
+
+
+def test_a_server_that_forgot_the_session_is_connected_again_by_the_next_call(mcp: McpBench) -> None:
+    with ByHand(with_sessions) as server:
+        tools = mcp.connect(config("old", url=server.url))
+        server.sessions = 7
+
+        assert "has forgotten the session: it was started anew" in tools.text("mcp__old__session")
+        assert tools.text("mcp__old__session") == "session-8"
+
+
+def test_headers_are_sent_with_every_request(mcp: McpBench) -> None:
+    with ByHand(with_sessions) as server:
+        mcp.connect(config("old", url=server.url, headers={"X-Key": "mine"})).text("mcp__old__session")
+
+        assert {request.headers.get("X-Key") for request in server.requests} == {"mine"}
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_to_another_host_is_not_followed(mcp: McpBench, status: int) -> None:
+    with ByHand(with_sessions) as other:
+        with ByHand(lambda _: Reply(status, headers={"Location": other.url})) as server:
+            tools = mcp.connect(config("moved", url=server.url, headers={"X-Key": "mine"}))
+
+        assert other.requests == []
+        assert tools.servers.problems[0].startswith("MCP server 'moved' answered with an error: Redirect to ")
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (Reply(401), "(HTTP 401)"),
+        (Reply(500, b"boom"), "(HTTP 500)"),
+        (Reply(200, b"<html>", {"Content-Type": "text/html"}), "Unexpected content type: text/html"),
+        (Reply(200, b"{", {"Content-Type": "application/json"}), "sent an answer that cannot be read"),
+        (Reply(200, b"\xff\xfe", {"Content-Type": "application/json"}), "sent an answer that cannot be read"),
+        (Reply(200, b"{}", {"Content-Type": "application/json"}), "sent an answer that cannot be read"),
+    ],
+)
+def test_an_address_that_is_no_mcp_server_is_a_problem(mcp: McpBench, reply: Reply, why: str) -> None:
+    with ByHand(lambda _: reply) as server:
+        problems = mcp.connect(config("web", url=server.url)).servers.problems
+
+    assert why in problems[0]
+    assert len(problems[0]) < 400
+
+
+def test_nobody_at_the_address_is_a_problem(mcp: McpBench) -> None:
+    problems = mcp.connect(config("web", url=f"http://127.0.0.1:{free_port()}/mcp")).servers.problems
+
+    assert problems == ["MCP server 'web' failed: ConnectError: All connection attempts failed"]
+
+
+def test_a_server_that_is_silent_is_given_up_in_time(mcp: McpBench) -> None:
+    released = threading.Event()
+    with ByHand(lambda _: Reply(200 if released.wait(60) else 500)) as server:
+        problems = mcp.connect(config("web", url=server.url, start_timeout=1)).servers.problems
+        released.set()
+
+    assert problems == ["MCP server 'web' did not start within 1 s"]
+
+
+def test_a_call_that_is_not_answered_is_given_up_in_time_and_the_session_goes_on(mcp: McpBench) -> None:
+    answers = iter([True])
+    released = threading.Event()
+
+    def once_silent(request: Request) -> Reply:
+        if next(answers, False):
+            released.wait(60)
+        return Reply.json(request, {"content": [text("in time")]})
+
+    with ByHand(at_calls(once_silent)) as server:
+        tools = mcp.connect(config("web", url=server.url, timeout=1))
+
+        assert tools.text("mcp__web__session") == "Error: the MCP server 'web' did not answer within 1 s"
+        assert tools.text("mcp__web__session") == "in time"
+        assert server.sessions == 1
+        released.set()
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (Reply(200, b"[" * (LARGEST_MESSAGE + 1), {"Content-Type": "application/json"}), TOO_LARGE),
+        (Reply(200, b"data: " + b"x" * LARGEST_MESSAGE, {"Content-Type": "text/event-stream"}), "SSE stream failed"),
+        (
+            Reply(200, gzip.compress(b"x"), {"Content-Type": "application/json", "Content-Encoding": "gzip"}),
+            "compressed answer, which nobody had asked for",
+        ),
+        (Reply(503), "(HTTP 503)"),
+    ],
+)
+def test_a_call_that_goes_wrong_is_one_error_and_nothing_in_the_log(
+    mcp: McpBench, caplog: pytest.LogCaptureFixture, reply: Reply, why: str
+) -> None:
+    with ByHand(at_calls(lambda _: reply)) as server:
+        result = mcp.connect(config("web", url=server.url)).call("mcp__web__session")
+
+    assert result.is_error
+    assert why in result.output
+    assert len(result.output) < 600
+    assert caplog.records == []
+
+
+def test_a_server_that_went_away_is_an_error_and_connected_again_when_it_is_back(mcp: McpBench) -> None:
+    answer = {"content": [text("back")]}
+    with ByHand(at_calls(lambda request: Reply.json(request, answer))) as server:
+        tools = mcp.connect(config("web", url=server.url))
+        address = server.address
+    gone = tools.call("mcp__web__session")
+
+    with ByHand(at_calls(lambda request: Reply.json(request, answer)), address):
+        again = tools.call("mcp__web__session")
+
+    assert gone.output.startswith("Error: the MCP server 'web' failed: ConnectError")
+    assert gone.output.endswith("; the next call connects again, without what it had in memory")
+    assert again.output == "back"

@@ -1,0 +1,145 @@
+"""MCP servers are started together and in bounded time; what is wrong with one of them is a sentence, and no more."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from drone.mcp_servers.listing import LARGEST_SCHEMA, LONGEST_DESCRIPTION, MOST_TOOLS
+from drone.mcp_servers.server_log import LOG_BYTES
+from shared.errors import Preempted
+from shared.names import new_id
+from tests.support import wait_until
+from tests.support.mcp_program import SCHEMA, tool
+from tests.support.mcp_servers import McpBench, config
+from tests.support.sandboxes import processes_with, raise_when
+
+
+def offering(mcp: McpBench, *tools: dict[str, Any], **entry: Any) -> Any:
+    """The tools of a server that lists these, and what is said of them."""
+    return mcp.connect(mcp.raw("--tools", json.dumps(tools), **entry)).servers
+
+
+def test_a_server_that_is_missing_broken_or_silent_is_a_problem_and_the_others_work(mcp: McpBench) -> None:
+    missing = config("missing", command="/no/such/program")
+    broken = config("broken", command="false")
+    silent = mcp.raw("--silent", name="silent", start_timeout=1)
+    text = config("text", command="yes")
+
+    tools = mcp.connect(missing, broken, mcp.raw(), silent, text)
+
+    assert tools.servers.problems == [
+        "MCP server 'missing' ended with exit code 127: /no/such/program: No such file or directory",
+        "MCP server 'broken' ended with exit code 1",
+        "MCP server 'silent' did not start within 1 s",
+        "MCP server 'text' printed too much on stdout that is no MCP message",
+    ]
+    assert tools.text("mcp__raw__echo", text="here") == "here"
+
+
+def test_slow_servers_are_waited_for_at_the_same_time(mcp: McpBench) -> None:
+    mcp.connect(mcp.raw())  # the SDK is imported
+    begun = time.monotonic()
+
+    tools = mcp.connect(*(mcp.raw("--silent", name=f"s{number}", start_timeout=2) for number in range(8)))
+
+    assert len(tools.servers.problems) == 8
+    assert time.monotonic() - begun < 8
+
+
+def test_a_server_that_did_not_start_does_not_go_on(mcp: McpBench) -> None:
+    word = new_id()
+
+    mcp.connect(mcp.raw("--silent", "--word", word, start_timeout=1))
+
+    wait_until(lambda: not processes_with(word))
+
+
+def test_a_cancel_while_servers_start_ends_them(mcp: McpBench) -> None:
+    word = new_id()
+    mcp.check = raise_when(lambda: bool(processes_with(word)), Preempted())
+
+    with pytest.raises(Preempted):
+        mcp.connect(mcp.raw("--silent", "--word", word))
+
+    assert processes_with(word) == []
+    assert mcp.sandbox.tally.survivors == 0
+
+
+def test_tools_are_sorted_by_the_order_of_servers_then_as_listed(mcp: McpBench) -> None:
+    mine = json.dumps([tool("z"), tool("a")])
+
+    tools = mcp.connect(mcp.raw("--tools", mine, name="b"), mcp.raw("--tools", mine, name="a"))
+
+    assert list(tools.by_name) == ["mcp__b__z", "mcp__b__a", "mcp__a__z", "mcp__a__a"]
+
+
+def test_only_the_tools_that_are_wanted_are_told_of(mcp: McpBench) -> None:
+    servers = offering(mcp, tool("one"), tool("two"), tools=["two", "three"])
+
+    assert [each.spec.name for each in servers.tools] == ["mcp__raw__two"]
+    assert servers.problems == ["MCP server 'raw' has no tool 'three'"]
+
+
+def test_a_tool_that_no_model_can_be_told_of_is_left_out(mcp: McpBench) -> None:
+    large = {**SCHEMA, "description": "x" * LARGEST_SCHEMA}
+
+    servers = offering(mcp, {"name": "large", "inputSchema": large}, tool("good"))
+
+    assert [each.spec.name for each in servers.tools] == ["mcp__raw__good"]
+    assert servers.problems == [
+        "MCP server 'raw': its tool 'large' is left out: the schema of its arguments is longer than 32,000 bytes"
+    ]
+
+
+@pytest.mark.parametrize("wrong", [{"inputSchema": SCHEMA}, {"name": "list", "inputSchema": {"type": "array"}}])
+def test_a_list_of_tools_that_is_not_in_the_form_of_mcp_is_a_problem(mcp: McpBench, wrong: dict[str, Any]) -> None:
+    servers = offering(mcp, tool("good"), wrong)
+
+    assert servers.tools == []
+    assert servers.problems[0].startswith("MCP server 'raw' sent an answer that is not in the form of MCP: ")
+
+
+def test_a_long_description_is_cut_and_a_missing_one_made_up(mcp: McpBench) -> None:
+    servers = offering(
+        mcp,
+        {"name": "long", "description": "x" * 5_000, "inputSchema": SCHEMA},
+        {"name": "none", "inputSchema": {"type": "object"}},
+    )
+
+    assert len(servers.tools[0].spec.description) == LONGEST_DESCRIPTION
+    assert servers.tools[1].spec.description == "none, of the MCP server raw"
+    assert servers.tools[1].spec.parameters == {"properties": {}, "type": "object"}
+
+
+@pytest.mark.parametrize("flags", [("--endless",), ()])
+def test_of_very_many_tools_the_first_are_told_of(mcp: McpBench, flags: tuple[str, ...]) -> None:
+    many = json.dumps([tool(f"t{number}") for number in range(200)])
+
+    servers = mcp.connect(mcp.raw("--tools", many, *flags)).servers
+
+    assert [each.spec.name for each in servers.tools] == [f"mcp__raw__t{number}" for number in range(MOST_TOOLS)]
+    assert servers.problems == ["MCP server 'raw' has too many tools; the first 128 can be called"]
+
+
+def test_what_servers_say_besides_goes_to_a_bounded_log_and_not_to_the_terminal(
+    mcp: McpBench, capfd: pytest.CaptureFixture[str]
+) -> None:
+    mcp.connect(mcp.raw("--complain", "3000000", "--noise", "900")).servers.close()
+
+    log = mcp.logs / "mcp-server-1-raw.log"
+    assert LOG_BYTES < log.stat().st_size < LOG_BYTES + 100
+    assert "[on stdout] nonsense" in log.read_text()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_without_servers_nothing_is_started_and_close_may_be_repeated(mcp: McpBench) -> None:
+    tools = mcp.connect()
+
+    tools.servers.close()
+    tools.servers.close()
+
+    assert (tools.servers.tools, tools.servers.problems, mcp.logs.exists()) == ([], [], False)

@@ -1,0 +1,222 @@
+"""Replaying what is made by hand: our own tools, calls that were not run, long outputs, Ctrl-C, wrong use."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drone.replay import ReplayResult, ReplayWishes, replay
+from drone.replay.comparing import diff_of
+from drone.replay.reading import recording_of
+from shared.errors import Precondition
+from shared.trajectories import FORMAT, NOT_EXECUTED
+from tests.support import wait_until
+from tests.support.command_tree import BIN, clean_environment, invoke
+from tests.support.local_runs import FIXED, make_repository
+from tests.support.sandboxes import processes_with
+
+Doc = dict[str, Any]
+SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+SKIPPED = {"raw_output": "", "returncode": -1, "exception_info": NOT_EXECUTED}
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "project")
+
+
+def step(*made: tuple[str, Doc, Doc | None], text: str = "I go on.") -> list[Doc]:
+    """An assistant message with calls of (tool, arguments, what is said beside the result), and the results."""
+    calls = [
+        {"id": f"c{at}", "function": {"name": tool, "arguments": json.dumps(arguments)}}
+        for at, (tool, arguments, _) in enumerate(made)
+    ]
+    results = [
+        {"role": "tool", "tool_call_id": f"c{at}", "content": "", "extra": extra}
+        for at, (_, _, extra) in enumerate(made)
+        if extra is not None
+    ]
+    return [{"role": "assistant", "content": text, "tool_calls": calls}, *results]
+
+
+def ran(command: str, output: str, code: int = 0) -> tuple[str, Doc, Doc]:
+    return "bash", {"command": command}, {"raw_output": output, "returncode": code, "exception_info": ""}
+
+
+def document_of(*messages: list[Doc], **info: Any) -> Doc:
+    return {"trajectory_format": FORMAT, "messages": [each for some in messages for each in some], "info": info}
+
+
+def played(repo: Path, *messages: list[Doc], timeout: float | None = None, **info: Any) -> ReplayResult:
+    return replay(recording_of(document_of(*messages, **info)), ReplayWishes(str(repo), "none", timeout))
+
+
+def test_our_own_tools_are_played_by_their_names(repo: Path) -> None:
+    written = ("file_write", {"path": "sums.py", "content": FIXED}, None)
+
+    result = played(
+        repo,
+        step(written, ran("cat sums.py", FIXED)),
+        step(("file_read", {"mode": "lines", "path": "sums.py", "start_line": 9}, {"raw_output": "nothing such"})),
+    )
+
+    assert result.unreadable == 1
+    assert result.difference is not None
+    assert (result.difference.step, result.difference.made.tool) == (2, "file_read")
+
+
+def test_directories_of_the_recording_are_those_of_the_workspace(repo: Path) -> None:
+    environment = {"cwd": "/testbed"}
+
+    result = played(repo, step(ran("cd /testbed && pwd", "/testbed\n")), config={"environment": environment})
+
+    assert result.same
+
+
+def test_a_call_that_was_not_run_then_is_not_run_now(repo: Path) -> None:
+    refusal = [{"role": "user", "content": "No!", "extra": {"interrupt_type": "UserRejection"}}]
+
+    result = played(repo, step(("bash", {"command": "rm sums.py"}, SKIPPED)), refusal, step(ran("ls", "sums.py\n")))
+
+    assert (result.same, result.compared, result.not_run) == (True, 1, 1)
+
+
+def test_a_tool_that_is_not_here_is_passed_over(repo: Path) -> None:
+    result = played(repo, step(("look_up", {"word": "sum"}, {"raw_output": "A total."}), ran("echo a", "a\n")))
+
+    assert (result.same, result.compared, result.not_run) == (True, 1, 1)
+
+
+def test_a_new_task_after_the_submission_goes_on(repo: Path) -> None:
+    task = [{"role": "user", "content": "And now this.", "extra": {"interrupt_type": "UserNewTask"}}]
+
+    result = played(repo, step(("bash", {"command": SUBMIT}, SKIPPED)), task, step(ran("echo a", "a\n")))
+
+    assert (result.same, result.steps, result.compared) == (True, 2, 1)
+
+
+def test_a_run_that_ends_before_the_recording_does_is_not_the_same(repo: Path) -> None:
+    result = played(repo, step(ran(SUBMIT, "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT\n")), step(ran("echo a", "a\n")))
+
+    assert (result.same, result.left, result.difference) == (False, 1, None)
+
+
+def test_ids_may_repeat(repo: Path) -> None:
+    assert played(repo, *[step(ran(f"echo {n}", f"{n}\n")) for n in range(12)]).compared == 12
+
+
+def test_an_answer_of_no_use_is_answered_as_it_was(repo: Path) -> None:
+    useless = [{"role": "assistant", "content": ""}, {"role": "user", "content": "Say something."}]
+
+    result = played(repo, *[useless] * 5, step(ran("echo a", "a\n")))
+
+    assert (result.same, result.steps) == (True, 6)
+
+
+def test_a_recording_without_any_observation_is_not_called_the_same(repo: Path) -> None:
+    assert not played(repo, step(("bash", {"command": "echo a"}, None))).same
+
+
+@pytest.mark.parametrize("changed", [0, 11_000, 20_000, 29_999])
+def test_every_character_of_a_long_output_counts(repo: Path, changed: int) -> None:
+    output = "x" * 30_000
+    other = f"{output[:changed]}y{output[changed + 1 :]}"
+
+    assert played(repo, step(ran("printf '%030000d' 0 | tr 0 x", output))).same
+    assert not played(repo, step(ran("printf '%030000d' 0 | tr 0 x", other))).same
+
+
+def test_an_elided_output_is_compared_as_far_as_it_was_recorded(repo: Path) -> None:
+    own = {"dronefleet": {"run": "r"}}
+    elided = f"{'x' * 5000}\n[… 20,000 characters elided …]\n{'x' * 5000}"
+    more = elided.replace("20,000", "20,001")
+
+    assert played(repo, step(ran("printf '%030000d' 0 | tr 0 x", elided)), **own).same
+    assert not played(repo, step(ran("printf '%030000d' 0 | tr 0 x", more)), **own).same
+
+
+def test_the_time_limit_may_be_another(repo: Path) -> None:
+    environment = {"cwd": "/testbed", "timeout": 60}
+    late = {"raw_output": "a\n", "returncode": -1, "exception_info": "timed out"}
+
+    result = played(
+        repo,
+        step(("bash", {"command": "echo a; sleep 30"}, late)),
+        timeout=0.5,
+        config={"environment": environment},
+    )
+
+    assert result.same
+
+
+def test_a_command_that_ran_out_of_time_then_must_do_so_now(repo: Path) -> None:
+    late = {"raw_output": "a\n", "returncode": -1, "exception_info": "timed out"}
+
+    result = played(repo, step(("bash", {"command": "echo a"}, late)))
+
+    assert result.difference is not None
+    assert (result.difference.expected.timed_out, result.difference.actual.timed_out) == (True, False)
+
+
+def test_a_commit_that_is_not_there_is_said(repo: Path) -> None:
+    with pytest.raises(Precondition) as refused:
+        played(repo, step(ran("ls", "")), dronefleet={"base_commit": "1" * 40})
+
+    assert refused.value.code == "E-TRAJECTORY-BASE"
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"trajectory_format": "mini-swe-agent-1"}', "no\0thing"])
+def test_what_is_no_trajectory_ends_with_2_before_anything_is_run(repo: Path, tmp_path: Path, content: str) -> None:
+    path = tmp_path / "x.traj.json"
+    path.write_text(content)
+
+    done = invoke("drone", "replay", str(path), "--repo", str(repo), "--json")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert json.loads(done.stderr)["code"] == "E-TRAJECTORY-FORMAT"
+
+
+def test_ctrl_c_ends_it_with_130_and_leaves_nothing_behind(repo: Path, tmp_path: Path) -> None:
+    path, copies = tmp_path / "x.traj.json", tmp_path / "copies"
+    path.write_text(json.dumps(document_of(step(ran("sleep 61.87654", "")))))
+    copies.mkdir()
+    process = subprocess.Popen(
+        [str(BIN / "drone"), "replay", str(path), "--repo", str(repo), "--sandbox", "none"],
+        env={**clean_environment(), "TMPDIR": str(copies)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    wait_until(lambda: processes_with("61.87654"), seconds=40)
+
+    os.kill(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=40)
+
+    assert (process.returncode, said[0]) == (130, b"")
+    assert processes_with("61.87654") == []
+    assert list(copies.iterdir()) == []
+
+
+def test_a_diff_begins_where_the_outputs_part() -> None:
+    old = "\n".join(map(str, range(10_000)))
+    new = old.replace("\n9000\n", "\nother\n")
+
+    shown = diff_of(old, new).splitlines()
+
+    assert shown[0] == "(the first 8,997 lines are the same)"
+    assert {"-9000", "+other"} <= set(shown)
+    assert len(shown) < 1000
+
+
+def test_a_diff_of_one_long_line_shows_the_place() -> None:
+    shown = diff_of("a" * 50_000 + "b", "a" * 50_000 + "c")
+
+    assert len(shown) < 1000
+    assert "ab" in shown
+    assert "ac" in shown

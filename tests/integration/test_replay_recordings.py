@@ -1,0 +1,172 @@
+"""Runs that mini-swe-agent recorded, played by our loop with the real tools."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drone.replay import ReplayResult, ReplayWishes, load, replay
+from drone.replay.reading import recording_of
+from tests.support import needs
+from tests.support.command_tree import invoke
+from tests.support.local_runs import files_of
+from tests.support.mini_recording import FORMS, RECORDINGS, make_project
+
+Doc = dict[str, Any]
+COMMANDS = {"toolcall": 19, "textbased": 18}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository that the stored recordings are of."""
+    return make_project(tmp_path_factory.mktemp("recorded") / "project")
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def stored(form: str) -> Path:
+    return RECORDINGS / f"{form}.traj.json"
+
+
+def document_of(form: str) -> Doc:
+    document: Doc = json.loads(stored(form).read_text())
+    return document
+
+
+def played(document: Doc, project: Path) -> ReplayResult:
+    return replay(recording_of(document), ReplayWishes(str(project), "none"))
+
+
+def with_text_alone(document: Doc) -> Doc:
+    """Without what is said beside the texts: only the message at the end keeps it."""
+    bare = [
+        message if message["role"] == "exit" else {name: value for name, value in message.items() if name != "extra"}
+        for message in document["messages"]
+    ]
+    return {**document, "messages": bare}
+
+
+@pytest.mark.parametrize("sandbox", ["none", "bwrap"])
+def test_a_run_of_mini_swe_agent_replays_with_the_same_observations(project: Path, form: str, sandbox: str) -> None:
+    needs("bwrap" if sandbox == "bwrap" else "git")
+    before = files_of(project)
+
+    done = invoke("drone", "replay", str(stored(form)), "--repo", str(project), "--sandbox", sandbox)
+
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 1), done.stdout + done.stderr
+    assert done.stdout.startswith(f"the same: {COMMANDS[form]} observations in ")
+    assert files_of(project) == before
+
+
+def test_the_recordings_hold_what_they_promise(form: str) -> None:
+    recording = load(stored(form))
+    made = [call for turn in recording.turns for call in turn.calls]
+    results = [call.expected for call in made if call.expected]
+
+    assert len(made) >= 18
+    assert {0, 1, 3, 127, -9} <= {result.return_code for result in results}
+    assert [result.output for result in results if result.timed_out] == ["before\n"]
+    assert any(len(result.output) > 20_000 for result in results)
+    assert any("größe, 価格" in result.output for result in results)
+    assert [text for turn in recording.turns for text in turn.said] == ["One command, please."]
+
+
+def test_the_text_of_the_observations_is_enough(project: Path, form: str) -> None:
+    result = played(with_text_alone(document_of(form)), project)
+
+    assert (result.difference, result.exit_status) == (None, "submitted")
+    assert (result.same, result.compared) == (True, COMMANDS[form])
+
+
+def changes_output(message: Doc) -> None:
+    message["extra"]["raw_output"] = re.sub(r"(?s)(.*)\S", r"\1#", message["extra"]["raw_output"], count=1) or "#"
+
+
+def changes_code(message: Doc) -> None:
+    message["extra"]["returncode"] += 1
+
+
+def changes_time_limit(message: Doc) -> None:
+    message["extra"]["exception_info"] = ""
+
+
+@pytest.mark.parametrize(
+    ("number", "change"),
+    [
+        (0, changes_output),
+        (3, changes_code),
+        (5, changes_output),
+        (5, changes_time_limit),
+        (6, changes_output),
+        (10, changes_code),
+        (13, changes_output),
+    ],
+)
+def test_a_changed_observation_is_named_and_no_other(
+    project: Path, form: str, number: int, change: Callable[[Doc], None]
+) -> None:
+    document = document_of(form)
+    observations = [message for message in document["messages"] if "raw_output" in message.get("extra", {})]
+    change(observations[number])
+
+    result = played(document, project)
+
+    assert result.difference is not None
+    assert (result.compared, result.document()["same"]) == (number + 1, number)
+    first_two_are_one = form == "toolcall" and number > 0
+    assert result.difference.step == number + 1 - first_two_are_one
+    assert result.exit_status is None
+
+
+def test_the_submission_is_compared_too(project: Path, form: str) -> None:
+    document = document_of(form)
+    document["messages"][-1]["extra"]["submission"] += "more"
+
+    result = played(document, project)
+
+    assert result.difference is not None
+    assert "COMPLETE_TASK" in result.difference.made.command
+    assert "-more" in result.difference.diff()
+
+
+def test_the_process_says_step_command_expected_and_actual(project: Path, tmp_path: Path) -> None:
+    document = document_of("toolcall")
+    document["messages"][3]["extra"] |= {"raw_output": "something else\n", "returncode": 7}
+    path = tmp_path / "changed.traj.json"
+    path.write_text(json.dumps(document))
+
+    told = invoke("drone", "replay", str(path), "--repo", str(project), "--sandbox", "none")
+    as_json = invoke("drone", "replay", str(path), "--repo", str(project), "--sandbox", "none", "--json")
+
+    assert (told.returncode, as_json.returncode) == (1, 1)
+    assert told.stdout.startswith("step 1, call 1 differs: shell\n  cat total.sh\nexpected: return code 7\nactual:")
+    assert "\n-something else\n+#!/bin/sh\n" in told.stdout
+    found = json.loads(as_json.stdout)
+    first = found["first_difference"]
+    assert (found["steps"], found["compared"], found["same"], found["exit_status"]) == (1, 1, 0, None)
+    assert (first["step"], first["call"], first["command"]) == (1, 1, "cat total.sh")
+    assert (first["expected"]["return_code"], first["actual"]["return_code"]) == (7, 0)
+    assert first["expected"]["output"] == "something else\n"
+
+
+def test_json_of_a_replay_without_a_difference(project: Path) -> None:
+    done = invoke("drone", "replay", str(stored("textbased")), "--repo", str(project), "--sandbox", "none", "--json")
+
+    assert json.loads(done.stdout) == {
+        "steps": 18,
+        "compared": 18,
+        "same": 18,
+        "not_run": 0,
+        "unreadable": 0,
+        "not_played": 0,
+        "first_difference": None,
+        "exit_status": "submitted",
+    }

@@ -1,0 +1,139 @@
+"""Verified done: the project's own commands judge the work, outside the model's control."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.events import CommentStep, Delivered, RunEnded, UserStep, VerifyStep
+from shared.work_order import Limits
+from tests.support.runs import Bench, shell, small_repository
+from tests.support.scripted import ScriptedFactory, says
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path, small_repository(tmp_path / "remote.git"))
+
+
+def verified_by(bench: Bench, *commands: str, **limits: Any) -> None:
+    """Give the order's project these `verify` commands."""
+    project = bench.order.project.model_copy(update={"verify": commands})
+    given = Limits(max_run_seconds=120, base_delay=0.1, **limits)
+    bench.order = bench.order.model_copy(update={"project": project, "limits": given})
+
+
+def all_of(bench: Bench, kind: type[Any]) -> list[Any]:
+    return [event.body for event in bench.events if isinstance(event.body, kind)]
+
+
+def ends(end: RunEnded) -> tuple[str, str, str]:
+    return end.status, end.exit_status, end.verification
+
+
+def test_work_that_passes_is_completed_and_verified(bench: Bench, scripted: ScriptedFactory) -> None:
+    verified_by(bench, "sleep 0.1; test -f made", "grep -q hello README")
+    end = bench.run(scripted([shell("touch made"), says("done")]).url)
+    assert ends(end) == ("success", "stopped", "verified")
+    assert end.reason == "The model ended its work. It was verified by 2 commands."
+    assert all_of(bench, VerifyStep)[0].duration_ms >= 100
+    assert [(step.attempt, step.command, step.passed) for step in all_of(bench, VerifyStep)] == [
+        (1, "sleep 0.1; test -f made", True),
+        (1, "grep -q hello README", True),
+    ]
+
+
+def test_a_project_without_commands_has_nothing_to_verify(bench: Bench, scripted: ScriptedFactory) -> None:
+    end = bench.run(scripted([says("done")]).url)
+    assert ends(end) == ("success", "stopped", "nothing_to_verify")
+
+
+def test_a_failure_goes_back_to_the_model_which_mends_it(bench: Bench, scripted: ScriptedFactory) -> None:
+    verified_by(bench, "echo looking; test -f made")
+    server = scripted([says("done"), shell("touch made"), says("done now")])
+    end = bench.run(server.url)
+    assert ends(end) == ("success", "stopped", "verified")
+    assert end.response == "done now"
+    told = all_of(bench, UserStep)[1]
+    assert told.source == "loop"
+    assert "`echo looking; test -f made` ended with exit code 1" in told.text
+    assert "looking" in told.text
+    assert [step.passed for step in all_of(bench, VerifyStep)] == [False, True]
+
+
+@pytest.mark.parametrize(("attempts", "asked"), [(0, 1), (1, 2), (2, 3)])
+def test_failures_go_back_as_often_as_the_order_says_and_the_work_is_kept(
+    bench: Bench, scripted: ScriptedFactory, attempts: int, asked: int
+) -> None:
+    verified_by(bench, "exit 3", verify_attempts=attempts)
+    server = scripted([shell("touch made"), *[says("done")] * 4])
+    end = bench.run(server.url)
+    assert ends(end) == ("failed", "verification_failed", "failed")
+    assert end.reason == "The work is done, but the project's command `exit 3` ended with exit code 3."
+    assert len(server.requests) == asked + 1
+    assert bench.last(Delivered).files_changed == 1
+
+
+def test_a_run_that_fails_before_is_not_verified(bench: Bench, scripted: ScriptedFactory) -> None:
+    verified_by(bench, "true")
+    end = bench.run(scripted([{"status": 401}]).url)
+    assert ends(end) == ("failed", "model_error", "not_reached")
+
+
+def test_a_run_that_fails_while_it_mends_says_both(bench: Bench, scripted: ScriptedFactory) -> None:
+    verified_by(bench, "false")
+    end = bench.run(scripted([says("done"), {"status": 401}]).url)
+    assert ends(end) == ("failed", "model_error", "failed")
+
+
+def test_at_the_limit_of_answers_a_failure_is_final(bench: Bench, scripted: ScriptedFactory) -> None:
+    verified_by(bench, "false", max_iterations=1)
+    end = bench.run(scripted([shell("touch made")]).url)
+    assert ends(end) == ("failed", "verification_failed", "failed")
+    assert len(all_of(bench, VerifyStep)) == 1
+
+
+def test_a_command_that_takes_too_long_is_a_failure(bench: Bench, scripted: ScriptedFactory) -> None:
+    verified_by(bench, "sleep 60", verify_attempts=0)
+    bench.order = bench.order.model_copy(
+        update={"limits": bench.order.limits.model_copy(update={"max_run_seconds": 2})}
+    )
+    end = bench.run(scripted([says("done")]).url)
+    assert ends(end) == ("failed", "verification_failed", "failed")
+    assert end.reason.endswith("`sleep 60` took too long.")
+
+
+def test_a_cancel_ends_a_verification(bench: Bench, scripted: ScriptedFactory) -> None:
+    verified_by(bench, "sleep 60")
+    server = scripted([says("done")])
+    bench.while_verifying = lambda: bench.controls.told({"kind": "cancel", "reason": "not needed"})
+    end = bench.run(server.url)
+    assert ends(end) == ("preempted", "canceled", "not_reached")
+
+
+def test_a_word_that_comes_while_the_commands_run_is_heard_and_verified_again(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    verified_by(bench, "true")
+    bench.while_verifying = lambda: bench.controls.told({"kind": "say", "text": "Also a test.", "after": False})
+    server = scripted([says("done"), says("with a test")])
+    end = bench.run(server.url)
+    assert (end.response, end.verification) == ("with a test", "verified")
+    assert [step.attempt for step in all_of(bench, VerifyStep)] == [1, 1]
+
+
+def test_a_word_that_comes_too_late_is_named(bench: Bench, scripted: ScriptedFactory) -> None:
+    bench.while_storing = lambda: bench.controls.told(
+        {"kind": "say", "text": "Wait!", "after": False, "interrupt": True}
+    )
+    bench.run(scripted([shell("touch made"), says("done")]).url)
+    assert CommentStep(text="This came too late for the run: Wait!") in [event.body for event in bench.events]
+
+
+def test_the_model_cannot_pass_by_changing_the_commands(bench: Bench, scripted: ScriptedFactory) -> None:
+    """The commands are the order's: nothing in the workspace names them."""
+    verified_by(bench, "test -f made", verify_attempts=0)
+    end = bench.run(scripted([shell("mkdir -p .dronefleet; echo true > .dronefleet/verify"), says("done")]).url)
+    assert end.verification == "failed"

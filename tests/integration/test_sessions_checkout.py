@@ -1,0 +1,142 @@
+"""A session's last work into a clone of one's own, with real git: nothing of a person's is ever overwritten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control_plane.cli.checkout import Checkout, commands, remote_of
+from shared.errors import Conflict, Invalid, NotFound
+from tests.support.repositories import calc_project, git, push_commit
+
+BRANCH = "fleet/0123456789ab"
+
+
+@pytest.fixture
+def remote(tmp_path: Path, owner_home: Path) -> Path:
+    del owner_home
+    return calc_project(tmp_path / "calc.git")
+
+
+@pytest.fixture
+def mine(remote: Path, tmp_path: Path) -> Path:
+    """A clone from before the fleet's work."""
+    git(tmp_path, "clone", "--quiet", str(remote), "mine")
+    git(tmp_path / "mine", "config", "user.email", "me@example.org")
+    git(tmp_path / "mine", "config", "user.name", "Me")
+    return tmp_path / "mine"
+
+
+def head(remote: Path, **fields: Any) -> dict[str, Any]:
+    """What the control plane says of work that was just pushed."""
+    git(remote, "branch", BRANCH, "main")
+    commit = push_commit(remote, {"notes.txt": "noted\n"}, branch=BRANCH)
+    known = {"session": "s", "order": "0123456789ab", "branch": BRANCH, "commit": commit, "pushed": True}
+    return {**known, "bundle": False, "project": "demo", "git_url": f"file://{remote}", **fields}
+
+
+def no_bundle() -> bytes:
+    raise AssertionError("no bundle is needed")
+
+
+def test_pushed_work_is_fetched_and_its_branch_checked_out(remote: Path, mine: Path) -> None:
+    told = Checkout(mine, head(remote), no_bundle).do()
+    assert "fetched from origin" in told
+    assert git(mine, "rev-parse", "--abbrev-ref", "HEAD") == BRANCH
+    assert (mine / "notes.txt").read_text() == "noted\n"
+
+
+def test_doing_it_again_later_moves_the_branch_forward(remote: Path, mine: Path) -> None:
+    Checkout(mine, head(remote), no_bundle).do()
+    git(mine, "checkout", "--quiet", "main")
+    commit = push_commit(remote, {"more.txt": "more\n"}, branch=BRANCH)
+    told = Checkout(mine, {**head_again(remote), "commit": commit}, no_bundle).do()
+    assert BRANCH in told
+    assert (mine / "more.txt").exists()
+
+
+def head_again(remote: Path) -> dict[str, Any]:
+    known = {"session": "s", "order": "0123456789ab", "branch": BRANCH, "pushed": True, "bundle": False}
+    return {**known, "project": "demo", "git_url": f"file://{remote}"}
+
+
+def test_a_file_of_ones_own_in_the_way_stops_it(remote: Path, mine: Path) -> None:
+    (mine / "notes.txt").write_text("mine\n")
+    with pytest.raises(Conflict) as refusal:
+        Checkout(mine, head(remote), no_bundle).do()
+    assert refusal.value.code == "E-CHECKOUT-CHANGES"
+    assert (mine / "notes.txt").read_text() == "mine\n"
+    assert git(mine, "rev-parse", "--abbrev-ref", "HEAD") == "main"
+    assert BRANCH not in git(mine, "branch", "--list")
+
+
+def test_commits_of_ones_own_on_the_branch_are_kept(remote: Path, mine: Path) -> None:
+    Checkout(mine, head(remote), no_bundle).do()
+    (mine / "own.txt").write_text("own\n")
+    git(mine, "add", "own.txt")
+    git(mine, "commit", "--quiet", "-m", "mine")
+    commit = push_commit(remote, {"more.txt": "more\n"}, branch=BRANCH)
+    with pytest.raises(Conflict):
+        Checkout(mine, {**head_again(remote), "commit": commit}, no_bundle).do()
+    assert git(mine, "log", "-1", "--format=%s") == "mine"
+
+
+def test_work_that_is_here_already_needs_no_remote(remote: Path, mine: Path) -> None:
+    known = head(remote)
+    Checkout(mine, known, no_bundle).do()
+    git(mine, "checkout", "--quiet", "main")
+    remote.rename(remote.with_name("gone.git"))
+    assert "was here already" in Checkout(mine, known, no_bundle).do()
+
+
+def test_unpushed_work_comes_from_a_bundle_that_builds_on_newer_commits_of_the_remote(
+    remote: Path, mine: Path, tmp_path: Path
+) -> None:
+    push_commit(remote, {"later.txt": "later\n"})
+    known = head(remote, pushed=False, bundle=True)
+    git(remote, "bundle", "create", "-q", str(tmp_path / "b"), f"refs/heads/{BRANCH}", "^main")
+    git(remote, "update-ref", "-d", f"refs/heads/{BRANCH}")
+    told = Checkout(mine, known, (tmp_path / "b").read_bytes).do()
+    assert "from the bundle" in told
+    assert (mine / "notes.txt").exists()
+
+
+def test_work_that_is_nowhere_is_told_with_the_way_to_its_patch(remote: Path, mine: Path) -> None:
+    known = head(remote, commit="d" * 40)
+    with pytest.raises(NotFound) as refusal:
+        Checkout(mine, known, no_bundle).do()
+    assert (refusal.value.code, refusal.value.next) == ("E-CHECKOUT-COMMIT", "fleet patch 0123456789ab | git apply")
+
+
+def test_a_bundle_that_is_none_is_told_as_missing_work(remote: Path, mine: Path) -> None:
+    known = head(remote, pushed=False, bundle=True)
+    with pytest.raises(NotFound):
+        Checkout(mine, known, lambda: b"not a bundle").do()
+
+
+@pytest.mark.parametrize("name", ["", "missing"])
+def test_a_directory_without_git_is_wrong_use(remote: Path, tmp_path: Path, name: str) -> None:
+    with pytest.raises(Invalid) as refusal:
+        Checkout(tmp_path / name, head(remote), no_bundle).do()
+    assert refusal.value.code == "E-CHECKOUT-DIRECTORY"
+
+
+@pytest.mark.parametrize(
+    ("listing", "remote_name"),
+    [
+        ("up\thttps://git.example/calc.git (fetch)\norigin\thttps://else (fetch)\n", "up"),
+        ("origin\tgit@git.example:calc.git (fetch)\n", "origin"),
+        ("other\tssh://x (fetch)\n", "https://git.example/calc.git"),
+        ("", "https://git.example/calc.git"),
+    ],
+)
+def test_the_remote_of_the_projects_url_goes_before_origin_and_the_url(listing: str, remote_name: str) -> None:
+    assert remote_of(listing, "https://git.example/calc.git") == remote_name
+
+
+def test_commands_for_people_name_branch_and_commit() -> None:
+    known = {"branch": BRANCH, "commit": "c" * 40, "session": "s", "pushed": True}
+    assert commands(known) == [f"git fetch origin {BRANCH}", f"git checkout -b {BRANCH} {'c' * 40}"]
+    assert commands({**known, "pushed": False}) == ["fleet session checkout s --directory ."]

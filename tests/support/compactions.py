@@ -1,0 +1,107 @@
+"""Conversations that outgrow a window, and the loop with a compaction and all that it needs in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from drone.agent.agent import Agent
+from drone.agent.alone import EchoToolbox, KeptEvents, NoHooks, QuietControls
+from drone.agent.budget import Budget
+from drone.agent.compaction import WindowCompaction
+from drone.agent.compaction.estimate import Estimate
+from drone.agent.hooks.events import BeforeCompaction, Cancel
+from drone.agent.transcript import Transcript
+from drone.model.scripted_model import ScriptedModel
+from shared.events import CompactionStep
+from shared.messages import Message, ToolCall
+from shared.transcripts import assert_valid
+from shared.work_order import Limits
+from tests.support.clocks import HandClock
+
+SYSTEM = Message(role="system", content="You are tested.")
+WINDOW = 16_000
+
+
+@dataclass
+class Heard(NoHooks):
+    """Hooks that keep what is about to be compacted, and have an answer to it."""
+
+    answer: Cancel | str | None = None
+    events: list[BeforeCompaction] = field(default_factory=list)
+
+    def before_compaction(self, event: BeforeCompaction) -> Cancel | str | None:
+        self.events.append(event)
+        return self.answer
+
+
+@dataclass
+class Compacting:
+    """A compaction with a scripted model that writes `summaries`, one after the other."""
+
+    summaries: Sequence[dict[str, Any]] = ({"text": "A summary.", "repeat": True},)
+    script: Sequence[dict[str, Any]] = ()
+    window: int = WINDOW
+    hooks: Heard = field(default_factory=Heard)
+    limits: Limits = field(default_factory=Limits)
+    clock: HandClock = field(default_factory=HandClock)
+    controls: QuietControls = field(default_factory=QuietControls)
+    recorder: KeptEvents = field(default_factory=KeptEvents)
+    toolbox: EchoToolbox = field(default_factory=EchoToolbox)
+
+    def __post_init__(self) -> None:
+        self.model = ScriptedModel(
+            list(self.script), self.clock, cost_usd=0.01, window=self.window, summaries=self.summaries
+        )
+        self.budget = Budget(self.limits, self.clock)
+        self.compaction = WindowCompaction(self.model, self.recorder, self.hooks, self.budget, self.toolbox.specs)
+        self.estimate = Estimate(self.model, self.toolbox.specs)
+        """What has learned nothing yet, to measure with."""
+        self.agent = Agent(
+            self.model,
+            self.toolbox,
+            self.recorder,
+            self.controls,
+            self.limits,
+            self.clock,
+            budget=self.budget,
+            hooks=self.hooks,
+            compaction=self.compaction,
+        )
+
+    @property
+    def steps(self) -> list[CompactionStep]:
+        """The compactions that were recorded."""
+        return [body for body in self.recorder.bodies if isinstance(body, CompactionStep)]
+
+    @property
+    def asked_with(self) -> list[str]:
+        """The text of each request for a summary."""
+        return [messages[-1].content for messages in self.model.asked_for_summary]
+
+
+def said(role: Any, text: str) -> Message:
+    return Message(role=role, content=text)
+
+
+def called(number: int, result: str, tool: str = "echo", **arguments: Any) -> list[Message]:
+    """One step: a call of a tool and its result."""
+    call = ToolCall(id=f"call_{number}_0", name=tool, arguments=json.dumps(arguments))
+    return [
+        Message(role="assistant", content=f"Step {number}.", tool_calls=(call,)),
+        Message(role="tool", tool_call_id=call.id, content=result),
+    ]
+
+
+def conversation(*messages: Message) -> Transcript:
+    """A valid transcript with a system prompt before the messages."""
+    assert_valid([SYSTEM, *messages])
+    return Transcript([SYSTEM, *messages])
+
+
+def long_conversation(steps: int = 30, characters: int = 2_000) -> Transcript:
+    """A prompt and so many steps with results of so many characters: by default more than 16,000 tokens."""
+    past = [message for n in range(steps) for message in called(n, "line\n" * (characters // 5))]
+    return conversation(said("user", "Mend it."), *past)

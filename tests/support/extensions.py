@@ -1,0 +1,101 @@
+"""Extensions and guardrails from files, and the loop with them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from drone.agent.agent import Agent
+from drone.agent.alone import EchoToolbox
+from drone.agent.protocols import ForeignTool, ToolResult, ToolSpec
+from drone.extensions.context import RunningAgent
+from drone.extensions.merged import Extensions, Services, load
+from drone.extensions.sources import Sources
+from shared.events import ErrorStep
+from shared.messages import Message, ToolCall
+from shared.outcome import Outcome
+from tests.support.scripted import Loop
+
+WAITS = """
+import threading
+
+def wait(*_):
+    while True:
+        threading.Event().wait(0.01)
+"""
+"""Code that never comes to an end, but lets itself be ended."""
+
+
+def write(home: Path, name: str, code: str) -> Path:
+    """Put a file below a home: `extensions/x.py`, `guardrails/x.py`."""
+    file = home / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(textwrap.dedent(code), encoding="utf-8")
+    return file
+
+
+class ToolboxWith(EchoToolbox):
+    """The echoing tools, and those that extensions bring."""
+
+    def __init__(self, foreign: Sequence[ForeignTool]) -> None:
+        super().__init__()
+        self.foreign = {tool.spec.name: tool for tool in foreign}
+
+    def specs(self) -> list[ToolSpec]:
+        return [*super().specs(), *(tool.spec for tool in self.foreign.values())]
+
+    def execute(self, call: ToolCall) -> ToolResult:
+        tool = self.foreign.get(call.name)
+        return super().execute(call) if tool is None else tool.execute(call)
+
+
+@dataclass
+class ExtendedLoop(Loop):
+    """The loop with what is in the drone's home and in the project's directory."""
+
+    home: Path | None = None
+    project: Path | None = None
+    bounds: dict[str, Any] = field(default_factory=dict)
+    """Of `Services`."""
+    installed: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        services = Services(self.recorder, self.controls, **self.bounds)
+        self.extensions = load(Sources(self.home, self.project, entry_points=self.installed), services)
+        self.toolbox = ToolboxWith(self.extensions.tools)
+        self.agent = agent_with(self.extensions, self)
+
+    def run(self, *history: Message) -> Outcome:
+        try:
+            return super().run(*history)
+        finally:
+            self.extensions.close()
+
+    @property
+    def reports(self) -> list[str]:
+        """What people are told of extensions that went wrong."""
+        steps = [body for body in self.recorder.bodies if isinstance(body, ErrorStep)]
+        return [step.what for step in steps if step.code == "E-EXTENSION"]
+
+
+def agent_with(extensions: Extensions, loop: Loop) -> Agent:
+    """An agent that is wired as a run's is."""
+    agent = Agent(
+        loop.model,
+        loop.toolbox,
+        extensions.recorder,
+        extensions.controls,
+        loop.limits,
+        loop.clock,
+        hooks=extensions.hooks,
+        guardrails=extensions.guardrails,
+    )
+    running = RunningAgent(
+        agent, extensions.controls, extensions.recorder, Path("/workspace"), "s1", "scripted", lambda _: False
+    )
+    extensions.bind(running)
+    return agent

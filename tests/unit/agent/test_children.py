@@ -1,0 +1,176 @@
+"""Child agents: the same prefix, their parent's limits, and nothing of their own that outlives them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from drone.agent.agent import Agent
+from drone.agent.alone import EchoToolbox, KeptEvents, NoGuardrails, NoHooks, QuietControls
+from drone.agent.approvals import AskingFor
+from drone.agent.budget import Budget
+from drone.agent.children import SPAWN, Children
+from drone.agent.protocols import Ruling, ToolResult, ToolSpec
+from drone.model.scripted_model import ScriptedModel
+from shared.errors import Interrupted
+from shared.events import ChildStep, ToolResultStep
+from shared.messages import Message, ToolCall
+from shared.outcome import ExitStatus, Outcome
+from shared.transcripts import assert_valid
+from shared.work_order import Limits
+from tests.support.clocks import HandClock
+from tests.support.scripted import calls, says
+
+
+class Toolbox(EchoToolbox):
+    """The echo tools, and `spawn`."""
+
+    children: Children
+
+    def specs(self) -> list[ToolSpec]:
+        return [*super().specs(), ToolSpec(SPAWN, "Let a child do it.")]
+
+    def execute(self, call: ToolCall) -> ToolResult:
+        if call.name != SPAWN:
+            return super().execute(call)
+        asked = json.loads(call.arguments)
+        return self.children.spawn(call.id, asked["task"], asked.get("tools"))
+
+
+@dataclass
+class Family:
+    """A parent that can have children, with a scripted model that they share."""
+
+    script: list[dict[str, object]]
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        self.clock, self.recorder, self.controls, self.toolbox = HandClock(), KeptEvents(), QuietControls(), Toolbox()
+        self.model = ScriptedModel(self.script, self.clock, cost_usd=0.5)
+        self.budget = Budget(self.limits, self.clock)
+        self.parent = Agent(
+            self.model, self.toolbox, self.recorder, self.controls, self.limits, self.clock, budget=self.budget
+        )
+        self.toolbox.children = Children(
+            model=self.model,
+            toolbox=self.toolbox,
+            recorder=self.recorder,
+            controls=self.controls,
+            limits=self.limits,
+            clock=self.clock,
+            budget=self.budget,
+            guardrails=NoGuardrails(),
+            approvals=None,
+            ids=self.parent.ids,
+            system="You are tested.",
+        )
+
+    def run(self) -> Outcome:
+        try:
+            return self.parent.run("You are tested.", (), "Do it.")
+        finally:
+            assert_valid(self.parent.transcript)
+
+    @property
+    def results(self) -> list[str]:
+        return [body.output for body in self.recorder.bodies if isinstance(body, ToolResultStep)]
+
+    @property
+    def of_children(self) -> list[str]:
+        return [body.step["kind"] for body in self.recorder.bodies if isinstance(body, ChildStep)]
+
+
+def spawns(task: str, **more: object) -> dict[str, object]:
+    return {"tool_calls": [{"name": SPAWN, "arguments": {"task": task, **more}}]}
+
+
+def test_a_child_works_by_itself_and_its_last_word_is_the_result() -> None:
+    family = Family([spawns("Look."), calls("inside"), says("found it"), says("done")])
+    assert family.run().response == "done"
+    assert family.results == ["found it"]
+    assert [call.arguments for call in family.toolbox.ran] == ['{"text": "inside"}']
+    assert family.of_children == ["user", "assistant", "tool_call", "tool_result", "assistant"]
+
+
+def test_a_child_begins_with_the_parents_system_prompt_byte_for_byte_and_its_own_task() -> None:
+    family = Family([spawns("Look."), says("found it"), says("done")])
+    family.run()
+    parents, childs = family.model.asked[0], family.model.asked[1]
+    assert childs[0] == parents[0]
+    assert [message.content for message in childs] == ["You are tested.", "Look."]
+
+
+def test_a_child_is_told_of_all_tools_and_kept_from_those_that_are_not_for_it() -> None:
+    family = Family([spawns("Look.", tools=["submit"]), calls("x"), says("could not"), says("done")])
+    family.run()
+    assert family.toolbox.ran == []
+    steps = [body.step for body in family.recorder.bodies if isinstance(body, ChildStep)]
+    assert steps[3]["output"] == "Error: echo is not for you; use submit."
+
+
+def test_a_child_has_no_children() -> None:
+    family = Family([spawns("Look."), spawns("Look deeper."), says("did it myself"), says("done")])
+    family.run()
+    assert family.results == ["did it myself"]
+
+
+def test_what_a_child_spends_is_its_parents() -> None:
+    family = Family([spawns("Look."), calls("a"), says("found it")], Limits(cost_limit=1.4))
+    assert family.run().exit_status is ExitStatus.COST_LIMIT
+    assert family.parent.stats().cost_usd == 1.5
+    assert family.parent.stats().tool_calls == 2
+
+
+def test_a_child_that_reaches_the_limit_of_answers_leaves_none_for_its_parent() -> None:
+    family = Family([spawns("Look."), calls("a"), calls("b")], Limits(max_iterations=3))
+    assert family.run().exit_status is ExitStatus.MAX_ITERATIONS
+
+
+class NoEcho(NoHooks):
+    def block(self, call: ToolCall) -> str | None:
+        return "no echo here" if call.name == "echo" else None
+
+
+def test_what_a_policy_blocks_is_blocked_for_children_too() -> None:
+    family = Family([spawns("Look."), calls("a"), says("could not"), says("done")])
+    family.toolbox.children = replace(family.toolbox.children, hooks=NoEcho())
+    family.run()
+    assert family.toolbox.ran == []
+    assert family.of_children[3] == "tool_result"
+
+
+def test_a_child_whose_model_fails_is_an_error_result_and_the_parent_goes_on() -> None:
+    family = Family([spawns("Look."), {"status": 500}, says("done")])
+    assert family.run().response == "done"
+    assert family.results == ["The script failed with 500."]
+
+
+def test_an_interruption_ends_the_child_and_is_heard_by_the_parent() -> None:
+    family = Family([spawns("Look."), calls("a"), says("done")])
+    said = Interrupted(Message(role="user", content="Forget that."))
+    family.toolbox.on_call = lambda _: setattr(family.controls, "signal", said)
+    assert family.run().response == "done"
+    assert ("user", "Forget that.") in [(m.role, m.content) for m in family.parent.transcript]
+
+
+def test_a_childs_call_waits_for_a_person_as_its_parents_would_under_an_id_of_its_own() -> None:
+    same_id = {"tool_calls": [{"id": "call_0_0", "name": "echo", "arguments": {"text": "a"}}]}
+    family = Family([spawns("Look."), same_id, says("found it"), says("done")])
+    family.toolbox.children = replace(family.toolbox.children, approvals=AskingFor("all"))
+    family.controls.rulings = {"call_0_0_2": Ruling(approved=True)}
+    family.run()
+    asked = [body.call_id for body in family.recorder.bodies if body.kind == "approval"]
+    assert asked == ["call_0_0_2"]
+    assert len(family.toolbox.ran) == 1
+
+
+@pytest.mark.parametrize("kind", ["steering", "follow_ups"])
+def test_what_people_say_meanwhile_is_for_the_parent(kind: str) -> None:
+    family = Family([spawns("Look."), calls("a"), says("found it"), says("done"), says("really done")])
+    waiting = {"steering": family.controls.to_steer, "follow_ups": family.controls.to_follow_up}[kind]
+    family.toolbox.on_call = lambda _: waiting.append("Be quick.")
+    family.run()
+    assert ("user", "Be quick.") in [(m.role, m.content) for m in family.parent.transcript]
+    assert "Be quick." not in [body.step.get("text") for body in family.recorder.bodies if isinstance(body, ChildStep)]

@@ -1,0 +1,274 @@
+"""Compaction: when it is due, what it leaves, what it records, and who has a say in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from drone.agent.alone import KeptEvents
+from drone.agent.compaction import WindowCompaction
+from drone.agent.hooks.events import CANCEL
+from drone.agent.protocols import ModelCallFailed, ToolSpec
+from shared.errors import LimitsExceeded
+from shared.events import Body, Usage
+from shared.outcome import ExitStatus
+from shared.transcripts import assert_valid, messages_of
+from shared.work_order import Limits
+from tests.support.compactions import Compacting, Heard, called, conversation, long_conversation, said
+from tests.support.scripted import calls, says
+
+
+class _FullDisk(KeptEvents):
+    """A recorder that cannot record."""
+
+    def record(self, body: Body) -> int:
+        raise OSError("the disk is full")
+
+
+def test_it_is_due_when_the_question_has_more_tokens_than_window_less_reserve() -> None:
+    around = Compacting(window=16_000)
+    assert not around.compaction.due(long_conversation(steps=19))
+    assert around.compaction.due(long_conversation(steps=21))
+
+
+def test_the_tokens_of_the_tools_count_too() -> None:
+    around, transcript = Compacting(window=16_000), long_conversation(steps=18)
+    many = [ToolSpec(f"tool_{n}", "Does what it says.") for n in range(100)]
+    heavy = WindowCompaction(around.model, around.recorder, around.hooks, around.budget, lambda: many)
+    assert not around.compaction.due(transcript)
+    assert heavy.due(transcript)
+
+
+def test_a_summary_stands_for_all_but_the_system_prompt_and_a_quarter_of_a_window() -> None:
+    around, transcript = Compacting(), long_conversation()
+    before = list(transcript)
+    assert around.compaction.compact(transcript, "window")
+    assert transcript[0] == before[0]
+    assert transcript[1].content == "<summary>\nA summary.\n</summary>"
+    kept = len(transcript) - 2
+    assert list(transcript[2:]) == before[-kept:]
+    assert 3_000 < around.estimate.messages(*before[-kept:]) <= 4_000
+
+
+def test_what_is_recorded_gives_the_same_conversation_and_says_what_it_came_to() -> None:
+    around, transcript = Compacting(), long_conversation()
+    before = list(transcript)
+    around.compaction.compact(transcript, "window")
+    assert messages_of(around.recorder.bodies, before[1:]) == list(transcript[1:])
+    step = around.steps[0]
+    assert (step.cause, step.kept) == ("window", len(transcript) - 2)
+    assert step.tokens_after < step.tokens_before // 3
+    assert step.tokens_after == around.estimate.question(transcript)
+
+
+def test_it_is_recorded_before_it_is_done() -> None:
+    around, transcript = Compacting(), long_conversation()
+    before = list(transcript)
+    broken = WindowCompaction(around.model, _FullDisk(), around.hooks, around.budget, around.toolbox.specs)
+    with pytest.raises(OSError, match="full"):
+        broken.compact(transcript, "window")
+    assert list(transcript) == before
+
+
+def test_earlier_turns_are_part_of_what_is_summarized() -> None:
+    around = Compacting()
+    earlier = [said("user", "What is the port?"), said("assistant", "It is 8421.")]
+    transcript = conversation(*earlier, *long_conversation()[1:])
+    around.compaction.compact(transcript, "window")
+    assert "[person]\nWhat is the port?\n\n[agent]\nIt is 8421." in around.asked_with[0]
+    assert_valid(transcript)
+
+
+def test_a_second_compaction_folds_the_first_summary_in() -> None:
+    around = Compacting(summaries=[{"text": "The port is 8421."}, {"text": "Both."}])
+    transcript = long_conversation()
+    around.compaction.compact(transcript, "window")
+    transcript.append(*long_conversation()[2:])
+    around.compaction.compact(transcript, "window")
+    assert "<summary_so_far>\nThe port is 8421.\n</summary_so_far>" in around.asked_with[1]
+    assert transcript[1].content == "<summary>\nBoth.\n</summary>"
+
+
+def test_a_question_for_a_summary_is_a_valid_one_without_tools() -> None:
+    around = Compacting()
+    around.compaction.compact(long_conversation(), "window")
+    question = around.model.asked_for_summary[0]
+    assert [message.role for message in question] == ["system", "user"]
+    assert all(name in question[0].content for name in ("Goal", "Decisions", "Done", "State", "Open", "Exact"))
+
+
+def test_instructions_of_the_person_go_to_the_model() -> None:
+    around = Compacting()
+    around.compaction.compact(long_conversation(), "asked", "Keep the names of the tests.")
+    assert around.asked_with[0].endswith("The person who asked for it adds: Keep the names of the tests.\n")
+    assert around.steps[0].cause == "asked"
+
+
+def test_who_asks_gets_a_compaction_also_of_a_short_conversation() -> None:
+    around, transcript = Compacting(), long_conversation(steps=4, characters=100)
+    assert not around.compaction.due(transcript)
+    assert around.compaction.compact(transcript, "asked")
+    assert around.steps[0].tokens_after < around.steps[0].tokens_before
+
+
+@pytest.mark.parametrize("cause", ["window", "overflow", "asked"])
+def test_an_opening_prompt_alone_cannot_be_compacted(cause: str) -> None:
+    around = Compacting()
+    transcript = conversation(said("user", "word " * 100_000))
+    assert not around.compaction.due(transcript)
+    assert not around.compaction.compact(transcript, cause)  # type: ignore[arg-type]
+    assert (len(transcript), around.steps, around.model.asked_for_summary) == (2, [], [])
+
+
+def test_a_summary_is_not_summarized_by_itself() -> None:
+    around = Compacting()
+    transcript = conversation(said("user", "<summary>\nOld.\n</summary>"), said("user", "Go on."))
+    assert not around.compaction.compact(transcript, "asked")
+
+
+def test_a_hook_may_cancel() -> None:
+    around, transcript = Compacting(hooks=Heard(CANCEL)), long_conversation()
+    assert not around.compaction.compact(transcript, "window")
+    assert (len(transcript), around.steps, around.model.asked_for_summary) == (62, [], [])
+    event = around.hooks.events[0]
+    assert (event.cause, event.messages[0].content) == ("window", "Mend it.")
+    assert event.tokens == around.estimate.question(transcript)
+
+
+def test_a_hook_may_write_the_summary_itself() -> None:
+    around, transcript = Compacting(hooks=Heard("By hand.")), long_conversation()
+    assert around.compaction.compact(transcript, "window")
+    assert around.steps[0].summary == "By hand."
+    assert around.model.asked_for_summary == []
+
+
+@pytest.mark.parametrize("reply", [{"text": " \n"}, {"thinking": "Hm."}, {"status": 500}])
+def test_without_a_summary_nothing_changes(reply: dict[str, object]) -> None:
+    around, transcript = Compacting(summaries=[reply]), long_conversation()
+    before = list(transcript)
+    with pytest.raises(ModelCallFailed):
+        around.compaction.compact(transcript, "window")
+    assert (list(transcript), around.steps) == (before, [])
+
+
+def test_what_failed_is_tried_again_when_the_conversation_has_grown_and_not_at_every_step() -> None:
+    around, transcript = Compacting(hooks=Heard(CANCEL)), long_conversation()
+    around.compaction.compact(transcript, "window")
+    transcript.append(*called(90, "short"))
+    assert not around.compaction.due(transcript)
+    transcript.append(*called(91, "long " * 1_000))
+    assert around.compaction.due(transcript)
+
+
+def test_the_summary_is_paid_from_the_budget_and_is_no_iteration() -> None:
+    around = Compacting(summaries=[{"text": "Short.", "usage": {"input_tokens": 900, "output_tokens": 7}}])
+    around.compaction.compact(long_conversation(), "window")
+    stats = around.budget.stats()
+    assert (stats.input_tokens, stats.output_tokens, stats.cost_usd) == (900, 7, 0.01)
+    assert around.budget.iterations == 0
+
+
+def test_no_summary_is_asked_for_when_the_budget_is_used_up() -> None:
+    around, transcript = Compacting(limits=Limits(token_limit=100)), long_conversation()
+    around.budget.charge(Usage(input_tokens=100))
+    with pytest.raises(LimitsExceeded):
+        around.compaction.compact(transcript, "window")
+    assert (len(transcript), around.model.asked_for_summary) == (62, [])
+
+
+def test_a_result_too_long_for_the_window_is_shown_with_head_and_tail() -> None:
+    around = Compacting()
+    transcript = conversation(said("user", "Look."), *called(1, "begin " + "x" * 90_000 + " end"))
+    assert around.compaction.due(transcript)
+    assert around.compaction.compact(transcript, "window")
+    shown = transcript[-1].content
+    assert shown.startswith("begin xxx")
+    assert shown.endswith("xxx end")
+    assert "characters left out to save room" in shown
+    assert (around.steps, len(transcript)) == ([], 4)
+    assert not around.compaction.due(transcript)
+
+
+def test_of_several_results_the_long_ones_are_shortened_and_the_short_ones_stay() -> None:
+    around = Compacting()
+    both = [*called(1, "short"), *called(2, "x" * 40_000)]
+    together = both[0].model_copy(update={"tool_calls": (*both[0].tool_calls, *both[2].tool_calls)})
+    transcript = conversation(said("user", "Look."), together, both[1], both[3])
+    around.compaction.compact(transcript, "window")
+    assert transcript[3].content == "short"
+    assert len(transcript[4].content) < 40_000
+    assert around.estimate.question(transcript) < 12_000
+
+
+def test_a_message_of_the_model_that_cannot_stay_is_summarized_with_its_results() -> None:
+    around = Compacting()
+    transcript = conversation(said("user", "Write."), *called(1, "wrote it", text="x" * 60_000), said("user", "And?"))
+    assert around.compaction.compact(transcript, "window")
+    assert [message.role for message in transcript] == ["system", "user", "user"]
+    assert transcript[2].content == "And?"
+
+
+def test_what_the_model_has_not_answered_stays_also_where_it_is_more_than_is_kept() -> None:
+    around = Compacting()
+    transcript = conversation(*long_conversation()[1:], *called(99, "y" * 20_000), said("user", "Wait."))
+    around.compaction.compact(transcript, "window")
+    assert [message.role for message in transcript] == ["system", "user", "assistant", "tool", "user"]
+    assert transcript[3].content == "y" * 20_000
+
+
+def test_an_overflow_that_the_estimate_did_not_see_keeps_less() -> None:
+    around, transcript = Compacting(), long_conversation(steps=15)
+    assert not around.compaction.due(transcript)
+    assert around.compaction.compact(transcript, "overflow")
+    kept = len(transcript)
+    assert around.estimate.question(transcript) < 8_000
+    transcript.append(*called(98, "z" * 5_000), *called(99, "z" * 5_000))
+    around.compaction.compact(transcript, "overflow")
+    assert len(transcript) < kept
+
+
+def test_a_window_that_is_smaller_than_stated_is_remembered() -> None:
+    around = Compacting(window=131_072, summaries=[{"text": "One."}, {"text": "Two."}])
+    transcript = long_conversation(steps=15)
+    around.compaction.learned(Usage(input_tokens=9_000), transcript)
+    transcript.append(*called(98, "z" * 5_000))
+    around.compaction.compact(transcript, "overflow")
+    assert not around.compaction.due(transcript)
+    transcript.append(*long_conversation(steps=13)[2:])
+    assert around.compaction.due(transcript)
+
+
+# --- in the loop -----------------------------------------------------------------------------------
+
+
+def test_a_turn_compacts_between_two_steps_and_goes_on() -> None:
+    script = [*(calls("x" * 6_000) for _ in range(12)), says("Done.")]
+    around = Compacting(script=script, summaries=[{"text": f"Summary {n}."} for n in range(5)])
+    outcome = around.agent.run("You are tested.", (), "Do it.")
+    assert_valid(around.agent.transcript)
+    assert (outcome.exit_status, len(around.steps)) == (ExitStatus.STOPPED, 3)
+    assert around.budget.iterations == 13
+    assert messages_of(around.recorder.bodies) == list(around.agent.transcript[1:])
+    assert around.agent.phase == "idle"
+
+
+def test_a_turn_goes_on_when_a_summary_that_was_not_urgent_fails() -> None:
+    around = Compacting(script=[calls("hello"), says("Done.")], summaries=[{"status": 500}])
+    around.controls.to_compact = ""
+    outcome = around.agent.run("You are tested.", long_conversation(steps=4)[1:], "Do it.")
+    assert outcome.exit_status is ExitStatus.STOPPED
+    assert "error" in [body.kind for body in around.recorder.bodies]
+
+
+def test_an_overflow_is_compacted_and_the_question_asked_again() -> None:
+    script = [says("", status=413), says("Done.")]
+    around = Compacting(script=script)
+    outcome = around.agent.run("You are tested.", long_conversation(steps=10)[1:], "Do it.")
+    assert outcome.response == "Done."
+    assert around.steps[0].cause == "overflow"
+    assert len(around.model.asked[1]) < len(around.model.asked[0])
+
+
+def test_a_run_whose_prompt_alone_is_too_long_ends_as_a_model_error() -> None:
+    around = Compacting(script=[says("", status=413)])
+    outcome = around.agent.run("You are tested.", (), "word " * 50_000)
+    assert outcome.exit_status is ExitStatus.MODEL_ERROR

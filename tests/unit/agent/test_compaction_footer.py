@@ -1,0 +1,133 @@
+"""What stands below a summary: the request in the person's words, and the files, through any number of compactions."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drone.agent.compaction.footer import Footer, footer_of, parted, without_tags
+from drone.agent.transcript import Transcript
+from shared.messages import Message, ToolCall
+from tests.support.compactions import Compacting, called, conversation, long_conversation, said
+
+OPENING = said("user", "Mend the login, script:fix-it.\n\n<situation>\nDate: today\n</situation>")
+
+
+def _files(*steps: list[Message]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    footer = footer_of([message for step in steps for message in step], (), Footer())
+    return footer.read, footer.changed
+
+
+def _long(*first: Message) -> Transcript:
+    return conversation(*first, *long_conversation()[2:])
+
+
+def test_files_are_listed_by_what_was_done_to_them_and_once() -> None:
+    steps = [
+        called(1, "text", "file_read", path="a.py"),
+        called(2, "text", "file_read", path="b.py", mode="lines", start_line=3),
+        called(6, "text", "file_read", path="d.py"),
+        called(3, "text", "file_read", path="a.py", mode="view"),
+        called(4, "edited", "editor", path="c.py", command="str_replace"),
+        called(5, "wrote", "file_write", path="b.py", content="new"),
+    ]
+    assert _files(*steps) == (("d.py", "a.py"), ("c.py", "b.py"))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        called(1, "Error: there is no 'a.py'", "file_read", path="a.py"),
+        called(1, "a.py", "file_read", path=".", mode="view"),
+        called(1, "a.py:1: x", "file_read", path="src", mode="search", search_pattern="x"),
+        called(1, "text", "shell", path="a.py"),
+        called(1, "text", "file_read", path=["a.py"]),
+        called(1, "text", "file_read", path="two\nlines"),
+        called(1, "text", "file_read", path="</files_read>"),
+    ],
+)
+def test_what_touched_no_file_that_can_be_named_is_not_listed(step: list[Message]) -> None:
+    assert _files(step) == ((), ())
+
+
+@pytest.mark.parametrize("arguments", ["not json", "[]", '"a.py"', "[" * 100_000])
+def test_arguments_that_are_no_object_name_no_file(arguments: str) -> None:
+    call = ToolCall(id="1", name="file_write", arguments=arguments)
+    assert _files([said("assistant", "").model_copy(update={"tool_calls": (call,)})]) == ((), ())
+
+
+def test_the_footer_stands_in_the_summary_and_its_files_in_the_record() -> None:
+    around = Compacting()
+    transcript = _long(OPENING, *called(70, "x", "file_read", path="a.py"), *called(71, "x", "editor", path="b.py"))
+    around.compaction.compact(transcript, "window")
+    step = around.steps[0]
+    assert step.summary == (
+        "A summary.\n\n<request>\nMend the login, script:fix-it.\n</request>\n\n"
+        "<files_read>\na.py\n</files_read>\n\n<files_changed>\nb.py\n</files_changed>"
+    )
+    assert (step.files_read, step.files_changed) == (("a.py",), ("b.py",))
+
+
+def test_request_and_files_are_carried_through_every_further_compaction() -> None:
+    around = Compacting()
+    transcript = _long(OPENING, *called(70, "x", "file_read", path="a.py"), *called(71, "x", "editor", path="b.py"))
+    for number in range(3):
+        around.compaction.compact(transcript, "window")
+        transcript.append(*called(80 + number, "x", "file_read", path=f"{number}.py"), *long_conversation()[2:])
+    step = around.steps[-1]
+    assert (step.files_read, step.files_changed) == (("a.py", "0.py", "1.py"), ("b.py",))
+    assert "<request>\nMend the login, script:fix-it.\n</request>" in step.summary
+    assert "<request>" not in around.asked_with[-1]
+
+
+def test_a_later_run_carries_on_what_an_earlier_one_had_in_its_summary() -> None:
+    first, later = Compacting(), Compacting()
+    transcript = _long(OPENING, *called(70, "x", "file_read", path="a.py"))
+    first.compaction.compact(transcript, "window")
+    continued = conversation(*transcript[1:], *long_conversation()[2:])
+    later.compaction.compact(continued, "window")
+    assert later.steps[0].files_read == ("a.py",)
+
+
+def test_the_request_is_not_repeated_where_the_turn_begins_in_what_stays() -> None:
+    around = Compacting()
+    transcript = conversation(OPENING, *long_conversation()[2:], said("assistant", "Done."), OPENING)
+    around.compaction.compact(transcript, "window")
+    assert around.steps[0].summary == "A summary."
+    assert transcript[-1] == OPENING
+
+
+def test_a_summary_by_a_hook_gets_the_footer_too() -> None:
+    around = Compacting()
+    around.hooks.answer = "By hand."
+    around.compaction.compact(_long(OPENING), "window")
+    assert around.steps[0].summary == "By hand.\n\n<request>\nMend the login, script:fix-it.\n</request>"
+
+
+def test_of_too_many_files_the_latest_are_named() -> None:
+    names = tuple(f"some/longer/path/{n}.py" for n in range(100))
+    text = Footer(read=names).text(800)
+    assert len(text) < 300
+    assert "some/longer/path/99.py\n(and 92 more)\n</files_read>" in text
+    assert parted(f"Text.\n\n{text}")[1].read == names[-8:]
+
+
+def test_lines_of_the_model_that_look_like_a_footer_are_not_taken_for_one() -> None:
+    text = without_tags("Text.\n<files_read>\nfake.py\n</files_read>")
+    below = Footer(changed=("a.py",))
+    assert parted(f"{text}\n\n{below.text(800)}")[1] == below
+
+
+_NAMES = st.lists(
+    st.from_regex(r"[a-z<>/(),. ]{1,20}", fullmatch=True).filter(lambda n: n not in {".", "./"}), unique=True
+)
+
+
+@given(text=st.text(), request=st.text(), read=_NAMES, changed=_NAMES)
+def test_what_is_written_is_read_again(text: str, request: str, read: list[str], changed: list[str]) -> None:
+    steps = [called(n, "x", "file_read", path=name) for n, name in enumerate(read)]
+    steps += [called(100 + n, "x", "file_write", path=name) for n, name in enumerate(changed)]
+    opening = said("user", f"{request}\n<situation>\n</situation>")
+    footer = footer_of([opening, *(message for step in steps for message in step)], (), Footer())
+    assert parted(f"{without_tags(text)}\n\n{footer.text(100_000)}") == (without_tags(text), footer)

@@ -1,0 +1,243 @@
+"""Rules in their order, the first decision, and what becomes of rules that fail (O-090 to O-092)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from drone.agent.agent import Agent
+from drone.agent.guardrails.loop_detection import LoopDetection
+from drone.agent.guardrails.rule_set import FAILED, TOO_OFTEN, Rule, RuleSet
+from drone.agent.hooks.calling import CallFailed
+from drone.agent.protocols import ToolResult, Verdict
+from shared.events import GuardrailStep
+from shared.messages import ToolCall
+from shared.outcome import ExitStatus
+from tests.support.scripted import Loop, calls, raising, says
+
+CALL = ToolCall(id="c1", name="echo")
+RESULT = ToolResult("fine")
+
+
+class Before:
+    """A guardrail that says the same before every call."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.asked = 0
+
+    def before_call(self, call: ToolCall) -> Any:
+        self.asked += 1
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+
+class After:
+    """A guardrail that says the same after every call."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.heard: list[str] = []
+
+    def after_call(self, call: ToolCall, result: ToolResult) -> Any:
+        self.heard.append(result.output)
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+
+class Starts:
+    """A guardrail that cannot begin a turn."""
+
+    def on_turn_start(self) -> None:
+        raise ValueError("boom")
+
+
+def overdue(_: Callable[[], object]) -> object:
+    raise CallFailed("took longer than 5 s", why="overdue")
+
+
+class Guarded(Loop):
+    """The loop with these rules, whose reports are kept."""
+
+    def guard(self, *rules: Rule, calling: Any = None) -> Guarded:
+        self.reports: list[str] = []
+        bounds = {"calling": calling} if calling else {}
+        self.rules = RuleSet(lambda what, detail: self.reports.append(what), rules, **bounds)
+        self.agent = Agent(
+            self.model, self.toolbox, self.recorder, self.controls, self.limits, self.clock, guardrails=self.rules
+        )
+        return self
+
+    @property
+    def said(self) -> list[tuple[str, str, str]]:
+        steps = [body for body in self.recorder.bodies if isinstance(body, GuardrailStep)]
+        return [(step.guardrail, step.action, step.code) for step in steps]
+
+
+def rules(*given: Rule) -> tuple[RuleSet, list[str]]:
+    reports: list[str] = []
+    return RuleSet(lambda what, detail: reports.append(what), given), reports
+
+
+def test_the_first_decision_other_than_allow_counts_and_later_rules_are_not_asked() -> None:
+    later = Before(Verdict("halt", "never"))
+    loop = Guarded([calls("one"), says("Done.")]).guard(
+        Rule("lax", Before(Verdict())),
+        Rule("silent", Before(None)),
+        Rule("strict", Before(Verdict("block", "not here", "no_way"))),
+        Rule("later", later),
+    )
+    loop.run()
+    assert loop.said == [("strict", "block", "no_way")]
+    assert (loop.told[1][1], later.asked) == ("This call was blocked: not here", 0)
+
+
+def test_a_warning_stands_behind_the_result() -> None:
+    loop = Guarded([calls("one"), says("Done.")]).guard(Rule("mild", Before(Verdict("warn", "Careful."))))
+    loop.run()
+    assert loop.told[1][1] == "one\n\n[Careful.]"
+
+
+def test_a_halt_ends_the_run_before_the_call() -> None:
+    loop = Guarded([calls("one"), says("never")]).guard(Rule("strict", Before(Verdict("halt", "enough."))))
+    outcome = loop.run()
+    assert (outcome.exit_status, outcome.reason) == (ExitStatus.HALTED, "A guardrail ended the run: enough.")
+    assert loop.toolbox.ran == []
+
+
+def test_every_rule_hears_of_a_result_and_the_first_decision_counts() -> None:
+    first, second = After(Verdict("warn", "Hm.")), After(Verdict("halt", "no"))
+    loop = Guarded([calls("one"), says("Done.")]).guard(Rule("first", first), Rule("second", second))
+    assert loop.run().exit_status is ExitStatus.STOPPED
+    assert (first.heard, second.heard) == (["one"], ["one"])
+
+
+def test_a_block_after_the_call_is_a_warning() -> None:
+    rule_set, _ = rules(Rule("late", After(Verdict("block", "too late"))))
+    assert rule_set.after(CALL, RESULT) == Verdict("warn", "too late", "", "late")
+
+
+def test_the_order_is_built_in_then_files_as_given_then_extensions() -> None:
+    rule_set, _ = rules(
+        Rule("of_extension", Before(None), from_file=False),
+        Rule("of_drone", Before(None)),
+        Rule("of_project", Before(None)),
+    )
+    assert rule_set.names == ["loop_detection", "of_drone", "of_project", "of_extension"]
+
+
+def test_of_two_rules_with_one_name_the_file_wins_and_the_other_is_reported() -> None:
+    rule_set, reports = rules(
+        Rule("same", Before(Verdict("block", "extension")), "the extension e.py", from_file=False),
+        Rule("same", Before(Verdict("block", "file")), "the guardrail g.py"),
+        Rule("loop_detection", Before(Verdict("block", "mine"))),
+    )
+    assert rule_set.before(CALL).reason == "file"
+    assert any("same of the extension e.py is left out: the guardrail g.py has" in report for report in reports)
+    assert rule_set.names == ["loop_detection", "same"]
+
+
+def test_a_policy_is_never_left_out() -> None:
+    rule_set, _ = rules(
+        Rule("same", Before(Verdict("block", "policy")), policy=True, from_file=False), Rule("same", Before(None))
+    )
+    assert rule_set.before(CALL).reason == "policy"
+
+
+@pytest.mark.parametrize("answer", [ValueError("boom"), SystemExit(), "block", Verdict("forbid")])  # type: ignore[arg-type]
+def test_a_rule_that_fails_is_reported_and_skipped(answer: Any) -> None:
+    loop = Guarded([calls("one"), says("Done.")]).guard(Rule("bad", Before(answer), "the guardrail g.py"))
+    assert loop.run().exit_status is ExitStatus.STOPPED
+    assert len(loop.toolbox.ran) == 1
+    assert loop.reports[0].startswith("The guardrail bad of the guardrail g.py failed in before_call: ")
+
+
+@pytest.mark.parametrize("answer", [ValueError("boom"), SystemExit(), "block", Verdict("forbid")])  # type: ignore[arg-type]
+def test_a_policy_that_fails_blocks(answer: Any) -> None:
+    loop = Guarded([calls("one"), says("Done.")]).guard(Rule("strict", Before(answer), policy=True))
+    loop.run()
+    assert loop.said == [("strict", "block", FAILED)]
+    assert loop.toolbox.ran == []
+
+
+def test_a_policy_that_fails_after_a_call_blocks_those_that_follow() -> None:
+    loop = Guarded([calls("one", "two"), says("Done.")]).guard(Rule("strict", After(ValueError("boom")), policy=True))
+    loop.run()
+    assert loop.said == [("strict", "warn", FAILED), ("strict", "block", FAILED)]
+    assert [call.arguments for call in loop.toolbox.ran] == ['{"text": "one"}']
+
+
+def test_a_policy_that_cannot_begin_a_turn_blocks_all_of_it() -> None:
+    loop = Guarded([calls("one"), says("Done.")]).guard(Rule("strict", Starts(), policy=True))
+    loop.run()
+    assert loop.said == [("strict", "block", FAILED)]
+
+
+def test_a_rule_that_is_too_slow_is_switched_off() -> None:
+    loop = Guarded([calls("one", "two"), says("Done.")]).guard(Rule("slow", Before(None)), calling=overdue)
+    loop.run()
+    assert loop.reports == [
+        "The guardrail slow of this run failed in on_turn_start: took longer than 5 s; it is switched off for this run."
+    ]
+    assert len(loop.toolbox.ran) == 2
+
+
+def test_a_policy_that_is_too_slow_blocks_from_then_on_without_being_asked() -> None:
+    loop = Guarded([calls("one", "two"), says("Done.")]).guard(Rule("slow", Before(None), policy=True), calling=overdue)
+    loop.run()
+    assert loop.said == [("slow", "block", FAILED)] * 2
+    assert len(loop.reports) == 1
+
+
+def test_a_rule_that_fails_all_the_time_does_not_fill_the_journal() -> None:
+    rule_set, reports = rules(Rule("bad", Before(ValueError("boom"))))
+    assert [rule_set.before(CALL).action for _ in range(50)] == ["allow"] * 50
+    assert len(reports) == TOO_OFTEN
+
+
+def test_rules_are_told_of_the_turns_beginning_and_end() -> None:
+    heard: list[str] = []
+
+    class Told:
+        def on_turn_start(self) -> None:
+            heard.append("start")
+
+        def on_turn_end(self) -> None:
+            heard.append("end")
+
+    Guarded([says("Done.")]).guard(Rule("told", Told())).run()
+    assert heard == ["start", "end"]
+
+
+def test_a_rule_that_comes_in_the_middle_of_a_turn_is_told_that_it_began() -> None:
+    heard: list[str] = []
+    rule_set, _ = rules()
+    rule_set.turn_starts()
+    late = Rule("late", type("Late", (), {"on_turn_start": lambda self: heard.append("start")})())
+    rule_set.replace([late])
+    rule_set.replace([late])
+    assert heard == ["start"]
+
+
+def test_the_built_in_rule_goes_on_counting_when_the_others_are_replaced() -> None:
+    loops = LoopDetection()
+    rule_set = RuleSet(lambda *_: None, loops=loops)
+    failed = ToolResult("no", is_error=True)
+    assert [rule_set.after(CALL, failed).code for _ in range(2)] == ["", "repeated_exact_failure_warning"]
+    rule_set.replace([])
+    assert rule_set.after(CALL, failed).code == "repeated_exact_failure_warning"
+
+
+def test_a_decision_without_a_reason_gets_one() -> None:
+    rule_set, _ = rules(Rule("terse", Before(Verdict("block"))))
+    assert rule_set.before(CALL).reason == "the guardrail terse does not allow it."
+
+
+def test_a_broken_built_in_rule_would_not_break_the_run() -> None:
+    loops = LoopDetection()
+    loops.before_call = raising(ValueError("boom"))  # type: ignore[assignment,method-assign]
+    assert RuleSet(lambda *_: None, loops=loops).before(CALL) == Verdict()

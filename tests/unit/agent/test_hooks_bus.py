@@ -1,0 +1,279 @@
+"""Handlers, what they may change, and what comes of those that do wrong: through the real loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drone.agent.agent import Agent
+from drone.agent.hooks.bus import TOO_OFTEN, HookBus
+from drone.agent.hooks.events import CANCEL, EVENTS, BeforeCompaction, Block, Patch, Settled, TurnStart
+from drone.agent.protocols import ToolResult
+from shared.events import ToolCallStep, ToolResultStep
+from shared.messages import Message, ToolCall
+from shared.outcome import ExitStatus
+from tests.support.scripted import Loop, calls, raising, says
+
+CALL = ToolCall(id="c1", name="echo")
+COMPACTION = BeforeCompaction("window", 100, ())
+
+
+class Hooked(Loop):
+    """The loop with a bus, whose reports are kept."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.reports: list[str] = []
+        self.bus = HookBus(lambda what, detail: self.reports.append(what), "the context")
+        self.agent = Agent(
+            self.model, self.toolbox, self.recorder, self.controls, self.limits, self.clock, hooks=self.bus
+        )
+
+    def give(self, event: str, *given: Any) -> None:
+        """Register one handler for each answer."""
+        for one in given:
+            self.bus.on(event, lambda event, context, one=one: one, source="the extension x.py")
+
+
+def test_handlers_are_called_in_the_order_of_their_registration_with_event_and_context() -> None:
+    loop, heard = Hooked([says("Done.")]), []
+    loop.bus.on("agent_start", lambda event, context: heard.append(("first", event.name, context)))
+    loop.bus.on("agent_start", lambda event, context: heard.append(("second", event.name, context)))
+    loop.run()
+    assert heard == [("first", "agent_start", "the context"), ("second", "agent_start", "the context")]
+
+
+def test_a_handler_that_was_taken_back_hears_nothing_more() -> None:
+    loop, heard = Hooked([says("Done.")]), []
+    loop.bus.on("agent_start", lambda event, context: heard.append(event))()
+    loop.run()
+    assert (heard, loop.bus.listens()) == ([], False)
+
+
+def test_a_handler_of_everything_observes_and_its_answers_count_for_nothing() -> None:
+    loop, heard = Hooked([calls("one"), says("Done.")]), []
+    loop.bus.on("*", lambda event, context: heard.append(event.name) or "this is no answer")
+    assert loop.run().exit_status is ExitStatus.STOPPED
+    assert {"input", "tool_call", "tool_result", "settled"} <= set(heard)
+    assert loop.reports == []
+
+
+def test_the_bus_tells_how_many_handlers_each_event_has() -> None:
+    loop = Hooked([])
+    loop.give("context", None, None)
+    loop.give("*", None)
+    assert loop.bus.handler_counts == {"context": 2, "*": 1}
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_an_event_is_heard_under_its_name(event: str) -> None:
+    loop = Hooked([])
+    loop.give(event, None)
+    assert loop.bus.listens(event)
+
+
+def test_an_event_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(ValueError, match=r"no event 'tool_cal'; the events are input, .*tool_call"):
+        Hooked([]).bus.on("tool_cal", print)
+
+
+def test_an_async_handler_is_refused() -> None:
+    async def handler(event: object, context: object) -> None: ...
+
+    with pytest.raises(TypeError, match="async"):
+        Hooked([]).bus.on("input", handler)
+
+
+def test_a_blocked_call_is_not_run_and_the_model_is_told_why() -> None:
+    loop = Hooked([calls("one"), says("Done.")])
+    loop.give("tool_call", None, Block("not on Sundays"), "never asked")
+    loop.run()
+    assert loop.toolbox.ran == []
+    assert loop.told[1] == ("tool", "This call was blocked: not on Sundays")
+
+
+def test_patches_add_up_and_each_handler_sees_what_those_before_it_made() -> None:
+    loop, seen = Hooked([calls("one"), says("Done.")]), []
+    loop.bus.on("tool_result", lambda event, context: Patch(output=event.result.output + " two"))
+    loop.bus.on("tool_result", lambda event, context: Patch(output=event.result.output + " three", is_error=True))
+    loop.bus.on("tool_result", lambda event, context: seen.append((event.result.output, event.result.is_error)))
+    loop.run()
+    assert seen == [("one two three", True)]
+    assert loop.told[1] == ("tool", "one two three")
+
+
+def test_a_call_that_all_hooks_end_is_the_last_question_to_the_model() -> None:
+    loop = Hooked([calls("one", "two"), says("never")])
+    loop.give("tool_result", Patch(terminate=True), Patch())
+    assert loop.run().exit_status is ExitStatus.STOPPED
+    assert (len(loop.model.asked), len(loop.toolbox.ran)) == (1, 2)
+
+
+def test_the_model_is_asked_again_unless_every_call_of_its_message_ends_the_turn() -> None:
+    loop = Hooked([calls("one", "two"), says("Done.")])
+    loop.bus.on("tool_result", lambda event, context: Patch(terminate=event.result.output == "one"))
+    loop.run()
+    assert len(loop.model.asked) == 2
+
+
+def test_before_agent_start_replaces_the_prompt_and_each_handler_sees_the_last_one() -> None:
+    loop = Hooked([says("Done.")])
+    loop.bus.on("before_agent_start", lambda event, context: event.system_prompt + " Twice.")
+    loop.bus.on("before_agent_start", lambda event, context: event.system_prompt.upper())
+    loop.run()
+    assert loop.model.asked[0][0].content == "YOU ARE TESTED. TWICE."
+
+
+def test_context_replaces_and_filters_the_history() -> None:
+    loop = Hooked([says("Done.")])
+    loop.bus.on("context", lambda event, context: [m for m in event.messages if m.content != "secret"])
+    loop.run(Message(role="user", content="secret"), Message(role="user", content="open"))
+    assert [message.content for message in loop.model.asked[0]] == ["You are tested.", "open", "Do it."]
+
+
+def test_ephemeral_messages_are_in_the_question_and_nowhere_else() -> None:
+    loop = Hooked([calls("one"), says("Done.")])
+    loop.bus.on("ephemeral", lambda event, context: [Message(role="user", content="two windows are open")])
+    loop.run()
+    assert [asked[-1].content for asked in loop.model.asked] == ["two windows are open"] * 2
+    assert "windows" not in str([*loop.agent.transcript, *loop.recorder.bodies])
+
+
+def test_a_compaction_is_canceled_or_replaced_by_the_first_handler_that_answers() -> None:
+    loop = Hooked([])
+    loop.give("session_before_compact", None, "what went before", CANCEL)
+    assert loop.bus.before_compaction(COMPACTION) == "what went before"
+    loop.bus.replace([])
+    loop.give("session_before_compact", CANCEL)
+    assert loop.bus.before_compaction(COMPACTION) is CANCEL
+
+
+@pytest.mark.parametrize(
+    "event", ["input", "context", "turn_start", "tool_result", "ephemeral", "agent_end", "settled"]
+)
+@pytest.mark.parametrize("error", [ValueError("boom"), SystemExit(1), KeyboardInterrupt()])
+def test_an_observer_that_raises_is_reported_and_breaks_nothing(event: str, error: BaseException) -> None:
+    loop = Hooked([calls("one"), says("Done.")])
+    loop.bus.on(event, lambda *_: raising(error)(None), source="the extension x.py")
+    assert loop.run().exit_status is ExitStatus.STOPPED
+    assert loop.reports[0].startswith(f"The extension x.py failed on {event}: {type(error).__name__}")
+
+
+@pytest.mark.parametrize(
+    ("event", "answer", "complaint"),
+    [
+        ("before_agent_start", 5, "int, not a text"),
+        ("before_agent_start", " ", "str, not a text that is not empty"),
+        ("context", "hello", "str, not a list of Message"),
+        ("context", [1], "list, not a list of Message"),
+        ("context", [Message(role="system", content="x")], "a system message"),
+        ("ephemeral", {"role": "user"}, "dict, not a list of Message"),
+        ("ephemeral", [Message(role="assistant", content="x")], "role is not user"),
+        ("tool_call", True, "bool, not a text or a Block"),
+        ("tool_result", "patched", "str, not a Patch"),
+        ("tool_result", Patch(output=5), "wrong types"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_answer_of_the_wrong_type_is_reported_and_ignored(event: str, answer: Any, complaint: str) -> None:
+    loop = Hooked([calls("one"), says("Done.")])
+    loop.give(event, answer)
+    loop.run()
+    assert complaint in loop.reports[0]
+    assert loop.told == [("assistant", ""), ("tool", "one"), ("assistant", "Done.")]
+
+
+def test_a_wrong_answer_to_a_compaction_is_reported_and_ignored() -> None:
+    loop = Hooked([])
+    loop.give("session_before_compact", 7)
+    assert loop.bus.before_compaction(COMPACTION) is None
+    assert "int, not CANCEL or a summary" in loop.reports[0]
+
+
+def test_a_policy_that_fails_lets_no_call_pass() -> None:
+    loop = Hooked([calls("one"), says("Done.")])
+    loop.bus.on("tool_call", lambda *_: raising(ValueError("boom"))(None), source="the extension p.py", policy=True)
+    loop.run()
+    assert loop.toolbox.ran == []
+    assert loop.told[1][1] == "This call was blocked: the extension p.py is a policy and failed: ValueError: boom."
+
+
+def test_a_policy_holds_for_the_calls_of_children_and_other_handlers_do_not_hear_of_them() -> None:
+    loop = Hooked([])
+    loop.give("*", None)
+    loop.give("tool_call", "not a policy")
+    children = loop.bus.for_children()
+    assert children.block(CALL) is None
+    loop.bus.on("tool_call", lambda *_: "the owner forbids it", policy=True)
+    assert children.block(CALL) == "the owner forbids it"
+
+
+def test_a_policy_that_gives_a_wrong_answer_lets_no_call_pass() -> None:
+    bus = HookBus(lambda *_: None)
+    bus.on("tool_call", lambda *_: False, policy=True)
+    assert "bool, not a text" in (bus.block(CALL) or "")
+
+
+def test_a_handler_that_fails_all_the_time_is_switched_off_and_does_not_fill_the_journal() -> None:
+    loop = Hooked([says("Done.")])
+    loop.bus.on("turn_start", lambda *_: raising(ValueError("boom"))(None), source="the extension x.py")
+    assert [loop.bus.notify(TurnStart(number)) for number in range(50)]
+    assert len(loop.reports) == TOO_OFTEN
+    assert loop.reports[-1].endswith("it is switched off for this run.")
+
+
+def test_a_policy_that_fails_all_the_time_goes_on_to_block() -> None:
+    loop = Hooked([])
+    loop.bus.on("tool_call", lambda *_: raising(ValueError("boom"))(None), policy=True)
+    assert all("boom" in (loop.bus.block(CALL) or "") for _ in range(50))
+    assert len(loop.reports) == TOO_OFTEN
+
+
+def test_what_a_handler_sets_off_itself_no_handler_is_told_of() -> None:
+    loop, heard = Hooked([]), []
+    loop.bus.on("settled", lambda event, context: (heard.append(event), loop.bus.notify(event)))
+    loop.bus.notify(Settled())
+    assert len(heard) == 1
+
+
+def test_foreign_texts_with_half_characters_and_nul_can_be_recorded() -> None:
+    bus = HookBus(lambda *_: None)
+    bus.on("tool_result", lambda *_: Patch(output="a\ud800b\0c"))
+    bus.on("tool_call", lambda *_: "no\ud800")
+    assert ToolResultStep(call_id="c", output=bus.patched(CALL, ToolResult("x")).result.output).output == "a?b␀c"
+    assert bus.block(CALL) == "no?"
+
+
+def test_a_generator_that_fails_is_the_handlers_failure() -> None:
+    loop = Hooked([says("Done.")])
+    loop.bus.on("ephemeral", lambda *_: (raising(ValueError("late"))(None) for _ in range(1)))
+    assert loop.run().exit_status is ExitStatus.STOPPED
+    assert "ValueError: late" in loop.reports[0]
+
+
+def test_an_error_whose_own_text_fails_is_named_by_its_type() -> None:
+    class Mean(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    loop = Hooked([])
+    loop.bus.on("settled", lambda *_: raising(Mean())(None))
+    loop.bus.notify(Settled())
+    assert loop.reports == ["A handler failed on settled: Mean."]
+
+
+def test_a_blocked_call_still_has_its_step_and_its_result() -> None:
+    loop = Hooked([calls("one"), says("Done.")])
+    loop.give("tool_call", "no")
+    loop.run()
+    steps = [body for body in loop.recorder.bodies if isinstance(body, ToolCallStep | ToolResultStep)]
+    assert [step.kind for step in steps] == ["tool_call", "tool_result"]
+
+
+@pytest.mark.parametrize("kept", [[0], [1], [2], [0, 2], [1, 0], []])
+def test_a_history_that_a_handler_cut_anywhere_is_mended(kept: list[int]) -> None:
+    loop = Hooked([says("Done.")])
+    loop.bus.on("context", lambda event, context: [event.messages[n] for n in kept])
+    asked = Message(role="assistant", tool_calls=(CALL,))
+    loop.run(Message(role="user", content="x"), asked, Message(role="tool", tool_call_id="c1", content="y"))
+    assert loop.reports == []

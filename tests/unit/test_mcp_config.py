@@ -1,0 +1,249 @@
+"""Which MCP servers are configured; nothing that these files can hold stops a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drone.mcp_servers import Configs, read_configs, secrets_of
+from drone.mcp_servers.files import LARGEST_FILE, MOST_SERVERS
+from tests.support.documents import ROOT
+
+ENVIRON = {"TOKEN": "t0ken", "EMPTY": ""}
+
+
+@pytest.fixture
+def homes(tmp_path: Path) -> Path:
+    """The drone's home; a project's directory `.dronefleet` is in it."""
+    (tmp_path / ".dronefleet").mkdir()
+    return tmp_path
+
+
+def read(homes: Path) -> Configs:
+    return read_configs(homes, homes / ".dronefleet", ENVIRON)
+
+
+def owner(homes: Path, **servers: Any) -> Configs:
+    (homes / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    return read(homes)
+
+
+def project(homes: Path, **servers: Any) -> Configs:
+    (homes / ".dronefleet" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    return read(homes)
+
+
+def test_without_files_there_are_no_servers(homes: Path) -> None:
+    assert read(homes) == Configs()
+    assert read_configs(homes / "none", None, {}) == Configs()
+
+
+def test_a_command_is_a_server_with_the_defaults(homes: Path) -> None:
+    (server,) = owner(homes, files={"command": "serve", "args": ["-v"], "env": {"A": "1"}}).servers
+
+    assert (server.name, server.command, server.args, server.env) == ("files", "serve", ["-v"], {"A": "1"})
+    assert (server.timeout, server.start_timeout, server.tools, server.owners) == (120, 10, None, True)
+
+
+def test_servers_of_both_files_are_sorted_by_name(homes: Path) -> None:
+    owner(homes, b={"command": "b"}, d={"command": "d"})
+
+    found = project(homes, c={"command": "c"}, a={"url": "https://mcp.example.org/mcp"})
+
+    assert [(each.name, each.owners) for each in found.servers] == [
+        ("a", False),
+        ("b", True),
+        ("c", False),
+        ("d", True),
+    ]
+
+
+@pytest.mark.parametrize("entry", [{"command": "mine"}, {"command": "mine", "disabled": True}, {"nonsense": 1}])
+def test_the_owners_entry_wins_even_where_it_starts_nothing(homes: Path, entry: dict[str, Any]) -> None:
+    owner(homes, same=entry)
+
+    found = project(homes, same={"command": "theirs"})
+
+    assert [each.command for each in found.servers if each.command == "theirs"] == []
+
+
+def test_a_project_without_permission_is_not_looked_at(homes: Path) -> None:
+    project(homes, theirs={"command": "x"})
+
+    assert read_configs(homes, None, ENVIRON) == Configs()
+
+
+def test_variables_are_put_into_the_owners_entries_alone(homes: Path) -> None:
+    entry = {"url": "https://x.example/${TOKEN}", "headers": {"Authorization": "Bearer ${TOKEN}${EMPTY}"}}
+    owner(homes, mine=entry)
+
+    mine, theirs = project(homes, theirs=entry).servers
+
+    assert (mine.url, mine.headers) == ("https://x.example/t0ken", {"Authorization": "Bearer t0ken"})
+    assert (theirs.url, theirs.headers) == (entry["url"], entry["headers"])
+
+
+def test_a_variable_that_is_not_there_leaves_the_server_out(homes: Path) -> None:
+    found = owner(homes, mine={"command": "x", "env": {"KEY": "${NOT_THERE}"}})
+
+    assert found.servers == ()
+    assert "MCP server 'mine'" in found.problems[0]
+    assert found.problems[0].endswith("is left out: the drone has no variable NOT_THERE")
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ([], "it is not an object with a `command` or a `url`"),
+        ({}, "it needs either a `command` or a `url`"),
+        ({"command": "x", "url": "https://x.example"}, "it needs either a `command` or a `url`"),
+        ({"command": ["x"]}, "`command`: Input should be a valid string"),
+        ({"command": ""}, "`command`: is empty"),
+        ({"command": "x\0"}, "`command`: holds a character that no program takes"),
+        ({"command": "x", "args": "-v"}, "`args`: Input should be a valid list"),
+        ({"command": "x", "args": ["\ud800"]}, "`args.0`: holds a character that no program takes"),
+        ({"command": "x", "env": {"A B": "1"}}, "is not the name of a variable"),
+        ({"command": "x", "env": {"A": 1}}, "`env.A`: Input should be a valid string"),
+        ({"command": "x", "timeout": "1"}, "`timeout`: Input should be a valid number"),
+        ({"command": "x", "timeout": 0}, "`timeout`: Input should be greater than 0"),
+        ({"command": "x", "timeout": float("nan")}, "`timeout`: "),
+        ({"command": "x", "start_timeout": 60}, "`start_timeout`: Input should be less than or equal to 15"),
+        ({"command": "x", "tools": "all"}, "`tools`: Input should be a valid list"),
+        ({"command": "x", "type": "sse"}, "`type`: Input should be 'stdio', 'http'"),
+        ({"url": "ftp://x.example"}, "its `url` is not an http or https address"),
+        ({"url": "https://"}, "its `url` is not an http or https address"),
+        ({"url": "http://[::1"}, "its `url` cannot be read"),
+        ({"url": "http://x.example"}, "its `url` is plain http to another machine"),
+        ({"url": "https://x.example", "headers": {"A": "1\r\nB: 2"}}, "is not a header"),
+    ],
+)
+def test_a_wrong_entry_is_left_out_with_one_sentence(homes: Path, entry: Any, why: str) -> None:
+    found = owner(homes, wrong=entry, right={"command": "x"})
+
+    assert [each.name for each in found.servers] == ["right"]
+    assert len(found.problems) == 1
+    assert f"MCP server 'wrong' of the owner's file {homes}/mcp.json is left out: " in found.problems[0]
+    assert why in found.problems[0]
+
+
+def test_plain_http_is_for_this_machine_or_where_the_owner_says_so(homes: Path) -> None:
+    plain = {"url": "http://intern.example/mcp", "allow_http": True}
+    owner(homes, mine=plain, here={"url": "http://127.0.0.1:1/mcp"})
+
+    found = project(homes, theirs=plain, local={"url": "http://localhost:1/mcp"})
+
+    assert [each.name for each in found.servers] == ["here", "local", "mine"]
+    assert found.problems == (
+        "MCP server 'theirs' of the project's .dronefleet/mcp.json is left out: "
+        "only the file of the drone's owner can set `allow_http`",
+    )
+
+
+def test_unknown_keys_are_said_and_do_no_harm(homes: Path) -> None:
+    found = owner(homes, mine={"command": "x", "cwd": "/", "autoApprove": []})
+
+    assert [each.name for each in found.servers] == ["mine"]
+    assert found.problems[0].endswith("has keys that mean nothing here: autoApprove, cwd")
+
+
+def test_no_sentence_quotes_what_may_be_secret(homes: Path) -> None:
+    found = owner(homes, mine={"command": "x", "env": {"KEY": ["s3cret"]}, "headers": {"A": "s3cret\n"}})
+
+    assert "s3cret" not in " ".join(found.problems)
+    assert "t0ken" not in repr(owner(homes, mine={"command": "x", "env": {"KEY": "${TOKEN}"}}).servers)
+
+
+def test_what_is_secret_in_the_owners_servers_is_known_to_the_redactor(homes: Path) -> None:
+    headers = {"Authorization": "Bearer abc", "Accept": "text/html"}
+    owner(homes, a={"url": "https://x.example/${TOKEN}", "headers": headers}, b={"command": "x", "env": {"A_KEY": "k"}})
+
+    assert secrets_of(homes, ENVIRON) == ["Bearer abc", "abc", "k", "t0ken"]
+    assert secrets_of(homes / "none", ENVIRON) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "it is not JSON"),
+        (b"{", "it is not JSON"),
+        (b"\xff\xfe{}", "it is not UTF-8"),
+        (b"[" * 100_000, "it is not JSON"),
+        (b"1" * 10_000, "it is not"),
+        (b"[]", 'it is not an object with "mcpServers" by name'),
+        (b'{"mcpServers": []}', 'it is not an object with "mcpServers" by name'),
+        (b'{"servers": {}}', 'it is not an object with "mcpServers" by name'),
+        (b" " * (LARGEST_FILE + 1), "it is longer than 1,000,000 bytes"),
+    ],
+)
+def test_a_broken_file_is_one_sentence_and_the_other_counts(homes: Path, content: bytes, why: str) -> None:
+    owner(homes, mine={"command": "x"})
+    (homes / ".dronefleet" / "mcp.json").write_bytes(content)
+
+    found = read(homes)
+
+    assert [each.name for each in found.servers] == ["mine"]
+    assert len(found.problems) == 1
+    assert found.problems[0].startswith(f"No MCP servers from the project's .dronefleet/mcp.json: {why}")
+
+
+def test_a_directory_a_pipe_or_a_link_in_a_repository_is_not_read(homes: Path, tmp_path: Path) -> None:
+    file = homes / ".dronefleet" / "mcp.json"
+    owner(homes, mine={"command": "x"})
+
+    file.mkdir()
+    directory = read(homes).problems
+    file.rmdir()
+    os.mkfifo(file)
+    pipe = read(homes).problems
+    file.unlink()
+    file.symlink_to(homes / "mcp.json")
+    link = read(homes).problems
+
+    assert directory[0].endswith("it is not a file")
+    assert pipe[0].endswith("it is not a file")
+    assert "it cannot be read" in link[0]
+
+
+def test_of_very_many_servers_the_first_are_started(homes: Path) -> None:
+    found = project(homes, **{f"s{number:03}": {"command": "x"} for number in range(MOST_SERVERS + 2)})
+
+    assert len(found.servers) == MOST_SERVERS
+    assert found.problems[-1] == "MCP server 's017' is left out: a run has at most 16"
+
+
+def test_sentences_can_be_printed_whatever_the_names_are(homes: Path) -> None:
+    found = project(homes, **{"\ud800\x1b[31m": {"command": "x", "\udfff\n": 1}})
+
+    assert all(problem.isprintable() for problem in found.problems)
+    assert found.servers == ()
+
+
+def test_the_examples_of_the_documents_are_read_as_they_stand(homes: Path) -> None:
+    blocks = re.findall(r"(?s)```json\n(.*?)```", (ROOT / "docs" / "mcp.md").read_text())
+    (homes / "mcp.json").write_text(blocks[0])
+    (homes / ".dronefleet" / "mcp.json").write_text(blocks[1])
+
+    found = read_configs(homes, homes / ".dronefleet", {"GITHUB_TOKEN": "secret"})
+
+    assert found.problems == ()
+    assert [each.name for each in found.servers] == ["github", "notes", "schema"]
+
+
+def test_a_run_without_servers_imports_nothing_of_the_sdk() -> None:
+    script = (
+        "import sys; from pathlib import Path; from drone.mcp_servers import connect, read_configs; "
+        "made = connect(read_configs(Path('/no'), None, {}).servers, sandbox=None, workspace=Path('/no'), "
+        "log_dir=Path('/no'), check=lambda: None); made.close(); "
+        "print(sorted({name.split('.')[0] for name in sys.modules} & {'mcp', 'mcp_types', 'httpx2', 'anyio'}))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+
+    assert done.stdout == "[]\n"

@@ -1,0 +1,93 @@
+"""Under which names tools of MCP servers are told of, and how their answers become text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp_types import CallToolResult, Tool
+
+from drone.mcp_servers.config import parsed
+from drone.mcp_servers.listing import Names, listed
+from drone.mcp_servers.results import result_of
+
+
+def shown(tmp_path: Path, *content: dict[str, Any], **more: Any) -> str:
+    return result_of(CallToolResult.model_validate({"content": content, **more}), tmp_path / "log").output
+
+
+@pytest.mark.parametrize(
+    ("server", "tool", "name"),
+    [
+        ("files", "read", "mcp__files__read"),
+        ("my files", "read/all.now", "mcp__my_files__read_all_now"),
+        ("größe", "漢字", "mcp__gr__e____"),
+    ],
+)
+def test_a_name_has_letters_that_every_provider_takes(server: str, tool: str, name: str) -> None:
+    assert Names().give(server, tool) == name
+
+
+def test_names_that_become_alike_are_told_apart() -> None:
+    names = Names()
+
+    given = [names.give("a", tool) for tool in ("x.y", "x/y", "x y")] + [names.give("s" * 80, "t") for _ in range(2)]
+
+    assert given[:3] == ["mcp__a__x_y", "mcp__a__x_y_2", "mcp__a__x_y_3"]
+    assert given[3:] == ["mcp__" + "s" * 59, "mcp__" + "s" * 57 + "_2"]
+
+
+@given(st.lists(st.tuples(st.text(max_size=80), st.text(max_size=80)), max_size=30))
+def test_names_are_distinct_and_fit_whatever_servers_call_their_tools(pairs: list[tuple[str, str]]) -> None:
+    names = Names()
+
+    given = [names.give(server, tool) for server, tool in pairs]
+
+    assert len(set(given)) == len(given)
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in given)
+
+
+def test_a_tool_whose_arguments_are_no_object_is_left_out() -> None:
+    config = parsed("s", {"command": "x"}, owners=True, environ={})
+    problems: list[str] = []
+
+    tools = list(listed(config, [Tool(name="list", input_schema={"type": "array"})], Names(), problems))
+
+    assert tools == []
+    assert problems == ["MCP server 's': its tool 'list' is left out: its arguments are not an object"]
+
+
+def test_texts_are_joined_and_an_error_stays_one(tmp_path: Path) -> None:
+    content = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+
+    result = result_of(CallToolResult.model_validate({"content": content, "isError": True}), tmp_path / "log")
+
+    assert (result.output, result.is_error, result.log) == ("a\nb", True, None)
+
+
+def test_structured_content_is_shown_where_there_is_no_text(tmp_path: Path) -> None:
+    text = {"type": "text", "text": "the sum is 3"}
+
+    assert shown(tmp_path, structuredContent=[1, "é"]) == '[\n 1,\n "é"\n]'
+    assert shown(tmp_path, text, structuredContent={"sum": 3}) == "the sum is 3"
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        ({"type": "image", "mimeType": "image/png", "data": "A" * 16460}, "[image/png, 12,345 bytes, not shown]"),
+        ({"type": "audio", "mimeType": "audio/wav", "data": ""}, "[audio/wav, 0 bytes, not shown]"),
+        ({"type": "resource_link", "name": "n" * 900, "uri": "x:y"}, f"[link to {'n' * 200}, x:y, not shown]"),
+        ({"type": "resource", "resource": {"uri": "x:y", "blob": "QQ=="}}, "[x:y, bytes, 1 bytes, not shown]"),
+    ],
+)
+def test_what_is_no_text_is_named_by_kind_and_size(tmp_path: Path, block: dict[str, Any], text: str) -> None:
+    assert shown(tmp_path, block) == text
+
+
+def test_nul_and_halves_of_pairs_do_not_reach_the_journal(tmp_path: Path) -> None:
+    assert shown(tmp_path, {"type": "text", "text": "a\0b\ud800c"}) == "a␀b?c"

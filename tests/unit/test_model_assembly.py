@@ -1,0 +1,132 @@
+"""An answer put together from its pieces, whole or odd."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from drone.model.assembly import LONGEST, Assembly
+from drone.model.families import Thinking
+from shared.messages import Message
+
+
+def _delta(**more: Any) -> SimpleNamespace:
+    return SimpleNamespace(**{"content": None, "tool_calls": None, "reasoning_content": None, **more})
+
+
+def _piece(index: int | None, call_id: str | None = None, name: str | None = None, arguments: str = "") -> Any:
+    return SimpleNamespace(index=index, id=call_id, function=SimpleNamespace(name=name, arguments=arguments))
+
+
+def _assembled(*deltas: SimpleNamespace, thinking: Thinking = "tags") -> tuple[Message, list[tuple[str, str]]]:
+    seen: list[tuple[str, str]] = []
+    assembly = Assembly(lambda kind, text: seen.append((kind, text)), thinking)
+    any(map(assembly.add, deltas))
+    return assembly.message(), seen
+
+
+def _calls(*pieces: Any) -> list[tuple[str, str, str]]:
+    message, _ = _assembled(*(_delta(tool_calls=[piece]) for piece in pieces))
+    return [(call.id, call.name, call.arguments) for call in message.tool_calls]
+
+
+def _blocks(form: Thinking, *pieces: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    message, _ = _assembled(*(_delta(thinking_blocks=[piece]) for piece in pieces), thinking=form)
+    return message.thinking_blocks
+
+
+def test_text_thinking_and_calls_are_put_together_by_index() -> None:
+    message, _ = _assembled(
+        _delta(reasoning_content="Hm."),
+        _delta(content="Let me "),
+        _delta(content="look."),
+        _delta(tool_calls=[_piece(0, "a", "one"), _piece(1, "b", "two")]),
+        _delta(tool_calls=[_piece(1, arguments='{"x"'), _piece(0, arguments="{}")]),
+        _delta(tool_calls=[_piece(1, arguments=": 1}")]),
+    )
+    assert (message.thinking, message.content) == ("Hm.", "Let me look.")
+    assert [(c.id, c.name, c.arguments) for c in message.tool_calls] == [("a", "one", "{}"), ("b", "two", '{"x": 1}')]
+
+
+def test_calls_that_all_have_the_index_nought_are_told_apart_by_their_ids() -> None:
+    assert _calls(_piece(0, "a", "one", "{}"), _piece(0, "b", "two", "{}")) == [("a", "one", "{}"), ("b", "two", "{}")]
+
+
+def test_calls_without_index_and_id_are_told_apart_by_their_names() -> None:
+    pieces = _piece(None, None, "one", '{"x": 1}'), _piece(None, None, "one", '{"x": 2}')
+    assert _calls(*pieces) == [("", "one", '{"x": 1}'), ("", "one", '{"x": 2}')]
+
+
+@pytest.mark.parametrize("call_id", ["a", None])
+def test_a_name_that_is_repeated_in_every_piece_is_taken_once(call_id: str | None) -> None:
+    pieces = _piece(0, call_id, "one", '{"x":'), _piece(0, call_id, "one", "1}")
+    assert _calls(*pieces) == [(call_id or "", "one", '{"x":1}')]
+
+
+def test_two_calls_with_one_id_stay_two() -> None:
+    assert [name for _, name, _ in _calls(_piece(0, "a", "one", "{}"), _piece(1, "a", "two", "{}"))] == ["one", "two"]
+
+
+def test_a_call_without_a_name_is_kept_as_it_came() -> None:
+    assert _calls(_piece(0, "a", None, '{"x": 1}')) == [("a", "", '{"x": 1}')]
+
+
+def test_a_character_that_was_cut_in_two_is_whole_again_and_half_a_one_is_marked() -> None:
+    message, seen = _assembled(_delta(content="ok \ud83d"), _delta(content="\ude00"), _delta(content="\ud83d"))
+    assert message.content == "ok \U0001f600�"
+    assert "".join(text for _, text in seen).encode()
+
+
+def test_every_piece_is_shown_as_it_comes() -> None:
+    _, seen = _assembled(
+        _delta(reasoning_content="Hm."), _delta(content="Yes."), _delta(tool_calls=[_piece(0, "a", "one", "{}")])
+    )
+    assert seen == [("thinking", "Hm."), ("text", "Yes."), ("tool_call", "one "), ("tool_call", "{}")]
+
+
+def test_signed_thinking_is_put_together_block_by_block() -> None:
+    blocks = _blocks(
+        "blocks",
+        {"type": "thinking", "thinking": "One ", "signature": None},
+        {"type": "thinking", "thinking": "two."},
+        {"type": "thinking", "thinking": "", "signature": "s1"},
+        {"type": "thinking", "thinking": "Three.", "signature": ""},
+        {"type": "thinking", "thinking": "", "signature": "s2"},
+        {"type": "redacted_thinking", "data": "d1"},
+        {"type": "redacted_thinking", "data": "d2"},
+    )
+    assert blocks == (
+        {"type": "thinking", "thinking": "One two.", "signature": "s1"},
+        {"type": "thinking", "thinking": "Three.", "signature": "s2"},
+        {"type": "redacted_thinking", "data": "d1"},
+        {"type": "redacted_thinking", "data": "d2"},
+    )
+
+
+def test_a_signature_without_any_thinking_to_read_is_kept_too() -> None:
+    blocks = _blocks("blocks", {"type": "thinking", "thinking": "", "signature": "s"})
+    assert blocks == ({"type": "thinking", "thinking": "", "signature": "s"},)
+
+
+def test_details_of_openrouter_are_put_together_by_their_index() -> None:
+    kind = {"type": "reasoning.text", "format": "anthropic-claude-v1"}
+    assembly = Assembly(lambda *_: None, "details")
+    assembly.sign([{**kind, "text": "One ", "index": 0}, {**kind, "text": "two.", "index": 0}])
+    assembly.sign([{**kind, "signature": "s1", "index": 0}])
+    assembly.sign([{"type": "reasoning.encrypted", "data": "d", "id": "call_1", "index": 1}])
+    assert assembly.message().thinking_blocks == (
+        {**kind, "text": "One two.", "index": 0, "signature": "s1"},
+        {"type": "reasoning.encrypted", "data": "d", "id": "call_1", "index": 1},
+    )
+
+
+def test_what_others_sign_is_not_kept() -> None:
+    assert _blocks("tags", {"type": "thinking", "thinking": "Hm.", "signature": "mistral"}) == ()
+
+
+def test_an_answer_that_is_longer_than_any_models_is_noticed() -> None:
+    assembly = Assembly(lambda *_: None)
+    assembly.add(_delta(tool_calls=[_piece(0, "a", "one", "x" * LONGEST)]))
+    assert assembly.too_long

@@ -1,0 +1,77 @@
+"""Which refusals are answered by asking in another way, and that this always comes to an end."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drone.model.errors import ErrorClass, Failure
+from drone.model.families import Family, conceded
+
+CLAUDE = Family("blocks", markers=True)
+
+
+def _after(said: str, family: Family = CLAUDE, error_class: ErrorClass = ErrorClass.FORMAT) -> Family:
+    changed = conceded(family, Failure(error_class, said), text=True)
+    return changed[0] if changed else family
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "llama2 does not support tools",
+        "This model doesn't support tool use in streaming mode.",
+        "Function calling is not enabled for models/gemma-3",
+        "groq does not support parameters: ['tools'], for model=x",
+        "[{'type': 'extra_forbidden', 'loc': ('body', 'tools'), 'msg': 'Extra inputs are not permitted'}]",
+    ],
+)
+def test_who_takes_no_tools_gets_them_in_text(said: str) -> None:
+    assert _after(said).text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "messages: tool_use ids were found without tool_result blocks",
+        "temperature is not supported",
+        "Invalid 'messages[3].tool_calls[0].function.name': string does not match pattern",
+        "the tools are busy",
+    ],
+)
+def test_a_refusal_for_another_reason_changes_nothing(said: str) -> None:
+    assert _after(said) == CLAUDE
+
+
+@pytest.mark.parametrize("error_class", [ErrorClass.RATE_LIMIT, ErrorClass.AUTH, ErrorClass.CONTEXT_OVERFLOW])
+def test_only_a_refusal_of_the_request_is_read_so(error_class: ErrorClass) -> None:
+    assert _after("llama2 does not support tools", error_class=error_class) == CLAUDE
+
+
+def test_reasoning_is_filled_in_and_if_that_is_wrong_too_sent_as_text() -> None:
+    missing = "Missing `reasoning_content` field in the assistant message"
+    once = _after(missing, Family("reasoning"))
+    twice = _after(missing, once)
+    assert [once.thinking, twice.thinking, _after(missing, twice)] == ["filled", "tags", twice]
+
+
+SAID = st.lists(
+    st.sampled_from(
+        [
+            "does not support tools",
+            "reasoning_content is missing",
+            "Invalid signature in thinking block",
+            "cache_control",
+        ]
+    )
+)
+
+
+@given(SAID)
+def test_no_provider_can_have_its_way_for_ever(refusals: list[str]) -> None:
+    family, changes = CLAUDE, 0
+    for said in [" ".join(refusals)] * 20:
+        changed = conceded(family, Failure(ErrorClass.FORMAT, said), text=True)
+        family, changes = (changed[0], changes + 1) if changed else (family, changes)
+    assert changes <= 5

@@ -1,0 +1,252 @@
+"""Workspaces whose files vanish, are locked, special, huge or no text: a clear answer, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.toolboxes import Call, call, called, toolbox, workspace
+
+__all__ = ["call", "workspace"]
+
+
+@pytest.fixture
+def churning(workspace: Path) -> Iterator[None]:
+    """Files and directories come and go as long as the test lasts."""
+    ended = threading.Event()
+
+    def churn() -> None:
+        while not ended.is_set():
+            (workspace / "deep").mkdir()
+            [(workspace / "deep" / f"{number}").write_text("word\n") for number in range(20)]
+            (workspace / "passing").write_text("word\n")
+            [(workspace / "deep" / f"{number}").unlink() for number in range(20)]
+            (workspace / "deep").rmdir()
+            (workspace / "passing").unlink()
+
+    thread = threading.Thread(target=churn)
+    thread.start()
+    yield
+    ended.set()
+    thread.join()
+
+
+def test_what_comes_and_goes_meanwhile_breaks_no_search_and_no_listing(
+    call: Call, workspace: Path, churning: None
+) -> None:
+    (workspace / "stays").write_text("word\n")
+
+    listings = [call("file_read", path=".") for _ in range(300)]
+    searches = [call(tool, pattern=pattern) for _ in range(5) for tool, pattern in (("grep", "word"), ("glob", "*"))]
+
+    assert all("stays" in answer.output and not answer.is_error for answer in [*listings, *searches])
+
+
+def test_a_file_that_is_cut_off_while_it_is_read_ends_there(workspace: Path) -> None:
+    (workspace / "long").write_text("line\n" * 30_000)
+    tools = toolbox(workspace, check=lambda: os.truncate(workspace / "long", 0))
+
+    result = called(tools, "file_read", mode="lines", path="long", start_line=29_000)
+
+    assert not result.is_error
+    assert result.output.startswith("(the file has fewer than 29000 lines)")
+
+
+def test_a_file_that_is_gone_when_it_is_edited_is_wrong_use(call: Call, workspace: Path) -> None:
+    (workspace / "sub").mkdir()
+    (workspace / "sub" / "a").write_text("one")
+    call("editor", command="str_replace", path="sub/a", old_str="one", new_str="two")
+    (workspace / "sub" / "a").unlink()
+    (workspace / "sub").rmdir()
+
+    undone = call("editor", command="undo_edit", path="sub/a")
+
+    assert undone.output.startswith("Error: there is no file 'sub/a'")
+    assert call("file_read", path="sub/a").output == undone.output
+    assert call("file_write", path="sub/a", content="new").output == "wrote 3 bytes to sub/a"
+
+
+@pytest.mark.parametrize("mode", [0o444, 0o400, 0o555])
+def test_a_read_only_file_is_not_written_and_says_so(call: Call, workspace: Path, mode: int) -> None:
+    (workspace / "a").write_text("one")
+    (workspace / "a").chmod(mode)
+
+    results = [
+        call("file_write", path="a", content="two"),
+        call("editor", command="str_replace", path="a", old_str="one", new_str="two"),
+    ]
+
+    assert [result.output for result in results] == [
+        "Error: the file 'a' is read-only; if it is to be changed, chmod it by shell first"
+    ] * 2
+    assert (workspace / "a").read_text() == "one"
+
+
+def test_nothing_is_written_in_a_read_only_directory(call: Call, workspace: Path) -> None:
+    (workspace / "sub").mkdir()
+    (workspace / "sub" / "a").write_text("one")
+    (workspace / "sub").chmod(0o555)
+
+    results = [
+        call("file_write", path="sub/new", content="two"),
+        call("editor", command="insert", path="sub/a", insert_line=1, new_str="two"),
+    ]
+
+    assert all("the directory 'sub' is read-only" in result.output for result in results)
+    assert [path.name for path in (workspace / "sub").iterdir()] == ["a"]
+
+
+def test_a_file_that_cannot_be_put_in_place_is_named_and_nothing_is_left_beside_it(
+    call: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "a").write_text("one")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fchmod", full)
+    result = call("file_write", path="a", content="two")
+
+    assert result.output == "Error: 'a' cannot be written: No space left on device; it is as it was"
+    assert [(path.name, path.read_text()) for path in workspace.iterdir()] == [("a", "one")]
+
+
+@pytest.fixture
+def device(workspace: Path) -> Path:
+    """An endless device in the workspace; only root can make one."""
+    try:
+        os.mknod(workspace / "device", 0o666 | stat.S_IFCHR, os.makedev(1, 5))
+    except PermissionError:
+        pytest.skip("only root can make a device")
+    return workspace / "device"
+
+
+def test_devices_are_refused_at_once(call: Call, device: Path) -> None:
+    results = [
+        call("file_read", path="device"),
+        call("file_write", path="device", content="x"),
+        call("editor", command="insert", path="device", insert_line=1, new_str="x"),
+        call("grep", pattern="x", path="device"),
+    ]
+
+    assert all(result.is_error and "a device" in result.output for result in results)
+    assert call("grep", pattern="x").output == "(no line matches)"
+    assert stat.S_ISCHR(device.stat().st_mode)
+
+
+def test_fifos_and_sockets_are_named_and_never_waited_for(
+    call: Call, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(workspace / "fifo")
+    monkeypatch.chdir(workspace)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket")
+        refused = [
+            call("editor", command="undo_edit", path="fifo"),
+            call("editor", command="insert", path="socket", insert_line=1, new_str="x"),
+            call("file_read", mode="search", search_pattern="x", path="fifo"),
+            call("file_write", path="fifo/below", content="x"),
+        ]
+        listing = call("file_read", path=".").output
+
+    assert all(result.is_error for result in refused)
+    assert listing == "fifo  (not a file)\nsocket  (not a file)"
+
+
+def test_a_directory_with_very_many_entries_is_listed_in_part(call: Call, workspace: Path) -> None:
+    [(workspace / f"{number:05}").touch() for number in range(3_000)]
+
+    lines = call("file_read", path=".").output.splitlines()
+
+    assert (lines[0], lines[999], lines[1000]) == ("00000  (0 bytes)", "00999  (0 bytes)", "(and 2,000 more)")
+
+
+def test_a_file_of_5_gb_can_be_replaced_and_found_and_not_loaded(call: Call, workspace: Path) -> None:
+    with (workspace / "huge").open("wb") as file:
+        file.truncate(5_000_000_000)
+
+    assert "binary file of 5,000,000,000 bytes" in call("file_read", path="huge").output
+    assert call("file_read", path=".").output == "huge  (5,000,000,000 bytes)"
+    assert call("glob", pattern="*").output == "huge"
+    assert "larger than" in call("editor", command="insert", path="huge", insert_line=1, new_str="x").output
+    assert call("file_write", path="huge", content="small").output == "wrote 5 bytes to huge"
+
+
+ENDS = [
+    b"\n",
+    b"\r\n",
+    b"\r",
+    b"\n\r",
+    b"\x0c",
+    b"\x85",
+    b"\xe2\x80\xa8",
+    b"\xff",
+    b"\0",
+    b"\xef\xbb\xbf",
+    b"line",
+    b"",
+]
+MIXED = st.lists(st.sampled_from(ENDS), max_size=12).map(b"".join)
+
+
+@given(MIXED, MIXED, st.sampled_from(["", "new", "naïve", "a\tb"]))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_replaced_text_leaves_every_other_byte_of_any_file_as_it_was(
+    workspace: Path, head: bytes, tail: bytes, new: str
+) -> None:
+    (workspace / "a").write_bytes(head + b"<here>" + tail)
+    tools = toolbox(workspace)
+
+    result = called(tools, "editor", command="str_replace", path="a", old_str="<here>", new_str=new)
+    edited = (workspace / "a").read_bytes()
+    called(tools, "editor", command="undo_edit", path="a")
+
+    assert not result.is_error
+    assert edited == head + new.encode() + tail
+    assert (workspace / "a").read_bytes() == head + b"<here>" + tail
+
+
+@given(MIXED, st.integers(1, 6))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_an_inserted_line_leaves_every_other_byte_of_any_file_as_it_was(
+    workspace: Path, content: bytes, line: int
+) -> None:
+    (workspace / "a").write_bytes(content)
+
+    result = called(toolbox(workspace), "editor", command="insert", path="a", insert_line=line, new_str="<new>")
+    head, _, tail = (workspace / "a").read_bytes().partition(b"<new>")
+
+    # Where it is needed, a line's end is added: after the last line before it, or after itself.
+    ends = [b"", b"\n", b"\r\n"]
+    assert content in [head.removesuffix(one) + tail.removeprefix(other) for one in ends for other in ends]
+    assert result.is_error or head.count(b"\n") == line - 1
+
+
+@pytest.mark.parametrize(
+    ("before", "edit", "after"),
+    [
+        (b"\xef\xbb\xbfa\r\nb\r\n", ("a\nb", "c\nd"), b"\xef\xbb\xbfc\r\nd\r\n"),
+        (b"a\r\nb\nc\r\n", ("b", "x\ny"), b"a\r\nx\ny\nc\r\n"),
+        (b"a\r\nb\nc\r\n", ("a\r\nb", "x"), b"x\nc\r\n"),
+        (b"a\rb\rc", ("b", "x\ny"), b"a\rx\ny\rc"),
+        (b"\x89PNG\r\n\x1a\n\0end", ("end", "END"), b"\x89PNG\r\n\x1a\n\0END"),
+        ("naïve\n".encode("latin-1"), ("ve\n", "f"), "naïf".encode("latin-1")),
+        ("wide".encode("utf-16"), ("x", "y"), "wide".encode("utf-16")),
+    ],
+)
+def test_binary_files_and_odd_line_ends_are_edited_to_the_byte(
+    call: Call, workspace: Path, before: bytes, edit: tuple[str, str], after: bytes
+) -> None:
+    (workspace / "a").write_bytes(before)
+
+    call("editor", command="str_replace", path="a", old_str=edit[0], new_str=edit[1])
+
+    assert (workspace / "a").read_bytes() == after

@@ -1,0 +1,201 @@
+"""The trajectory of a run: what its document says, in the format of mini-swe-agent."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from drone.sandbox import CommandResult
+from drone.tools.shell import shown
+from shared.events import (
+    AssistantStep,
+    Body,
+    CompactionStep,
+    DecisionStep,
+    GuardrailStep,
+    Phase,
+    Prepared,
+    ReasoningStep,
+    RunEnded,
+    RunStarted,
+    Stats,
+    ToolCallStep,
+    ToolResultStep,
+    Usage,
+    UserStep,
+)
+from shared.messages import ToolCall
+from shared.trajectories import FORMAT, NOT_EXECUTED, RunFacts, output_of_shell, trajectory
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+FACTS = RunFacts("order1", "run1", "openai/x", "build", {"max_iterations": 50, "command_timeout": 120}, "0.1.0")
+LIST = ToolCall(id="c1", name="shell", arguments='{"command": "ls"}')
+WRITE = ToolCall(id="c2", name="file_write", arguments='{"path": "a", "content": "b"}')
+PROMPT = UserStep(text="Mend it.\n\n<situation>\nWorkspace: /drones/one/work\n</situation>\n", source="prompt")
+ENDED = RunEnded(status="success", exit_status="submitted", reason="Done.", response="It is mended.")
+
+
+def made(*bodies: Body) -> dict[str, Any]:
+    document = trajectory(FACTS, ((AT, body) for body in bodies))
+    assert json.loads(json.dumps(document)) == document
+    return document
+
+
+def answer(*calls: ToolCall, cost: float | None = 0.5, text: str = "I look.") -> AssistantStep:
+    return AssistantStep(text=text, tool_calls=calls, usage=Usage(cost_usd=cost), model="x", finish_reason="stop")
+
+
+def result(call: ToolCall, output: str, code: int | None = None) -> ToolResultStep:
+    return ToolResultStep(call_id=call.id, output=output, return_code=code)
+
+
+def extra_of(*bodies: Body) -> dict[str, Any]:
+    """What the last message of these steps says beside its text."""
+    extra: dict[str, Any] = made(*bodies)["messages"][-1]["extra"]
+    return extra
+
+
+def test_a_run_becomes_a_document_of_the_format() -> None:
+    document = made(
+        RunStarted(boot_id="b", sandbox="bwrap"),
+        Prepared(base_commit="a" * 40),
+        PROMPT,
+        ReasoningStep(text="Hm."),
+        answer(LIST, WRITE),
+        ToolCallStep(call_id="c1", tool="shell"),
+        result(LIST, "a\nb\n(return code 0)", 0),
+        result(WRITE, "Wrote a."),
+        ENDED,
+    )
+
+    assert document["trajectory_format"] == FORMAT == "mini-swe-agent-1.1"
+    assert [message["role"] for message in document["messages"]] == ["user", "assistant", "tool", "tool", "exit"]
+    assert document["info"]["model_stats"] == {"instance_cost": 0.0, "api_calls": 1}
+    assert (document["info"]["exit_status"], document["info"]["submission"]) == ("Submitted", "It is mended.")
+    assert document["info"]["dronefleet"]["base_commit"] == "a" * 40
+    assert document["info"]["config"]["environment"] == {"cwd": "/drones/one/work", "env": {}, "timeout": 120}
+    assert document["info"]["config"]["environment_type"] == "dronefleet.bwrap"
+
+
+def test_shell_calls_are_actions_and_all_calls_stay_native() -> None:
+    message = made(answer(LIST, WRITE))["messages"][0]
+
+    assert message["extra"]["actions"] == [{"command": "ls", "tool_call_id": "c1"}]
+    assert [call["function"]["name"] for call in message["tool_calls"]] == ["shell", "file_write"]
+    assert (message["extra"]["cost"], message["extra"]["timestamp"]) == (0.5, AT.timestamp())
+
+
+def test_an_observation_has_its_output_without_the_template() -> None:
+    message = made(answer(LIST), result(LIST, "a\nb\n(return code 2)", 2))["messages"][-1]
+
+    assert message["content"] == "a\nb\n(return code 2)"
+    assert (message["tool_call_id"], message["extra"]["raw_output"]) == ("c1", "a\nb\n")
+    assert (message["extra"]["returncode"], message["extra"]["exception_info"]) == (2, "")
+
+
+@pytest.mark.parametrize("output", ["", "a", "a\n", "a\n\n", "(return code 7)\n", "größe\n", "ended after 3 s\n"])
+def test_what_the_shell_tool_adds_is_taken_off_again(output: str) -> None:
+    whole = f"{output}\n" if output and not output.endswith("\n") else output
+    done = CommandResult(return_code=0, output=output, output_bytes=len(output))
+    late = CommandResult(return_code=None, output=output, output_bytes=len(output), timed_out=True)
+
+    assert output_of_shell(shown(done, "")) == (whole, "")
+    assert output_of_shell(shown(late, "ended after 3 s; ask for more")) == (whole, "ended after 3 s; ask for more")
+
+
+def test_the_word_of_a_guardrail_is_no_output() -> None:
+    extra = extra_of(answer(LIST), result(LIST, "a\n(return code 0)\n\n[You did that before.]", 0))
+
+    assert (extra["raw_output"], extra["returncode"]) == ("a\n", 0)
+
+
+def test_a_command_that_ran_out_of_time_has_return_code_minus_one() -> None:
+    extra = extra_of(answer(LIST), result(LIST, "half\n(ended after 3 s; give a longer `timeout`)"))
+
+    assert (extra["raw_output"], extra["returncode"]) == ("half\n", -1)
+    assert extra["exception_info"].startswith("ended after 3 s")
+
+
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        (GuardrailStep(call_id="c1", guardrail="loop", action="block"), result(LIST, "Blocked: no.")),
+        (DecisionStep(call_id="c1", approved=False), result(LIST, "No.")),
+        (result(LIST, "This call was not run: the run had ended."),),
+        (result(LIST, "This call was blocked: no."),),
+        (result(LIST, "This call was broken off: canceled."),),
+        (result(LIST, "Submitted."),),
+    ],
+)
+def test_a_call_that_was_not_run_says_so(bodies: tuple[Body, ...]) -> None:
+    extra = extra_of(answer(LIST), *bodies)
+
+    assert (extra["returncode"], extra["exception_info"]) == (-1, NOT_EXECUTED)
+
+
+def test_an_unknown_cost_is_null_and_said() -> None:
+    ended = ENDED.model_copy(update={"stats": Stats(cost_usd=None)})
+    document = made(PROMPT, answer(cost=0.1), answer(cost=None), ended)
+
+    assert document["info"]["model_stats"] == {"instance_cost": None, "api_calls": 2}
+    assert document["info"]["dronefleet"]["cost"].startswith("unknown")
+    assert document["messages"][2]["extra"]["cost"] is None
+
+
+def test_a_run_at_work_gives_what_there_is_so_far() -> None:
+    document = made(PROMPT, answer(cost=0.25))
+
+    assert [message["role"] for message in document["messages"]] == ["user", "assistant"]
+    assert (document["info"]["exit_status"], document["info"]["dronefleet"]["status"]) == ("", "running")
+    assert document["info"]["model_stats"]["instance_cost"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ("submitted", "Submitted"),
+        ("stopped", "Submitted"),
+        ("max_iterations", "LimitsExceeded"),
+        ("cost_limit", "LimitsExceeded"),
+        ("time_limit", "TimeExceeded"),
+        ("format_errors", "RepeatedFormatError"),
+        ("model_error", "model_error"),
+    ],
+)
+def test_the_end_is_said_in_the_words_of_the_format(ours: str, theirs: str) -> None:
+    document = made(ENDED.model_copy(update={"exit_status": ours}))
+
+    assert document["info"]["exit_status"] == document["messages"][-1]["extra"]["exit_status"] == theirs
+    assert document["info"]["dronefleet"]["exit_status"] == ours
+
+
+def test_thinking_steering_and_compactions_are_in_their_places() -> None:
+    messages = made(
+        PROMPT,
+        ReasoningStep(text="Hm."),
+        answer(LIST),
+        result(LIST, "(return code 0)", 0),
+        UserStep(text="Faster!", source="steer"),
+        CompactionStep(summary="So far so good."),
+        Phase(name="working"),
+        answer(text="Done."),
+    )["messages"]
+
+    assert messages[1]["reasoning_content"] == "Hm."
+    assert (messages[3]["content"], messages[3]["extra"]["source"]) == ("Faster!", "steer")
+    assert "So far so good." in messages[4]["content"]
+    assert "reasoning_content" not in messages[5]
+
+
+def test_a_long_run_takes_time_in_proportion_to_its_length() -> None:
+    def seconds(steps: int) -> float:
+        began = time.perf_counter()
+        trajectory(FACTS, ((AT, body) for _ in range(steps) for body in (answer(LIST), result(LIST, "x" * 1000, 0))))
+        return time.perf_counter() - began
+
+    seconds(100)
+    assert min(seconds(2400) for _ in range(3)) < 40 * min(seconds(300) for _ in range(3))
