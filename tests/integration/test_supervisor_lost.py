@@ -102,6 +102,17 @@ def test_an_order_whose_runs_are_lost_three_times_fails(plane: Plane) -> None:
     assert [run.status for run in found.runs] == ["lost", "lost", "lost"]
 
 
+def test_a_drone_that_is_back_before_its_order_was_marked_as_sent_has_lost_the_run(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector()
+    supervisor = plane.supervisor()
+    order = running(plane, oka)
+    supervisor.stop()
+    plane.edit(Dispatch, order.run_id, published_at=None)
+    oka.restart()
+    wait_until(lambda: [run.status for run in plane.order(order.order_id).runs] == ["lost"])
+
+
 def test_a_drone_that_beats_without_a_run_has_lost_it(plane: Plane) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor(lost_after=1.0)

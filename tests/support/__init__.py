@@ -22,7 +22,7 @@ def needs(program: str) -> None:
     pytest.skip(f"{program} is not installed here")
 
 
-def wait_until(condition: Callable[[], T], *, seconds: float = 10.0, every: float = 0.05) -> T:
+def wait_until(condition: Callable[[], T], *, seconds: float = 30.0, every: float = 0.05) -> T:
     """Return the condition's first true value; fail with its last value when the time is up."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
