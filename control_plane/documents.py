@@ -229,11 +229,21 @@ class RunDocument(Document):
     ended_at: datetime | None
     cost_usd: float | None
     doing: str
+    doing_since: datetime | None
+    progress_at: datetime | None
+    """When something last came of it: an event, text, output."""
+    waits_for: str
+    """`person` or `provider` where it is quiet for a reason; else empty."""
     late: bool
+    resumed_from: str | None
+    """The run whose checkpoint this one went on from."""
 
 
 class StepDocument(Document):
-    """`seq, kind, run, at`, and beside them the fields of the step's own kind (`shared.events`)."""
+    """`seq, kind, run, at`, and beside them the fields of the step's own kind (`shared.events`).
+
+    `undone` is true where a later run went on from before this step: it is kept, and not part of the conversation.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow")
 

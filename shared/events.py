@@ -37,6 +37,18 @@ class Stats(Wire):
     duration_ms: int = 0
 
 
+class Spent(Wire):
+    """What an order's limits have been charged with so far, over all runs of one path."""
+
+    iterations: int = 0
+    """Answers of the model."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+    """The part that is known."""
+    seconds: float = 0.0
+
+
 class Receipt(Wire):
     """What was found when a run was ended: processes seen, ended by us, and still there."""
 
@@ -259,8 +271,38 @@ class ChildStep(Wire):
 
 
 class CheckpointStep(Wire):
+    """A step of the loop is complete, and this is the workspace after it: where a later run can go on."""
+
     kind: Literal["checkpoint"] = "checkpoint"
-    commit: str
+    commit: str = ""
+    """Its tree is the workspace; empty while nothing differs from the base."""
+    head: str = ""
+    """The agent's own last commit; empty while that is the base."""
+    changed: bool = True
+    """Whether this step changed anything."""
+    bundle_sha256: str | None = None
+    """Blob with the commit, which other drones go on from; None: there is nothing to store, or it could not be."""
+    bundle_bytes: int = 0
+    left_out: tuple[str, ...] = ()
+    """Files that are not in it, each with the reason: they hold a known secret, or are too large."""
+    spent: Spent = Spent()
+
+
+class ResumedStep(Wire):
+    """This run goes on from a checkpoint of an earlier one; what came after it there left the path."""
+
+    kind: Literal["resumed"] = "resumed"
+    run_id: str
+    seq: int
+    """The seq of the checkpoint in that run."""
+    commit: str = ""
+    cut_off: bool = False
+    """A step had begun, and was undone inside the workspace."""
+    in_place: bool = False
+    """On the same drone, in the workspace that the earlier run had left."""
+    left_out: tuple[str, ...] = ()
+    why: str = ""
+    """One sentence: what ended the earlier run."""
 
 
 class ErrorStep(Wire):
@@ -301,6 +343,7 @@ Body = Annotated[
     | VerifyStep
     | ChildStep
     | CheckpointStep
+    | ResumedStep
     | ErrorStep
     | GapStep,
     Field(discriminator="kind"),
@@ -341,6 +384,12 @@ class RunBeat(Wire):
     doing: str = ""
     since: datetime | None = None
     progress_at: datetime | None = None
+    doing_seconds: float = 0.0
+    """How long it has been doing that, when the beat left: clocks may be apart, durations are not."""
+    quiet_seconds: float = 0.0
+    """How long nothing has come of it: no event, no text, no output."""
+    waits_for: Literal["", "person", "provider"] = ""
+    """Being quiet is as it should be: a person is asked, or the provider said how long to wait."""
     last_seq: int = 0
     ended: bool = False
     """Stays in the beat until the control plane confirmed the last seq."""

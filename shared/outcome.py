@@ -25,6 +25,8 @@ class ExitStatus(StrEnum):
     VERIFICATION_FAILED = "verification_failed"
     HALTED = "halted"
     """A guardrail ended the run; the work is kept."""
+    NO_PROGRESS = "no_progress"
+    """Nothing came of the run for longer than its limit; the work is kept."""
 
 
 SUCCESSFUL = frozenset({ExitStatus.SUBMITTED, ExitStatus.STOPPED, ExitStatus.MAX_ITERATIONS})

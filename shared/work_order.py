@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from shared.events import Spent
 from shared.messages import Message
 from shared.wire import Wire
 
@@ -35,6 +36,8 @@ class Limits(Wire):
     base_delay: float = Field(2.0, ge=0)
     approval_timeout: float = Field(86400, ge=0)
     """Seconds that a call waits for a person; then it counts as denied. They do not count as the run's time."""
+    progress_timeout: float = Field(900, ge=0)
+    """Seconds without any sign of progress (an event, text, output) after which the run is ended."""
     verify_attempts: int = Field(2, ge=0)
     """How often a failed verification goes back to the model."""
 
@@ -94,6 +97,32 @@ class Base(Wire):
     """The run whose blob that bundle is."""
 
 
+class Resumed(Wire):
+    """Where an earlier run of the order was when it ended, for the run that goes on from there."""
+
+    run_id: str
+    seq: int
+    """Of the checkpoint in that run; the order's context ends with it."""
+    base: str | None = None
+    """The commit that the order began from; None in an empty repository."""
+    commit: str = ""
+    """The workspace at the checkpoint; empty: as the base."""
+    head: str = ""
+    """The agent's own last commit there; empty: the base."""
+    bundle: str | None = None
+    """SHA-256 of the blob with the commit, for a drone that does not have it."""
+    bundle_run: str | None = None
+    left_out: tuple[str, ...] = ()
+    cut_off: bool = False
+    """A step had begun after the checkpoint."""
+    why: str = ""
+    """One sentence: what ended the earlier run."""
+    by_hand: bool = False
+    """A person asked for it; the limits count anew."""
+    spent: Spent = Spent()
+    """What the limits were charged with up to the checkpoint; nothing where a person asked."""
+
+
 class SaidBefore(Wire):
     """What a person said to the order before it was sent; the run hears it as if it were said while it begins."""
 
@@ -128,6 +157,9 @@ class WorkOrder(Wire):
     context_blob: str | None = None
     """SHA-256 of a blob with the context as a JSON list, when it is over 64 kB."""
     resume: bool = False
+    """Whether `resumed` is given."""
+    resumed: Resumed | None = None
+    """Go on from here instead of putting the prompt: `context` holds all that was said up to there."""
     prompt: str
     said: tuple[SaidBefore, ...] = ()
     submitted_at: datetime

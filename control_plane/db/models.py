@@ -318,6 +318,10 @@ class Order(Owned, Row):
     attempt: Mapped[int] = mapped_column(default=0)
     lost_runs: Mapped[int] = mapped_column(default=0)
     max_attempts: Mapped[int] = mapped_column(default=3)
+    fresh_generation: Mapped[int] = mapped_column(default=0)
+    """Runs of this generation and before are not gone on from: a retry begins anew."""
+    renewed_generation: Mapped[int] = mapped_column(default=0)
+    """What runs up to this generation spent does not count against the limits: a person let the order go on."""
     grant_until: Mapped[datetime | None]
     """A push grant of the current generation is open until then."""
 
@@ -418,6 +422,13 @@ class Run(Owned, Row):
     beat_at: Mapped[datetime | None]
     """When a beat last named this run."""
     doing: Mapped[str] = mapped_column(ForeignText, default="")
+    doing_since: Mapped[datetime | None]
+    progress_at: Mapped[datetime | None]
+    """When something last came of it, by this side's clock."""
+    waits_for: Mapped[str] = mapped_column(String(16), default="")
+    resumed_run_id: Mapped[str | None] = mapped_column(Id)
+    """The run whose checkpoint this one went on from; what it did after that left the path."""
+    resumed_seq: Mapped[int] = mapped_column(default=0)
     last_seq: Mapped[int] = mapped_column(default=0)
     """Every event up to this one is stored."""
     tool_calls: Mapped[int] = mapped_column(default=0)
@@ -452,10 +463,12 @@ class Step(Owned, Row):
 
 
 class Blob(Owned, Row):
-    """A file that a run stored: patch, bundle, log."""
+    """A file that a run stored: patch, bundle, log, checkpoint."""
 
     __tablename__ = "blobs"
     run_id: Mapped[str] = mapped_column(Id, ForeignKey("dispatches.id"), primary_key=True)
     sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
     size: Mapped[int] = mapped_column(BigInteger)
+    sealed: Mapped[bool] = mapped_column(default=False)
+    """Encrypted at rest under the master key, as a checkpoint is."""
     created_at: Mapped[datetime]

@@ -167,7 +167,11 @@ def run_document(run: Run, drone: str | None) -> RunDocument:
         ended_at=run.ended_at,
         cost_usd=run.cost_usd,
         doing=run.doing,
+        doing_since=run.doing_since,
+        progress_at=run.progress_at,
+        waits_for=run.waits_for,
         late=run.late,
+        resumed_from=run.resumed_run_id,
     )
 
 
