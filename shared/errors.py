@@ -21,8 +21,6 @@
     ├── Interrupted            a person has something to say
     └── Preempted              the fleet asks the run to stop
 
-    StaleRun                   not a failure: another generation holds the order, fall silent
-
 HTTP statuses, exit codes and MCP errors are read off the class attributes here; there is no second list.
 """
 
@@ -159,8 +157,4 @@ class Interrupted(InterruptLoop):
 
 
 class Preempted(InterruptLoop):
-    """The fleet asked the run to stop: a cancel, a drain or a lost lease."""
-
-
-class StaleRun(BaseException):
-    """Another generation holds this order: stop without a word. Not an Exception, so that no handler swallows it."""
+    """The fleet asked the run to stop: a cancel, a drain, or another run that holds the order by now."""

@@ -14,6 +14,9 @@ from pydantic import Field
 from shared.messages import ToolCall
 from shared.wire import Wire
 
+ABILITIES = ("resume",)
+"""What a drone of this version says of itself. `resume`: it goes on from a checkpoint, where an order has `resumed`."""
+
 
 class Usage(Wire):
     """Tokens and money of one model call. `cost_usd` None: the price is unknown, which is never the same as 0."""
@@ -412,6 +415,8 @@ class Beat(Wire):
     runs: tuple[RunBeat, ...] = ()
     done: tuple[str, ...] = ()
     """Ids of control messages that were acted on and may leave the inbox."""
+    abilities: tuple[str, ...] = ()
+    """What this drone can do beyond the first version, of ABILITIES; words that are not known mean nothing."""
 
 
 class Hello(Wire):
@@ -426,3 +431,5 @@ class Hello(Wire):
     concurrency: int
     labels: dict[str, str] = Field(default_factory=dict)
     runs: tuple[RunBeat, ...] = ()
+    abilities: tuple[str, ...] = ()
+    """As in `Beat`: the first beat may come after orders that were waiting."""

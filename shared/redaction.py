@@ -63,6 +63,10 @@ class Redactor:
         """Give the text with each secret replaced by `[redacted]`."""
         return _replace(text, self.spans(text))
 
+    def knows(self, text: str) -> bool:
+        """Whether one of the given secrets is in the text, in any spelling; shapes of others do not count."""
+        return next(self._known(text), None) is not None
+
     def value(self, value: Any) -> Any:
         """Give a JSON value with all its strings redacted, those of keys too."""
         if isinstance(value, str):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -12,7 +12,7 @@ from drone.agent.answers import call_ids, format_problem, with_distinct_ids
 from drone.agent.budget import Bounded, Budget
 from drone.agent.calls import Calls
 from drone.agent.hooks import events as hook
-from drone.agent.journal import Journal, StoreLog
+from drone.agent.journal import Journal, Source, StoreLog
 from drone.agent.protocols import (
     Answer,
     Approvals,
@@ -65,6 +65,8 @@ class Agent:
     """None: a conversation that outgrows the window ends the run."""
     ids: set[str] = field(default_factory=set)
     """Call ids that are taken; a child shares its parent's, so that a word about one call never counts for another."""
+    on_step: Callable[[Message], None] | None = None
+    """Called after each complete step, when all calls of its message are answered: a later run can go on from there."""
 
     def __post_init__(self) -> None:
         self.phase: AgentPhase = "idle"
@@ -85,14 +87,15 @@ class Agent:
         """The tools that the model was told of, the same for the whole run."""
         return self._tools
 
-    def run(self, system: str, history: Sequence[Message], prompt: str) -> Outcome:
+    def run(self, system: str, history: Sequence[Message], prompt: str, source: Source = "prompt") -> Outcome:
         """Step until the model stops or a limit is reached, and say how it ended.
 
-        A Preempted without an outcome goes on to the caller, who knows why the run was to stop. So does StaleRun, at
-        once and without a word, and any error that is a bug. Raises Conflict while the agent is busy.
+        `source` tells on whose behalf the opening message is said. A Preempted without an outcome goes on to the
+        caller, who knows why the run was to stop, and so does any error that is a bug. Raises Conflict while the agent
+        is busy.
         """
         with self._in_phase("turn"):
-            self.begin(system, history, prompt)
+            self.begin(system, history, prompt, source)
             return self._until_it_ends()
 
     def go_on(self, *texts: str) -> Outcome:
@@ -108,7 +111,7 @@ class Agent:
         self._journal.say(self.controls.follow_ups(), "follow_up")
         return len(self.transcript) > waiting
 
-    def begin(self, system: str, history: Sequence[Message], prompt: str) -> None:
+    def begin(self, system: str, history: Sequence[Message], prompt: str, source: Source = "prompt") -> None:
         """Lay the opening messages down and start the clock; `run` does this before its first step."""
         self.guardrails.turn_starts()
         self.hooks.notify(hook.Input(prompt))
@@ -117,7 +120,7 @@ class Agent:
         self.ids.update(call_ids(past))
         self._tools = self.toolbox.specs()
         self._budget.start()
-        self._journal.open(system, past, prompt)
+        self._journal.open(system, past, prompt, source)
         self.hooks.notify(hook.AgentStart())
 
     def step(self) -> None:
@@ -125,7 +128,10 @@ class Agent:
         number = self._budget.iterations + 1
         self.hooks.notify(hook.TurnStart(number))
         try:
-            self.execute(self.query())
+            message = self.query()
+            self.execute(message)
+            if self.on_step is not None:
+                self.on_step(message)
         finally:
             self.hooks.notify(hook.TurnEnd(number))
 

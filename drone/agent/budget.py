@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from drone.agent.protocols import Controls, Ruling
 from shared.clock import Clock
 from shared.errors import LimitsExceeded
-from shared.events import Stats, Usage
+from shared.events import Spent, Stats, Usage
 from shared.outcome import ExitStatus, Outcome
 from shared.work_order import Limits
 
@@ -19,9 +19,11 @@ class Budget:
     A call whose price is unknown makes the run's cost unknown; the cost limit then binds the part that is known.
     """
 
-    def __init__(self, limits: Limits, clock: Clock) -> None:
+    def __init__(self, limits: Limits, clock: Clock, before: Spent | None = None) -> None:
+        """`before` is what an earlier run had spent, from which this one goes on: it counts against the limits."""
         self.limits = limits
-        self.iterations = 0
+        self._before = before or Spent()
+        self.iterations = self._before.iterations
         """Answers of the model."""
         self._clock = clock
         self._started: float | None = None
@@ -69,14 +71,26 @@ class Budget:
     def stats(self) -> Stats:
         return self._spent.model_copy(update={"duration_ms": round(self._elapsed() * 1000)})
 
+    def spent(self) -> Spent:
+        """What counts against the limits, that of the earlier run included."""
+        before = self._before
+        return Spent(
+            iterations=self.iterations,
+            input_tokens=before.input_tokens + self._spent.input_tokens,
+            output_tokens=before.output_tokens + self._spent.output_tokens,
+            cost_usd=before.cost_usd + self._known_cost,
+            seconds=before.seconds + self._elapsed(),
+        )
+
     def check(self) -> None:
         """Raise LimitsExceeded, which fails the run with its work kept, when money, tokens or time are used up."""
-        limits = self.limits
-        tokens = self._spent.input_tokens + self._spent.output_tokens
-        if limits.max_run_seconds and self._elapsed() >= limits.max_run_seconds:
+        limits, before = self.limits, self._before
+        tokens = before.input_tokens + before.output_tokens + self._spent.input_tokens + self._spent.output_tokens
+        cost = before.cost_usd + self._known_cost
+        if limits.max_run_seconds and before.seconds + self._elapsed() >= limits.max_run_seconds:
             raise _ended(ExitStatus.TIME_LIMIT, f"The time limit of {limits.max_run_seconds:g} s was reached.")
-        if limits.cost_limit and self._known_cost >= limits.cost_limit:
-            spent = f"{self._known_cost:.4f} of {limits.cost_limit:.2f} USD"
+        if limits.cost_limit and cost >= limits.cost_limit:
+            spent = f"{cost:.4f} of {limits.cost_limit:.2f} USD"
             raise _ended(ExitStatus.COST_LIMIT, f"The cost limit was reached: {spent} are spent.")
         if limits.token_limit and tokens >= limits.token_limit:
             raise _ended(ExitStatus.TOKEN_LIMIT, f"The token limit was reached: {tokens} of {limits.token_limit}.")

@@ -27,10 +27,10 @@ class Journal:
         self._store_log = store_log
         self._running: str | None = None
 
-    def open(self, system: str, history: Sequence[Message], prompt: str) -> None:
+    def open(self, system: str, history: Sequence[Message], prompt: str, source: Source) -> None:
         """Begin with the system prompt and the session so far, which are known, and the prompt, which is recorded."""
         self.transcript.append(Message(role="system", content=system), *history)
-        self.say([prompt], "prompt")
+        self.say([prompt], source)
 
     def say(self, texts: Iterable[str], source: Source) -> None:
         """Add messages on behalf of people or of the loop."""

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 
 from drone.prompting import PromptParts, Skill, Templates
 from drone.prompting.files import MAX_CHARACTERS
-from shared.work_order import WorkOrder
+from shared.work_order import Resumed, WorkOrder
 
 MAX_INSTRUCTIONS = MAX_CHARACTERS
 """Characters of project instructions that enter the prompt."""
@@ -75,6 +75,20 @@ def user_prompt(order: WorkOrder, workspace: Path, now: datetime, parts: PromptP
         date=now.date().isoformat(),
     )
     return text + "\n"
+
+
+def resumed_prompt(resumed: Resumed) -> str:
+    """Return the one line that opens a run which goes on from a checkpoint of an earlier one.
+
+    It says what was salvaged and what was not: the model is asked again, and must not rely on what is gone.
+    """
+    parts = ["This work was broken off and goes on here, with the files as they were after your last complete step."]
+    if resumed.cut_off:
+        parts.append("A step that had begun was cut off and undone; what it did outside the workspace was not undone.")
+    parts.append("Processes that were running are gone.")
+    if resumed.left_out:
+        parts.append(f"Not kept, and missing or old now: {'; '.join(resumed.left_out)}.")
+    return " ".join(parts)
 
 
 def _escaped(skill: Skill) -> dict[str, str]:

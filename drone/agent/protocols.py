@@ -107,8 +107,7 @@ class Controls(Protocol):
 
         Cheap, and called often: before each call and while a stream or a command runs.
 
-        Raises Preempted when the fleet wants the run to stop, Interrupted when a person has something to say now,
-        StaleRun when another generation holds the order.
+        Raises Preempted when the fleet wants the run to stop, Interrupted when a person has something to say now.
         """
         ...
 
@@ -139,8 +138,8 @@ class Toolbox(Protocol):
     def execute(self, call: ToolCall) -> ToolResult:
         """Run one call; wrong use is a result with `is_error` that says how to mend the call.
 
-        Raises Submitted when the model declared its work done, and lets Preempted, LimitsExceeded, Interrupted and
-        StaleRun of the controls through.
+        Raises Submitted when the model declared its work done, and lets Preempted, LimitsExceeded and Interrupted of
+        the controls through.
         """
         ...
 

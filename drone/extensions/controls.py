@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from drone.agent.protocols import Controls, Ruling
-from shared.errors import Halted, Interrupted, InterruptLoop, StaleRun
+from shared.errors import Halted, Interrupted, InterruptLoop
 from shared.outcome import ExitStatus, Outcome
 
 
@@ -19,7 +19,7 @@ class HeldControls:
     def __init__(self, controls: Controls) -> None:
         self._controls = controls
         self._lock = threading.Lock()
-        self._held: list[InterruptLoop | StaleRun] = []
+        self._held: list[InterruptLoop] = []
         self._steering: list[str] = []
         self._follow_ups: list[str] = []
         self._compact: str | None = None
@@ -34,7 +34,7 @@ class HeldControls:
         if not self._ends():
             try:
                 self._controls.check()
-            except (InterruptLoop, StaleRun) as signal:
+            except InterruptLoop as signal:
                 with self._lock:
                     self._held.append(signal)
         return self._ends()
@@ -109,7 +109,7 @@ class HeldControls:
     def _ends(self) -> bool:
         return any(not isinstance(signal, Interrupted) for signal in self._held)
 
-    def _next_held(self) -> InterruptLoop | StaleRun:
+    def _next_held(self) -> InterruptLoop:
         """The signal that ends the run, if there is one, else the first."""
         with self._lock:
             self._held.sort(key=lambda signal: isinstance(signal, Interrupted))

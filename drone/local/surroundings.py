@@ -31,9 +31,6 @@ class LocalControls:
 
     check_end = check
 
-    def check_stale(self) -> None:
-        """Nobody else can hold this order."""
-
     def steering(self) -> list[str]:
         return []
 

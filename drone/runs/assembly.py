@@ -12,13 +12,14 @@ from drone.agent.approvals import AskingFor
 from drone.agent.budget import Bounded, Budget
 from drone.agent.children import Children
 from drone.agent.compaction import WindowCompaction
-from drone.agent.prompts import system_prompt, user_prompt
+from drone.agent.prompts import resumed_prompt, system_prompt, user_prompt
 from drone.agent.protocols import Controls, ToolResult
 from drone.extensions.context import RunningAgent
 from drone.extensions.merged import Extensions, Services, load
 from drone.extensions.sources import Sources
 from drone.mcp_servers import McpServers, connect, read_configs
 from drone.prompting import PromptParts, PromptSources, read_sources
+from drone.runs.checkpoints import Checkpoints
 from drone.runs.context import RunContext
 from drone.tools import Tools, build_toolbox
 from drone.workspace import Workspace
@@ -52,12 +53,12 @@ class _Assembly:
         self._workspace = workspace
         self._context = context
         self._settings = workspace.settings()
-        self._budget = Budget(order.limits, context.clock)
+        self._budget = Budget(order.limits, context.clock, order.resumed.spent if order.resumed else None)
         self._controls: Controls | None = None
         self._children: Children | None = None
 
     def assembled(self, stack: ExitStack) -> Assembled:
-        order, context = self._order, self._context
+        order = self._order
         servers = self._servers(stack)
         extensions = self._extensions(servers, stack)
         self._controls = self._bounded(extensions)
@@ -65,13 +66,19 @@ class _Assembly:
         toolbox = self._toolbox(servers, extensions, parts)
         agent = self._agent(toolbox, extensions)
         system = system_prompt(order, parts, tools=toolbox.names)
-        prompt = user_prompt(order, self._workspace.path, context.clock.now(), parts)
+        prompt = self._opening(parts)
         self._children = self._children_of(agent, extensions, system)
         self._bind(extensions, agent)
         self._report("E-PROMPT", parts.problems)
         self._report("E-MCP", servers.problems)
         self._report("E-TOOL", toolbox.problems)
         return Assembled(agent, system, prompt)
+
+    def _opening(self, parts: PromptParts) -> str:
+        """The first message of this run: the prompt, or that an earlier run's work goes on here."""
+        if self._order.resumed is not None:
+            return resumed_prompt(self._order.resumed)
+        return user_prompt(self._order, self._workspace.path, self._context.clock.now(), parts)
 
     def _servers(self, stack: ExitStack) -> McpServers:
         """Start the MCP servers of the drone's owner, and the project's where the owner allows that."""
@@ -137,6 +144,16 @@ class _Assembly:
             guardrails=extensions.guardrails,
             approvals=AskingFor(order.approve, order.allow, toolbox.read_only),
         )
+        if context.keeping is not None and hasattr(self._workspace, "checkpoint"):
+            checkpoints = Checkpoints(
+                order.run_id,
+                self._workspace,
+                context.recorder,
+                context.keeping,
+                self._budget,
+                toolbox.read_only,
+            )
+            agent.on_step = checkpoints.take
         agent.compaction = WindowCompaction(
             agent.model, extensions.recorder, extensions.hooks, self._budget, lambda: agent.tools
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -56,6 +56,13 @@ class Pushes(Protocol):
         ...
 
 
+class HeldByAnother:
+    """Answers for a run that knows already that another holds its order; implements Pushes."""
+
+    def ask(self) -> Grant:
+        raise Conflict("another run holds the order", code="E-PUSH-STALE")
+
+
 class RunApi:
     """The control plane's HTTP interface as one run may use it; implements Store and Pushes."""
 
@@ -74,14 +81,16 @@ class RunApi:
             trust_env=not is_loopback(server_url),
         )
 
-    def put(self, content: bytes) -> str:
+    def put(self, content: bytes, kind: str = "") -> str:
+        """As Store has it; a blob of the kind `checkpoint` is sealed where it is kept."""
         if len(content) > MAX_BYTES:
             raise OrderError(
                 f"the result is too large to be kept: {len(content)} bytes, at most {MAX_BYTES}", code="E-BLOB-SIZE"
             )
         name = digest(content)
         headers = {"Content-Type": "application/octet-stream"}
-        self._patiently("PUT", f"{self._run}/blobs/{name}", content=content, headers=headers)
+        params = {"kind": kind} if kind else {}
+        self._patiently("PUT", f"{self._run}/blobs/{name}", content=content, headers=headers, params=params)
         return name
 
     def get(self, run_id: str, sha256: str) -> bytes:
@@ -125,33 +134,70 @@ class RunApi:
         raise _problem(answer)
 
 
-class LogUploads:
-    """Sends the full logs of commands in the background: the loop does not wait for them."""
+class Uploads:
+    """Sends logs and checkpoints in the background: the loop does not wait for them."""
 
-    def __init__(self, store: Store, redactor: Redactor) -> None:
+    def __init__(self, store: RunApi, redactor: Redactor) -> None:
         self._store = store
         self._redactor = redactor
-        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="logs", daemon=True)
+        self._lock = threading.Condition()
+        self._logs: deque[bytes] = deque()
+        self._checkpoint: bytes | None = None
+        """The newest that is not sent; an older one is of no use to anybody."""
+        self._sending = False
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="uploads", daemon=True)
         self._thread.start()
 
-    def add(self, log_file: Path) -> str:
+    def add_log(self, log_file: Path) -> str:
         """Take a log, without secrets, for sending; returns the SHA-256 that the blob will have."""
         content = self._redactor.text(log_file.read_text(errors="replace")).encode()
-        self._queue.put(content)
+        with self._lock:
+            self._logs.append(content)
+            self._lock.notify_all()
         return digest(content)
+
+    def add_checkpoint(self, bundle: bytes) -> str:
+        """As `drone.runs.context.Keeping`."""
+        with self._lock:
+            self._checkpoint = bundle
+            self._lock.notify_all()
+        return digest(bundle)
+
+    def has_secret(self, content: bytes) -> bool:
+        """As `drone.runs.context.Keeping`."""
+        return self._redactor.knows(content.decode("utf-8", "replace"))
+
+    def settle(self, seconds: float) -> None:
+        """As `drone.runs.context.Keeping`."""
+        with self._lock:
+            self._lock.wait_for(lambda: self._checkpoint is None and not self._sending, seconds)
 
     def finish(self, seconds: float) -> None:
         """Wait for what is not sent yet, at most so long; a log that is not there then stays on the drone."""
-        self._queue.put(None)
+        with self._lock:
+            self._closing = True
+            self._lock.notify_all()
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        while (content := self._queue.get()) is not None:
+        while (waiting := self._next()) is not None:
+            kind, content = waiting
             try:
-                self._store.put(content)
+                self._store.put(content, kind)
             except FleetError as error:
-                log.warning("a command's full log was not stored: %s", error)
+                log.warning("a %s was not stored: %s", kind or "command's full log", error)
+
+    def _next(self) -> tuple[str, bytes] | None:
+        """What is to be sent next, a checkpoint before logs; None when all is sent and nothing follows."""
+        with self._lock:
+            self._sending = False
+            self._lock.notify_all()
+            self._lock.wait_for(lambda: self._checkpoint is not None or self._logs or self._closing)
+            if self._checkpoint is not None:
+                bundle, self._checkpoint, self._sending = self._checkpoint, None, True
+                return "checkpoint", bundle
+            return ("", self._logs.popleft()) if self._logs else None
 
 
 def _problem(answer: httpx.Response) -> FleetError:

@@ -29,11 +29,23 @@ class RunWishes(Controls, Protocol):
         ...
 
     def check_end(self) -> None:
-        """As `check`, but for what people have to say to the loop. Raises Preempted or StaleRun."""
+        """As `check`, but for what people have to say to the loop. Raises Preempted."""
         ...
 
-    def check_stale(self) -> None:
-        """Raises StaleRun alone."""
+
+class Keeping(Protocol):
+    """What checkpoints rest on."""
+
+    def has_secret(self, content: bytes) -> bool:
+        """Whether a file holds a secret that this run knows: such a file leaves the drone in no checkpoint."""
+        ...
+
+    def add_checkpoint(self, bundle: bytes) -> str:
+        """Take a checkpoint for sending, in the background; returns the SHA-256 that the blob will have."""
+        ...
+
+    def settle(self, seconds: float) -> None:
+        """Wait, at most so long, until the newest checkpoint is sent."""
         ...
 
 
@@ -63,4 +75,6 @@ class RunContext:
     home: Path
     """The drone's home, where its owner may keep prompts, skills, extensions and MCP servers."""
     store_log: StoreLog | None = None
+    keeping: Keeping | None = None
+    """Where checkpoints go; None: none are taken."""
     policy: Policy = field(default_factory=Policy)

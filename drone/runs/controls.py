@@ -9,7 +9,7 @@ from typing import Any, Literal
 from drone.agent.protocols import Ruling
 from drone.runs.lease import Lease
 from shared.clock import Clock
-from shared.errors import Interrupted, Preempted, StaleRun
+from shared.errors import Interrupted, Preempted
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome
 
@@ -18,9 +18,14 @@ from shared.outcome import ExitStatus, Outcome
 class Wish:
     """Somebody wants the run to end, and why."""
 
-    kind: Literal["cancel", "stop", "terminate"]
-    """The order was canceled; the drone stops, and the order goes back to the queue; an operator ended the run."""
+    kind: Literal["cancel", "stale", "stop", "terminate", "stalled"]
+    """The order was canceled; another run holds it by now; the drone stops, and the order goes back to the queue; an
+    operator ended the run; nothing came of it for too long."""
     reason: str
+
+
+_WISHES = ("cancel", "stale", "terminate", "stalled", "stop")
+"""The heaviest first."""
 
 
 class RunControls:
@@ -31,7 +36,6 @@ class RunControls:
         self.lease.extend(valid_until)
         self._lock = threading.Lock()
         self._wish: Wish | None = None
-        self._stale = False
         self._steering: list[str] = []
         self._follow_ups: list[str] = []
         self._interruptions: list[str] = []
@@ -45,10 +49,8 @@ class RunControls:
             self.lease.extend(message["until"])
             return
         with self._lock:
-            if kind == "cancel" or (kind in {"stop", "terminate"} and self._wish is None):
-                self._wish = Wish(kind, message["reason"] or "the order was canceled")
-            elif kind == "stale":
-                self._stale = True
+            if kind in _WISHES:
+                self._wished(Wish(kind, message["reason"] or "the order was canceled"))
             elif kind == "say":
                 self._said(message)
             elif kind == "decide":
@@ -65,7 +67,7 @@ class RunControls:
             return self._wish
 
     def check(self) -> None:
-        """Return if the loop may go on. Raises Preempted, Interrupted or StaleRun."""
+        """Return if the loop may go on. Raises Preempted or Interrupted."""
         self.check_end()
         with self._lock:
             texts, self._interruptions = self._interruptions, []
@@ -73,17 +75,10 @@ class RunControls:
             raise Interrupted(*(Message(role="user", content=text) for text in texts))
 
     def check_end(self) -> None:
-        """As `check`, around the loop: what people have to say waits for it. Raises Preempted or StaleRun."""
-        if self._stale:
-            raise StaleRun
+        """As `check`, around the loop: what people have to say waits for it. Raises Preempted."""
         wish = self.wish
         if wish is not None:
             raise Preempted(outcome=Outcome(ExitStatus.CANCELED, wish.reason))
-
-    def check_stale(self) -> None:
-        """As `check`, for the delivery: it goes on when the run is to end, but not when another holds the order."""
-        if self._stale:
-            raise StaleRun
 
     def steering(self) -> list[str]:
         """Take what people said that enters after the tool results."""
@@ -110,6 +105,11 @@ class RunControls:
         with self._lock:
             asked, self._compact = self._compact, None
             return asked
+
+    def _wished(self, wish: Wish) -> None:
+        """The first wish counts, but one that is heavier replaces it: a stop gives the order back, a cancel ends it."""
+        if self._wish is None or _WISHES.index(wish.kind) < _WISHES.index(self._wish.kind):
+            self._wish = wish
 
     def _said(self, message: dict[str, Any]) -> None:
         if message.get("interrupt"):

@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 from drone.home import DroneHome
 from drone.mcp_servers import secrets_of
 from drone.runs import journal
-from drone.runs.blobs import LogUploads, RunApi
+from drone.runs.blobs import RunApi, Uploads
 from drone.runs.context import RunContext
 from drone.runs.controls import RunControls
 from drone.runs.delivery import Pushing
 from drone.runs.directory import CANNOT_LOCK, RunDirectory
-from drone.runs.job import STALE, Job
+from drone.runs.job import Job
 from drone.runs.journal import Journal
 from drone.runs.lease import OFFLINE_GRACE_SECONDS
 from drone.runs.link import PipeLink, end_orphaned
@@ -34,7 +34,7 @@ from drone.sandbox import Sandbox, choose
 from drone.workspace import Workspaces, git_environment
 from shared import logs
 from shared.clock import SystemClock
-from shared.errors import FleetFault, Refused, StaleRun
+from shared.errors import FleetFault, Refused
 from shared.redaction import Redactor
 from shared.work_order import WorkOrder
 
@@ -54,9 +54,6 @@ def main(connection: Connection, job: Job) -> None:
     try:
         _settle_in(job)
         code = _run(connection, job)
-    except StaleRun:
-        end_below(SystemClock(), at_once=True)
-        code = STALE
     except Exception:  # the boundary of the process: the worker reports a run that ended without a last event
         log.exception("run %s could not be carried out", job.run_id)
     finally:
@@ -105,7 +102,7 @@ def _execute(order: WorkOrder, job: Job, writer: Journal, ends: tuple[RunControl
     redactor = Redactor(_secrets(order, job))
     recorder = JournalRecorder(writer, link, redactor)
     api = RunApi(job.server_url, job.credentials.api_token, order.run_id, clock, partial(_patience, controls))
-    uploads = LogUploads(api, redactor)
+    uploads = Uploads(api, redactor)
     home = DroneHome(job.home)
     sandbox = choose(job.sandbox, owner=f"{job.boot_id}.{job.run_id}")
     context = RunContext(
@@ -121,7 +118,8 @@ def _execute(order: WorkOrder, job: Job, writer: Journal, ends: tuple[RunControl
         make_model=partial(litellm_model, clock=clock, policy=job.policy, environ=os.environ),
         check_url=lambda url: job.policy.check_git_url(url, job.server_url),
         end_processes=partial(end_below, clock),
-        store_log=uploads.add,
+        store_log=uploads.add_log,
+        keeping=uploads,
         policy=job.policy,
         home=home.path,
     )
@@ -159,7 +157,6 @@ def _told(controls: RunControls, message: dict[str, Any]) -> None:
 
 def _patience(controls: RunControls) -> float:
     """How long a control plane that does not answer is waited for."""
-    controls.check_stale()
     return OFFLINE_GRACE_SECONDS if controls.wish is None else WISHED_PATIENCE_SECONDS
 
 

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
 from pydantic import TypeAdapter
 
 from drone.agent.agent import Agent
+from drone.agent.journal import Source
 from drone.runs.assembly import assemble
+from drone.runs.blobs import HeldByAnother
 from drone.runs.context import RunContext
 from drone.runs.controls import Wish
-from drone.runs.delivery import deliver
+from drone.runs.delivery import Pushing, deliver
 from drone.runs.verdict import Verdict, of_error, of_outcome, of_wish, step_of
 from drone.runs.verification import SHOWN_OF_COMMAND, Verifier, how_it_ended
 from drone.sandbox import CommandResult
 from drone.workspace import Workspace
 from shared.errors import OrderError, Preempted
-from shared.events import CommentStep, Phase, Prepared, Receipt, RunEnded, RunStarted, Stats
+from shared.events import CommentStep, Phase, Prepared, Receipt, ResumedStep, RunEnded, RunStarted, Stats
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome, Verification
-from shared.work_order import WorkOrder
+from shared.work_order import Resumed, WorkOrder
 
+CHECKPOINT_SECONDS = 10.0
+"""For the newest checkpoint to be sent, before a run that others may go on from says that it has ended."""
 _HISTORY: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
 
 
@@ -30,7 +35,7 @@ def execute(order: WorkOrder, context: RunContext) -> RunEnded:
     """Run `order` to its end and return its last event.
 
     Everything that happens is in the recorder's events, `run_started` first and `run_ended` last, whatever goes wrong:
-    this is the boundary of errors of a run. Only StaleRun comes out, with nothing recorded after it.
+    this is the boundary of errors of a run.
     """
     return _Run(order, context).to_its_end()
 
@@ -55,7 +60,9 @@ class _Run:
             verdict = self._delivered(verdict, self._workspace)
             # Before the last event: the session's next order may be on its way as soon as that is known.
             self._workspace.close()
-        self._context.controls.check_stale()
+        if verdict.status != "success" and self._context.keeping is not None:
+            # Before it too: whoever goes on with the order looks for the checkpoint as soon as it is known.
+            self._context.keeping.settle(CHECKPOINT_SECONDS)
         self._name_what_came_too_late()
         end = RunEnded(
             status=verdict.status,
@@ -89,12 +96,31 @@ class _Run:
         workspace = self._context.workspaces().prepare(order, self._context.store.get, controls.check_end)
         self._workspace = workspace
         self._record(Prepared(base_commit=workspace.base_commit, default_branch=workspace.default_branch))
-        self._set_up(workspace)
+        if workspace.fresh:
+            self._set_up(workspace)
+        if order.resumed is not None:
+            self._go_back(workspace, order.resumed)
         outcome = self._loop(workspace)
         wish = controls.wish
         if outcome.exit_status is ExitStatus.CANCELED and wish is not None:
             return of_wish(wish, outcome.response)
         return of_outcome(outcome)
+
+    def _go_back(self, workspace: Workspace, resumed: Resumed) -> None:
+        """Put the workspace to where the earlier run was. Raises FleetFault where its checkpoint cannot be had."""
+        self._phase("preparing", "the checkpoint")
+        workspace.go_back(resumed, self._context.store.get)
+        self._record(
+            ResumedStep(
+                run_id=resumed.run_id,
+                seq=resumed.seq,
+                commit=resumed.commit,
+                cut_off=resumed.cut_off,
+                in_place=not workspace.fresh,
+                left_out=resumed.left_out,
+                why=resumed.why,
+            )
+        )
 
     def _loop(self, workspace: Workspace) -> Outcome:
         """Let the agent work, and the project's commands judge what it did."""
@@ -103,7 +129,8 @@ class _Run:
         with ExitStack() as stack:
             assembled = assemble(order, workspace, context, stack)
             self._agent = assembled.agent
-            outcome = self._agent.run(assembled.system, self._history(), assembled.prompt)
+            source: Source = "prompt" if order.resumed is None else "loop"
+            outcome = self._agent.run(assembled.system, self._history(), assembled.prompt, source)
             run = partial(self._command, workspace)
             outcome, self._verification = Verifier(order, context.recorder, run, context.clock).judge(
                 outcome, self._agent
@@ -140,13 +167,14 @@ class _Run:
         )
 
     def _delivered(self, verdict: Verdict, workspace: Workspace) -> Verdict:
-        """Store and push what there is, whatever the verdict; a run that was asked to end keeps its work unpushed."""
+        """Store and push what there is, whatever the verdict; a run that was asked to end keeps its work unpushed.
+
+        Where another run holds the order, the work is pushed under a name of its own.
+        """
 
         def part() -> Verdict:
-            self._context.controls.check_stale()
             self._phase("delivering")
-            pushing = None if verdict.status == "preempted" else self._context.pushing
-            delivered, remarks = deliver(self._order, workspace, self._context.store, pushing)
+            delivered, remarks = deliver(self._order, workspace, self._context.store, self._pushing(verdict))
             for remark in remarks:
                 self._record(CommentStep(text=remark))
             self._record(delivered)
@@ -155,6 +183,12 @@ class _Run:
         judged = self._judged(part)
         # What could not be delivered fails a success; a failure stays what it is.
         return judged if verdict.status == "success" else verdict
+
+    def _pushing(self, verdict: Verdict) -> Pushing | None:
+        pushing, wish = self._context.pushing, self._context.controls.wish
+        if pushing is not None and wish is not None and wish.kind == "stale":
+            return replace(pushing, pushes=HeldByAnother())
+        return None if verdict.status == "preempted" else pushing
 
     def _end_processes(self) -> Receipt | None:
         """The receipt of a run that was asked to end; others end their processes without one."""

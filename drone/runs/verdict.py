@@ -35,9 +35,16 @@ def of_outcome(outcome: Outcome) -> Verdict:
 
 
 def of_wish(wish: Wish, response: str = "") -> Verdict:
-    """Somebody wanted the run to end; an operator's word ends the order with it."""
-    if wish.kind == "terminate":
-        return Verdict("failed", ExitStatus.CANCELED, wish.reason, response)
+    """Somebody wanted the run to end; an operator's word ends the order with it, and so does a run without progress."""
+    match wish.kind:
+        case "terminate":
+            return Verdict("failed", ExitStatus.CANCELED, wish.reason, response)
+        case "stalled":
+            return Verdict("failed", ExitStatus.NO_PROGRESS, wish.reason, response)
+        case "stale":
+            return Verdict("preempted", ExitStatus.LOST, wish.reason, response, order_at_fault=False)
+        case _:
+            pass
     return Verdict(
         "preempted", ExitStatus.CANCELED, wish.reason, response, give_back=wish.kind == "stop", order_at_fault=False
     )

@@ -74,6 +74,8 @@ class Workspace:
     start: StartingPoint
     sandbox: Sandbox
     """The drone's sandbox with this session's home and /tmp; commands of the run go here."""
+    fresh: bool = True
+    """Laid out at the base: the project's set-up commands are to be run."""
 
     @property
     def path(self) -> Path:

@@ -10,7 +10,7 @@ import pytest
 
 from drone.model.errors import BY_EXCEPTION, RETRIED, ErrorClass, Failure, classify, sentence
 from drone.model.foreign import litellm
-from shared.errors import Preempted, StaleRun
+from shared.errors import Preempted
 from shared.work_order import OrderProvider
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -40,7 +40,7 @@ def test_exactly_these_failures_are_tried_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "bug", [ImportError("no module named mcp"), TypeError("a bug"), KeyError("x"), Preempted(), StaleRun()], ids=repr
+    "bug", [ImportError("no module named mcp"), TypeError("a bug"), KeyError("x"), Preempted()], ids=repr
 )
 def test_a_bug_or_a_signal_is_no_failure_of_a_call(bug: BaseException) -> None:
     assert classify(bug, NOW) is None

@@ -11,7 +11,7 @@ from drone.agent.protocols import ModelCallFailed
 from drone.model.call import PLACEHOLDER_KEY
 from drone.model.pump import Waits
 from drone.model.scripted import ScriptedServer
-from shared.errors import Preempted, StaleRun
+from shared.errors import Preempted
 from shared.events import RetryStep
 from shared.messages import Message, ToolCall
 from shared.work_order import Limits, OrderProvider
@@ -215,8 +215,8 @@ def test_a_fallback_steps_in_and_stays(scripted: ScriptedFactory) -> None:
 def test_what_the_listener_raises_breaks_the_call_off_and_comes_out(scripted: ScriptedFactory) -> None:
     server = scripted([says("One two three.", chunk_delay_s=0.05)])
     called = Called(server.url)
-    with pytest.raises(StaleRun):
-        called.model.answer(HELLO, [], _raise_stale)
+    with pytest.raises(Preempted):
+        called.model.answer(HELLO, [], _end_it)
     assert len(server.requests) == 1
 
 
@@ -242,13 +242,13 @@ def test_a_wait_between_two_tries_is_broken_off(scripted: ScriptedFactory) -> No
 def test_a_stream_that_was_given_up_is_closed_so_that_the_endpoint_stops(scripted: ScriptedFactory) -> None:
     server = scripted([says("word " * 400, chunk_delay_s=0.05)])
     called = Called(server.url)
-    with pytest.raises(StaleRun):
-        called.model.answer(HELLO, [], _raise_stale)
+    with pytest.raises(Preempted):
+        called.model.answer(HELLO, [], _end_it)
     wait_until(lambda: server.open_connections == 0, seconds=5)
 
 
-def _raise_stale(kind: str, text: str) -> None:
-    raise StaleRun
+def _end_it(kind: str, text: str) -> None:
+    raise Preempted
 
 
 def _preempt_when_asked(server: ScriptedServer, called: Called) -> None:

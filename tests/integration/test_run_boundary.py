@@ -1,4 +1,4 @@
-"""A run ends with one last event, whatever goes wrong in it; only a stale one falls silent."""
+"""A run ends with one last event, whatever goes wrong in it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from drone.agent.protocols import ModelCallFailed
-from shared.errors import Forbidden, StaleRun, Unreachable
-from shared.events import Delivered, ErrorStep, RunEnded
+from shared.errors import Forbidden, Unreachable
+from shared.events import Delivered, ErrorStep
 from tests.support.runs import Bench, shell
 from tests.support.scripted import ScriptedFactory
 
@@ -70,15 +70,15 @@ def test_a_run_that_was_canceled_before_it_began_ends_as_canceled(bench: Bench, 
     assert end.receipt is not None
 
 
-def test_a_run_that_becomes_stale_while_it_delivers_says_no_last_word(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.while_storing = lambda: bench.controls.told({"kind": "stale", "reason": ""})
-    with pytest.raises(StaleRun):
-        bench.run(scripted([shell("echo a > a"), {"text": "Done."}]).url)
-    assert not any(isinstance(event.body, RunEnded) for event in bench.events)
+def test_a_run_whose_order_another_holds_stops_keeps_its_work_and_says_how_it_ended(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    def taken_over(doing: str) -> None:
+        if doing == "waiting for the model" and len(bench.events) > 5:
+            bench.controls.told({"kind": "stale", "reason": "another run holds the order"})
 
-
-def test_a_stale_run_says_not_a_word_more(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.controls.told({"kind": "stale", "reason": ""})
-    with pytest.raises(StaleRun):
-        bench.run(scripted([{"text": "Done."}]).url)
-    assert not any(isinstance(event.body, RunEnded) for event in bench.events)
+    bench.on_doing = taken_over
+    end = bench.run(scripted([shell("echo a > a"), shell("echo b > b"), {"text": "Done."}]).url)
+    assert (end.status, end.exit_status, end.give_back) == ("preempted", "lost", False)
+    delivered = bench.last(Delivered)
+    assert (delivered.files_changed, delivered.pushed) == (1, False)

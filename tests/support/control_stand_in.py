@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import urlsplit
 
 from control_plane.broker.broker import Broker
 from drone.home import DroneConfig, DroneHome
@@ -70,7 +71,7 @@ def _exchange(server: BlobServer) -> type[BaseHTTPRequestHandler]:
 
         def do_PUT(self) -> None:
             content = self.rfile.read(int(self.headers["Content-Length"]))
-            name = self.path.rpartition("/")[2]
+            name = urlsplit(self.path).path.rpartition("/")[2]
             right = self.headers["Authorization"] == f"Bearer {API_TOKEN}" and digest(content) == name
             if right:
                 server.blobs[name] = content

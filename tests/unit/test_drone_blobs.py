@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from drone.runs.blobs import LogUploads, RunApi
+from drone.runs.blobs import RunApi, Uploads
 from shared.blobs import digest
 from shared.errors import Conflict, FleetFault, NotFound, Unreachable
 from shared.redaction import Redactor
@@ -67,7 +68,23 @@ def test_a_push_is_granted_or_refused_to_a_late_run(server: BlobServer) -> None:
 
 def test_a_log_is_sent_without_its_secrets(server: BlobServer, tmp_path: Path) -> None:
     (tmp_path / "log").write_text("the key is hunter2-secret\n")
-    uploads = LogUploads(api(server.url), Redactor(["hunter2-secret"]))
-    name = uploads.add(tmp_path / "log")
+    uploads = Uploads(api(server.url), Redactor(["hunter2-secret"]))
+    name = uploads.add_log(tmp_path / "log")
     uploads.finish(10)
     assert server.blobs[name] == b"the key is [redacted]\n"
+
+
+def test_a_checkpoint_is_sent_as_it_is_and_is_there_once_it_was_waited_for(server: BlobServer) -> None:
+    uploads = Uploads(api(server.url), Redactor(["hunter2-secret"]))
+    name = uploads.add_checkpoint(b"a bundle with hunter2-secret in its name")
+    uploads.settle(10)
+    assert server.blobs[name] == b"a bundle with hunter2-secret in its name"
+    uploads.finish(10)
+
+
+def test_a_file_with_a_secret_of_the_run_is_known_in_each_spelling_and_one_of_others_is_not(server: BlobServer) -> None:
+    uploads = Uploads(api(server.url), Redactor(["hunter2-secret"]))
+    assert uploads.has_secret(b"\xff\x00 key=hunter2-secret;")
+    assert uploads.has_secret(base64.b64encode(b"hunter2-secret"))
+    assert not uploads.has_secret(b"sk-ABCDEFGHIJKLMNOPQRSTUVWX is in the documentation")
+    uploads.finish(10)

@@ -6,7 +6,7 @@ import pytest
 
 from drone.runs.controls import RunControls
 from drone.runs.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS
-from shared.errors import Preempted, StaleRun
+from shared.errors import Preempted
 from shared.outcome import ExitStatus
 from tests.support.clocks import HandClock
 
@@ -42,12 +42,24 @@ def test_a_cancel_that_comes_after_a_stop_wins(controls: RunControls) -> None:
     assert controls.wish.kind == "cancel"
 
 
-def test_a_stale_run_stops_in_the_loop_and_in_the_delivery(controls: RunControls) -> None:
-    controls.told({"kind": "stale", "reason": ""})
-    with pytest.raises(StaleRun):
+@pytest.mark.parametrize(
+    ("first", "then", "counts"),
+    [
+        ("stop", "stale", "stale"),
+        ("stale", "stop", "stale"),
+        ("stale", "cancel", "cancel"),
+        ("stop", "stalled", "stalled"),
+        ("stalled", "terminate", "terminate"),
+        ("cancel", "stale", "cancel"),
+    ],
+)
+def test_of_two_wishes_the_heavier_one_counts(controls: RunControls, first: str, then: str, counts: str) -> None:
+    controls.told({"kind": first, "reason": "one"})
+    controls.told({"kind": then, "reason": "two"})
+    assert controls.wish is not None
+    assert controls.wish.kind == counts
+    with pytest.raises(Preempted):
         controls.check()
-    with pytest.raises(StaleRun):
-        controls.check_stale()
 
 
 def test_a_run_that_nobody_hears_of_gives_its_order_back_after_ten_minutes(

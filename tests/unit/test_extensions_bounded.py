@@ -12,7 +12,7 @@ from drone.agent.alone import QuietControls
 from drone.agent.hooks.calling import CallFailed, inside
 from drone.extensions.bounded import ForeignCalls
 from drone.extensions.controls import HeldControls
-from shared.errors import Halted, Interrupted, Preempted, StaleRun
+from shared.errors import Halted, Interrupted, Preempted
 from shared.messages import Message
 from tests.support import wait_until
 from tests.support.scripted import raising
@@ -44,7 +44,7 @@ def test_calls_share_a_thread_that_is_not_ours(calls: ForeignCalls) -> None:
     assert len(names - {threading.get_ident()}) == 1
 
 
-@pytest.mark.parametrize("error", [ValueError("boom"), SystemExit(3), KeyboardInterrupt(), StaleRun(), Preempted()])
+@pytest.mark.parametrize("error", [ValueError("boom"), SystemExit(3), KeyboardInterrupt(), Preempted()])
 def test_whatever_the_code_raises_is_a_failed_call(calls: ForeignCalls, error: BaseException) -> None:
     with pytest.raises(CallFailed, match=type(error).__name__) as failed:
         calls(lambda: raising(error)(None))
@@ -106,9 +106,9 @@ def test_the_signal_that_ends_the_run_comes_before_what_a_person_said_and_none_i
     held = HeldControls(controls)
     controls.signal = SAID
     held.stop_waiting()
-    controls.signal = StaleRun()
+    controls.signal = Preempted()
     assert held.stop_waiting()
-    with pytest.raises(StaleRun):
+    with pytest.raises(Preempted):
         held.check()
     with pytest.raises(Interrupted):
         held.check()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from drone.tools.shell import SUBMIT_LINE
-from shared.errors import Preempted, StaleRun, Submitted
+from shared.errors import Preempted, Submitted
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus
 from tests.support.toolboxes import Call, call, called, toolbox, workspace
@@ -155,11 +155,3 @@ def test_a_command_that_is_broken_off_leaves_its_output_as_the_answer_to_its_cal
     (answer,) = stopped.value.messages
     assert (answer.role, answer.tool_call_id) == ("tool", "call1")
     assert answer.content.startswith("begun\n(ended before its time")
-
-
-def test_a_run_that_is_stale_falls_silent(workspace: Path) -> None:
-    def stale() -> None:
-        raise StaleRun
-
-    with pytest.raises(StaleRun):
-        called(toolbox(workspace, check=stale), "shell", command="sleep 60")

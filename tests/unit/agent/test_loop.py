@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shared.errors import Interrupted, Preempted, StaleRun
+from shared.errors import Interrupted, Preempted
 from shared.events import AssistantStep, ToolCallStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
@@ -192,12 +192,18 @@ def test_a_preempted_run_without_an_outcome_is_left_to_the_caller() -> None:
         loop.run()
 
 
-def test_a_stale_run_falls_silent_at_once() -> None:
-    loop = Loop([calls("one")])
-    loop.toolbox.on_call = raising(StaleRun())
-    with pytest.raises(StaleRun):
-        loop.agent.run("s", (), "p")
-    assert loop.kinds[-1] == "tool_call"
+def test_after_each_complete_step_somebody_may_look_and_after_a_broken_one_nobody_does() -> None:
+    loop = Loop([calls("one"), calls("two"), calls("three")])
+    seen: list[tuple[list[str], str]] = []
+
+    def look(message: Message) -> None:
+        seen.append(([call.id for call in message.tool_calls], loop.kinds[-1]))
+        if len(seen) == 2:
+            loop.toolbox.on_call = raising(Preempted(outcome=Outcome(ExitStatus.CANCELED, "canceled")))
+
+    loop.agent.on_step = look
+    loop.run()
+    assert seen == [(["call_0_0"], "tool_result"), (["call_1_0"], "tool_result")]
 
 
 def test_what_a_broken_off_call_has_put_out_is_its_answer() -> None:
