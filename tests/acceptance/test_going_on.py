@@ -1,0 +1,227 @@
+"""Drones that die, freeze and come back in the middle of an order: the work goes on where it was, and counts once."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from drone.model.scripted import ScriptedServer
+from tests.support import wait_until
+from tests.support.repositories import calc_project
+from tests.support.whole_fleet import Doc, WholeFleet, WorkstationDrone
+
+log = logging.getLogger(__name__)
+pytestmark = pytest.mark.timeout(600)
+
+STEPS = 10
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    return calc_project(tmp_path / "calc.git")
+
+
+@pytest.fixture
+def fleet(start_fleet: Callable[..., WholeFleet], model: ScriptedServer, repository: Path) -> WholeFleet:
+    fleet = start_fleet(drones=0)
+    fleet.add_work(model.url, f"file://{repository}")
+    return fleet
+
+
+def processes(drone: WorkstationDrone) -> list[psutil.Process]:
+    """The drone's parent, its worker, its runs, and all that they started."""
+    assert drone.process is not None
+    with suppress(psutil.NoSuchProcess):
+        parent = psutil.Process(drone.process.pid)
+        return [parent, *parent.children(recursive=True)]
+    return []
+
+
+def pull_the_plug(drone: WorkstationDrone) -> None:
+    """Kill everything of the drone at once, as a power cut does."""
+    found = processes(drone)
+    for process in found:
+        # Stopped first, so that none of them sees another one die.
+        with suppress(psutil.NoSuchProcess):
+            process.suspend()
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(found, timeout=10)
+    assert drone.process is not None
+    drone.process.wait(10)
+
+
+@contextmanager
+def frozen(drone: WorkstationDrone) -> Iterator[None]:
+    """Stop every process of the drone, as the sleep of a laptop does."""
+    found = processes(drone)
+    for process in found:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in reversed(found):
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
+
+
+def written(fleet: WholeFleet, order_id: str) -> int:
+    """How many of the order's commands have begun, along the way to where its newest run is."""
+    order = fleet.order(order_id)
+    return sum(step["kind"] == "tool_call" for step in along_the_way(order))
+
+
+def at_least(fleet: WholeFleet, order_id: str, commands: int) -> None:
+    """Return when so many of the order's commands have begun."""
+    wait_until(lambda: written(fleet, order_id) >= commands, seconds=60, every=0.05)
+
+
+def along_the_way(order: Doc) -> list[Doc]:
+    """The steps that count: those of the newest run, and of those that it went on from up to there."""
+    runs = {run["id"]: run for run in order["runs"]}
+    run_id, counting = order["runs"][-1]["id"] if order["runs"] else None, set()
+    while run_id is not None:
+        counting.add(run_id)
+        run_id = runs[run_id]["resumed_from"]
+    return [step for step in order["steps"] if step["run"] in counting and not step["undone"]]
+
+
+def git(repository: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(repository), *arguments], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def branch_of(repository: Path, order: Doc) -> tuple[str, str]:
+    """What the order's branch holds, and how it is signed; without what names the order or the hour."""
+    tree = git(repository, "rev-parse", f"{order['branch']}^{{tree}}")
+    history = git(repository, "log", "--format=%an <%ae> %s", f"main..{order['branch']}")
+    return tree, history
+
+
+def kill_in_each_step(fleet: WholeFleet, model: ScriptedServer, drone: WorkstationDrone, at: range) -> Doc:
+    """One order, and a power cut within each of these steps; asserts how soon the order is taken up again."""
+    order = fleet.submit("Ten steps, script:steps", "--max-attempts", "20")
+    for step in at:
+        at_least(fleet, order["id"], step)
+        pull_the_plug(drone)
+        claimed, asked = taken_up_again(fleet, model, drone, order["id"])
+        log.info("step %s: claimed again after %.1f s, the model asked after %.1f s", step, claimed, asked)
+        assert claimed <= 10
+        assert asked <= 20
+    return fleet.ended(order["id"])
+
+
+def taken_up_again(
+    fleet: WholeFleet, model: ScriptedServer, drone: WorkstationDrone, order_id: str
+) -> tuple[float, float]:
+    """Start the drone again; seconds until the order runs in a new generation, and until the model is asked."""
+    before, requests, began = fleet.order(order_id), len(model.requests), time.monotonic()
+    drone.start()
+    wait_until(lambda: (o := fleet.order(order_id))["generation"] > before["generation"] and o["status"] == "running")
+    claimed = time.monotonic() - began
+    wait_until(lambda: len(model.requests) > requests)
+    return claimed, time.monotonic() - began
+
+
+def assert_as_undisturbed(fleet: WholeFleet, repository: Path, disturbed: Doc, kills: int) -> None:
+    undisturbed = fleet.ended(fleet.submit("Ten steps, script:steps")["id"])
+    assert (undisturbed["status"], disturbed["status"]) == ("succeeded", "succeeded")
+    assert branch_of(repository, disturbed) == branch_of(repository, undisturbed)
+    assert disturbed["patch"] == undisturbed["patch"]
+    assert (disturbed["attempt"], disturbed["late_refs"]) == (kills + 1, [])
+    assert sum(step["kind"] == "tool_result" for step in along_the_way(disturbed)) == STEPS
+
+
+def test_a_drone_that_is_killed_in_the_first_a_middle_and_the_last_step_goes_on_as_if_nothing_had_been(
+    fleet: WholeFleet, model: ScriptedServer, repository: Path
+) -> None:
+    oka = fleet.workstation("oka")
+    oka.start()
+    fleet.online("oka")
+    disturbed = kill_in_each_step(fleet, model, oka, range(1, STEPS + 1, 5))
+    assert_as_undisturbed(fleet, repository, disturbed, kills=2)
+    resumed = [step for step in disturbed["steps"] if step["kind"] == "resumed"]
+    assert [(step["in_place"], step["cut_off"]) for step in resumed] == [(True, True)]
+
+
+@pytest.mark.long
+def test_a_drone_that_is_killed_in_each_of_ten_steps_goes_on_as_if_nothing_had_been(
+    fleet: WholeFleet, model: ScriptedServer, repository: Path
+) -> None:
+    oka = fleet.workstation("oka")
+    oka.start()
+    fleet.online("oka")
+    disturbed = kill_in_each_step(fleet, model, oka, range(1, STEPS + 1))
+    assert_as_undisturbed(fleet, repository, disturbed, kills=STEPS)
+
+
+@pytest.mark.long
+def test_the_order_of_a_drone_that_does_not_come_back_goes_on_elsewhere_within_75_seconds(
+    fleet: WholeFleet, model: ScriptedServer, repository: Path
+) -> None:
+    oka, mila = fleet.workstation("oka"), fleet.workstation("mila")
+    oka.start()
+    fleet.online("oka")
+    order = fleet.submit("Ten steps, script:steps")
+    mila.start()
+    fleet.online("mila")
+    at_least(fleet, order["id"], 5)
+    pull_the_plug(oka)
+    asked, began = len(model.requests), time.monotonic()
+    wait_until(lambda: len(model.requests) > asked, seconds=120, every=0.1)
+    took = time.monotonic() - began
+    log.info("asked again on another drone after %.1f s", took)
+    assert took <= 75
+    disturbed = fleet.ended(order["id"])
+    assert disturbed["drone"] == "mila"
+    assert_as_undisturbed(fleet, repository, disturbed, kills=1)
+
+
+@pytest.mark.long
+def test_a_drone_that_was_frozen_for_three_minutes_finds_its_run_taken_over_and_changes_nothing(
+    fleet: WholeFleet, model: ScriptedServer, repository: Path
+) -> None:
+    oka, mila = fleet.workstation("oka"), fleet.workstation("mila")
+    oka.start()
+    fleet.online("oka")
+    order = fleet.submit("Ten steps, script:steps")
+    mila.start()
+    fleet.online("mila")
+    at_least(fleet, order["id"], 5)
+    with frozen(oka):
+        began = time.monotonic()
+        ended = fleet.ended(order["id"], seconds=170)
+        assert (ended["status"], ended["drone"]) == ("succeeded", "mila")
+        head = git(repository, "rev-parse", ended["branch"])
+        while time.monotonic() - began < 180:
+            time.sleep(1)
+    thawed = time.monotonic()
+
+    def late_run() -> Doc | None:
+        run = fleet.order(order["id"])["runs"][0]
+        steps = [step for step in fleet.order(order["id"])["steps"] if step["run"] == run["id"]]
+        return run if any(step["kind"] == "run_ended" for step in steps) else None
+
+    wait_until(late_run, every=0.2)
+    log.info("the late run had ended %.1f s after the thaw", time.monotonic() - thawed)
+    after = fleet.order(order["id"])
+    assert {name: after[name] for name in ("status", "branch", "head_commit", "patch", "response", "drone")} == {
+        name: ended[name] for name in ("status", "branch", "head_commit", "patch", "response", "drone")
+    }
+    assert git(repository, "rev-parse", after["branch"]) == head
+    (late,) = after["late_refs"]
+    assert late == f"fleet-late/{order['id']}/1"
+    kept = git(repository, "show", f"{late}:steps.txt").splitlines()
+    assert kept == [f"step {n}" for n in range(1, len(kept) + 1)]
+    assert oka.process is not None
+    assert oka.process.poll() is None
+    oka.process.send_signal(signal.SIGTERM)
