@@ -144,7 +144,7 @@ class _Assembly:
             guardrails=extensions.guardrails,
             approvals=AskingFor(order.approve, order.allow, toolbox.read_only),
         )
-        if context.keeping is not None and hasattr(self._workspace, "checkpoint"):
+        if context.keeping is not None:
             checkpoints = Checkpoints(
                 order.run_id,
                 self._workspace,

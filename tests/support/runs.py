@@ -14,13 +14,13 @@ from typing import Any
 
 from redis import Redis
 
-from drone.agent.protocols import Answer, DeltaKind
+from drone.agent.protocols import Answer, DeltaKind, WaitsFor
 from drone.home import DroneHome
 from drone.policy import Policy
 from drone.reporting.reporter import Reporter
 from drone.reporting.stream import Stream
 from drone.runs import journal
-from drone.runs.context import MakeModel, RunContext
+from drone.runs.context import Keeping, MakeModel, RunContext
 from drone.runs.controls import RunControls
 from drone.runs.directory import Meta, RunDirectory
 from drone.runs.journal import Line, RunIdentity
@@ -86,9 +86,12 @@ class KeptLink:
     def delta(self, kind: DeltaKind, text: str, after_seq: int = 0) -> None:
         self.said.append((kind, text))
 
-    def doing(self, text: str) -> None:
+    def doing(self, text: str, waits_for: WaitsFor = "") -> None:
         self.said.append(("doing", text))
         self.on_doing(text)
+
+    def progress(self) -> None:
+        self.said.append(("progress", ""))
 
 
 class RaisingModel:
@@ -117,6 +120,8 @@ class Bench:
         self.while_verifying: Callable[[], None] = lambda: None
         self.on_doing: Callable[[str], object] = lambda _: None
         self.blobs: dict[str, bytes] = {}
+        self.keeping: Keeping | None = None
+        self.workspaces = directory / "workspace"
 
     def run(self, model_url: str) -> RunEnded:
         """Run the order with the scripted model at this address."""
@@ -158,7 +163,7 @@ class Bench:
                 controls=self.controls,
                 clock=clock,
                 sandbox=sandbox,
-                workspaces=lambda: Workspaces(self.directory / "workspace", environment, sandbox),
+                workspaces=lambda: Workspaces(self.workspaces, environment, sandbox),
                 store=self,
                 pushing=None,
                 log_dir=self.directory / "logs",
@@ -167,6 +172,7 @@ class Bench:
                 end_processes=lambda: Receipt(at=clock.now()),
                 home=self.directory / "home",
                 policy=self.policy,
+                keeping=self.keeping,
             )
             return execute(self.order, context)
 
@@ -179,6 +185,24 @@ class Bench:
     def _check_url(self, _: str) -> None:
         if self.refuse_url:
             raise self.refuse_url
+
+
+class KeptCheckpoints:
+    """Implements `drone.runs.context.Keeping`: bundles are kept in memory under their digests."""
+
+    def __init__(self, secret: bytes = b"hunter2-secret") -> None:
+        self.secret = secret
+        self.bundles: dict[str, bytes] = {}
+
+    def has_secret(self, content: bytes) -> bool:
+        return self.secret in content
+
+    def add_checkpoint(self, bundle: bytes) -> str:
+        self.bundles[digest(bundle)] = bundle
+        return digest(bundle)
+
+    def settle(self, seconds: float) -> None:
+        """Everything is there at once."""
 
 
 class InterruptedStream(Stream):

@@ -1,0 +1,214 @@
+"""A run takes a checkpoint after each step, and another goes on from it: in the same workspace, or from the bundle."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.events import (
+    CheckpointStep,
+    CommentStep,
+    Delivered,
+    ErrorStep,
+    Event,
+    Prepared,
+    ResumedStep,
+    RunEnded,
+    Spent,
+    UserStep,
+)
+from shared.transcripts import messages_of, problems
+from shared.work_order import Limits, Resumed
+from tests.support.runs import Bench, KeptCheckpoints, shell, small_repository
+from tests.support.scripted import ScriptedFactory, says
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    return small_repository(tmp_path / "remote.git")
+
+
+@pytest.fixture
+def bench(tmp_path: Path, repository: Path) -> Bench:
+    return made(tmp_path / "first", repository)
+
+
+def made(directory: Path, repository: Path) -> Bench:
+    bench = Bench(directory, repository)
+    directory.mkdir(parents=True, exist_ok=True)
+    bench.keeping = KeptCheckpoints()
+    return bench
+
+
+def calls(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"tool_calls": [{"name": name, "arguments": arguments}]}
+
+
+def bodies(bench: Bench, kind: type[Any]) -> list[Any]:
+    return [event.body for event in bench.events if isinstance(event.body, kind)]
+
+
+def bundles(bench: Bench) -> dict[str, bytes]:
+    assert isinstance(bench.keeping, KeptCheckpoints)
+    return bench.keeping.bundles
+
+
+def going_on(first: Bench, second: Bench, seq: int, **more: Any) -> None:
+    """Let the second bench run the first one's order from its checkpoint `seq`, as the control plane would have it."""
+    at = next(event for event in first.events if event.seq == seq)
+    assert isinstance(at.body, CheckpointStep)
+    known = {
+        "run_id": first.order.run_id,
+        "seq": seq,
+        "base": first.last(Prepared).base_commit,
+        "commit": at.body.commit,
+        "head": at.body.head,
+        "bundle": at.body.bundle_sha256,
+        "bundle_run": first.order.run_id,
+        "left_out": at.body.left_out,
+        "spent": at.body.spent,
+        "cut_off": True,
+        "why": "the drone was started again",
+    }
+    path = [event.body for event in first.events if event.seq <= seq]
+    changes = {
+        "run_id": second.order.run_id,
+        "generation": 2,
+        "context": tuple(messages_of(path)),
+        "resume": True,
+        "resumed": Resumed.model_validate({**known, **more}),
+    }
+    second.order = first.order.model_copy(update=changes)
+    second.blobs.update(bundles(first))
+
+
+def checkpoints(bench: Bench) -> list[Event]:
+    return [event for event in bench.events if isinstance(event.body, CheckpointStep)]
+
+
+def test_each_complete_step_has_its_checkpoint_and_one_that_changed_nothing_says_so(
+    bench: Bench, scripted: ScriptedFactory
+) -> None:
+    replies = [shell("echo a > a"), calls("file_read", mode="view", path="a"), shell("cat a"), shell("echo b > b")]
+    bench.run(scripted([*replies, says("Done.")]).url)
+    found = bodies(bench, CheckpointStep)
+    assert [each.changed for each in found] == [True, False, False, True]
+    assert [each.spent.iterations for each in found] == [1, 2, 3, 4]
+    assert found[0].commit == found[1].commit == found[2].commit != found[3].commit
+    assert {each.bundle_sha256 for each in found} == set(bundles(bench))
+
+
+def test_before_anything_is_changed_a_checkpoint_is_the_base(bench: Bench, scripted: ScriptedFactory) -> None:
+    bench.run(scripted([shell("true"), says("Done.")]).url)
+    (found,) = bodies(bench, CheckpointStep)
+    assert (found.commit, found.head, found.changed, found.bundle_sha256) == ("", "", False, None)
+
+
+def test_a_file_with_a_known_secret_is_left_out_and_named(bench: Bench, scripted: ScriptedFactory) -> None:
+    bench.run(scripted([shell("echo key=hunter2-secret > .env; echo a > a"), says("Done.")]).url)
+    (found,) = bodies(bench, CheckpointStep)
+    assert found.left_out == (".env: it holds a known secret",)
+    assert all(b"hunter2" not in bundle for bundle in bundles(bench).values())
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["same drone", "another drone"])
+def test_a_run_goes_on_where_another_was_and_the_work_is_as_if_nothing_had_been(
+    bench: Bench, scripted: ScriptedFactory, tmp_path: Path, repository: Path, elsewhere: bool
+) -> None:
+    steps = [shell(f"echo {n} >> numbers; git add -A; git commit -qm 'number {n}'") for n in range(1, 5)]
+    server = scripted([*steps, says("Done.")])
+    bench.run(server.url)
+    second = made(tmp_path / "second", repository)
+    if not elsewhere:
+        second.workspaces = bench.workspaces
+    asked = len(server.requests)
+    going_on(bench, second, checkpoints(bench)[1].seq)
+    end = second.run(server.url)
+
+    assert (end.status, end.response) == ("success", "Done.")
+    assert len(server.requests) - asked == 3
+    assert problems(server.requests[-1]["messages"]) == []
+    first, again = bench.last(Delivered), second.last(Delivered)
+    assert (again.base_commit, again.files_changed) == (first.base_commit, 1)
+    assert bench.blobs[first.patch_sha256] == second.blobs[again.patch_sha256]
+    resumed = second.last(ResumedStep)
+    assert (resumed.run_id, resumed.cut_off, resumed.in_place) == (bench.order.run_id, True, not elsewhere)
+
+
+def test_the_model_is_told_in_one_line_what_was_undone_what_was_not_and_what_is_missing(
+    bench: Bench, scripted: ScriptedFactory, tmp_path: Path, repository: Path
+) -> None:
+    server = scripted([shell("echo key=hunter2-secret > .env; echo a > a"), shell("echo b > b"), says("Done.")])
+    bench.run(server.url)
+    second = made(tmp_path / "second", repository)
+    going_on(bench, second, checkpoints(bench)[0].seq)
+    second.run(server.url)
+    (said,) = bodies(second, UserStep)
+    assert said.source == "loop"
+    assert "\n" not in said.text
+    assert "cut off and undone; what it did outside the workspace was not undone" in said.text
+    assert ".env: it holds a known secret" in said.text
+
+
+def test_set_up_is_run_again_only_where_the_workspace_is_new(
+    bench: Bench, scripted: ScriptedFactory, tmp_path: Path, repository: Path
+) -> None:
+    project = bench.order.project.model_copy(update={"setup": ("echo set up >> setup.log",)})
+    bench.order = bench.order.model_copy(update={"project": project})
+    server = scripted([shell("echo a > a"), shell("cat setup.log"), says("Done.")])
+    bench.run(server.url)
+    for name, workspaces in (("here", bench.workspaces), ("there", tmp_path / "another")):
+        again = made(tmp_path / name, repository)
+        again.workspaces = workspaces
+        going_on(bench, again, checkpoints(bench)[0].seq)
+        again.run(server.url)
+        results = [event.body.output for event in again.events if event.body.kind == "tool_result"]
+        assert [line for line in results[0].splitlines() if line == "set up"] == ["set up"]
+
+
+def test_what_was_spent_before_counts_against_the_limits(
+    bench: Bench, scripted: ScriptedFactory, tmp_path: Path, repository: Path
+) -> None:
+    server = scripted([*[shell(f"echo {n} >> numbers") for n in range(6)], says("Done.")])
+    bench.order = bench.order.model_copy(update={"limits": Limits(max_iterations=4)})
+    assert bench.run(server.url).exit_status == "max_iterations"
+    second, third = made(tmp_path / "second", repository), made(tmp_path / "third", repository)
+    going_on(bench, second, checkpoints(bench)[1].seq)
+    end = second.run(server.url)
+    assert (end.exit_status, end.stats.tool_calls) == ("max_iterations", 2)
+    going_on(bench, third, checkpoints(bench)[1].seq, spent=Spent())
+    assert third.run(server.url).stats.tool_calls == 4
+
+
+def test_a_checkpoint_that_cannot_be_had_is_the_fleets_fault_and_named_by_its_code(
+    bench: Bench, scripted: ScriptedFactory, tmp_path: Path, repository: Path
+) -> None:
+    server = scripted([shell("echo a > a"), says("Done.")])
+    bench.run(server.url)
+    second = made(tmp_path / "second", repository)
+    going_on(bench, second, checkpoints(bench)[0].seq, bundle=None, bundle_run=None)
+    end = second.run(server.url)
+    assert (end.status, end.exit_status, end.order_at_fault) == ("failed", "lost", False)
+    assert second.last(ErrorStep).code == "E-CHECKPOINT"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a file that even its owner may not change")
+def test_a_checkpoint_that_fails_is_said_once_and_ends_no_run(bench: Bench, scripted: ScriptedFactory) -> None:
+    def break_git(doing: str) -> None:
+        if doing == "waiting for the model" and not blocked:
+            git_dir = next(bench.workspaces.glob("sessions/*/git"))
+            # A directory in the place of the index file of checkpoints: git can neither read nor replace it.
+            for name in ("checkpoint.index",):
+                blocked.append(git_dir / name)
+                (git_dir / name).mkdir(exist_ok=True)
+
+    blocked: list[Path] = []
+    bench.on_doing = break_git
+    end = bench.run(scripted([shell("echo a > a"), shell("echo b > b"), says("Done.")]).url)
+    assert end.status == "success"
+    assert bodies(bench, CheckpointStep) == []
+    assert [each.text.startswith("No checkpoint could be taken") for each in bodies(bench, CommentStep)] == [True]
+    assert bench.last(RunEnded).status == "success"
