@@ -7,6 +7,8 @@ SHELL := /bin/sh
 PYTHON ?=
 # ARGS="-k name" goes to pytest as it stands.
 ARGS ?=
+# For how long `make chaos` does faults.
+MINUTES ?= 5
 
 PY := .venv/bin/python
 PYTEST := $(PY) -m pytest
@@ -62,8 +64,8 @@ format: $(STAMP) ## let ruff mend what it can
 	@.venv/bin/ruff check --fix .
 	@.venv/bin/ruff format .
 
-chaos: $(STAMP) ## the long form of: kill, pause and restart everything
-	@$(PYTEST) -m chaos $(ARGS)
+chaos: $(STAMP) ## kill, pause and restart everything at random (MINUTES=5 CHAOS_SEED=), and write docs/reliability.md's tables
+	@CHAOS_MINUTES="$(MINUTES)" CHAOS_WRITE=1 $(PYTEST) -m chaos $(ARGS)
 
 hostile: $(STAMP) ## the long form of: commands that try to get away
 	@$(PYTEST) -m hostile $(ARGS)

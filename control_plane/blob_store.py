@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256 as new_hash
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,19 +17,24 @@ from shared.errors import FleetFault, Invalid, NotFound, TooLarge
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _CHUNK = 1 << 20
+MAX_SEALED = 64 * 1024 * 1024
+"""Bytes of what is sealed: it is in memory while that is done."""
 
 
 class BlobStore:
-    """`<root>/<first two characters>/<sha256>`. What is there is whole: it was renamed into place after an fsync."""
+    """`<root>/<first two characters>/<sha256>`. What is there is whole: it was renamed into place after an fsync.
+
+    What is sealed lies beside it with the ending `.sealed`, under the name that its content has in clear.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def path(self, sha256: str) -> Path:
+    def path(self, sha256: str, *, sealed: bool = False) -> Path:
         """Where the blob lies or would lie. Raises Invalid where `sha256` is not a digest."""
         if not _DIGEST.fullmatch(sha256):
             raise Invalid("the name of a blob is 64 hexadecimal characters: its SHA-256", code="E-BLOB-NAME")
-        return self.root / sha256[:2] / sha256
+        return self.root / sha256[:2] / (f"{sha256}.sealed" if sealed else sha256)
 
     def has(self, sha256: str) -> bool:
         return self.path(sha256).is_file()
@@ -36,12 +44,40 @@ class BlobStore:
 
         Raises Invalid where the content has another digest, TooLarge over `limit`, FleetFault where the disk refuses.
         """
-        path = self.path(sha256)
+        with self._draft(sha256, self.path(sha256)) as draft:
+            return _copy(stream, draft, sha256, limit)
+
+    def store_sealed(self, sha256: str, stream: BinaryIO, seal: Callable[[bytes], bytes]) -> int:
+        """As `store`, but what goes onto the disk is what `seal` makes of it; all of it is in memory meanwhile."""
+        content = BytesIO()
+        size = _copy(stream, content, sha256, MAX_SEALED)
+        with self._draft(sha256, self.path(sha256, sealed=True)) as draft:
+            draft.write(seal(content.getvalue()))
+        return size
+
+    def read(self, sha256: str) -> bytes:
+        """The content. Raises NotFound."""
+        return self._read(self.path(sha256))
+
+    def read_sealed(self, sha256: str, unseal: Callable[[bytes], bytes]) -> bytes:
+        """The content of what was sealed. Raises NotFound."""
+        return unseal(self._read(self.path(sha256, sealed=True)))
+
+    def _read(self, path: Path) -> bytes:
+        try:
+            return path.read_bytes()
+        except FileNotFoundError as error:
+            raise NotFound(f"the blob {path.name[:12]} is not here", code="E-BLOB-404") from error
+
+    @contextmanager
+    def _draft(self, sha256: str, path: Path) -> Iterator[BinaryIO]:
+        """A file to write to, which is in its place, and on the disk, when the block ends; it is gone if that fails."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".in-", delete=False) as draft:
                 try:
-                    size = _copy(stream, draft.file, sha256, limit)  # type: ignore[arg-type]
+                    yield draft.file  # type: ignore[misc]
+                    draft.flush()
                     os.fsync(draft.fileno())
                     Path(draft.name).replace(path)
                 except BaseException:
@@ -54,14 +90,6 @@ class BlobStore:
                 why=error.strerror or str(error),
                 next="fleet doctor",
             ) from error
-        return size
-
-    def read(self, sha256: str) -> bytes:
-        """The content. Raises NotFound."""
-        try:
-            return self.path(sha256).read_bytes()
-        except FileNotFoundError as error:
-            raise NotFound(f"the blob {sha256[:12]} is not here", code="E-BLOB-404") from error
 
 
 def _copy(stream: BinaryIO, target: BinaryIO, sha256: str, limit: int) -> int:
@@ -78,5 +106,4 @@ def _copy(stream: BinaryIO, target: BinaryIO, sha256: str, limit: int) -> int:
             code="E-BLOB-DIGEST",
             next="send it again",
         )
-    target.flush()
     return size

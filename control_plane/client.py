@@ -191,6 +191,13 @@ class FleetClient:
     def cancel(self, order_id: str, reason: str = "") -> Doc:
         return self._object("POST", f"/orders/{_part(order_id)}/cancel", json={"reason": reason})
 
+    def retry(self, order_id: str) -> Doc:
+        return self._object("POST", f"/orders/{_part(order_id)}/retry")
+
+    def resume(self, order_id: str, request: Mapping[str, Any] | None = None) -> Doc:
+        """`request`: the fields of `documents.ResumeRequest`."""
+        return self._object("POST", f"/orders/{_part(order_id)}/resume", json=request or {})
+
     def say(self, order_id: str, request: Mapping[str, Any]) -> Doc:
         """`request`: the fields of `documents.SayRequest`."""
         return self._object("POST", f"/orders/{_part(order_id)}/say", json=request)

@@ -47,10 +47,24 @@ class SubmitRequest(Request):
     verify_attempts: int | None = Field(None, ge=0, le=1000)
     approval_timeout: float | None = Field(None, ge=0)
     """Seconds; 0: a call waits for a person as long as it takes."""
+    progress_timeout: float | None = Field(None, ge=0)
+    """Seconds without any sign of progress after which a run is ended; 0: never."""
+    max_attempts: int | None = Field(None, ge=1, le=100)
+    """How many runs may be lost before the order fails; None: 3."""
     approve: Approve | None = None
     """None: what the session asks for, else yolo."""
     allow: list[str] = Field(default_factory=list)
     """Commands that need no approval, as shell patterns, beside those of the session."""
+
+
+class ResumeRequest(Request):
+    """Limits that are set count from here on; the others stay, and count anew."""
+
+    max_iterations: int | None = Field(None, ge=0)
+    cost_limit: float | None = Field(None, ge=0)
+    max_run_seconds: float | None = Field(None, ge=0)
+    say: str | None = None
+    """What its run hears first."""
 
 
 class SayRequest(Request):
@@ -152,6 +166,8 @@ class DroneDocument(Document):
     draining: bool
     registered_at: datetime
     last_seen_at: datetime | None
+    note: str = ""
+    """What people should know of it: that it runs on another machine than it was registered on."""
     doing: list[dict[str, Any]] = Field(default_factory=list)
     """What each run in hand does, from the last beat."""
 
@@ -251,6 +267,7 @@ class StepDocument(Document):
     kind: str
     run: str
     at: datetime
+    undone: bool = False
 
 
 class WaitingDocument(Document):
@@ -281,6 +298,8 @@ class OrderSummary(Document):
     reason: str
     exit_status: str | None
     attempt: int
+    max_attempts: int
+    """So many runs may be lost; then the order fails."""
     generation: int
     organization: str
     user: str
@@ -309,6 +328,8 @@ class OrderSummary(Document):
     verification: str | None
     """What the project's own commands said; null until the order has ended."""
     waiting_for: WaitingDocument | None
+    doing: str = ""
+    """What its run does, for how long, and from two minutes of silence on that nothing comes of it; else empty."""
     stats: StatsDocument
 
 

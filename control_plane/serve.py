@@ -16,7 +16,7 @@ from control_plane.core import Core
 from control_plane.db import migrations
 from control_plane.settings import Settings
 from shared import logs
-from shared.errors import Conflict, Unreachable
+from shared.errors import Conflict, FleetFault, Unreachable
 from shared.names import new_id
 
 log = logs.get(__name__)
@@ -48,7 +48,8 @@ def serve(settings: Settings, role: str = "all", *, patience_s: float = WAIT_SEC
         log.info("the database was brought up to date", revisions=applied)
     broker = Broker(settings.broker_url, settings.public_broker_url)
     _patiently(broker.ping, "the broker", patience_s)
-    core = open_core(settings, broker=broker)
+    # The database answered just now, and may be restarted all the same before this.
+    core = _patiently(lambda: open_core(settings, broker=broker), "the database", patience_s)
     try:
         _run(core, role)
     finally:
@@ -117,8 +118,8 @@ def _stop(parts: list[Part]) -> None:
 def _stop_one(part: Part) -> None:
     try:
         hanging = part.stop()
-    except Unreachable as error:
-        # Its leases could not be given back; they run out by themselves.
+    except FleetFault as error:
+        # Its leases could not be given back, as the database is away or full; they run out by themselves.
         log.warning("stopped without giving back its leases", why=error.what)
         return
     if hanging:

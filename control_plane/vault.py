@@ -49,6 +49,22 @@ class Vault:
         self._box = SecretBox(master_key)
         self._opened: dict[str, bytes] = {}
 
+    def seal_content(self, content: bytes) -> bytes:
+        """A file's content as it may lie on the disk."""
+        return bytes(self._box.encrypt(content))
+
+    def open_content(self, sealed: bytes) -> bytes:
+        """The content again. Raises Precondition as `open_at_rest`."""
+        try:
+            return self._box.decrypt(sealed)
+        except CryptoError as error:
+            raise Precondition(
+                "a stored file cannot be opened with this master key",
+                code="E-VAULT-KEY",
+                why="it was sealed under another master key, or altered",
+                next="give the master key that this database was first used with (FLEET_MASTER_KEY_FILE)",
+            ) from error
+
     def seal_at_rest(self, text: str) -> str:
         """`text` as it may lie in the database."""
         return base64.b64encode(bytes(self._box.encrypt(text.encode()))).decode()

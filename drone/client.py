@@ -60,6 +60,10 @@ class ControlPlane:
         """Leave the fleet; the drone's keys are revoked there at once."""
         self._send("DELETE", "/registrations/self")
 
+    def confirm_registration(self) -> None:
+        """Ask whether this drone is registered there still. Raises Unauthenticated where it was removed."""
+        self._send("GET", "/registrations/self")
+
     def server_time(self) -> datetime | None:
         """Ask whether the server is there; its clock as its answer gave it, where it did."""
         answer = self._send("GET", "/health")

@@ -65,6 +65,8 @@ class DroneHome:
         self.key_file = path / "key"
         self.lock_file = path / "lock"
         self.boot_file = path / "boot"
+        self.drained_file = path / "drained"
+        """There while the fleet wants this drone to take no more orders."""
         self.git_config_file = path / "gitconfig"
         """The owner's git configuration that fetches and pushes need, copied at register and start."""
         self.log_dir = path / "logs"
@@ -114,6 +116,9 @@ class DroneHome:
 
     def save(self, config: DroneConfig, credentials: Credentials) -> None:
         """Keep a registration. The configuration comes last: with it, the drone counts as registered."""
+        if not self.config_file.exists() or self.config().drone_id != config.drone_id:
+            # A new drone begins ready for work, whatever the one before it was told.
+            self.drained_file.unlink(missing_ok=True)
         self._write(self.credentials_file, credentials.model_dump_json(indent=2) + "\n")
         self._write(self.config_file, config.model_dump_json(indent=2) + "\n")
 

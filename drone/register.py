@@ -10,6 +10,7 @@ import base64
 import platform
 import re
 import socket
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from drone.policy import is_loopback
 from drone.workspace import claim_root
 from shared.boundary import version
 from shared.envelope import Binding, CannotOpen, key_id, open_envelope, public_key
-from shared.errors import Conflict, Forbidden, Invalid, Precondition
+from shared.errors import Conflict, Forbidden, Invalid, Precondition, Unauthenticated
 from shared.registration import Credentials, JoinToken, RegistrationAnswer, RegistrationRequest
 
 SANDBOXES = ("auto", "bwrap", "docker", "none")
@@ -97,7 +98,11 @@ def unregister(home: DroneHome) -> DroneConfig:
             next="stop it: Ctrl-C where it runs, or systemctl --user stop dronefleet-drone",
         )
     with home.lock():
-        with ControlPlane(config.server_url, api_token=home.credentials().api_token) as server:
+        # One that was removed there has nothing left there to leave.
+        with (
+            ControlPlane(config.server_url, api_token=home.credentials().api_token) as server,
+            suppress(Unauthenticated),
+        ):
             server.unregister()
         home.forget()
     return config

@@ -11,6 +11,10 @@ from shared.directories import config_home
 from shared.errors import Conflict
 
 UNIT = "dronefleet-drone.service"
+STOP = """/bin/sh -c 'kill "$$MAINPID"; while kill -0 "$$MAINPID" 2>/dev/null; do sleep 0.5; done'"""
+"""Asks once, and waits until the drone is gone or systemd's patience at an end."""
+STOP_SECONDS = 120
+"""For runs to end by themselves after `systemctl stop`; as long again for them to give their orders back."""
 _OURS = "# Written by `drone install-service`; it may be written again."
 
 
@@ -42,8 +46,11 @@ def unit_text(home: DroneHome) -> str:
             "Restart=on-failure",
             "RestartSec=5",
             "RestartPreventExitStatus=2 3 4 6",
+            # Each signal goes to the parent alone; what is left in the end is killed. ExecStop sends the first, which
+            # lets runs end: systemd's own comes when the time is up, as the second, which has them given back.
             "KillMode=mixed",
-            "TimeoutStopSec=60",
+            f"ExecStop={STOP}",
+            f"TimeoutStopSec={STOP_SECONDS}",
             "",
             "[Install]",
             "WantedBy=default.target",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from drone.client import ControlPlane
 from drone.home import DroneConfig, DroneHome
 from drone.runs.directory import RunDirectory, all_runs
-from shared.errors import FleetError
+from shared.errors import FleetError, FleetFault, NotFound, Unauthenticated
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Status:
     """Of `drone start` in this home; None: it does not run."""
     server_error: str | None
     """Why the control plane cannot be reached; None: it answers."""
+    removed: str | None
+    """What the control plane says of a drone that it does not know any more; None where it does, or was not asked."""
     runs: tuple[RunInHand, ...]
 
 
@@ -36,16 +39,23 @@ def look(home: DroneHome) -> Status:
     """See how the drone in `home` does. Raises Precondition where it is not registered."""
     config = home.config()
     pid = home.holder()
-    return Status(config, pid, _server_error(config.server_url), tuple(_runs(home)) if pid is not None else ())
+    server_error, removed = _asked(config.server_url, home.credentials().api_token)
+    return Status(config, pid, server_error, removed, tuple(_runs(home)) if pid is not None else ())
 
 
-def _server_error(url: str) -> str | None:
+def _asked(url: str, api_token: str) -> tuple[str | None, str | None]:
+    """Why the server does not answer, and what it says of this drone where that was removed."""
     try:
-        with ControlPlane(url) as server:
+        with ControlPlane(url, api_token=api_token) as server:
             server.server_time()
+            # One that is older than the question answers with an error too, but not with this one.
+            with suppress(NotFound, FleetFault):
+                server.confirm_registration()
+    except Unauthenticated as error:
+        return None, error.what
     except FleetError as error:
-        return f"{error.what}: {error.why}" if error.why else error.what
-    return None
+        return f"{error.what}: {error.why}" if error.why else error.what, None
+    return None, None
 
 
 def _runs(home: DroneHome) -> list[RunInHand]:

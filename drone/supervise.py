@@ -27,7 +27,10 @@ HOPELESS = frozenset({kind.exit_code for kind in (Precondition, NotFound, Confli
 
 
 def start(home: DroneHome, clock: Clock | None = None) -> int:
-    """Run the drone until SIGTERM or SIGINT; returns the exit code. A second signal ends it at once.
+    """Run the drone until a signal stops it; returns the exit code.
+
+    The first SIGTERM, SIGINT or SIGHUP lets its runs come to their end, the second has them give their orders back, the
+    third kills them. SIGQUIT is the second at once: for whoever cannot wait, like a machine that shuts down.
 
     Raises Conflict when a drone runs in this home already, Precondition when it is not registered.
     """
@@ -35,7 +38,7 @@ def start(home: DroneHome, clock: Clock | None = None) -> int:
     with home.lock():
         become_reaper()
         supervisor = _Supervisor(home, clock or SystemClock())
-        say(f"drone {config.name} starts; its log is {home.log_file}; Ctrl-C stops it in good order, twice at once")
+        say(f"drone {config.name} starts; its log is {home.log_file}; Ctrl-C stops it when its runs have ended")
         code = supervisor.run()
         say(f"drone {config.name} stopped" if code == 0 else f"drone {config.name} cannot work (exit code {code})")
         return code
@@ -49,7 +52,7 @@ class _Supervisor:
         self._clock = clock
         self._worker: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
-        self._signals = 0
+        self._stage = 0
 
     def run(self) -> int:
         """Keep a worker running; returns once it is to stop, with every process of the drone gone."""
@@ -81,29 +84,36 @@ class _Supervisor:
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
         ) as worker:
             self._worker = worker
-            if self._signals:
-                # The wish to stop came before there was a worker to pass it on to.
-                worker.terminate()
+            # The wish to stop may have come before there was a worker to pass it on to.
+            self._pass_on()
             code = worker.wait()
         self._worker = None
         end_below(self._clock, at_once=True)
         return code
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        self._signals += 1
+        del frame
+        self._stage = min(max(self._stage + 1, _GIVE_BACK if number == signal.SIGQUIT else _FINISH), _KILL)
         self._stopping.set()
-        worker = self._worker
-        if worker is None:
-            return
-        if self._signals == 1:
-            os.write(2, b"\nstopping: runs give their orders back; once more ends them at once\n")
-            worker.terminate()
-        else:
-            worker.kill()
+        if self._worker is not None:
+            os.write(2, f"\n{_SAID[self._stage]}\n".encode())
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Tell the worker how to stop, if it is to. Each stage has its own signal, as two of a kind may become one."""
+        if self._worker is not None and self._stage:
+            self._worker.send_signal(_TOLD[self._stage])
 
 
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_FINISH, _GIVE_BACK, _KILL = 1, 2, 3
+_SAID = {
+    _FINISH: "stopping: no more orders, and the end when the runs in hand have ended; "
+    "once more (Ctrl-C or SIGTERM) gives them back, a third time kills them",
+    _GIVE_BACK: "stopping: the runs in hand give their orders back; once more kills them",
+    _KILL: "stopping: killing what is left",
+}
+_TOLD = {_FINISH: signal.SIGTERM, _GIVE_BACK: signal.SIGQUIT, _KILL: signal.SIGKILL}
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
 def _how(code: int) -> str:

@@ -40,3 +40,23 @@ class SystemClock:
 
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+
+ASLEEP_SECONDS = 2.0
+"""Boot time that is ahead of monotonic time by less than this is a matter of reading one after the other."""
+
+
+class Sleeps:
+    """Notices that the machine was asleep: meanwhile boot time went on, and monotonic time did not."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead = self._now_ahead()
+
+    def since_asked(self) -> float:
+        """For how many seconds the machine slept since this was asked last; 0 where it did not."""
+        before, self._ahead = self._ahead, self._now_ahead()
+        return slept if (slept := self._ahead - before) > ASLEEP_SECONDS else 0.0
+
+    def _now_ahead(self) -> float:
+        return self._clock.boottime() - self._clock.monotonic()

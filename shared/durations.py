@@ -14,3 +14,11 @@ def duration_label(milliseconds: int) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def roughly(seconds: float) -> str:
+    """A span that still grows, in one or two units: `45 s`, `3 min`, `2 h 3 min`."""
+    if seconds < 60:
+        return f"{max(0, int(seconds))} s"
+    hours, minutes = divmod(int(seconds // 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

@@ -410,6 +410,10 @@ class Beat(Wire):
     concurrency: int
     warm: bool = False
     draining: bool = False
+    full: str = ""
+    """Where the drone's disks have too little room for another order (`80 MB free in /path`); '' while they have."""
+    leaving: bool = False
+    """It drains because its process was told to stop, which it does when the runs in hand have ended."""
     stopping: bool = False
     """The last beat of a clean stop."""
     runs: tuple[RunBeat, ...] = ()

@@ -36,6 +36,11 @@ def lease_key(drone_id: str) -> str:
     return f"fleet:{drone_id}:lease"
 
 
+def boot_key(drone_id: str) -> str:
+    """The boot of the drone that introduced itself last."""
+    return f"fleet:{drone_id}:boot"
+
+
 def events_stream(drone_id: str) -> str:
     return f"fleet:{drone_id}:events"
 

@@ -19,3 +19,21 @@ def keepalive_options() -> dict[int, int]:
         # The probes are not sent while something that was written is not acknowledged; this bounds that, too.
         options[socket.TCP_USER_TIMEOUT] = _UNANSWERED_MS
     return options
+
+
+class Pings:
+    """Tells when a subscription has gone deaf: whoever is at its other end no longer answers pings.
+
+    The kernel's probes do not notice that, where a proxy or a stopped server still holds the connection.
+    """
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def unanswered(self, count: int, now: float) -> bool:
+        """Given how many pings wait for an answer now: whether some have waited for too long."""
+        if count == 0:
+            self._since = None
+            return False
+        self._since = now if self._since is None else self._since
+        return now - self._since > _UNANSWERED_MS / 1000 - _PROBES["TCP_KEEPIDLE"]

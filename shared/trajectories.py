@@ -99,6 +99,8 @@ class _Told:
     workspace: str = ""
     answers: int = 0
     cost: float | None = 0.0
+    cost_before: float | None = 0.0
+    """Of the runs that the last one went on from."""
     _thought: ReasoningStep | None = None
     _calls: dict[str, ToolCall] = field(default_factory=dict)
     _held_back: set[str] = field(default_factory=set)
@@ -106,7 +108,8 @@ class _Told:
     def add(self, at: float, body: Body) -> None:
         match body:
             case RunStarted():
-                self.started = body
+                # A run that went on from another's checkpoint: what came before it cost something too.
+                self.started, self.cost_before = body, self.cost
             case Prepared():
                 self.prepared = body
             case RunEnded():
@@ -191,7 +194,7 @@ def exit_status(ended: RunEnded) -> str:
 
 def _info(facts: RunFacts, told: _Told) -> Doc:
     ended = told.ended
-    cost = ended.stats.cost_usd if ended else told.cost
+    cost = _sum(told.cost_before, ended.stats.cost_usd) if ended else told.cost
     return {
         "model_stats": {"instance_cost": cost, "api_calls": told.answers},
         "config": _config(facts, told),
@@ -208,6 +211,10 @@ def _info(facts: RunFacts, told: _Told) -> Doc:
             "cost": "known" if cost is not None else "unknown: the price of at least one answer is not known",
         },
     }
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
 
 
 def _config(facts: RunFacts, told: _Told) -> Doc:

@@ -14,6 +14,8 @@ pytest_plugins = [
     "tests.support.fleet",
     "tests.support.drones",
     "tests.support.mcp_servers",
+    "tests.support.disks",
+    "tests.support.outages",
 ]
 
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from shared.states import BEAT_EVERY, OFFLINE_AFTER
 
+PAUSES = (3.0, 12.0, 30.0, 60.0)
+"""Before an order is tried again that failed by the fleet's fault: once, twice in a row, …"""
+
 
 @dataclass(frozen=True)
 class Timings:
@@ -21,6 +24,8 @@ class Timings:
     """Silence after which a run is lost."""
     unclaimed_after: float = 15.0
     """An order that a free drone has not claimed by then is published anew."""
+    rebalance_after: float = 3.0
+    """An order that a full drone has not claimed by then goes to one with a free slot."""
     owner_ttl: float = 15.0
     """A lease on a stream or on leadership that is not renewed ends after this."""
     users_every: float = 30.0
@@ -29,6 +34,9 @@ class Timings:
     """A beat that names a later event than is stored: so long it may still be on its way."""
     resend_every: float = 30.0
     """Between two requests for the same missing events."""
+    hello_wait: float = 30.0
+    """A drone that was started again recorded more of a run than is stored: so long its loss waits for the rest."""
     gap_after: float = 600.0
     """Events that did not come by then are written off as a gap."""
     clean_every: float = 600.0
+    pauses: tuple[float, ...] = PAUSES

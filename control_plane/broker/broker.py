@@ -5,6 +5,7 @@ Every failure of the server leaves here as `Unreachable`; nobody else needs to k
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -19,6 +20,7 @@ from redis.retry import Retry
 from control_plane.broker import users as broker_users
 from shared import names
 from shared.errors import FleetFault, Invalid, Unreachable
+from shared.sockets import Pings, keepalive_options
 
 WAKE = "fleet:wake"
 """Channel that rouses the supervisor's loops: something was written that one of them is to act on."""
@@ -54,6 +56,9 @@ class Broker:
             encoding_errors="replace",
             socket_timeout=_TIMEOUT,
             socket_connect_timeout=_TIMEOUT,
+            socket_keepalive=True,
+            socket_keepalive_options=keepalive_options(),
+            health_check_interval=10,
             retry=Retry(ConstantBackoff(0.05), 1),
         )
         self._offer = self.redis.register_script(_OFFER)
@@ -86,6 +91,15 @@ class Broker:
             ) from error
         except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
             raise self.unreachable(error) from error
+        except redis.ResponseError as error:
+            if not _takes_no_writes(error):
+                raise
+            raise Unreachable(
+                f"the broker {self.shown} takes no writes",
+                code="E-BROKER-FULL",
+                why=str(error),
+                next="make room on its disk, or give it more memory",
+            ) from error
 
     def unreachable(self, error: Exception) -> Unreachable:
         return Unreachable(
@@ -103,7 +117,7 @@ class Broker:
 
     def subscribe(self, *channels: str, patterns: Iterable[str] = ()) -> PubSub:
         """A subscription with a connection of its own; close it."""
-        pubsub: PubSub = cast("Any", self.redis).pubsub(ignore_subscribe_messages=True)
+        pubsub = Subscription(self.redis.connection_pool, ignore_subscribe_messages=True)
         with self.reaching():
             if channels:
                 pubsub.subscribe(*channels)
@@ -194,7 +208,8 @@ class Broker:
         with self.reaching():
             self.redis.acl_deluser(drone_id)
             self._save_users()
-            self.redis.delete(names.lease_key(drone_id), names.inbox_key(drone_id), names.queue(drone_id))
+            # The runs' keys stay for their 7 days: nobody may claim what was revoked, whatever comes of the name.
+            self.redis.delete(*_keys_of(drone_id))
         self._granted.discard(drone_id)
 
     def _set_user(self, drone_id: str, password_hash: str) -> None:
@@ -308,6 +323,20 @@ class Broker:
         return app
 
 
+class Subscription(PubSub):
+    """One that notices when nobody is at the other end any more: then its next reading raises ConnectionError."""
+
+    def __init__(self, pool: redis.ConnectionPool, **options: Any) -> None:
+        super().__init__(pool, **options)
+        self._pings = Pings()
+
+    def get_message(self, *args: Any, **options: Any) -> Any:
+        message = super().get_message(*args, **options)
+        if self._pings.unanswered(self.health_check_response_counter, time.monotonic()):
+            raise redis.ConnectionError("the subscription's pings are not answered")
+        return message
+
+
 def _understood(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in {"redis", "rediss"} or not parts.hostname:
@@ -317,6 +346,20 @@ def _understood(url: str) -> str:
             next="FLEET_BROKER_URL=redis://control:PASSWORD@host:6379/0",
         )
     return url
+
+
+def _keys_of(drone_id: str) -> list[str]:
+    ours = [names.lease_key, names.boot_key, names.inbox_key, names.events_stream, names.queue]
+    queue = names.queue(drone_id)
+    kombu = [f"{name}.{drone_id}" for name in ("unacked", "unacked_index", "unacked_mutex")]
+    bindings = [f"_kombu.binding{kind}.{queue}" for kind in ("", "_permanent")]
+    return [*(name(drone_id) for name in ours), *bindings, *kombu]
+
+
+def _takes_no_writes(error: redis.ResponseError) -> bool:
+    """Whether the server refuses every write: its disk or its memory is full, or it is a replica."""
+    known = (redis.exceptions.OutOfMemoryError, redis.exceptions.ReadOnlyError)
+    return isinstance(error, known) or "MISCONF" in str(error)
 
 
 def _is_drone(user: str) -> bool:

@@ -8,6 +8,7 @@ import typer
 
 from control_plane.cli.connection import Org, client
 from shared.command_line import JsonFlag, confirmed, examples, group, print_json, print_table, put, say
+from shared.terminal import printable
 
 PANEL = "Drones"
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The drone's name.")]
@@ -94,6 +95,10 @@ def _tell(drone: Doc, *, as_json: bool) -> None:
         f"sandbox   {drone['sandbox']}",
         f"host      {drone['host']}, version {drone['version']}",
         f"last seen {drone['last_seen_at'] or 'never'}",
-        *(f"  {run.get('order_id', '')}: {run.get('doing', '')}" for run in drone["doing"]),
+        *([f"note      {drone['note']}"] if drone.get("note") else []),
+        *(
+            f"  {run.get('order_id', '')}: {printable(run.get('in_words') or run.get('doing', ''))}"
+            for run in drone["doing"]
+        ),
     ]
     put("\n".join(lines) + "\n")

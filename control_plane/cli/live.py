@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from control_plane.cli.rendering import outcome_text
+from control_plane.cli.rendering import is_quiet, outcome_text
 from control_plane.cli.steps import step_lines
 from shared.terminal import paint, print_json_line, printable, put, say
 
@@ -86,7 +86,9 @@ class _Screen:
             put(f"{line}\n")
 
     def _order(self, order: Doc) -> None:
-        state = f"{order['status']}: {order['reason']}" if order["reason"] else order["status"]
+        quiet = order.get("doing", "")
+        reason = quiet if is_quiet(quiet) else order["reason"]
+        state = f"{order['status']}: {reason}" if reason else order["status"]
         if state != self._state:
             self._state = state
             self.end_stream()

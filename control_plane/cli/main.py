@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from control_plane.cli import (
+    again,
     api_tokens,
     database,
     drones,
@@ -35,6 +36,7 @@ app = application(
 for group in (
     submit,
     orders,
+    again,
     steering,
     trajectory,
     sessions,

@@ -56,7 +56,7 @@ def orders(
             cost(order["stats"]["cost_usd"]),
             order["stats"]["duration_label"],
             _short(order["prompt"], 40),
-            _short(order["reason"], 60),
+            _short(order.get("doing") or order["reason"], 60),
         )
         for order in found
     ]

@@ -42,6 +42,7 @@ def order_text(order: Doc) -> str:
     head = [
         f"order    {order['id']}  {order['status']}",
         f"reason   {printable(order['reason'])}",
+        *_doing(order),
         f"project  {order['project']}   session {order['session']}   mode {order['mode']}",
         f"model    {order['model']} (provider {order['provider']})",
         f"prompt   {printable(order['prompt'])}",
@@ -66,6 +67,22 @@ def money(usd: float | None) -> str:
 
 def _allowed(order: Doc) -> str:
     return f"; allowed: {printable(', '.join(order['allow']))}" if order["allow"] else ""
+
+
+def _doing(order: Doc) -> list[str]:
+    """What its run does, and, where nothing comes of it, what would change that."""
+    if not (doing := order.get("doing")):
+        return []
+    line = f"doing    {printable(doing)}"
+    if not is_quiet(doing):
+        return [line]
+    change = f"Output or an answer changes that, else the drone ends the run; fleet cancel {order['id']} ends it now."
+    return [_styled(line, "yellow"), f"         {change}"]
+
+
+def is_quiet(doing: str) -> bool:
+    """Whether what an order's run does is that nothing comes of it."""
+    return doing.startswith("no progress")
 
 
 def _waiting(order: Doc) -> list[str]:

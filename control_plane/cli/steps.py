@@ -27,6 +27,9 @@ def step_lines(step: Doc, *, streamed: bool = False, order_id: str = "") -> list
     """
     show = _STEPS.get(step["kind"])
     lines = show(step, streamed) if show else []
+    if step.get("undone") and lines:
+        (first, _), *rest = lines
+        lines = [(f"(undone) {first}", "dim"), *((text, "dim") for text, _ in rest)]
     if step["kind"] == "approval" and order_id:
         lines.append((f"  next  fleet approve {order_id}    or    fleet deny {order_id}", None))
     return [paint(text, style, sys.stdout) if style else text for text, style in lines]
@@ -81,6 +84,22 @@ def _user(step: Doc, _streamed: bool) -> Lines:
 
 def _gap(step: Doc, _streamed: bool) -> Lines:
     return [(f"{step['missing']} events are missing: {step['why']}", "red")]
+
+
+def _checkpoint(step: Doc, _streamed: bool) -> Lines:
+    """One that changed something; the others say nothing that people do not see anyway."""
+    if not step["changed"] or not step["commit"]:
+        return []
+    lines: Lines = [(f"· checkpoint {printable(step['commit'][:12])}", "dim")]
+    if step["left_out"]:
+        lines.append((_one_line(f"  not in it: {'; '.join(step['left_out'])}"), "yellow"))
+    return lines
+
+
+def _resumed(step: Doc, _streamed: bool) -> Lines:
+    where = f"step {step['from_step'] or '?'} of attempt {step['from_attempt'] or '?'}"
+    drone = f" on drone {printable(step['from_drone'])}" if step["from_drone"] else ""
+    return [(_one_line(f"↻ goes on from {where}{drone}{': ' + step['why'] if step['why'] else ''}"), "yellow")]
 
 
 def _text(step: Doc, _streamed: bool) -> Lines:
@@ -148,6 +167,8 @@ _STEPS: dict[str, Callable[[Doc, bool], Lines]] = {
     "phase": _phase,
     "user": _user,
     "gap": _gap,
+    "checkpoint": _checkpoint,
+    "resumed": _resumed,
     "comment": _text,
     "guardrail": _guardrail,
     "approval": _approval,

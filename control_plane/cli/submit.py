@@ -47,6 +47,14 @@ def submit(
     verify_attempts: Annotated[
         int | None, typer.Option("--verify-attempts", help="How often a failed verification goes back to the model.")
     ] = None,
+    max_attempts: Annotated[
+        int | None,
+        typer.Option("--max-attempts", min=1, max=100, help="How many runs may be lost; default 3."),
+    ] = None,
+    progress_timeout: Annotated[
+        float | None,
+        typer.Option("--progress-timeout", help="Seconds without any progress that end a run; 0: none; default 900."),
+    ] = None,
     approve: Annotated[
         str | None, typer.Option("--approve", help="yolo, risky or all; default: the session's, else yolo.")
     ] = None,
@@ -84,6 +92,8 @@ _AS_THEY_ARE = (
     "cost_limit",
     "max_run_seconds",
     "verify_attempts",
+    "max_attempts",
+    "progress_timeout",
     "approve",
 )
 

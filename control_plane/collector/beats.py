@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from pydantic import ValidationError
 from sqlalchemy import select
@@ -35,6 +36,7 @@ class _Written:
 
     forget: dict[str, list[str]] = field(default_factory=dict)
     wake: bool = False
+    revoke: list[Dispatch] = field(default_factory=list)
 
 
 class Beats:
@@ -56,6 +58,10 @@ class Beats:
             return
         beats = self._opened(sealed)
         written = self._core.database.transact(lambda db: self._write(db, beats))
+        for gone in written.revoke:
+            # Their keys said so when they were given up; but a broker that was emptied since says nothing to a drone
+            # that was frozen all the time.
+            self._core.broker.revoke_run(gone.drone_id, gone.id, gone.generation)
         for drone_id, message_ids in written.forget.items():
             forget(self._core, drone_id, message_ids)
         if written.wake:
@@ -86,6 +92,7 @@ class Beats:
                 written.wake = True
             for run in beat.runs:
                 written.wake = self._note_run(db, drone, run) or written.wake
+                written.revoke += _given_up(db, drone, run)
             if ids := acted_on(db, self._core, drone.id, beat.done):
                 written.forget[drone.id] = ids
         return written
@@ -113,7 +120,7 @@ class Beats:
         run = db.get(Run, beat.run_id)
         if run is not None:
             run.beat_at = now
-            run.doing = beat.doing if run.status == RunStatus.RUNNING else ""
+            _note_doing(run, beat, now)
         stored = run.last_seq if run is not None else 0
         if stored < beat.last_seq:
             return self._ask_for_tail(db, drone, beat, stored)
@@ -136,3 +143,24 @@ class Beats:
         self._behind[beat.run_id] = (stored, now)
         tell(db, self._core, drone.id, Resend(run_id=beat.run_id, from_seq=stored + 1), beat.run_id)
         return True
+
+
+def _note_doing(run: Run, beat: RunBeat, now: datetime) -> None:
+    """Write what the run does and when something last came of it, by this side's clock: the drone's may be apart."""
+    if run.status != RunStatus.RUNNING:
+        run.doing, run.waits_for = "", ""
+        return
+    if run.doing_since is None or beat.doing != run.doing or beat.doing_seconds:
+        # An older drone does not say for how long: then it is as long as we have heard of it.
+        run.doing_since = now - timedelta(seconds=beat.doing_seconds)
+    run.doing, run.waits_for = beat.doing, beat.waits_for
+    run.progress_at = now - timedelta(seconds=beat.quiet_seconds)
+
+
+def _given_up(db: Session, drone: Drone, beat: RunBeat) -> list[Dispatch]:
+    """The dispatch of a run that is still at work although it was taken back."""
+    run = db.get(Run, beat.run_id)
+    if beat.ended or run is None or run.status != RunStatus.LOST:
+        return []
+    dispatch = db.get(Dispatch, beat.run_id)
+    return [dispatch] if dispatch is not None and dispatch.drone_id == drone.id else []

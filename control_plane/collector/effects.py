@@ -32,6 +32,7 @@ from shared.events import (
     Phase,
     Prepared,
     Receipt,
+    ResumedStep,
     RunEnded,
     RunStarted,
     ToolCallStep,
@@ -90,11 +91,21 @@ def _compaction(scene: Scene, body: CompactionStep) -> None:
 
 def _phase(scene: Scene, body: Phase) -> None:
     scene.run.doing = _clean(body.detail or body.name)
+    scene.run.doing_since = scene.run.progress_at = scene.core.clock.now()
+    scene.run.waits_for = ""
 
 
 def _prepared(scene: Scene, body: Prepared) -> None:
     if not scene.late:
         scene.order.base_commit = body.base_commit
+
+
+def _resumed(scene: Scene, body: ResumedStep) -> None:
+    """The run has an earlier one's steps behind it. What a drone says of other orders' runs is not taken for true."""
+    before = scene.db.get(Run, body.run_id)
+    if before is not None and before.order_id == scene.order.id and before.generation < scene.run.generation:
+        scene.run.resumed_run_id = before.id
+        scene.run.resumed_seq = body.seq
 
 
 def _assistant(scene: Scene, body: AssistantStep) -> None:
@@ -195,7 +206,7 @@ def _close_run(scene: Scene, body: RunEnded) -> None:
     known = run.cost_usd is not None and stats.cost_usd is not None
     run.cost_usd = max(run.cost_usd or 0.0, stats.cost_usd or 0.0) if known else None
     run.duration_ms = stats.duration_ms
-    run.doing = ""
+    run.doing = run.waits_for = ""
     scene.dispatch.closed_at = scene.dispatch.closed_at or now
     values = {"exit_status": body.exit_status, "reason": _clean(body.reason), "ended_at": now}
     if run.status == RunStatus.RUNNING:
@@ -231,7 +242,9 @@ def _finish(scene: Scene, body: RunEnded, to: OrderStatus, ending: Ending) -> No
 def _end_canceled(scene: Scene, body: RunEnded) -> None:
     receipt = body.receipt or Receipt(at=scene.core.clock.now())
     reason = f"canceled {who_canceled(scene.order.reason)}"
-    if body.status != "preempted":
+    if body.exit_status == ExitStatus.LOST:
+        reason += f"; {_clean(body.reason)}"
+    elif body.status != "preempted":
         # It came to its end by itself before it heard of the cancel; its work is kept all the same.
         reason += f"; it had just ended by itself: {_clean(body.reason)}"
     response, kept = _clean(body.response) or None, receipt.model_dump(mode="json")
@@ -261,6 +274,7 @@ _EFFECTS: Mapping[type[Any], Callable[[Scene, Any], None]] = {
     RunStarted: _run_started,
     Phase: _phase,
     Prepared: _prepared,
+    ResumedStep: _resumed,
     AssistantStep: _assistant,
     ToolCallStep: _tool_call,
     CompactionStep: _compaction,

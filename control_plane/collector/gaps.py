@@ -1,11 +1,11 @@
-"""Events that came before those that precede them: held back until the drone has sent those again."""
+"""What came before events that precede it: held back until the drone has sent those again."""
 
 from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
 
-from shared.events import Event
+from shared.events import Event, Hello
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,15 @@ class Held:
     event: Event
 
 
+@dataclass(frozen=True)
+class HeldHello:
+    """A hello that takes runs back whose last steps are still missing. Its entry stays unacknowledged, too."""
+
+    entry_id: str
+    said: Hello
+    since: float
+
+
 @dataclass
 class Gaps:
     """What one stream's reader holds back, by run. Times are the monotonic clock's."""
@@ -24,13 +33,15 @@ class Gaps:
     _since: dict[str, tuple[int, float]] = field(default_factory=dict)
     """The seq up to which a run was stored when its present gap was first seen, and when that was."""
     _asked: dict[str, float] = field(default_factory=dict)
+    hello: HeldHello | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._held)
+        return bool(self._held) or self.hello is not None
 
     def copied(self) -> Gaps:
         """A copy to work on in a transaction that may be rolled back."""
-        return Gaps({run: copy(held) for run, held in self._held.items()}, dict(self._since), dict(self._asked))
+        held = {run: copy(events) for run, events in self._held.items()}
+        return Gaps(held, dict(self._since), dict(self._asked), self.hello)
 
     def runs(self) -> list[str]:
         """Runs with events that wait."""
@@ -67,6 +78,14 @@ class Gaps:
 
     def asked(self, run_id: str, now: float) -> None:
         self._asked[run_id] = now
+
+    def hold_hello(self, entry_id: str, said: Hello, now: float) -> str | None:
+        """Keep the latest hello; returns the entry of the one before it, which says nothing any more."""
+        before = self.hello
+        if before is not None and before.entry_id == entry_id:
+            return None
+        self.hello = HeldHello(entry_id, said, now)
+        return before.entry_id if before is not None else None
 
     def _forget(self, run_id: str) -> None:
         del self._held[run_id]

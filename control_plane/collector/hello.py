@@ -14,31 +14,46 @@ from control_plane.dispatching.lost import Loss, lose
 from shared.events import Hello
 
 
-def act_on(db: Session, core: Core, drone: Drone, said: Hello, taken: Taken) -> None:
-    """Note the drone's new start, and give up what did not survive it.
-
-    Each start has its own boot id, and ends everything of older ones before it says hello: what another boot claimed,
-    and what is not listed as ended, is dead. The events that tell of an end may still follow.
-    """
+def note(core: Core, drone: Drone, said: Hello) -> None:
+    """Note the drone's new start."""
     now = core.clock.now()
     drone.boot_id = said.boot_id
-    drone.machine_id = said.machine_id
     drone.version = said.version
     drone.sandbox = said.sandbox
     drone.concurrency = said.concurrency
     if said.labels:
         # What the join token fixed cannot be set by the drone.
         drone.labels = {**said.labels, **drone.fixed_labels}
+    # What the new boot can do is known from here on: orders may go out before its first beat.
+    drone.beat = {**(drone.beat or {}), "machine_id": said.machine_id, "abilities": list(said.abilities)}
     drone.last_seen_at = now
     drone.stopped_at = None
-    taken.told = True
+
+
+def give_up(db: Session, core: Core, said: Hello, taken: Taken, *, patient: bool) -> dict[str, int]:
+    """Give up what did not survive the drone's new start; may be repeated.
+
+    Each start has its own boot id, and ends everything of older ones before it says hello: what another boot claimed,
+    and what is not listed as ended, is dead. While `patient`, a run whose drone recorded more than is stored is not
+    given up yet, as the order's next run goes on from the last step that is: such runs are returned, each with its last
+    stored event. The drone sent what it had before this hello, so what is missing then is what Redis lost.
+    """
+    drone = db.get_one(Drone, said.drone_id)
+    recorded = {each.run_id: each.last_seq for each in said.runs}
+    behind: dict[str, int] = {}
     for loss in list(_losses(db, core, drone, said)):
+        run = db.get(Run, loss.run_id)
+        stored = run.last_seq if run is not None else 0
+        if patient and stored < recorded.get(loss.run_id, 0):
+            behind[loss.run_id] = stored
+            continue
         # Its processes are dead, a push among them: an open grant need not be waited for.
         ended = lose(db, core, loss, respect_grant=False)
         if ended is not None:
             taken.losses.append(loss)
             taken.ended.append(ended)
             taken.changed.add(db.get_one(Dispatch, loss.run_id).order_id)
+    return behind
 
 
 def _losses(db: Session, core: Core, drone: Drone, said: Hello) -> Iterator[Loss]:
@@ -53,8 +68,9 @@ def _losses(db: Session, core: Core, drone: Drone, said: Hello) -> Iterator[Loss
 
 def _survived(dispatch: Dispatch, run: Run | None, key: str, said: Hello) -> bool:
     listed = next((each for each in said.runs if each.run_id == dispatch.id), None)
-    if listed is not None and listed.ended:
-        return True
+    if listed is not None:
+        # It has a directory on the drone's disk, whatever Redis still knows of a claim: it will not begin again.
+        return listed.ended
     claimed_by = run.boot_id if run is not None else _boot_of(key)
     if claimed_by is None:
         # Still in the queue, or its key is gone; it is offered again.

@@ -13,6 +13,7 @@ from control_plane.background.timings import Timings
 from control_plane.collector import effects, hello
 from control_plane.collector.entries import Entry, has_later_hello
 from control_plane.collector.gaps import Gaps
+from control_plane.collector.newer import newer_event
 from control_plane.collector.taken import Taken
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, RawEvent, Run, Step
@@ -51,6 +52,7 @@ class Intake:
             except Unreadable as error:
                 self.keep_raw(entry, str(error))
         self._mind_gaps()
+        self._mind_hello()
 
     def keep_raw(self, entry: Entry, error: str) -> None:
         """Keep an entry that cannot be taken in as it came, and go on."""
@@ -74,12 +76,7 @@ class Intake:
         elif kind == "event":
             self._event(entry.id, self._read_event(entry))
         elif kind == "hello":
-            said = self._read_hello(entry)
-            # Only the latest hello tells what is alive: runs that began after an earlier one, which lay here while no
-            # collector ran or comes a second time, would look as if they had died before it.
-            if not has_later_hello(self.core.broker, self.drone.id, entry.id):
-                hello.act_on(self.db, self.core, self.drone, said, self.taken)
-            self.taken.acknowledge.append(entry.id)
+            self._hello(entry.id, self._read_hello(entry))
         else:
             raise Unreadable(f"an entry of the kind {kind!r} is not known")
 
@@ -157,6 +154,39 @@ class Intake:
         self.db.flush()
         return run
 
+    # --- hellos ----------------------------------------------------------------------
+
+    def _hello(self, entry_id: str, said: Hello) -> None:
+        """Note the latest hello. What it gives up is decided once the events around it are in."""
+        if self._is_outdated(entry_id):
+            self.taken.acknowledge.append(entry_id)
+            return
+        hello.note(self.core, self.drone, said)
+        self.taken.told = True
+        if before := self.gaps.hold_hello(entry_id, said, self.core.clock.monotonic()):
+            self.taken.acknowledge.append(before)
+
+    def _is_outdated(self, entry_id: str) -> bool:
+        """Only the latest hello tells what is alive: runs that began after an earlier one, which lay here while no
+        collector ran or comes a second time, would look as if they had died before it.
+        """
+        return has_later_hello(self.core.broker, self.drone.id, entry_id)
+
+    def _mind_hello(self) -> None:
+        """Give up the runs that the drone no longer has; those whose last steps Redis lost once these are there."""
+        held, now = self.gaps.hello, self.core.clock.monotonic()
+        if held is None:
+            return
+        behind: dict[str, int] = {}
+        if not self._is_outdated(held.entry_id):
+            patient = now - held.since < self._timings.hello_wait
+            behind = hello.give_up(self.db, self.core, held.said, self.taken, patient=patient)
+        for run_id, stored in behind.items():
+            self._ask_again(run_id, stored, now)
+        if not behind:
+            self.gaps.hello = None
+            self.taken.acknowledge.append(held.entry_id)
+
     # --- gaps ------------------------------------------------------------------------
 
     def _mind_gaps(self) -> None:
@@ -167,10 +197,15 @@ class Intake:
             self.gaps.note(run_id, stored, now)
             if self.gaps.waited(run_id, now) >= self._timings.gap_after:
                 self._close_gap(run_id, stored)
-            elif self.gaps.may_ask(run_id, now, self._timings.resend_every):
-                self.gaps.asked(run_id, now)
-                tell(self.db, self.core, self.drone.id, Resend(run_id=run_id, from_seq=stored + 1), run_id)
-                self.taken.told = True
+            else:
+                self._ask_again(run_id, stored, now)
+
+    def _ask_again(self, run_id: str, stored: int, now: float) -> None:
+        """Ask the drone to send a run's events again from the first that is missing, but not all the time."""
+        if self.gaps.may_ask(run_id, now, self._timings.resend_every):
+            self.gaps.asked(run_id, now)
+            tell(self.db, self.core, self.drone.id, Resend(run_id=run_id, from_seq=stored + 1), run_id)
+            self.taken.told = True
 
     def _close_gap(self, run_id: str, stored: int) -> None:
         dispatch = self.db.get_one(Dispatch, run_id)
@@ -189,7 +224,10 @@ class Intake:
         try:
             event = Event.model_validate_json(opened.body)
         except ValidationError as error:
-            raise Unreadable(f"not an event: {error.error_count()} fields are wrong: {error}"[:500]) from error
+            newer = newer_event(opened.body)
+            if newer is None:
+                raise Unreadable(f"not an event: {error.error_count()} fields are wrong: {error}"[:500]) from error
+            event = newer
         bound = (opened.binding.order, opened.binding.run, opened.binding.generation)
         if bound != (event.order_id, event.run_id, event.generation):
             raise Unreadable("the event is of another order, run or generation than its envelope")

@@ -23,6 +23,10 @@ from shared.errors import FleetFault, Precondition
 log = logs.get(__name__)
 
 _BATCH = 100
+_SMALLEST_BATCH = 5
+_LONG = 1.0
+"""Seconds. A batch holds its runs' rows until it is in, and heartbeats wait for those: on a machine without time to
+spare a hundred events would take so long that every drone seemed silent. The next batch is half as large then."""
 _TRIES = 5
 _PAUSE = 0.2
 _NOT_THE_ENTRY = (FleetFault, Precondition)
@@ -45,6 +49,7 @@ class Reader:
         self._gaps = Gaps()
         self._failures: Counter[str] = Counter()
         self._paused_until = 0.0
+        self._batch = _BATCH
 
     @property
     def waits(self) -> bool:
@@ -56,10 +61,13 @@ class Reader:
         if self._core.clock.monotonic() < self._paused_until:
             return False
         try:
-            entries = self._entries.read(_BATCH)
+            entries = self._entries.read(self._batch)
             if not entries and not self._gaps:
                 return False
-            return self._take_all(entries) and bool(entries)
+            began = self._core.clock.monotonic()
+            taken = self._take_all(entries)
+            self._batch = next_batch(self._batch, self._core.clock.monotonic() - began)
+            return taken and bool(entries)
         except _NOT_THE_ENTRY:
             # Whatever of them is not acknowledged is read again.
             self._entries.reread()
@@ -116,3 +124,10 @@ class Reader:
         self._paused_until = self._core.clock.monotonic() + _PAUSE
         self._entries.reread()
         return False
+
+
+def next_batch(size: int, took: float) -> int:
+    """How many entries to take next, after so many took so many seconds."""
+    if took > _LONG:
+        return max(_SMALLEST_BATCH, size // 2)
+    return min(_BATCH, size * 2) if took < _LONG / 4 else size

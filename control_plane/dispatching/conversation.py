@@ -6,22 +6,17 @@ reported: nothing is kept twice, and what the next turn sees is what the loop ha
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from pydantic import TypeAdapter
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.db.models import Order, SessionEntry, Step
+from control_plane.db.models import Order, SessionEntry
 from control_plane.db.models import Session as Chat
+from control_plane.dispatching.paths import Segment, path_to, paths_to, said_along
 from shared.events import Body, CompactionStep
 from shared.messages import Message
 from shared.transcripts import mended, messages_of
-
-SAID = ("reasoning", "assistant", "user", "tool_result", "compaction")
-"""The kinds of steps that make up a conversation."""
-_BODY: TypeAdapter[Body] = TypeAdapter(Body)
 
 
 def way_to(db: Session, entry_id: str | None) -> list[SessionEntry]:
@@ -42,19 +37,22 @@ def way_to(db: Session, entry_id: str | None) -> list[SessionEntry]:
 def way_of(db: Session, order: Order) -> list[SessionEntry]:
     """The turns that the order's next run goes on from.
 
-    A turn of the order itself is left out: an order that is run again begins where it began before.
+    An order that is run again begins where it began before, wherever its session has gone since.
     """
-    leaf_id = db.get_one(Chat, order.session_id).leaf_id
-    return [entry for entry in way_to(db, leaf_id) if entry.order_id != order.id]
+    turns = select(SessionEntry).where(SessionEntry.order_id == order.id, SessionEntry.kind == "turn")
+    own = db.scalar(turns.order_by(SessionEntry.number.desc()).limit(1))
+    return way_to(db, own.parent_id if own is not None else db.get_one(Chat, order.session_id).leaf_id)
 
 
-def messages_along(db: Session, way: Sequence[SessionEntry]) -> list[Message]:
-    """All that was said along the way, tool calls, results and thinking included; a valid conversation."""
+def messages_along(db: Session, way: Sequence[SessionEntry], path: Sequence[Segment] = ()) -> list[Message]:
+    """All that was said along the way, and on the path behind it: a valid conversation, with calls and thinking."""
     runs = [str(entry.data["run"]) for entry in way if entry.data.get("run")]
-    bodies = _said(db, runs) if runs else {}
+    paths = paths_to(db, [Segment(run_id) for run_id in runs]) if runs else {}
+    segments = [*(segment for run_id in runs for segment in paths[run_id]), *path]
+    bodies = said_along(db, segments) if segments else {}
     whole: list[Message] = []
-    for run_id in runs:
-        whole = _after(whole, bodies[run_id])
+    for segment in segments:
+        whole = _after(whole, bodies[segment])
     return whole
 
 
@@ -66,32 +64,11 @@ def last_work(db: Session, way: Sequence[SessionEntry]) -> Order | None:
     return next((changed[order_id] for order_id in reversed(ids) if order_id in changed), None)
 
 
-def run_that_speaks(db: Session, order: Order) -> str | None:
-    """The run whose steps are the order's turn: the one whose work was delivered, else the last that said anything.
-
-    None where no run came so far as to put the prompt to the model.
-    """
-    steps = select(Step.run_id).where(Step.order_id == order.id, Step.kind.in_(SAID), Step.late.is_(False))
-    said = list(db.scalars(steps.group_by(Step.run_id).order_by(func.max(Step.seq).desc())))
-    if order.result_run_id in said:
-        return order.result_run_id
-    return said[0] if said else None
-
-
 def compactions_of(db: Session, run_id: str) -> list[CompactionStep]:
-    """The compactions that a run went through."""
-    return [body for body in _said(db, [run_id])[run_id] if isinstance(body, CompactionStep)]
-
-
-def _said(db: Session, run_ids: Iterable[str]) -> defaultdict[str, list[Body]]:
-    """What each run said, in order. Late steps are left out: the turn had ended without them."""
-    steps = select(Step.run_id, Step.body).where(
-        Step.run_id.in_(list(run_ids)), Step.kind.in_(SAID), Step.late.is_(False)
-    )
-    found: defaultdict[str, list[Body]] = defaultdict(list)
-    for run_id, body in db.execute(steps.order_by(Step.run_id, Step.run_seq)):
-        found[run_id].append(_BODY.validate_python(body))
-    return found
+    """The compactions on the path of a run."""
+    path = path_to(db, run_id)
+    bodies = said_along(db, path)
+    return [body for segment in path for body in bodies[segment] if isinstance(body, CompactionStep)]
 
 
 def _after(history: list[Message], bodies: Sequence[Body]) -> list[Message]:

@@ -14,11 +14,13 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, Run, Turn
+from control_plane.dispatching.going_on import outlook, where_on
 from control_plane.dispatching.loads import loads, standing
-from control_plane.dispatching.placement import place
+from control_plane.dispatching.placement import earlier_in_session, place
 from control_plane.dispatching.transitions import move_order, move_turn
-from control_plane.dispatching.turns import turn_ended
+from control_plane.dispatching.turns import locked, turn_ended
 from control_plane.dispatching.words import send_along
+from shared.errors import Conflict
 from shared.events import Stats
 from shared.names import new_id
 from shared.outcome import ExitStatus
@@ -26,6 +28,8 @@ from shared.states import OrderStatus, TurnStatus
 
 _WAITS = "; waits in "
 """Parts the reason of an assigned order: before it why this drone, behind it why not yet."""
+_TAKEN_BACK = "taken back from "
+"""Begins the reason of an order that left a drone's queue; it stays in front of why the next drone was chosen."""
 _CANCEL_ASKED = "cancel asked for "
 _RECEIPT_MISSING = "; waits for the drone's receipt"
 _TURN_OF = {
@@ -48,8 +52,12 @@ class Ending:
 def dispatch(db: Session, core: Core, order: Order, drone: Drone, reason: str) -> Dispatch:
     """Assign a queued order to `drone`: generation + 1, and an outbox row, which the relay publishes.
 
-    Raises Conflict where the order is not queued any more.
+    Raises Conflict where the order is not queued any more, or an earlier one of its session came back meanwhile.
     """
+    # Under the session's lock, which an order that comes back into the queue takes too: one of a session at a time.
+    locked(db, order.session_id)
+    if earlier := earlier_in_session(db, order):
+        raise Conflict(f"order {order.id} waits for order {earlier} of the same session", code="E-ORDER-STATE")
     made = Dispatch(
         id=new_id(),
         organization_id=order.organization_id,
@@ -59,6 +67,8 @@ def dispatch(db: Session, core: Core, order: Order, drone: Drone, reason: str) -
         created_at=core.clock.now(),
     )
     db.add(made)
+    if (where := where_on(db, order, drone)) and where not in reason:
+        reason = f"{reason}; {where}"
     waits = waiting_reason(db, core, drone, reason)
     move_order(
         db,
@@ -82,7 +92,13 @@ def place_and_dispatch(db: Session, core: Core, order: Order, *, may_go: bool = 
         if order.reason != placement.reason:
             order.reason = placement.reason
         return None
-    return dispatch(db, core, order, placement.drone, placement.reason)
+    why = f"{order.reason}; {placement.reason}" if order.reason.startswith(_TAKEN_BACK) else placement.reason
+    return dispatch(db, core, order, placement.drone, why)
+
+
+def taken_back_reason(drone: Drone, why: str) -> str:
+    """What an order says that left a drone's queue without having begun; `why` goes on from "the drone"."""
+    return f"{_TAKEN_BACK}{drone.name}: the drone {why}"
 
 
 def waiting_reason(db: Session, core: Core, drone: Drone, reason: str) -> str:
@@ -109,9 +125,13 @@ def who_canceled(reason: str) -> str:
 def requeue(db: Session, core: Core, order: Order, reason: str) -> None:
     """Give an order back to the queue; its dispatch is over, and whatever still comes from it is late.
 
+    `reason` is for people; where the order had been worked on, it also says where that goes on.
+
     Raises Conflict where the order is in no drone's hand.
     """
     _close(db, core, order)
+    if where := outlook(db, order):
+        reason = f"{reason}; {where}"
     move_order(
         db,
         order,

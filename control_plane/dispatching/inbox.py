@@ -36,8 +36,8 @@ def tell(db: Session, core: Core, drone_id: str, body: Body, run_id: str | None 
     return row.id
 
 
-def pending(db: Session, drone_id: str, run_id: str, kind: str) -> bool:
-    """Whether a message of this kind about this run is still on its way to the drone."""
+def pending(db: Session, drone_id: str, run_id: str | None, kind: str) -> bool:
+    """Whether a message of this kind about this run, or about none, is still on its way to the drone."""
     undone = select(InboxMessage.body).where(
         InboxMessage.drone_id == drone_id, InboxMessage.run_id == run_id, InboxMessage.done_at.is_(None)
     )

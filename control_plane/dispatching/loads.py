@@ -48,7 +48,7 @@ def status_of(drone: Drone, load: Load, now: datetime) -> DroneStatus:
         last_seen_at=drone.last_seen_at,
         stopped=drone.stopped_at is not None,
         removed=drone.removed_at is not None,
-        draining=drone.draining or bool((drone.beat or {}).get("draining")),
+        draining=drone.draining or any((drone.beat or {}).get(said) for said in ("draining", "full")),
         running=load.running,
         concurrency=drone.concurrency,
     )
@@ -66,11 +66,25 @@ def standing(drone: Drone, load: Load, now: datetime) -> str:
         case DroneStatus.UNRESPONSIVE:
             return f"is unresponsive since {clock_time(drone.last_seen_at, now)}"
         case DroneStatus.DRAINING:
-            return f"is draining (next: fleet drone resume {drone.name})"
+            return _why_draining(drone)
         case DroneStatus.BUSY:
             return f"is busy: {load.running} of {drone.concurrency} slots in use"
         case _:
             return ""
+
+
+def _why_draining(drone: Drone) -> str:
+    beat = drone.beat or {}
+    if full := beat.get("full"):
+        return f"takes no work, as its disk is full: {full} (next: make room there)"
+    if beat.get("leaving"):
+        return "stops when its run has ended"
+    return f"is draining (next: fleet drone resume {drone.name})"
+
+
+def can(drone: Drone, ability: str) -> bool:
+    """Whether the drone said of itself that it can do this (`shared.events.ABILITIES`); an older one says nothing."""
+    return ability in (drone.beat or {}).get("abilities", ())
 
 
 def clock_time(moment: datetime | None, now: datetime) -> str:

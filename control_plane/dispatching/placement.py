@@ -2,7 +2,8 @@
 
 By name; else by labels, then a drone with a free slot before a full one, one that has the repository already before one
 that must fetch it, and the least work in hand, measured by what it can run at once. That a mirror counts only where a
-slot is free keeps one warm drone from drawing all of a project's work while others idle.
+slot is free keeps one warm drone from drawing all of a project's work while others idle. An order that goes on from a
+checkpoint goes before all of that to the drone whose disk has it, if that has a free slot.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.models import Drone, Order, Run
+from control_plane.dispatching.going_on import drone_with_workspace
 from control_plane.dispatching.loads import Load, loads, standing, status_of
 from shared.states import ENDED, DroneStatus
 
@@ -31,7 +33,7 @@ class Placement:
 
 def place(db: Session, core: Core, order: Order) -> Placement:
     """Choose for a queued order; nothing is written. A drone named by the order is chosen even while it is offline."""
-    if earlier := _earlier_in_session(db, order):
+    if earlier := earlier_in_session(db, order):
         return Placement(None, f"waits for order {earlier} of the same session")
     if order.wanted_drone_id is not None:
         return _named(db.get_one(Drone, order.wanted_drone_id), order)
@@ -45,10 +47,16 @@ def place(db: Session, core: Core, order: Order) -> Placement:
     if not able:
         states = "; ".join(f"{drone.name} {standing(drone, load[drone.id], now)}" for drone in fitting)
         return Placement(None, f"no drone that fits takes work now: {states}")
+    kept = drone_with_workspace(db, order)
+    for drone in able:
+        if drone.id == kept and load[drone.id].outstanding < drone.concurrency:
+            why = ", ".join([*_labels(order), "has the workspace of the last attempt, and a free slot"])
+            return Placement(drone, f"placed on {drone.name}: {why}")
     return _best(able, load, _warm(db, order), order)
 
 
-def _earlier_in_session(db: Session, order: Order) -> str | None:
+def earlier_in_session(db: Session, order: Order) -> str | None:
+    """The order that has to end before this one of the same session may begin, if any."""
     earlier = select(Order.id).where(
         Order.session_id == order.session_id, Order.number < order.number, Order.status.not_in(ENDED)
     )
@@ -70,7 +78,7 @@ def _best(able: Sequence[Drone], load: Mapping[str, Load], warm: set[str], order
         return (full, full or cold, outstanding / drone.concurrency, cold, drone.name)
 
     chosen = min(able, key=preference)
-    why = [f"has {label}" for label in _words(order.wanted_labels)]
+    why = _labels(order)
     if len(able) == 1:
         why.append("the only drone that fits and takes work")
     elif not preference(chosen)[1]:
@@ -86,8 +94,17 @@ def _warm(db: Session, order: Order) -> set[str]:
     return set(db.scalars(ran.distinct()))
 
 
+def fits(drone: Drone, order: Order) -> bool:
+    """Whether the drone may run the order at all: of its organization, with its labels."""
+    return drone.organization_id == order.organization_id and _has(drone, order.wanted_labels)
+
+
 def _has(drone: Drone, wanted: Mapping[str, str]) -> bool:
     return wanted.items() <= drone.labels.items()
+
+
+def _labels(order: Order) -> list[str]:
+    return [f"has {label}" for label in _words(order.wanted_labels)]
 
 
 def _nobody_fits(fleet: Sequence[Drone], wanted: Mapping[str, str]) -> str:

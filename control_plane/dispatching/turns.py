@@ -15,7 +15,8 @@ from sqlalchemy.orm import Session
 from control_plane.core import Core
 from control_plane.db.models import Order, SessionEntry
 from control_plane.db.models import Session as Chat
-from control_plane.dispatching.conversation import compactions_of, run_that_speaks, way_to
+from control_plane.dispatching.conversation import compactions_of, way_of
+from control_plane.dispatching.paths import run_that_speaks
 from shared.control import Compact
 from shared.events import CompactionStep
 from shared.names import new_id
@@ -67,7 +68,8 @@ def turn_ended(db: Session, core: Core, order: Order) -> None:
     the leaf before it, so that the next turn does not see it (O-011, O-023 with the message kept).
     """
     chat = locked(db, order.session_id)
-    before = _place_before(db, chat, order)
+    way = way_of(db, order)
+    before = way[-1] if way else None
     run_id = run_that_speaks(db, order)
     failed = order.status == OrderStatus.FAILED and order.exit_status == ExitStatus.MODEL_ERROR
     _note_change_of_model(db, core, chat, before, order)
@@ -99,12 +101,6 @@ def asked_meanwhile(db: Session, order: Order, published_at: datetime | None) ->
     if (db.scalar(asked) or published_at) <= published_at:
         return None
     return Compact(run_id=order.run_id, instructions=chat.compact)
-
-
-def _place_before(db: Session, chat: Chat, order: Order) -> SessionEntry | None:
-    """Where the order's run began: the leaf, or what was before it where the leaf is this order's own older turn."""
-    way = [entry for entry in way_to(db, chat.leaf_id) if entry.order_id != order.id]
-    return way[-1] if way else None
 
 
 def _note_change_of_model(db: Session, core: Core, chat: Chat, before: SessionEntry | None, order: Order) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
-from control_plane.db.models import Order, Step, Word
+from control_plane.db.models import Drone, Order, Run, Step, Word
+from control_plane.dispatching.going_on import path_of_next
 from control_plane.dispatching.inbox import tell
+from control_plane.dispatching.paths import Segment, path_to
 from shared.control import Say
 
 
@@ -24,14 +27,16 @@ def tell_word(db: Session, core: Core, order: Order, word: Word, *, interrupt: b
 def send_along(db: Session, order: Order) -> None:
     """Let all that was said to an order travel inside it; to be called as the order is dispatched.
 
-    A run begins with the prompt and knows nothing of the run before it, so what that one heard is said again.
+    A run that begins anew knows nothing of the run before it, so what that one heard is said again; to one that goes on
+    from a checkpoint, only what was not heard up to there.
     """
     db.execute(update(Word).where(Word.order_id == order.id).values(run_id=order.run_id))
 
 
-def words_along(db: Session, run_id: str) -> list[Word]:
-    """The words that travel inside the order of this dispatch."""
-    return list(db.scalars(select(Word).where(Word.run_id == run_id).order_by(Word.number)))
+def words_along(db: Session, run_id: str, path: Sequence[Segment] = ()) -> list[Word]:
+    """The words that travel inside the order of this dispatch, whose run goes on from the end of `path`."""
+    words = list(db.scalars(select(Word).where(Word.run_id == run_id).order_by(Word.number)))
+    return _without_heard(db, words, path) if words else []
 
 
 def tell_missing_words(db: Session, core: Core, order: Order) -> bool:
@@ -49,9 +54,32 @@ def unheard(db: Session, order: Order) -> list[Word]:
     if not words:
         return []
     db.flush()
-    bodies = db.scalars(select(Step.body).where(Step.run_id == order.run_id, Step.kind == "user"))
+    return _without_heard(db, words, _path_now(db, order))
+
+
+def _path_now(db: Session, order: Order) -> list[Segment]:
+    """The path of the order's run; before that has begun to speak, the path that it will go on from."""
+    if order.run_id is None:
+        return []
+    run = db.get(Run, order.run_id)
+    if run is not None and (run.resumed_run_id is not None or order.ended_at is not None or _speaks(db, run.id)):
+        return path_to(db, run.id)
+    drone = db.get(Drone, order.drone_id)
+    return [*(path_of_next(db, order, drone) if drone else []), Segment(order.run_id)]
+
+
+def _speaks(db: Session, run_id: str) -> bool:
+    return db.scalar(select(Step.id).where(Step.run_id == run_id, Step.kind == "user").limit(1)) is not None
+
+
+def _without_heard(db: Session, words: Sequence[Word], path: Sequence[Segment]) -> list[Word]:
+    """The words but for those that became a step on the path."""
+    steps = select(Step.run_id, Step.run_seq, Step.body).where(
+        Step.run_id.in_({segment.run_id for segment in path}), Step.kind == "user"
+    )
+    held = {segment.run_id: segment for segment in path}
     # Each word becomes one step, and words of one kind are taken up in the order in which they were said.
-    heard = Counter(body.get("source") for body in bodies)
+    heard = Counter(body.get("source") for run_id, seq, body in db.execute(steps) if held[run_id].holds(seq))
     follow_ups = [word for word in words if word.after]
     others = [word for word in words if not word.after]
     left = [*others[heard["steer"] :], *follow_ups[heard["follow_up"] :]]

@@ -11,9 +11,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
-from control_plane.db.models import Dispatch, Order, Organization, Project, Provider
+from control_plane.db.models import Dispatch, Drone, Order, Organization, Project, Provider
 from control_plane.db.models import Session as Chat
 from control_plane.dispatching.conversation import last_work, messages_along, way_of
+from control_plane.dispatching.going_on import choose, resumed
+from control_plane.dispatching.paths import path_to
 from control_plane.dispatching.words import words_along
 from shared.blobs import INLINE_CONTEXT, digest
 from shared.messages import Message
@@ -24,7 +26,7 @@ _MESSAGES: TypeAdapter[Sequence[Message]] = TypeAdapter(Sequence[Message])
 
 
 def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
-    """The order as this dispatch's drone is to execute it.
+    """The order as this dispatch's drone is to execute it, from the newest checkpoint on that this drone can have.
 
     It holds secrets in clear: seal it, and never store or log it. A context over 64 kB lies among the blobs when this
     returns, and is the drone's to read once it is lent to the run. Raises Precondition where a secret cannot be opened,
@@ -32,6 +34,8 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
     """
     order = db.get_one(Order, dispatch.order_id)
     way = way_of(db, order)
+    checkpoint = choose(db, order, db.get_one(Drone, dispatch.drone_id))
+    path = path_to(db, checkpoint.run.id, checkpoint.step.run_seq) if checkpoint else []
     return WorkOrder.model_validate(
         {
             "order_id": order.id,
@@ -48,9 +52,11 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
             "approve": order.approve,
             "allow": tuple(order.allow),
             "base": _base(last_work(db, way)),
-            **_context(core, messages_along(db, way)),
+            **_context(core, messages_along(db, way, path)),
+            "resume": checkpoint is not None,
+            "resumed": resumed(db, order, checkpoint) if checkpoint else None,
             "prompt": order.prompt,
-            "said": tuple(SaidBefore(text=word.text, after=word.after) for word in words_along(db, dispatch.id)),
+            "said": tuple(SaidBefore(text=word.text, after=word.after) for word in words_along(db, dispatch.id, path)),
             "submitted_at": order.created_at,
         }
     )

@@ -1,7 +1,7 @@
 """Child processes of `fleet up`: started with a log of their own, restarted when they die, ended in order.
 
 Each is in a session of its own, so that Ctrl-C in the terminal reaches `fleet up` alone, which then ends them one after
-the other. Each also gets SIGTERM from the kernel should `fleet up` itself be killed.
+the other. Each also gets its signal from the kernel should `fleet up` itself be killed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
@@ -31,13 +32,17 @@ class Child:
     environment: Mapping[str, str] | None = None
     """The whole of it; None: ours."""
     stop_seconds: float = 10.0
-    """How long it may take to end after SIGTERM."""
+    """How long it may take to end after it was asked to."""
+    stop_signal: signal.Signals = signal.SIGTERM
+    """Asks it to end in good order, and soon."""
     process: subprocess.Popen[bytes] | None = None
     restarts: int = 0
     _next_try: float = 0.0
+    _asked: bool = False
 
     def start(self) -> None:
         """Start the process; what it prints goes to the end of its log."""
+        self._asked = False
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             # preexec_fn is safe here: `fleet up` has no other thread when it starts a child.
@@ -48,7 +53,7 @@ class Child:
                 stderr=subprocess.STDOUT,
                 env=None if self.environment is None else dict(self.environment),
                 start_new_session=True,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509
+                preexec_fn=partial(_end_with_parent, self.stop_signal),  # noqa: PLW1509
             )
 
     def died(self) -> int | None:
@@ -67,11 +72,23 @@ class Child:
         self.start()
         return True
 
+    def ask_to_stop(self) -> None:
+        """Ask the process to end, once: to a drone a second signal means more than the first."""
+        if self.process is not None and self.process.poll() is None and not self._asked:
+            self._asked = True
+            self.process.send_signal(self.stop_signal)
+
+    def hurry(self) -> None:
+        """Ask a process that may have been asked already to end at once."""
+        if self.process is not None and self.process.poll() is None:
+            self._asked = True
+            self.process.send_signal(signal.SIGTERM)
+
     def stop(self, *, at_once: bool = False) -> None:
-        """End the process: SIGTERM, its time, then SIGKILL to its whole group."""
+        """End the process: its signal, its time, then SIGKILL to its whole group."""
         if self.process is None or self.process.poll() is not None:
             return
-        self.process.send_signal(signal.SIGTERM)
+        self.ask_to_stop()
         try:
             self.process.wait(1.0 if at_once else self.stop_seconds)
         except subprocess.TimeoutExpired:
@@ -92,8 +109,8 @@ def without_fleet_secrets() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("FLEET_")}
 
 
-def _end_with_parent() -> None:
+def _end_with_parent(number: signal.Signals) -> None:
     # Elsewhere there is no such call: what a killed `fleet up` leaves is for its user to end.
     if sys.platform != "linux":
         return
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    _libc.prctl(PR_SET_PDEATHSIG, number)

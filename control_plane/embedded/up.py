@@ -171,10 +171,9 @@ class EmbeddedFleet:
         """End the parts, drones first, so that what they hand back is still taken in; the broker last."""
         if self.children:
             say("stopping: drones hand back what they hold (Ctrl-C again: at once)")
-        drones = [child for child in self.children if child.name.startswith("drone ")]
-        for child in drones:
-            if child.process and child.died() is None:
-                child.process.send_signal(signal.SIGTERM)
+        for child in self.children:
+            if child.name.startswith("drone "):
+                child.ask_to_stop()
         for child in reversed(self.children):
             child.stop(at_once=self.stop_requests > 1)
         if self.children:
@@ -185,8 +184,7 @@ class EmbeddedFleet:
         self._stop.set()
         if self.stop_requests > 1:
             for child in self.children:
-                if child.process and child.died() is None:
-                    child.process.send_signal(signal.SIGTERM)
+                child.hurry()
 
 
 def server_file(home: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
@@ -18,23 +18,31 @@ from control_plane.operations.registration import DroneIdentity
 from shared.errors import Conflict, NotFound
 from shared.states import IN_HAND, OrderStatus
 
+BlobKind = Literal["", "checkpoint"]
 GRANT_LASTS = timedelta(seconds=60)
 _MAY_PUSH = (*IN_HAND, OrderStatus.CANCELING)
 """Assigned too: the drone may ask before its report that the run started was taken in."""
 
 
-def put_blob(core: Core, identity: DroneIdentity, run_id: str, sha256: str, stream: BinaryIO) -> int:
+def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
+    core: Core, identity: DroneIdentity, run_id: str, sha256: str, stream: BinaryIO, kind: BlobKind = ""
+) -> int:
     """Store a file of the drone's own run and return its size; the same again changes nothing.
 
-    A late run may store too: its work is kept, under its own name. Raises NotFound for a run that is not the drone's,
-    Invalid where the content is not what its name says, TooLarge over 512 MB.
+    A checkpoint is sealed on the disk, and bounded by what may be in memory for that. A late run may store too: its
+    work is kept, under its own name. Raises NotFound for a run that is not the drone's, Invalid where the content is
+    not what its name says, TooLarge over 512 MB, or 64 MB for a checkpoint.
     """
     with core.database.read() as db:
         dispatch = _own_dispatch(db, identity, run_id)
-    size = core.blobs.store(sha256, stream)
+    sealed = kind == "checkpoint"
+    if sealed:
+        size = core.blobs.store_sealed(sha256, stream, core.vault.seal_content)
+    else:
+        size = core.blobs.store(sha256, stream)
     # The row after the file: a row promises that the file is there, a file without a row is only disk space.
     with core.database.write() as db:
-        _give(db, core, dispatch, sha256, size)
+        _give(db, core, dispatch, sha256, size, sealed=sealed)
     return size
 
 
@@ -45,14 +53,18 @@ def lend_blobs(core: Core, named: Iterable[tuple[Dispatch, str]]) -> None:
             _give(db, core, dispatch, sha256, core.blobs.path(sha256).stat().st_size)
 
 
-def get_blob(core: Core, identity: DroneIdentity, run_id: str, sha256: str) -> Path:
-    """Where the file lies. A drone may read its own runs', and those of turns that an order in its hand goes on from.
+def get_blob(core: Core, identity: DroneIdentity, run_id: str, sha256: str) -> Path | bytes:
+    """Where the file lies, or the content of one that was sealed.
 
-    Raises NotFound for all else, so that nobody learns what exists.
+    A drone may read its own runs', those of earlier runs of an order in its hand, and those of turns that such an order
+    goes on from. Raises NotFound for all else, so that nobody learns what exists.
     """
     path = core.blobs.path(sha256)
     with core.database.read() as db:
-        found = db.get(Blob, (run_id, sha256)) is not None and _may_read(db, identity, run_id)
+        row = db.get(Blob, (run_id, sha256))
+        found = row is not None and _may_read(db, identity, run_id)
+    if found and row is not None and row.sealed:
+        return core.blobs.read_sealed(sha256, core.vault.open_content)
     if not found or not path.is_file():
         raise NotFound(f"run {shown(run_id)} has no blob {sha256[:12]}", code="E-BLOB-404")
     return path
@@ -86,7 +98,9 @@ def grant_push(core: Core, identity: DroneIdentity, run_id: str) -> dict[str, An
     return {"granted": True, "expires_in": int(GRANT_LASTS.total_seconds()), "known": known}
 
 
-def _give(db: Session, core: Core, dispatch: Dispatch, sha256: str, size: int) -> None:
+def _give(  # noqa: PLR0913 - one argument per column
+    db: Session, core: Core, dispatch: Dispatch, sha256: str, size: int, *, sealed: bool = False
+) -> None:
     """Write the row that makes a stored file the run's."""
     if db.get(Blob, (dispatch.id, sha256)) is None:
         db.add(
@@ -95,6 +109,7 @@ def _give(db: Session, core: Core, dispatch: Dispatch, sha256: str, size: int) -
                 run_id=dispatch.id,
                 sha256=sha256,
                 size=size,
+                sealed=sealed,
                 created_at=core.clock.now(),
             )
         )
@@ -116,5 +131,8 @@ def _may_read(db: Session, identity: DroneIdentity, run_id: str) -> bool:
         .join(Dispatch, Order.id == Dispatch.order_id)
         .where(Dispatch.drone_id == identity.drone_id, Dispatch.closed_at.is_(None))
     )
+    orders = db.scalars(in_hand).all()
+    if any(order.id == dispatch.order_id for order in orders):
+        return True
     # The turns before it, not the session: a fork builds on work of the session that it came from.
-    return any(dispatch.order_id == entry.order_id for order in db.scalars(in_hand) for entry in way_of(db, order))
+    return any(dispatch.order_id == entry.order_id for order in orders for entry in way_of(db, order))

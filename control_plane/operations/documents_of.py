@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from control_plane.db.models import ApiToken, Drone, JoinToken, Order, Project, Provider, Run, Step, Word
@@ -22,8 +22,10 @@ from control_plane.documents import (
     WaitingDocument,
     WordDocument,
 )
+from control_plane.operations import progress
 from shared.durations import duration_label
 from shared.events import ApprovalStep, Stats
+from shared.states import DroneStatus
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ def drone_document(drone: Drone, load: Load, now: datetime) -> DroneDocument:
     """The drone with its one word of status; what its runs do comes from its last beat."""
     # The last beat may be older than the end of the run that it names.
     runs = (drone.beat or {}).get("runs", []) if load.running else []
+    age = now - drone.last_seen_at if drone.last_seen_at else timedelta()
     return DroneDocument(
         id=drone.id,
         name=drone.name,
@@ -54,8 +57,16 @@ def drone_document(drone: Drone, load: Load, now: datetime) -> DroneDocument:
         draining=drone.draining,
         registered_at=drone.registered_at,
         last_seen_at=drone.last_seen_at,
-        doing=[run for run in runs if not run.get("ended")],
+        note=_note(drone, status_of(drone, load, now)),
+        doing=[{**run, "in_words": progress.of_beat(run, age)} for run in runs if not run.get("ended")],
     )
+
+
+def _note(drone: Drone, status: DroneStatus) -> str:
+    if status is DroneStatus.DRAINING and (drone.beat or {}).get("leaving"):
+        return "stops when its run has ended"
+    machine = (drone.beat or {}).get("machine_id", drone.machine_id)
+    return "" if machine == drone.machine_id else "runs on another machine than it was registered on"
 
 
 def provider_document(provider: Provider) -> ProviderDocument:
@@ -124,6 +135,7 @@ def order_summary(
         reason=order.reason,
         exit_status=order.exit_status,
         attempt=order.attempt,
+        max_attempts=order.max_attempts,
         generation=order.generation,
         organization=names.organization,
         user=order.user,
@@ -175,9 +187,12 @@ def run_document(run: Run, drone: str | None) -> RunDocument:
     )
 
 
-def step_document(step: Step) -> StepDocument:
-    """The step's own fields, and over them the four that every step has."""
-    own: dict[str, Any] = {**step.body, "late": step.late}
+def step_document(step: Step, *, undone: bool = False, resumed: Mapping[str, Any] | None = None) -> StepDocument:
+    """The step's own fields, and over them those that every step has.
+
+    `resumed`: what to show of where a `resumed` step went on from.
+    """
+    own: dict[str, Any] = {**step.body, **(resumed or {}), "late": step.late, "undone": undone}
     return StepDocument(**{**own, "seq": step.seq, "kind": step.kind, "run": step.run_id, "at": step.at})
 
 

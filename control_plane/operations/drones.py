@@ -51,12 +51,20 @@ def set_draining(core: Core, caller: Caller, name: str, on: bool) -> DroneDocume
     require(caller, "operator")
     with core.database.write() as db:
         drone = find_drone(db, caller.organization_id, name)
-        if drone.draining is not on:
+        if drone.draining is not on or _says_otherwise(db, drone, on):
             drone.draining = on
             tell(db, core, drone.id, Drain(on=on), None)
         document = drone_document(drone, _loads(db, caller.organization_id)[drone.id], core.clock.now())
     core.broker.wake()
     return document
+
+
+def _says_otherwise(db: Session, drone: Drone, on: bool) -> bool:
+    """Whether the drone's own word differs, and nothing is under way that would change that."""
+    from control_plane.dispatching.inbox import pending
+
+    said = (drone.beat or {}).get("draining")
+    return said is not None and said is not on and not pending(db, drone.id, None, "drain")
 
 
 def remove_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
@@ -101,7 +109,7 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
 
 def _take_back(db: Session, core: Core, drone: Drone) -> tuple[list[str], list[EndedRun]]:
     """End what the drone had in hand: its orders wait for another one. Returns those, and what Flower should hear."""
-    from control_plane.dispatching.dispatch import requeue
+    from control_plane.dispatching.dispatch import requeue, taken_back_reason
     from control_plane.dispatching.lost import Loss, lose
     from control_plane.flower.events import EndedRun
 
@@ -114,7 +122,7 @@ def _take_back(db: Session, core: Core, drone: Drone) -> tuple[list[str], list[E
     ).all():
         if run_id is None and order.run_id == dispatch.id and order.status == OrderStatus.ASSIGNED:
             # It had not begun, so it is no attempt that failed.
-            requeue(db, core, order, f"queued again: {why} before it began")
+            requeue(db, core, order, taken_back_reason(drone, "was removed"))
             told: EndedRun | None = EndedRun(dispatch.id, drone.id, drone.host, "revoked", why)
         else:
             since = drone.last_seen_at or drone.registered_at

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Select, select
@@ -12,6 +13,7 @@ from sqlalchemy.orm import Session as Db
 from control_plane.core import Caller, Core
 from control_plane.db.models import Drone, Order, Project, Provider, Run, Step
 from control_plane.dispatching.approvals import waiting_calls
+from control_plane.dispatching.paths import order_path
 from control_plane.dispatching.words import unheard
 from control_plane.documents import (
     OrderDocument,
@@ -22,7 +24,7 @@ from control_plane.documents import (
     SubmitRequest,
     WordDocument,
 )
-from control_plane.operations import documents_of
+from control_plane.operations import documents_of, progress
 from control_plane.operations.checking import shown, unknown
 from control_plane.operations.documents_of import OrderNames, run_document, step_document, total_of, word_document
 from control_plane.operations.projects import find_project
@@ -35,6 +37,7 @@ from shared.states import OrderStatus
 
 MAX_LISTED = 1000
 MAX_STEPS = 10_000
+_AT_WORK = frozenset({OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL, OrderStatus.CANCELING})
 
 
 def submit(core: Core, caller: Caller, request: SubmitRequest, idempotency_key: str | None = None) -> OrderDocument:
@@ -63,19 +66,19 @@ def list_orders(  # noqa: PLR0913, PLR0917 - the filters are the interface
     with core.database.read() as db:
         wanted = _filtered(db, caller, (status, project, drone))
         rows = db.execute(wanted.order_by(Order.number.desc()).limit(max(1, min(limit, MAX_LISTED)))).all()
-        return _summaries(db, caller, rows)
+        return _summaries(db, caller, rows, core.clock.now())
 
 
 def show_order(core: Core, caller: Caller, order_id: str) -> OrderDocument:
     """All that is known of an order, with its runs and steps. Raises NotFound."""
     with core.database.read() as db:
         row = _find(db, caller, order_id)
-        (summary,) = _summaries(db, caller, [row])
+        (summary,) = _summaries(db, caller, [row], core.clock.now())
         known = {
-            "todo": _todo(db, order_id),
+            "todo": _todo(db, row[0]),
             "unheard": [word_document(word) for word in unheard(db, row[0])],
             "runs": _runs(db, order_id),
-            "steps": _steps(db, order_id, 0, None),
+            "steps": _steps(db, row[0], 0, None),
         }
     return OrderDocument(**dict(summary), **known, patch=_patch_text(core, row[0]))
 
@@ -83,21 +86,20 @@ def show_order(core: Core, caller: Caller, order_id: str) -> OrderDocument:
 def order_summary(core: Core, caller: Caller, order_id: str) -> OrderSummary:
     """An order without runs and steps. Raises NotFound."""
     with core.database.read() as db:
-        return _summaries(db, caller, [_find(db, caller, order_id)])[0]
+        return _summaries(db, caller, [_find(db, caller, order_id)], core.clock.now())[0]
 
 
 def beside_summary(core: Core, caller: Caller, order_id: str) -> tuple[list[dict[str, Any]], list[WordDocument]]:
     """The model's list of what is left to do, and the words that it has not heard yet. Raises NotFound."""
     with core.database.read() as db:
         order = _find(db, caller, order_id)[0]
-        return _todo(db, order_id), [word_document(word) for word in unheard(db, order)]
+        return _todo(db, order), [word_document(word) for word in unheard(db, order)]
 
 
 def steps_after(core: Core, caller: Caller, order_id: str, seq: int = 0, limit: int = 1000) -> list[StepDocument]:
     """The steps whose number is over `seq`, in order, at most `limit` of them. Raises NotFound."""
     with core.database.read() as db:
-        _find(db, caller, order_id)
-        return _steps(db, order_id, seq, max(1, min(limit, MAX_STEPS)))
+        return _steps(db, _find(db, caller, order_id)[0], seq, max(1, min(limit, MAX_STEPS)))
 
 
 def patch_of(core: Core, caller: Caller, order_id: str) -> bytes:
@@ -177,12 +179,20 @@ def _status(text: str) -> str:
     return text
 
 
-def _summaries(db: Db, caller: Caller, rows: Sequence[Row]) -> list[OrderSummary]:
+def _summaries(db: Db, caller: Caller, rows: Sequence[Row], now: datetime) -> list[OrderSummary]:
     orders = [row[0] for row in rows]
     stats = _stats(db, [order.id for order in orders])
     waits = [order.run_id for order in orders if order.status == OrderStatus.AWAITING_APPROVAL and order.run_id]
     calls = waiting_calls(db, waits) if waits else {}
-    return [_summary(caller, row, stats[row[0].id], calls.get(row[0].run_id or "")) for row in rows]
+    at_work = [order.run_id for order in orders if order.status in _AT_WORK and order.run_id]
+    runs = db.scalars(select(Run).where(Run.id.in_(at_work))) if at_work else ()
+    doing = {run.id: progress.of_run(run, now) for run in runs}
+    return [
+        _summary(caller, row, stats[row[0].id], calls.get(row[0].run_id or "")).model_copy(
+            update={"doing": doing.get(row[0].run_id or "", "")}
+        )
+        for row in rows
+    ]
 
 
 def _summary(caller: Caller, row: Row, stats: StatsDocument, waiting: Sequence[ApprovalStep] | None) -> OrderSummary:
@@ -226,16 +236,37 @@ def _runs(db: Db, order_id: str) -> list[RunDocument]:
     return [run_document(run, drone) for run, drone in db.execute(named.order_by(Run.generation))]
 
 
-def _steps(db: Db, order_id: str, after: int, limit: int | None) -> list[StepDocument]:
-    wanted = select(Step).where(Step.order_id == order_id, Step.seq > after).order_by(Step.seq).limit(limit)
-    return [step_document(step) for step in db.scalars(wanted)]
+def _steps(db: Db, order: Order, after: int, limit: int | None) -> list[StepDocument]:
+    path = order_path(db, order)
+    wanted = select(Step).where(Step.order_id == order.id, Step.seq > after).order_by(Step.seq).limit(limit)
+    return [
+        step_document(
+            step,
+            undone=path.undone(step.run_id, step.run_seq),
+            resumed=_resumed_from(db, step) if step.kind == "resumed" else None,
+        )
+        for step in db.scalars(wanted).all()
+    ]
 
 
-def _todo(db: Db, order_id: str) -> list[dict[str, Any]]:
-    """The items of the order's last list."""
-    lists = select(Step.body).where(Step.order_id == order_id, Step.kind == "todo")
-    last = db.scalar(lists.order_by(Step.seq.desc()).limit(1))
-    return list(last["items"]) if last else []
+def _resumed_from(db: Db, step: Step) -> dict[str, Any]:
+    """Where a run went on from, in the numbers that people see; null where that is not known."""
+    run_id, run_seq = step.body.get("run_id"), step.body.get("seq")
+    named = select(Run.attempt, Drone.name).outerjoin(Drone, Drone.id == Run.drone_id)
+    of_order = Run.id == run_id, Run.order_id == step.order_id
+    attempt, drone = db.execute(named.where(*of_order)).one_or_none() or (None, None)
+    seq = db.scalar(select(Step.seq).where(Step.run_id == run_id, Step.run_seq == run_seq)) if attempt else None
+    return {"from_step": seq, "from_attempt": attempt, "from_drone": drone}
+
+
+def _todo(db: Db, order: Order) -> list[dict[str, Any]]:
+    """The items of the order's last list that was not undone."""
+    path = order_path(db, order)
+    lists = select(Step.run_id, Step.run_seq, Step.body).where(Step.order_id == order.id, Step.kind == "todo")
+    for run_id, run_seq, body in db.execute(lists.order_by(Step.seq.desc())):
+        if not path.undone(run_id, run_seq):
+            return list(body["items"])
+    return []
 
 
 def _patch_text(core: Core, order: Order) -> str | None:

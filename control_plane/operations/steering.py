@@ -36,7 +36,7 @@ def say(core: Core, caller: Caller, order_id: str, request: SayRequest) -> Order
     one that has yet to begin hears it as it begins. Raises NotFound, Invalid, Conflict for an order that has ended.
     """
     require(caller, "operator")
-    _check_said(request)
+    check_said(request)
     project = order_summary(core, caller, order_id).project
     core.database.transact(lambda db: _keep(db, core, caller, _Said(order_id, project, request)))
     core.broker.changed(order_id)
@@ -60,7 +60,8 @@ def deny(core: Core, caller: Caller, order_id: str, request: DecideRequest) -> O
 # --- saying ------------------------------------------------------------------------------
 
 
-def _check_said(request: SayRequest) -> None:
+def check_said(request: SayRequest) -> None:
+    """Return if this may be said. Raises Invalid."""
     size = len(request.text.encode("utf-8", "surrogatepass"))
     if size > MAX_SAID:
         raise Invalid(

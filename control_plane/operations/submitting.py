@@ -33,6 +33,7 @@ MAX_PROMPT = 200_000
 """Characters. The prompt is in every call of the model; what is longer belongs into a file of the repository."""
 KEY_LASTS = timedelta(days=7)
 MAX_KEY = 255
+MAX_ATTEMPTS = 3
 MAX_ALLOWED = 100
 MAX_PATTERN = 2000
 
@@ -64,7 +65,7 @@ def check_request(request: SubmitRequest, key: str | None) -> None:
     if request.drone is not None and request.labels:
         raise Invalid("a drone and labels were both given", code="E-ORDER-PLACE", next="leave one of them out")
     _check_allow(request.allow)
-    for name in ("cost_limit", "max_run_seconds", "approval_timeout"):
+    for name in ("cost_limit", "max_run_seconds", "approval_timeout", "progress_timeout"):
         if not math.isfinite(getattr(request, name) or 0):
             raise Invalid(f"{name} is not a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
     if key is not None:
@@ -176,6 +177,7 @@ def _order(core: Core, caller: Caller, request: SubmitRequest, wanted: _Wanted) 
         approve=request.approve or wanted.session.approve or "yolo",
         allow=list(dict.fromkeys([*(wanted.session.allow or ()), *request.allow])),
         limits=_limits(request).model_dump(mode="json"),
+        max_attempts=request.max_attempts or MAX_ATTEMPTS,
         prompt=request.prompt,
         wanted_drone_id=wanted.drone_id,
         wanted_labels=dict(request.labels),
@@ -210,6 +212,7 @@ def _limits(request: SubmitRequest) -> Limits:
         "max_run_seconds": request.max_run_seconds,
         "verify_attempts": request.verify_attempts,
         "approval_timeout": request.approval_timeout,
+        "progress_timeout": request.progress_timeout,
     }
     return Limits.model_validate({name: value for name, value in asked.items() if value is not None})
 
@@ -221,6 +224,10 @@ def _place(db: Db, core: Core, order: Order) -> None:
 
 
 def _hash(request: SubmitRequest) -> str:
-    """What makes two requests the same: every field, whatever their order."""
-    canonical = json.dumps(request.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    """What makes two requests the same: every field, whatever their order.
+
+    Fields that came later count only where they are set, so that a key outlives an upgrade.
+    """
+    later = {name for name in ("progress_timeout", "max_attempts") if getattr(request, name) is None}
+    canonical = json.dumps(request.model_dump(mode="json", exclude=later), sort_keys=True, separators=(",", ":"))
     return sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session as Db
 
 from control_plane.core import Caller, Core
 from control_plane.db.models import Order, Run, Step
+from control_plane.dispatching.paths import Segment, path_to
 from control_plane.operations.checking import shown
 from shared.boundary import version
 from shared.errors import NotFound
@@ -26,6 +27,8 @@ _AT_ONCE = 500
 def trajectory_of(core: Core, caller: Caller, order_id: str, run_id: str | None = None) -> dict[str, Any]:
     """The document of one run: `run_id`, else the run that was delivered, else the last one.
 
+    A run that went on from another's checkpoint has that one's path up to there before its own steps.
+
     Raises NotFound where there is no such order or run, and while no run has begun.
     """
     with core.database.read() as db:
@@ -34,7 +37,7 @@ def trajectory_of(core: Core, caller: Caller, order_id: str, run_id: str | None 
             raise NotFound(f"there is no order {shown(order_id)}", code="E-ORDER-404", next="fleet orders")
         run = _run(db, order, run_id)
         facts = RunFacts(order.id, run.id, order.model, order.mode, order.limits, version())
-        return trajectory(facts, _steps(db, run.id))
+        return trajectory(facts, _steps(db, path_to(db, run.id)))
 
 
 def _run(db: Db, order: Order, run_id: str | None) -> Run:
@@ -58,8 +61,11 @@ def _run(db: Db, order: Order, run_id: str | None) -> Run:
     return found or runs[-1]
 
 
-def _steps(db: Db, run_id: str) -> Iterator[tuple[datetime, Body]]:
-    """What was recorded, in the drone's order and by its clock, a part at a time."""
-    wanted = select(Step.drone_at, Step.body).where(Step.run_id == run_id).order_by(Step.run_seq)
-    for at, body in db.execute(wanted.execution_options(yield_per=_AT_ONCE)):
-        yield at, _BODY.validate_python(body)
+def _steps(db: Db, path: Sequence[Segment]) -> Iterator[tuple[datetime, Body]]:
+    """What was recorded along the path, in the drones' order and by their clocks, a part at a time."""
+    for segment in path:
+        wanted = select(Step.drone_at, Step.body).where(Step.run_id == segment.run_id)
+        if segment.upto is not None:
+            wanted = wanted.where(Step.run_seq <= segment.upto)
+        for at, body in db.execute(wanted.order_by(Step.run_seq).execution_options(yield_per=_AT_ONCE)):
+            yield at, _BODY.validate_python(body)

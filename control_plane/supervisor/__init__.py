@@ -71,7 +71,7 @@ class Supervisor:
 
     def _place(self) -> None:
         # What was placed is on its way at once; the relay needs no word through the broker for it.
-        if place_queued(self._core):
+        if place_queued(self._core, self._timings.pauses):
             self._roused[1].wake.set()
 
     def _lead(self) -> None:

@@ -1,15 +1,20 @@
-"""Rows that have had their time: log-in links, browser sessions, messages that were acted on, idempotency keys."""
+"""What has had its time: log-in links, browser sessions, messages that were acted on, idempotency keys, checkpoints."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from sqlalchemy import delete, update
+from sqlalchemy import Select, delete, select, update
 
 from control_plane.core import Core
-from control_plane.db.models import InboxMessage, LoginLink, Order, WebSession
+from control_plane.db.models import Blob, Dispatch, InboxMessage, LoginLink, Order, WebSession
+from shared.states import OrderStatus
 
 _KEPT = timedelta(days=7)
+_KEPT_OF_A_SUCCESS = timedelta(days=1)
+"""A checkpoint of an order that succeeded: nobody goes on from it."""
+_JUST_STORED_S = 3600
+_AT_ONCE = 500
 
 
 def clean(core: Core) -> None:
@@ -21,3 +26,29 @@ def clean(core: Core) -> None:
         db.execute(delete(InboxMessage).where(InboxMessage.done_at < now - _KEPT))
         old = update(Order).where(Order.idempotency_key.is_not(None), Order.created_at < now - _KEPT)
         db.execute(old.values(idempotency_key=None))
+    while _clean_checkpoints(core, now):
+        pass
+
+
+def _clean_checkpoints(core: Core, now: datetime) -> bool:
+    """Delete checkpoints that no run will go on from any more, some at once; true if there may be more."""
+    with core.database.write() as db:
+        old = db.scalars(_old_checkpoints(now).limit(_AT_ONCE)).all()
+        for blob in old:
+            db.delete(blob)
+        db.flush()
+        names = {blob.sha256 for blob in old}
+        needed = set(db.scalars(select(Blob.sha256).where(Blob.sha256.in_(names), Blob.sealed))) if names else set()
+    # The files after the commit: a row promises its file. One that was just stored may belong to a row that follows.
+    for name in names - needed:
+        path = core.blobs.path(name, sealed=True)
+        if path.is_file() and now.timestamp() - path.stat().st_mtime > _JUST_STORED_S:
+            path.unlink(missing_ok=True)
+    return len(old) == _AT_ONCE
+
+
+def _old_checkpoints(now: datetime) -> Select[Blob]:
+    succeeded = (Order.status == OrderStatus.SUCCEEDED) & (Order.ended_at < now - _KEPT_OF_A_SUCCESS)
+    ended = Order.ended_at < now - _KEPT
+    of_order = select(Blob).join(Dispatch, Dispatch.id == Blob.run_id).join(Order, Order.id == Dispatch.order_id)
+    return of_order.where(Blob.sealed, succeeded | ended)

@@ -1,28 +1,36 @@
-"""Queued orders find their drone, urgent ones first, then in order of submission."""
+"""Queued orders find their drone, urgent ones first, then in order of submission; one that has just failed by the
+fleet's fault waits a little first, as what is away for a moment would fail it again at once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
+from itertools import takewhile
 
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
+from control_plane.background.timings import PAUSES
 from control_plane.core import Core
-from control_plane.db.models import Order
+from control_plane.db.models import Order, Run
 from control_plane.dispatching.dispatch import place_and_dispatch
-from control_plane.dispatching.placement import place
+from control_plane.dispatching.placement import Placement, place
 from shared.errors import Conflict
-from shared.states import OrderStatus
+from shared.states import OrderStatus, RunStatus
 
 
-def place_queued(core: Core) -> int:
-    """Dispatch every queued order that a drone takes; on the others write why none does. Returns how many went."""
+def place_queued(core: Core, pauses: Sequence[float] = PAUSES) -> int:
+    """Dispatch every queued order that a drone takes; on the others write why none does. Returns how many went.
+
+    `pauses` are the seconds before an order is tried again after its first, second, … failure in a row.
+    """
     count = 0
-    for order_id, may_go in _movable(core):
+    for order_id, may_go in _movable(core, pauses):
         try:
             with core.database.write() as db:
                 order = db.get_one(Order, order_id, with_for_update=True)
                 queued = order.status == OrderStatus.QUEUED
-                went = queued and place_and_dispatch(db, core, order, may_go=may_go) is not None
+                went = queued and _place_one(db, core, order, (pauses, may_go))
         except Conflict:
             # Canceled, or placed by another, since we looked.
             continue
@@ -31,7 +39,16 @@ def place_queued(core: Core) -> int:
     return count
 
 
-def _movable(core: Core) -> Sequence[tuple[str, bool]]:
+def _place_one(db: Session, core: Core, order: Order, how: tuple[Sequence[float], bool]) -> bool:
+    """True if the order went to a drone."""
+    pauses, may_go = how
+    if waits := _why_it_pauses(db, core, order, pauses):
+        order.reason = waits
+        return False
+    return place_and_dispatch(db, core, order, may_go=may_go) is not None
+
+
+def _movable(core: Core, pauses: Sequence[float]) -> Sequence[tuple[str, bool]]:
     """Queued orders whose placement or reason would change, and whether a drone takes each; the others cost no write.
 
     An order for which a drone turns up only now has to wait for the next round: a more urgent one may have been looked
@@ -40,9 +57,36 @@ def _movable(core: Core) -> Sequence[tuple[str, bool]]:
     queued = select(Order).where(Order.status == OrderStatus.QUEUED)
     with core.database.read() as db:
         orders = db.scalars(queued.order_by(Order.priority.desc(), Order.number)).all()
-        placements = [(order, place(db, core, order)) for order in orders]
+        placements = [(order, _placement(db, core, order, pauses)) for order in orders]
         return [
             (order.id, found.drone is not None)
             for order, found in placements
             if found.drone is not None or found.reason != order.reason
         ]
+
+
+def _placement(db: Session, core: Core, order: Order, pauses: Sequence[float]) -> Placement:
+    waits = _why_it_pauses(db, core, order, pauses)
+    return Placement(None, waits) if waits else place(db, core, order)
+
+
+def _why_it_pauses(db: Session, core: Core, order: Order, pauses: Sequence[float]) -> str:
+    """The sentence that says until when the order is not tried again, and why; '' if it may be tried now."""
+    if order.lost_runs == 0 or not pauses:
+        return ""
+    # A person who sent the order on again does not want it to wait.
+    since = max(order.fresh_generation, order.renewed_generation)
+    latest = select(Run).where(Run.order_id == order.id, Run.generation > since)
+    runs = db.scalars(latest.order_by(Run.generation.desc()).limit(len(pauses))).all()
+    # A run that got to work had all that it needs: its order goes on at once. So does one whose drone was lost.
+    in_a_row = len(list(takewhile(_never_got_to_work, runs)))
+    if not in_a_row or runs[0].ended_at is None:
+        return ""
+    until = runs[0].ended_at + timedelta(seconds=pauses[in_a_row - 1])
+    if core.clock.now() >= until:
+        return ""
+    return f"tried again at {until:%H:%M:%S} UTC (attempt {order.lost_runs} of {order.max_attempts}: {runs[0].reason})"
+
+
+def _never_got_to_work(run: Run) -> bool:
+    return run.status == RunStatus.FAILED and run.output_tokens == 0 and run.tool_calls == 0

@@ -68,4 +68,12 @@ def _held(core: Core) -> Iterator[_Held]:
             times = [dispatch.created_at, dispatch.published_at, dispatch.claimed_at]
             if run is not None:
                 times += [run.started_at, run.beat_at]
+            elif _names(drone, dispatch.id):
+                # Claimed and not begun: on a machine that has much to do that takes longer than a silence may.
+                times.append(drone.last_seen_at)
             yield _Held(dispatch, drone, max(time for time in times if time is not None))
+
+
+def _names(drone: Drone, run_id: str) -> bool:
+    """Whether the drone's last beat has the run in hand."""
+    return any(run.get("run_id") == run_id for run in (drone.beat or {}).get("runs", ()))

@@ -1,4 +1,8 @@
-"""Orders that were published and that no drone claimed: published anew, moved to another drone, or noted as claimed."""
+"""Orders that were published and that no drone claimed: published anew, moved to another drone, or noted as claimed.
+
+An order leaves a queue only by a compare-and-swap on its key, which the claim uses too: one of the two is first, and
+the other one then knows. So no order runs twice, however close a move comes to a claim.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,10 @@ from sqlalchemy import select, update
 from control_plane.background.timings import Timings
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, Run
-from control_plane.dispatching.dispatch import requeue, who_canceled
+from control_plane.dispatching.dispatch import requeue, taken_back_reason, who_canceled
 from control_plane.dispatching.loads import Load, loads, standing, status_of
 from control_plane.dispatching.lost import withdraw
+from control_plane.supervisor.balancing import FreeSlots, hand_over
 from control_plane.supervisor.relay import Relay
 from shared import logs, names
 from shared.states import DroneStatus, OrderStatus
@@ -22,6 +27,7 @@ from shared.states import DroneStatus, OrderStatus
 log = logs.get(__name__)
 
 _GONE = (DroneStatus.OFFLINE, DroneStatus.DRAINING, DroneStatus.REMOVED)
+_NO_SLOT = (DroneStatus.BUSY, DroneStatus.UNRESPONSIVE)
 
 
 @dataclass(frozen=True)
@@ -41,17 +47,18 @@ class Unclaimed:
         self._core = core
         self._relay = relay
         self._after = timedelta(seconds=timings.unclaimed_after)
+        self._rebalance_after = timedelta(seconds=timings.rebalance_after)
 
     def look(self) -> None:
         """One round over all published dispatches that no event or beat has named yet."""
-        waiting = self._waiting()
+        waiting, free = self._waiting()
         keys = self._keys(waiting)
         self._note_claims([each for each in waiting if keys[each.dispatch.id].startswith("claimed:")])
         for each in waiting:
             if not keys[each.dispatch.id].startswith("claimed:"):
-                self._act(each, keys[each.dispatch.id])
+                self._act(each, keys[each.dispatch.id], free)
 
-    def _act(self, waiting: _Waiting, key: str) -> None:
+    def _act(self, waiting: _Waiting, key: str, free: FreeSlots) -> None:
         revoked = key == names.revoked(waiting.dispatch.generation)
         if waiting.order.status == OrderStatus.CANCELING:
             if not revoked:
@@ -63,6 +70,8 @@ class Unclaimed:
             self._move(waiting)
         elif waiting.status is DroneStatus.ONLINE:
             self._publish_anew(waiting)
+        elif waiting.status in _NO_SLOT and key == names.dispatched(waiting.dispatch.generation):
+            self._rebalance(waiting, free)
 
     def _publish_anew(self, waiting: _Waiting) -> None:
         """Key and message anew for a drone with a free slot; never over a key that says claimed or revoked."""
@@ -84,7 +93,23 @@ class Unclaimed:
         dispatch = waiting.dispatch
         found = self._core.broker.withdraw_run(waiting.drone.id, dispatch.id, dispatch.generation)
         if not found.startswith("claimed:"):
-            self._send_back(waiting, f"taken back from {waiting.drone.name}: the drone {waiting.why}")
+            self._send_back(waiting, taken_back_reason(waiting.drone, waiting.why))
+
+    def _rebalance(self, waiting: _Waiting, free: FreeSlots) -> None:
+        """Let a drone with a free slot start what has waited for a while behind one that has none.
+
+        Unlike with a drone that is gone, a key that vanished tells nothing: this one may be at work on the order.
+        """
+        dispatch, published = waiting.dispatch, waiting.dispatch.published_at
+        waited = self._core.clock.now() - published if published is not None else timedelta()
+        if waiting.order.wanted_drone_id is not None or waited < self._rebalance_after:
+            return
+        target = free.take(waiting.order)
+        if target is None:
+            return
+        found = self._core.broker.withdraw_run(waiting.drone.id, dispatch.id, dispatch.generation)
+        if found == names.dispatched(dispatch.generation):
+            hand_over(self._core, dispatch, target, taken_back_reason(waiting.drone, waiting.why))
 
     def _send_back(self, waiting: _Waiting, reason: str) -> None:
         with self._core.database.write() as db:
@@ -115,7 +140,8 @@ class Unclaimed:
                 unnoted = update(Dispatch).where(Dispatch.id.in_(ids), Dispatch.claimed_at.is_(None))
                 db.execute(unnoted.values(claimed_at=self._core.clock.now()))
 
-    def _waiting(self) -> list[_Waiting]:
+    def _waiting(self) -> tuple[list[_Waiting], FreeSlots]:
+        """What lies in the queues, urgent orders first, and the slots that are free elsewhere."""
         unclaimed = (
             select(Dispatch, Order, Drone)
             .join(Order, Order.id == Dispatch.order_id)
@@ -127,11 +153,12 @@ class Unclaimed:
                 Dispatch.claimed_at.is_(None),
                 Run.id.is_(None),
             )
+            .order_by(Order.priority.desc(), Order.number)
         )
         now = self._core.clock.now()
         with self._core.database.read() as db:
             load: defaultdict[str, Load] = loads(db)
-            return [
+            waiting = [
                 _Waiting(
                     dispatch,
                     order,
@@ -141,6 +168,7 @@ class Unclaimed:
                 )
                 for dispatch, order, drone in db.execute(unclaimed)
             ]
+            return waiting, FreeSlots(db, load, now)
 
     def _keys(self, waiting: Iterable[_Waiting]) -> dict[str, str]:
         by_drone: defaultdict[str, list[str]] = defaultdict(list)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -17,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from control_plane.web.rendering import error_page
 from shared import logs
-from shared.errors import FleetError, Invalid, TooOften
+from shared.errors import FleetError, FleetFault, Invalid, TooOften
 from shared.names import new_id
 
 log = logs.get(__name__)
@@ -100,7 +101,7 @@ class Boundary:
                 raise
             await respond(scope, error)(scope, receive, send)
         except Exception as error:  # the boundary of a request: a person gets a sentence and a number, the log the rest
-            unexpected = _unexpected(scope, error)
+            unexpected = _full_disk(error) or _unexpected(scope, error)
             if began:
                 raise
             await respond(scope, unexpected)(scope, receive, send)
@@ -184,6 +185,16 @@ def _field_problem(error: dict[str, Any]) -> FieldProblem:
     words = {"missing": "is required", "extra_forbidden": "there is no such field"}
     message = str(error["msg"]).removeprefix("Value error, ")
     return FieldProblem(field=path, what=words.get(kind, message[:1].lower() + message[1:]))
+
+
+def _full_disk(error: Exception) -> FleetFault | None:
+    """Wherever a request met it: not its fault, and over as soon as there is room."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return None
+    log.error("the disk is full", why=str(error))
+    return FleetFault(
+        "the control plane's disk is full", code="E-SERVER-DISK", why=str(error), next="make room there: fleet doctor"
+    )
 
 
 def _unexpected(scope: Scope, error: Exception) -> FleetError:

@@ -168,7 +168,8 @@ class OrderStream:
     def _is_worth_telling(self, order: OrderSummary) -> bool:
         if self._shown is None or order == self._shown:
             return self._shown is None
-        only_figures = order.model_copy(update={"stats": self._shown.stats}) == self._shown
+        same = {"stats": self._shown.stats, "doing": self._shown.doing}
+        only_figures = order.model_copy(update=same) == self._shown
         return not only_figures or time.monotonic() - self._shown_at > self._pace.figures_s
 
     def _order_event(self, order: OrderSummary) -> bytes:

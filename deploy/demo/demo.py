@@ -109,7 +109,8 @@ def join(stage: Stage) -> Started:
     url = json.loads((stage.directory / "fleet" / "server.json").read_text(encoding="utf-8"))["url"]
     token = stage.run(FLEET, "token", "create").strip()
     stage.run(DRONE, "register", "--url", url, "--name", "demo", "--label", "demo=yes", DRONE_TOKEN=token)
-    return stage.start("drone start", [DRONE, "start"])
+    # Not SIGTERM, which would let a run in hand come to its end first.
+    return stage.start("drone start", [DRONE, "start"], stop_signal=signal.SIGQUIT)
 
 
 def is_online(stage: Stage) -> bool:

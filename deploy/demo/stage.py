@@ -56,6 +56,7 @@ class Started:
     name: str
     process: subprocess.Popen[bytes]
     log: Path
+    stop_signal: signal.Signals = signal.SIGTERM
 
     def alive(self) -> None:
         """Raises DemoFailed if it ended by itself."""
@@ -83,7 +84,9 @@ class Stage:
         state = {"XDG_CONFIG_HOME": str(self.directory / "config"), "XDG_STATE_HOME": str(self.directory / "state")}
         return {**inherited, **homes, **state, **more}
 
-    def start(self, name: str, command: Sequence[object], **more: str) -> Started:
+    def start(
+        self, name: str, command: Sequence[object], *, stop_signal: signal.Signals = signal.SIGTERM, **more: str
+    ) -> Started:
         """Start a process that runs until the end of the demo, in a session of its own: Ctrl-C is for us alone."""
         log = self.directory / f"{name.replace(' ', '-')}.log"
         with log.open("wb") as output:
@@ -95,7 +98,7 @@ class Stage:
                 env=self.environment(**more),
                 start_new_session=True,
             )
-        self.started.append(Started(name, process, log))
+        self.started.append(Started(name, process, log, stop_signal))
         return self.started[-1]
 
     def run(self, *command: object, timeout: float = 30.0, **more: str) -> str:
@@ -133,7 +136,7 @@ class Stage:
     def close(self, *, keep: bool) -> list[str]:
         """End what was started, last first; remove the directory unless told not to; return what had to be killed."""
         for one in reversed(self.started):
-            _end(one.process)
+            _end(one.process, one.stop_signal)
         left = self._left_behind()
         if not keep:
             shutil.rmtree(self.directory)
@@ -183,11 +186,11 @@ def _shown(command: Sequence[object]) -> str:
     return " ".join([Path(str(command[0])).name, *(str(part) for part in command[1:3])])
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """SIGTERM, its time, then SIGKILL to its whole session; nothing if it is gone already."""
+def _end(process: subprocess.Popen[bytes], number: signal.Signals = signal.SIGTERM) -> None:
+    """A signal, its time, then SIGKILL to its whole session; nothing if it is gone already."""
     if process.poll() is not None:
         return
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     try:
         process.wait(STOP_S)
     except subprocess.TimeoutExpired:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from drone.agent.hooks.events import BeforeCompaction, HookEvent
-from drone.agent.protocols import DeltaKind, Patched, Ruling, ToolResult, ToolSpec, Verdict
+from drone.agent.protocols import DeltaKind, Patched, Ruling, ToolResult, ToolSpec, Verdict, WaitsFor
 from shared.errors import Submitted
 from shared.events import Body
 from shared.messages import Message, ToolCall
@@ -28,6 +28,7 @@ class KeptEvents:
         self.bodies: list[Body] = []
         self.deltas: list[tuple[DeltaKind, str]] = []
         self.now_doing = ""
+        self.waited_for: list[WaitsFor] = []
 
     def record(self, body: Body) -> int:
         self.bodies.append(body)
@@ -36,8 +37,9 @@ class KeptEvents:
     def delta(self, kind: DeltaKind, text: str) -> None:
         self.deltas.append((kind, text))
 
-    def doing(self, text: str) -> None:
+    def doing(self, text: str, waits_for: WaitsFor = "") -> None:
         self.now_doing = text
+        self.waited_for.append(waits_for)
 
 
 class QuietControls:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -56,7 +57,7 @@ class Calls:
         if refused is not None:
             self._journal.returned(call, refused, self._since(started))
             return False
-        agent.recorder.doing(f"running {call.name}")
+        agent.recorder.doing(in_words(call))
         patched = agent.hooks.patched(call, agent.toolbox.execute(call))
         verdict = agent.guardrails.after(call, patched.result)
         warning = "\n\n".join(filter(None, (warning, self._ruled(call, verdict))))
@@ -90,7 +91,7 @@ class Calls:
         agent, timeout = self._agent, self._agent.limits.approval_timeout
         until = agent.clock.now() + timedelta(seconds=timeout) if timeout else None
         agent.recorder.record(ApprovalStep(call_id=call.id, tool=call.name, why=why, until=until))
-        agent.recorder.doing(f"waiting for a person to approve {call.name}")
+        agent.recorder.doing(f"waiting for a person to approve {call.name}", "person")
         try:
             with self._budget.waiting():
                 ruling = self._answer(call, agent.clock.monotonic() + timeout if timeout else None)
@@ -136,6 +137,16 @@ class Calls:
 
     def _since(self, started: float) -> int:
         return round((self._agent.clock.monotonic() - started) * 1000)
+
+
+def in_words(call: ToolCall) -> str:
+    """`shell: npm test`: the tool, and what it is pointed at where that is a command or a file."""
+    try:
+        arguments = json.loads(call.arguments)
+    except ValueError:
+        arguments = None
+    at = arguments.get("command") or arguments.get("path") if isinstance(arguments, dict) else None
+    return f"{call.name}: {at}" if isinstance(at, str) else f"running {call.name}"
 
 
 def _with(result: ToolResult, warning: str) -> ToolResult:

@@ -24,6 +24,7 @@ from drone.agent.protocols import (
     Toolbox,
     ToolResult,
     ToolSpec,
+    WaitsFor,
 )
 from shared.clock import Clock
 from shared.errors import Interrupted, Preempted
@@ -129,11 +130,11 @@ class _ChildRecorder:
             return self._recorder.record(body)
         return self._recorder.record(ChildStep(call_id=self._call_id, step=body.model_dump(mode="json")))
 
-    def delta(self, kind: DeltaKind, text: str) -> None:
-        """Not shown: it would mix with what the parent says."""
+    def delta(self, kind: DeltaKind, text: str) -> None:  # noqa: ARG002 - not shown: it would mix with the parent's
+        self._recorder.delta("output", "")
 
-    def doing(self, text: str) -> None:
-        self._recorder.doing(f"child agent: {text}")
+    def doing(self, text: str, waits_for: WaitsFor = "") -> None:
+        self._recorder.doing(f"child agent: {text}", waits_for)
 
 
 class _ChildControls:

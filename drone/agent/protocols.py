@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 DeltaKind = Literal["text", "thinking", "tool_call", "output"]
 """What a piece of text in flight belongs to; `output` is what a running command prints."""
+WaitsFor = Literal["", "person", "provider"]
+"""What a run waits for that is no lack of progress: a person's answer, or a time that the provider named."""
 OnDelta = Callable[[DeltaKind, str], None]
 
 
@@ -91,11 +93,11 @@ class Recorder(Protocol):
         ...
 
     def delta(self, kind: DeltaKind, text: str) -> None:
-        """Show text in flight; it may be lost, and is never stored."""
+        """Show text in flight; it may be lost, and is never stored. An empty text says only that something goes on."""
         ...
 
-    def doing(self, text: str) -> None:
-        """Say in a few words what the run does now; the next heartbeat carries it."""
+    def doing(self, text: str, waits_for: WaitsFor = "") -> None:
+        """Say in a few words what the run does now, and what it waits for; the next heartbeat carries it."""
         ...
 
 

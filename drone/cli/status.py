@@ -41,6 +41,7 @@ def _document(status: Status, home: DroneHome) -> dict[str, object]:
         "pid": status.pid or None,
         "server_reachable": status.server_error is None,
         "server_error": status.server_error,
+        "registered": status.removed is None,
         "runs": [{"id": run.run, "order": run.order, "since": run.since} for run in status.runs],
     }
 
@@ -52,6 +53,7 @@ def _lines(status: Status) -> str:
         f"{config.name} ({config.drone_id})",
         f"  server  {config.server_url} {'answers' if status.server_error is None else 'does not answer'}",
         *([f"          {status.server_error}"] if status.server_error else []),
+        *([f"          {status.removed}        next: drone unregister"] if status.removed else []),
         f"  drone   {drone}",
         f"  orders  {len(status.runs)} of {config.concurrency} in hand",
         *(f"          {run.order}  run {run.run}  since {run.since}" for run in status.runs),

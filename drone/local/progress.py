@@ -6,7 +6,7 @@ import sys
 import threading
 from pathlib import Path
 
-from drone.agent.protocols import DeltaKind
+from drone.agent.protocols import DeltaKind, WaitsFor
 from drone.local.lines import lines_of
 from drone.runs import journal
 from shared.events import Body
@@ -43,8 +43,11 @@ class TerminalLink:
             shown = printable(text)
             _err(paint(shown, "dim", sys.stderr) if kind == "thinking" else shown)
 
-    def doing(self, text: str) -> None:
+    def doing(self, text: str, waits_for: WaitsFor = "") -> None:
         """Nothing: there is no heartbeat to carry it, and the events say the same."""
+
+    def progress(self) -> None:
+        """Nothing, as above."""
 
     def _show(self, body: Body) -> None:
         lines = lines_of(body)

@@ -103,11 +103,12 @@ class LiteLLMModel:
     def _wait(self, attempt: int, failure: Failure) -> None:
         wait = delay(attempt, base=self.limits.base_delay, retry_after=failure.retry_after)
         self._record(attempt, wait, failure.error_class, sentence(failure, self.provider))
-        self.recorder.doing(f"waiting {wait:.0f} s before asking the model again")
+        self.recorder.doing(f"waiting {wait:.0f} s before asking the model again", "provider")
         until = self.clock.monotonic() + wait
         while (left := until - self.clock.monotonic()) > 0:
             self.controls.check()
             self.clock.sleep(min(left, LOOK_UP_EVERY))
+        self.recorder.doing("waiting for the model")
 
     def _record(self, attempt: int, wait: float, error_class: str, said: str) -> None:
         self.recorder.record(RetryStep(attempt=attempt, delay_s=round(wait, 3), error_class=error_class, error=said))

@@ -7,7 +7,7 @@ from difflib import unified_diff
 from itertools import takewhile
 from typing import Any
 
-from drone.agent.protocols import DeltaKind
+from drone.agent.protocols import DeltaKind, WaitsFor
 from drone.replay.playing import RecordedPeople, RecordedToolbox, Script
 from drone.replay.recording import Expected, RecordedCall
 from drone.replay.shell import RecordedShell, whole_output
@@ -96,7 +96,7 @@ class Comparison:
     def delta(self, kind: DeltaKind, text: str) -> None:
         """Nothing streams."""
 
-    def doing(self, text: str) -> None:
+    def doing(self, text: str, waits_for: WaitsFor = "") -> None:
         """Nobody asks."""
 
     def _result(self, body: ToolResultStep) -> None:

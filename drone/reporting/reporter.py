@@ -43,7 +43,9 @@ class _Source:
     def sent(self, lines: list[Line]) -> None:
         """Remember that `lines` are in the stream. A crash before sends some twice; their seq makes that harmless."""
         self.offset = lines[-1].end
-        self.directory.sent.write_text(str(self.offset))
+        # A full disk must not keep events from being sent: they are sent twice then.
+        with suppress(OSError):
+            self.directory.sent.write_text(str(self.offset))
 
 
 class Reporter:
@@ -67,8 +69,16 @@ class Reporter:
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
 
     def start(self) -> None:
-        """Begin to send; to be called once the drone has introduced itself, as a hello comes before all events."""
+        """Begin to send; to be called once the drone has introduced itself: its hello comes before all of this boot."""
         self._thread.start()
+
+    def send_unsent(self) -> None:
+        """Send all that older boots left in the journals, in this thread and before `start`; how much that may be.
+
+        Raises redis.exceptions.RedisError; what may not have arrived then is sent by the next call.
+        """
+        while self._send_round():
+            pass
 
     def follow(self, directory: RunDirectory, run: RunInHand | None = None) -> None:
         """Send this journal too, from where sending stopped; `run` is told of every event that passes."""

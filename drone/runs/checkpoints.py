@@ -51,7 +51,8 @@ class Checkpoints:
     def _taken(self, *, commits: bool) -> CheckpointStep:
         made = self.workspace.checkpoint(self.run_id, has_secret=self.keeping.has_secret, agent_commits=commits)
         if not made.changed and self._known:
-            return self._last.model_copy(update={"changed": False})
+            # What is left out may differ all the same: a secret that was known came into a file.
+            return self._last.model_copy(update={"changed": False, "left_out": made.left_out})
         return CheckpointStep(
             commit=made.commit,
             head=made.head,

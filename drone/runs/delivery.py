@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from drone.runs.blobs import Grant, Pushes, Store
+from drone.runs.controls import Wish
 from drone.runs.lease import Lease
 from drone.workspace import Workspace
 from shared import names
+from shared.backoff import delay
 from shared.clock import Clock
-from shared.errors import Conflict, FleetError
+from shared.errors import Conflict, FleetError, FleetFault, Preempted
 from shared.events import Delivered
 from shared.work_order import WorkOrder
 
@@ -18,6 +21,13 @@ AUTHOR = "Dronefleet <drone@localhost>"
 PUSH_MARGIN_SECONDS = 2.0
 """Left of a grant's time for ending `git push`: nothing may reach the remote after the grant."""
 LATE_PUSH_SECONDS = 60.0
+PATIENCE_SECONDS = 300.0
+"""For a remote or a control plane that does not answer to come back; then the branch stays unpushed."""
+PAUSE_SECONDS = 2.0
+LONGEST_PAUSE_SECONDS = 30.0
+BREAK_OFF_SECONDS = 5.0
+"""For a push under way to come to its end once the run was asked to end."""
+_TICK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,20 @@ class Pushing:
     pushes: Pushes
     lease: Lease
     clock: Clock
+    wish: Callable[[], Wish | None] = field(default=lambda: None)
+    """Why the run is to end, if it is: nothing is waited for then."""
+    say: Callable[[str], None] = field(default=lambda _: None)
+    """Shows what is waited for."""
+    patience: float = PATIENCE_SECONDS
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """What came of one try to push."""
+
+    result: Delivered
+    away: str = ""
+    """Who did not answer, and may later; empty where the result stands."""
 
 
 def deliver(
@@ -34,8 +58,9 @@ def deliver(
 ) -> tuple[Delivered, tuple[str, ...]]:
     """Commit what changed, store patch and bundle, and push the branch if `pushing` is given and a grant is.
 
-    Blobs come first: when the event is written, all that it names is there. A push that fails is no failure of the run;
-    the reason is in the result, and patch and bundle hold the same work. Beside the result come remarks for people:
+    Blobs come first: when the event is written, all that it names is there. A remote that does not answer is tried
+    again for some minutes. A push that fails is no failure of the run; the reason is in the result, and patch and
+    bundle hold the same work. Beside the result come remarks for people:
     what had to be left out, and what else is to be known.
 
     Raises FleetError when patch or bundle could not be stored.
@@ -64,25 +89,91 @@ def commit_message(order: WorkOrder) -> str:
 
 
 def _pushed(stored: Delivered, order: WorkOrder, workspace: Workspace, pushing: Pushing) -> Delivered:
+    """Push, again and again while the remote or the fleet is only away, until patience ends or the run is to end."""
+    began, attempt = pushing.clock.monotonic(), 0
+    while True:
+        attempt += 1
+        tried = _try(stored, order, workspace, pushing)
+        if not tried.away:
+            return tried.result
+        pause = min(delay(attempt, base=PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
+        spent = pushing.clock.monotonic() - began
+        if spent + pause > pushing.patience:
+            return _given_up(tried.result, order, f"It was tried {_times(attempt)} in {spent:.0f} s.")
+        pushing.say(f"{tried.away} does not answer; push tried again in {pause:.0f} s")
+        if wish := _wait(pause, pushing):
+            if wish.kind == "stale":
+                return _pushed_late(stored, order, workspace)
+            return _given_up(tried.result, order, f"It was not tried again, as the run was to end: {wish.reason}.")
+
+
+def _try(stored: Delivered, order: WorkOrder, workspace: Workspace, pushing: Pushing) -> _Tried:
+    """One push within one grant."""
     if not pushing.lease.valid():
-        return stored.model_copy(update={"push_error": "The fleet could not be reached, so nothing was pushed."})
+        return _Tried(_unpushed(stored, "The fleet could not be reached, so nothing was pushed."), "the fleet")
     asked_at = pushing.clock.boottime()
     try:
         grant = pushing.pushes.ask()
     except Conflict:
-        return _pushed_late(stored, order, workspace)
+        return _Tried(_pushed_late(stored, order, workspace))
     except FleetError as error:
-        return stored.model_copy(update={"push_error": f"The permission to push could not be had: {error.what}."})
+        away = "the control plane" if isinstance(error, FleetFault) else ""
+        return _Tried(_unpushed(stored, f"The permission to push could not be had: {error.what}."), away)
     left = grant.expires_in - (pushing.clock.boottime() - asked_at) - PUSH_MARGIN_SECONDS
-    return _push(stored, workspace, grant, left)
+    return _push(stored, workspace, pushing, (grant, left))
 
 
-def _push(stored: Delivered, workspace: Workspace, grant: Grant, seconds: float) -> Delivered:
+def _push(stored: Delivered, workspace: Workspace, pushing: Pushing, granted: tuple[Grant, float]) -> _Tried:
     assert stored.branch is not None
+    grant, seconds = granted
     if seconds <= 0:
-        return stored.model_copy(update={"push_error": "The permission to push came too late to be used."})
-    result = workspace.push(stored.branch, grant.known, seconds)
-    return stored.model_copy(update={"pushed": result.pushed, "push_error": result.error})
+        return _Tried(_unpushed(stored, "The permission to push came too late to be used."), "the control plane")
+    try:
+        result = workspace.push(stored.branch, grant.known, seconds, _Breaking(pushing))
+    except Preempted:
+        return _Tried(_unpushed(stored, "The push was broken off."), "the remote")
+    made = stored.model_copy(update={"pushed": result.pushed, "push_error": result.error})
+    return _Tried(made, "the remote" if result.passing else "")
+
+
+class _Breaking:
+    """The check of a push under way: one that is all but done when the run is told to end shall still arrive."""
+
+    def __init__(self, pushing: Pushing) -> None:
+        self._pushing = pushing
+        self._wished_at: float | None = None
+
+    def __call__(self) -> None:
+        """Raises Preempted some seconds after the run was asked to end."""
+        if self._pushing.wish() is None:
+            return
+        now = self._pushing.clock.monotonic()
+        self._wished_at = self._wished_at if self._wished_at is not None else now
+        if now - self._wished_at >= BREAK_OFF_SECONDS:
+            raise Preempted
+
+
+def _wait(seconds: float, pushing: Pushing) -> Wish | None:
+    """Wait, or return at once with the wish that the run should end."""
+    until = pushing.clock.monotonic() + seconds
+    while (wish := pushing.wish()) is None and pushing.clock.monotonic() < until:
+        pushing.clock.sleep(_TICK_SECONDS)
+    return wish
+
+
+def _unpushed(stored: Delivered, why: str) -> Delivered:
+    return stored.model_copy(update={"push_error": why})
+
+
+def _given_up(tried: Delivered, order: WorkOrder, how: str) -> Delivered:
+    """The last try's result, which also says how often there was one and where the work is."""
+    kept = f"The work is kept: fleet patch {order.order_id} | git apply, or fleet checkout {order.session.id}"
+    why = tried.push_error or "The branch was not pushed"
+    return _unpushed(tried, f"{why.rstrip('.')}. {how} {kept}")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _pushed_late(stored: Delivered, order: WorkOrder, workspace: Workspace) -> Delivered:

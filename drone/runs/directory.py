@@ -36,6 +36,8 @@ class Meta:
     pid: int | None = None
     started_at: float | None = None
     """The process's start time as the kernel tells it: a pid alone may long belong to another."""
+    machine_boot: str = ""
+    """The kernel's id of the machine's own boot, from which that time counts; empty where an older drone wrote this."""
     confirmed: bool = False
     """The control plane has every event; the journal is gone."""
 
@@ -63,16 +65,31 @@ class RunDirectory:
         """How far the journal is known to be in the stream; may lag behind, never run ahead."""
         return self.path / "sent"
 
+    @property
+    def orphaned(self) -> Path:
+        """The receipt of a run that ended itself as its worker was gone, so that nobody could take it."""
+        return self.path / "orphaned.json"
+
     def create(self, meta: Meta) -> bool:
-        """Make the directory; False if it is there already, which means that this run was here before."""
+        """Make the directory; False if it is there already, which means that this run was here before.
+
+        Raises OSError where the disk has no room for it, and leaves nothing behind then.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             self.path.mkdir(mode=0o700)
         except FileExistsError:
             return False
-        self.logs.mkdir(mode=0o700)
-        self.save(meta)
-        _sync_directory(self.path.parent)
+        try:
+            self.logs.mkdir(mode=0o700)
+            self.save(meta)
+            # Both now: on a disk that fills up, the run can still be locked and its end be written.
+            (self.path / "lock").touch(mode=0o600)
+            journal.reserve(self.path)
+            _sync_directory(self.path.parent)
+        except OSError:
+            self.discard()
+            raise
         return True
 
     def discard(self) -> None:
@@ -119,11 +136,13 @@ class RunDirectory:
     def forget(self) -> None:
         """Delete the journal and the logs; the directory stays as the marker that the run was here."""
         meta = self.meta()
+        # What takes the most room and is needed the least goes first, so that a full disk has some for the mark.
+        shutil.rmtree(self.logs, ignore_errors=True)
+        (self.path / journal.RESERVE).unlink(missing_ok=True)
         if meta:
             self.save(replace(meta, confirmed=True))
         self.journal.unlink(missing_ok=True)
         self.sent.unlink(missing_ok=True)
-        shutil.rmtree(self.logs, ignore_errors=True)
 
 
 def all_runs(root: Path) -> Iterator[RunDirectory]:

@@ -16,11 +16,15 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
+from drone.disk import FULL
 from shared.clock import Clock
 from shared.events import Body, CommentStep, Event
 from shared.wire import Wire
 
 FILE = "journal.jsonl"
+RESERVE = "reserve"
+"""Beside a journal: bytes that are let go when the disk is full, so that the run can still say how it ended."""
+RESERVE_BYTES = 512 * 1024
 _BLOCK = 1 << 20
 
 
@@ -69,12 +73,17 @@ class Journal:
         self._lock = threading.Lock()
         whole = tail(path)
         self.last_seq = whole.event.seq if whole else 0
+        self._reserve = path.with_name(RESERVE)
         self._end = whole.end if whole else 0
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
         self._cut_back()
 
     def append(self, body: Body) -> Event:
-        """Write one event and return it; when this returns, a power cut does not lose it."""
+        """Write one event and return it; when this returns, a power cut does not lose it.
+
+        Raises OSError where it cannot be written. On a full disk the reserve is let go then: what the run has to say of
+        its end has room.
+        """
         with self._lock:
             event = Event(
                 run_id=self._identity.run_id,
@@ -88,21 +97,37 @@ class Journal:
             try:
                 _write_all(self._file, line)
                 os.fdatasync(self._file)
-            except OSError:
+            except OSError as error:
                 self._cut_back()
+                if error.errno in FULL:
+                    self._reserve.unlink(missing_ok=True)
                 raise
             # Only now: an event that could not be written leaves no hole, as the next one takes its number.
             self.last_seq = event.seq
             self._end += len(line)
             return event
 
+    def stop(self) -> None:
+        """Let nobody write any more: whoever tries waits until the process ends, which is about to."""
+        self._lock.acquire()
+
     def close(self) -> None:
         os.close(self._file)
+        self._reserve.unlink(missing_ok=True)
 
     def _cut_back(self) -> None:
         # Half a line in the middle would make all that follows unreadable.
         os.ftruncate(self._file, self._end)
         os.lseek(self._file, self._end, os.SEEK_SET)
+
+
+def reserve(directory: Path) -> None:
+    """Set bytes aside for the end of the run whose journal will lie there. Raises OSError where there are none."""
+    file = os.open(directory / RESERVE, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        os.posix_fallocate(file, 0, RESERVE_BYTES)
+    finally:
+        os.close(file)
 
 
 def read(path: Path, offset: int = 0, limit: int = _BLOCK) -> list[Line]:

@@ -13,6 +13,8 @@ VALID_SECONDS = 45.0
 """From the moment at which the renewal left; 15 s less than the control plane waits before it calls a run lost."""
 OFFLINE_GRACE_SECONDS = 600.0
 """How long a run goes on working, without pushing, after its lease ran out."""
+WAKING_SECONDS = 30.0
+"""For a renewal to arrive after the machine slept, or the drone was stopped: such a run may still be its order's."""
 
 
 class Lease:
@@ -23,6 +25,7 @@ class Lease:
         self._lock = threading.Lock()
         # Nobody knows of a run before its drone reached Redis to claim it: that counts as the first renewal.
         self._valid_until = clock.boottime() + VALID_SECONDS
+        self._silence_noticed: float | None = None
 
     @property
     def valid_until(self) -> float:
@@ -44,5 +47,15 @@ class Lease:
         return self._clock.boottime() < self.valid_until
 
     def abandoned(self) -> bool:
-        """Whether the control plane was silent for so long that the run should stop."""
-        return self._clock.boottime() >= self.valid_until + OFFLINE_GRACE_SECONDS
+        """Whether the control plane was silent for so long that the run should stop.
+
+        To be asked often. Who was awake learns it when the grace is over; who slept through that waits for word first.
+        """
+        silent_at = self.valid_until + OFFLINE_GRACE_SECONDS - WAKING_SECONDS
+        with self._lock:
+            if self._clock.boottime() < silent_at:
+                self._silence_noticed = None
+                return False
+            now = self._clock.monotonic()
+            self._silence_noticed = now if self._silence_noticed is None else self._silence_noticed
+            return now - self._silence_noticed >= WAKING_SECONDS

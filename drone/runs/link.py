@@ -9,10 +9,12 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, Protocol
 
-from drone.agent.protocols import DeltaKind
+from drone.agent.protocols import DeltaKind, WaitsFor
 
 EVERY_SECONDS = 0.05
 """Text in flight is sent in pieces of this length."""
@@ -33,8 +35,12 @@ class Link(Protocol):
         """Text in flight, said after event `after_seq` was recorded."""
         ...
 
-    def doing(self, text: str) -> None:
-        """What the run does now."""
+    def doing(self, text: str, waits_for: WaitsFor = "") -> None:
+        """What the run does now, and what it waits for."""
+        ...
+
+    def progress(self) -> None:
+        """Something goes on of which there is nothing to show."""
         ...
 
 
@@ -46,8 +52,9 @@ class PipeLink:
         self._told = told
         self._lock = threading.Lock()
         self._deltas: list[tuple[DeltaKind, int, str]] = []
-        self._doing: str | None = None
+        self._doing: tuple[str, WaitsFor] | None = None
         self._recorded = False
+        self._moved = False
         self._work = threading.Event()
         self._closing = False
         self._listener = threading.Thread(target=self._listen, name="told", daemon=True)
@@ -61,10 +68,14 @@ class PipeLink:
         self._recorded = True
         self._work.set()
 
-    def doing(self, text: str) -> None:
+    def doing(self, text: str, waits_for: WaitsFor = "") -> None:
         with self._lock:
-            self._doing = text
+            self._doing = text, waits_for
         self._work.set()
+
+    def progress(self) -> None:
+        # The sender takes it along when it looks next; nobody waits for it.
+        self._moved = True
 
     def delta(self, kind: DeltaKind, text: str, after_seq: int) -> None:
         with self._lock:
@@ -100,14 +111,17 @@ class PipeLink:
     def _take(self) -> list[dict[str, Any]]:
         # Before the texts are taken: an event recorded in between is announced by the next flush, with its own texts.
         recorded, self._recorded = self._recorded, False
+        moved, self._moved = self._moved, False
         with self._lock:
             deltas, self._deltas = self._deltas, []
             doing, self._doing = self._doing, None
         messages: list[dict[str, Any]] = [
             {"kind": "delta", "of": kind, "after": after, "text": text} for kind, after, text in deltas
         ]
+        if moved:
+            messages.append({"kind": "progress"})
         if doing is not None:
-            messages.append({"kind": "doing", "text": doing})
+            messages.append({"kind": "doing", "text": doing[0], "waits_for": doing[1]})
         if recorded:
             messages.append({"kind": "recorded"})
         return messages
@@ -120,10 +134,16 @@ class PipeLink:
             self._told({"kind": "orphaned"})
 
 
-def end_orphaned() -> None:
-    """End this run's processes and then the run itself, without a word to anybody: its worker is gone."""
+def end_orphaned(receipt: Path | None = None) -> None:
+    """End this run's processes and then the run itself, without a word to anybody: its worker is gone.
+
+    What was ended is left in the file `receipt`, for the worker that comes after.
+    """
     from drone.runs.shutdown import end_below
     from shared.clock import SystemClock
 
-    end_below(SystemClock(), at_once=True)
+    ended = end_below(SystemClock(), at_once=True)
+    if receipt is not None:
+        with suppress(OSError):
+            receipt.write_text(ended.model_dump_json())
     os._exit(ORPHANED)

@@ -89,10 +89,11 @@ def _run(connection: Connection, job: Job) -> int:
     controls = RunControls(SystemClock(), job.valid_until)
     if order.session.compact is not None:
         controls.told({"kind": "compact", "instructions": order.session.compact})
-    link = PipeLink(connection, partial(_told, controls))
-    link.start()
-    with journal.opened(directory.journal, identity, SystemClock()) as writer, closing_link(link):
-        _execute(order, job, writer, (controls, link))
+    with journal.opened(directory.journal, identity, SystemClock()) as writer:
+        link = PipeLink(connection, partial(_told, controls, directory, writer))
+        link.start()
+        with closing_link(link):
+            _execute(order, job, writer, (controls, link))
     return 0
 
 
@@ -113,11 +114,17 @@ def _execute(order: WorkOrder, job: Job, writer: Journal, ends: tuple[RunControl
         sandbox=sandbox,
         workspaces=partial(_workspaces, job, sandbox),
         store=api,
-        pushing=Pushing(api, controls.lease, clock),
+        pushing=Pushing(
+            api,
+            controls.lease,
+            clock,
+            wish=lambda: controls.wish,
+            say=partial(recorder.doing, waits_for="provider"),
+        ),
         log_dir=RunDirectory(home.run_dir(job.run_id)).logs,
         make_model=partial(litellm_model, clock=clock, policy=job.policy, environ=os.environ),
         check_url=lambda url: job.policy.check_git_url(url, job.server_url),
-        end_processes=partial(end_below, clock),
+        end_processes=partial(end_below, clock, asked_at=lambda: sandbox.tally.asked_at),
         store_log=uploads.add_log,
         keeping=uploads,
         policy=job.policy,
@@ -149,9 +156,11 @@ def closing_link(link: PipeLink) -> Iterator[None]:
         link.close()
 
 
-def _told(controls: RunControls, message: dict[str, Any]) -> None:
+def _told(controls: RunControls, directory: RunDirectory, writer: Journal, message: dict[str, Any]) -> None:
     if message["kind"] == "orphaned":
-        end_orphaned()
+        # First: a command that we end here must not look as if its step were complete.
+        writer.stop()
+        end_orphaned(directory.orphaned)
     controls.told(message)
 
 

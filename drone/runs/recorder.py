@@ -6,13 +6,15 @@ import threading
 
 from pydantic import TypeAdapter
 
-from drone.agent.protocols import DeltaKind
+from drone.agent.protocols import DeltaKind, WaitsFor
 from drone.reporting.fit import fit
 from drone.runs.journal import Journal
 from drone.runs.link import Link
 from shared.events import Body, ReasoningStep
 from shared.redaction import Redactor, StreamRedactor
 
+SHOWN_OF_DOING = 160
+"""Characters; the rest of a long command says no more about what goes on."""
 _BODY: TypeAdapter[Body] = TypeAdapter(Body)
 
 
@@ -43,10 +45,14 @@ class JournalRecorder:
             stream = self._streams.setdefault(kind, self._redactor.stream())
             if shown := stream.feed(text):
                 self._link.delta(kind, shown, self._journal.last_seq)
+            else:
+                self._link.progress()
 
-    def doing(self, text: str) -> None:
-        """Say what the run does now."""
-        self._link.doing(self._redactor.text(text))
+    def doing(self, text: str, waits_for: WaitsFor = "") -> None:
+        """Say what the run does now, in one line, and what it waits for."""
+        # Redacted before it is cut: half a secret would not be known as one.
+        line = " ".join(self._redactor.text(text).split())
+        self._link.doing(line if len(line) <= SHOWN_OF_DOING else f"{line[: SHOWN_OF_DOING - 1]}…", waits_for)
 
     def _presentable(self, body: Body) -> Body:
         document = body.model_dump(mode="json")

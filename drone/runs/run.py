@@ -197,7 +197,8 @@ class _Run:
             return None
         tally = self._context.sandbox.tally
         return Receipt(
-            found=tally.found + rest.found,
+            # What survived its command is below us, and so among the rest.
+            found=tally.found - tally.survivors + rest.found,
             ended=tally.ended + rest.ended,
             survivors=rest.survivors,
             at=self._context.clock.now(),

@@ -6,6 +6,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Literal
 
+from drone.disk import FULL, fault_of
 from drone.runs.controls import Wish
 from shared.errors import FleetError, FleetFault, OrderError, Refused
 from shared.events import ErrorStep
@@ -55,6 +56,7 @@ def of_error(error: Exception) -> Verdict:
 
     A bug fails the order: running it again would most likely meet it again.
     """
+    error = _known(error)
     reason = sentence(error)
     match error:
         case OrderError():
@@ -69,9 +71,15 @@ def of_error(error: Exception) -> Verdict:
 
 def step_of(error: Exception) -> ErrorStep:
     """The error as an event: a sentence for people, and all that is known."""
+    error = _known(error)
     if isinstance(error, FleetError):
         return ErrorStep(what=error.what, detail=error.why, code=error.code)
     return ErrorStep(what=sentence(error), detail="".join(traceback.format_exception(error)), code="E-DRONE-BUG")
+
+
+def _known(error: Exception) -> Exception:
+    """The error, or what it is in the fleet's words: a full disk is no bug."""
+    return fault_of(error) if isinstance(error, OSError) and error.errno in FULL else error
 
 
 def sentence(error: Exception) -> str:

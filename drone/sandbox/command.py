@@ -14,6 +14,7 @@ from typing import IO
 from drone.sandbox.ending import Ended, end_below, end_marked
 from drone.sandbox.output import Output
 from drone.sandbox.protocol import Check, CommandResult, Line, OnOutput, Tally
+from shared.errors import Interrupted
 
 CANCEL_GRACE = 10.0
 TIMEOUT_GRACE = 2.0
@@ -39,8 +40,11 @@ def run_line(line: Line, watch: Watch, tally: Tally) -> CommandResult:
     reader = _Reader(process.stdout, output)
     try:
         timed_out = not _follow(process, reader, watch)
-    except BaseException:
+    except BaseException as error:
         # A cancel, Ctrl-C or a bug in a callback: whatever it is, nothing that was started may go on.
+        if not isinstance(error, Interrupted):
+            # The whole run ends, and not this command alone: what else there is of it has until then.
+            tally.asked_at = time.monotonic()
         ended = end_below(process.pid, line.mark, grace=CANCEL_GRACE)
         tally.add(ended)
         tally.broken_off = _finish(process, reader, ended)
@@ -81,7 +85,7 @@ def _follow(process: subprocess.Popen[bytes], reader: _Reader, watch: Watch) -> 
 
 
 def _show(reader: _Reader, watch: Watch) -> None:
-    if watch.on_output and (text := reader.output.news()):
+    if watch.on_output and (text := reader.output.news()) is not None:
         watch.on_output(text)
 
 

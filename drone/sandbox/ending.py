@@ -50,12 +50,13 @@ def end_below(holder_pid: int, mark: str, *, grace: float, ask: Callable[[], Non
         ask()
         _wait(found, grace)
     _signal_all(found, "terminate")
+    # What is stopped takes no TERM before it goes on.
+    _signal_all(found, "resume")
     _wait(found, grace)
     found |= _kill_until_quiet(holder, mark)
     # The sandbox's own processes, which are not the command's: gone as well before somebody else counts what is left.
     own = {holder, *_below(holder)}
-    with contextlib.suppress(psutil.Error):
-        holder.kill()
+    _signal_all(own, "kill")
     _wait(found | own, _KILL_SECONDS)
     return _count(found)
 
@@ -89,14 +90,34 @@ def _theirs(holder: psutil.Process | None, mark: str) -> set[psutil.Process]:
     """All that the command started and that is alive; the holder is ours, though it carries the mark too."""
     if holder is None:
         return _marked(mark)
-    line = _command_line(holder)
-    # bwrap's init is a fork of bwrap with the same command line: part of the sandbox, not of the command. It takes
-    # no TERM, and dies with bwrap.
     return {
         process
         for process in _below(holder) | _marked(mark)
-        if process != holder and _is_alive(process) and _command_line(process) != line
+        if process != holder and _is_alive(process) and not _is_init_of(process, holder)
     }
+
+
+def _is_init_of(process: psutil.Process, holder: psutil.Process) -> bool:
+    """bwrap's init is a fork of bwrap: part of the sandbox, not of the command. It takes no TERM, and dies with bwrap.
+
+    Its command line alone would not do to know it by, as a process may give itself any name.
+    """
+    try:
+        return (
+            process.ppid() == holder.pid
+            and list(process.cmdline()) == list(holder.cmdline())
+            and _is_first_of_namespace(process.pid)
+        )
+    except psutil.Error:
+        return False
+
+
+def _is_first_of_namespace(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():
+            if line.startswith("NSpid:"):
+                return line.split()[-1] == "1"
+    return False
 
 
 def _below(holder: psutil.Process) -> set[psutil.Process]:
@@ -138,13 +159,6 @@ def _process(pid: int) -> psutil.Process | None:
         return psutil.Process(pid)
     except psutil.Error:
         return None
-
-
-def _command_line(process: psutil.Process) -> list[str]:
-    try:
-        return list(process.cmdline())
-    except psutil.Error:
-        return []
 
 
 def _alive(processes: Iterable[psutil.Process]) -> set[psutil.Process]:

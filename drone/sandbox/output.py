@@ -31,6 +31,7 @@ class Output:
         self._live_left = LIVE_CHARACTERS
         self._lock = threading.Lock()
         self.total_bytes = 0
+        self._told_bytes = 0
 
     def feed(self, chunk: bytes) -> None:
         with self._lock:
@@ -39,12 +40,13 @@ class Output:
                 self._log.write(chunk)
             self._add(self._decoder.decode(chunk))
 
-    def news(self) -> str:
-        """What came since the last call, for the live display."""
+    def news(self) -> str | None:
+        """What came since the last call, for the live display; '' if it is shown no more, None if nothing came."""
         with self._lock:
+            came, self._told_bytes = self.total_bytes > self._told_bytes, self.total_bytes
             text = "".join(self._live)
             self._live.clear()
-            return text
+            return text if came or text else None
 
     def close(self) -> Path | None:
         """Finish; the path of the log if it holds more than `text()` shows, otherwise it is removed."""

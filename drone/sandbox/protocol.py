@@ -51,6 +51,8 @@ class Tally:
         self.found = 0
         self.ended = 0
         self.survivors = 0
+        self.asked_at: float | None = None
+        """When the command was broken off with which its run ends, monotonic: from then on all of the run is to end."""
         self.broken_off: CommandResult | None = None
         """The last command that `check` or `on_output` broke off, with its output so far."""
 

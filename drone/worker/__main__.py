@@ -1,7 +1,7 @@
 """The worker process: `python -m drone.worker --home PATH`, started and restarted by `drone start`.
 
-stdin is the lifeline to the parent: when it ends, the parent is gone, and so is this process. SIGTERM ends it in good
-order.
+stdin is the lifeline to the parent: when it ends, the parent is gone, and so is this process. SIGTERM lets it finish
+the runs in hand, a second one or SIGQUIT has them give their orders back.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import sys
 import threading
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from celery import signals
 from celery.exceptions import CPendingDeprecationWarning
@@ -27,10 +27,12 @@ from drone.runs.shutdown import become_reaper
 from drone.worker.app import build, cut_down_remote_control
 from drone.worker.identity import Identity, begin_boot
 from drone.worker.node import Node
+from drone.worker.stopping import FINISH, GIVE_BACK, Stopping
+from drone.worker.watchdog import rebuild_consumer
 from shared import logs, names
 from shared.boundary import report
 from shared.clock import SystemClock
-from shared.errors import Conflict, FleetError
+from shared.errors import FleetError
 
 log = logging.getLogger("drone.worker")
 
@@ -54,29 +56,33 @@ def _work(me: Identity) -> int:
     logs.bind(drone=me.config.drone_id)
     become_reaper()
     _end_with_parent()
-    conflicts: list[Conflict] = []
-    # Until Celery has put its own in place: nothing is in hand yet that would need an end in good order.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    refusals: list[FleetError] = []
+    # Until Celery runs: nothing is in hand yet that would need an end in good order.
+    for number in (*FINISH, GIVE_BACK):
+        signal.signal(number, lambda *_: sys.exit(0))
+    # Celery must leave the logs alone: they are set up already.
+    signals.setup_logging.connect(lambda **_: None, weak=False)
     node = Node(me, SystemClock())
-    _stop_on_signal(node)
+    stopping = Stopping(node)
 
-    def refuse(conflict: Conflict) -> None:
-        conflicts.append(conflict)
+    def refuse(error: FleetError) -> None:
+        refusals.append(error)
         os.kill(os.getpid(), signal.SIGTERM)
 
     try:
         node.start(refuse)
-        _consume(node, me)
+        _consume(node, me, stopping)
     except SystemExit:
         log.info("stopped while starting")
     node.stop()
-    if conflicts:
-        raise conflicts[0]
+    stopping.over()
+    if refusals:
+        raise refusals[0]
     return 0
 
 
-def _consume(node: Node, me: Identity) -> None:
-    """Take messages from the queue until SIGTERM; returns when the runs in hand have ended."""
+def _consume(node: Node, me: Identity, stopping: Stopping) -> None:
+    """Take messages from the queue until a signal; returns when the runs in hand have ended."""
     cut_down_remote_control()
     # Celery warns of root on account of pickle, which is not accepted here.
     warnings.simplefilter("ignore", SecurityWarning)
@@ -84,7 +90,7 @@ def _consume(node: Node, me: Identity) -> None:
     warnings.simplefilter("ignore", CPendingDeprecationWarning)
     config = me.config
     app = build(config.drone_id, me.credentials.broker_url, config.concurrency, node.execute, node.slots)
-    worker = app.Worker(
+    worker = stopping.worker_of(app)(
         hostname=names.worker(config.drone_id, config.host),
         queues=[names.queue(config.drone_id)],
         loglevel="INFO",
@@ -94,17 +100,8 @@ def _consume(node: Node, me: Identity) -> None:
         heartbeat_interval=5,
         quiet=True,
     )
+    node.watchdog.guard(partial(rebuild_consumer, worker), node.stopping)
     worker.start()
-
-
-def _stop_on_signal(node: Node) -> None:
-    def stop(**_: Any) -> None:
-        # In a thread, as this is called from inside a signal handler: locks may be held by what it interrupted.
-        threading.Thread(target=node.ask_to_stop, name="stop", daemon=True).start()
-
-    signals.worker_shutting_down.connect(stop, weak=False)
-    # Celery must leave the logs alone: they are set up already.
-    signals.setup_logging.connect(lambda **_: None, weak=False)
 
 
 def _end_with_parent() -> None:

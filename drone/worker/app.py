@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from celery import Celery
@@ -11,9 +11,11 @@ from celery.app.amqp import AMQP
 from celery.exceptions import Ignore
 from celery.worker.control import Panel
 from celery.worker.request import Request
+from celery.worker.state import revoked as revoked_runs
 from kombu import Connection
 
 from shared import names
+from shared.sockets import keepalive_options
 
 ALLOWED_COMMANDS = frozenset(
     {
@@ -38,7 +40,13 @@ class Withdrawn(Ignore):  # type: ignore[misc]  # Celery has no types
 
 
 class RunRequest(Request):  # type: ignore[misc]  # Celery has no types
-    """Celery's bookkeeping of one message, mended in two places."""
+    """Celery's bookkeeping of one message, mended in three places."""
+
+    def revoked(self) -> bool:
+        """Never drop the message: its order would wait for ever. A run that was revoked is begun, and ends at once."""
+        if self.id in revoked_runs:
+            self.app.slots.revoke(self.id)
+        return False
 
     def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
         """As Celery does; and a withdrawn run is announced as revoked."""
@@ -80,8 +88,17 @@ class Slots:
 
     terminate: Callable[[str], None]
     """Ends a run by its id."""
+    revoke: Callable[[str], None]
+    """Has a run that is about to begin end at once."""
     paused: bool = False
     """While the drone drains: no message is taken from the queue."""
+    lacking: Callable[[], str] = field(default=lambda: "")
+    """Which disk has too little room for another order; '' while there is enough."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether no message is to be taken now."""
+        return self.paused or bool(self.lacking())
 
 
 Execute = Callable[[str, str, int, str], str]
@@ -132,6 +149,8 @@ def _transport(drone_id: str) -> dict[str, Any]:
         "unacked_mutex_key": f"unacked_mutex.{drone_id}",
         "health_check_interval": 10,
         "socket_connect_timeout": 5,
-        "socket_timeout": 30,
+        # So long the consumer's one thread may wait for an answer, and neither take a message nor notice a broken line.
+        "socket_timeout": 10,
         "socket_keepalive": True,
+        "socket_keepalive_options": keepalive_options(),
     }

@@ -11,18 +11,21 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from drone.runs.lease import Lease
-from drone.worker.hand import Hand, RunInHand
+from drone.worker.hand import Hand
 from drone.worker.inbox import Inbox
+from drone.worker.membership import Membership
+from drone.worker.takeover import Takeovers
 from drone.worker.uplink import Sealer
 from shared import names
-from shared.clock import Clock
-from shared.events import Beat
+from shared.clock import Clock, Sleeps
+from shared.events import ABILITIES, Beat
 from shared.states import BEAT_EVERY, OFFLINE_AFTER
 
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
-STALE_KILL_SECONDS = 15.0
+LOOK_AROUND_SECONDS = 1.0
+"""Between looks whether the machine was asleep, while the next beat is waited for."""
 
 
 @dataclass(frozen=True)
@@ -36,22 +39,32 @@ class Standing:
     concurrency: int
     warm: bool
     draining: bool
+    leaving: bool
+    full: str = ""
 
 
 class Beats:
     """Sends heartbeats, renews the lease that runs rest on, and reads the inbox in the same round trip."""
 
-    def __init__(
-        self, redis: Redis, sealer: Sealer, standing: Callable[[], Standing], hand: Hand, inbox: Inbox
+    def __init__(  # noqa: PLR0913, PLR0917 - what a beat says, and what it is answered
+        self,
+        redis: Redis,
+        sealer: Sealer,
+        standing: Callable[[], Standing],
+        hand: Hand,
+        inbox: Inbox,
+        membership: Membership,
     ) -> None:
         self._redis = redis
+        self._membership = membership
         self._sealer = sealer
         self._clock: Clock = sealer.clock
         self._standing = standing
         self._hand = hand
         self._inbox = inbox
         self.lease = Lease(self._clock)
-        self._suspects: set[str] = set()
+        self._takeovers = Takeovers(redis, sealer.drone_id, inbox, self._clock)
+        self._sleeps = Sleeps(self._clock)
         self._stop = threading.Event()
         self._now = threading.Event()
         self._reachable = True
@@ -84,19 +97,58 @@ class Beats:
                 self._now_reachable(None)
             except RedisError as error:
                 self._now_reachable(error)
+                self._membership.refused(error)
                 wait = RETRY_SECONDS
             except Exception:  # the body of a background loop: a drone without heartbeat would be given up as lost
                 log.exception("a heartbeat failed; trying again")
-            self._now.wait(wait)
-            self._now.clear()
+            self._rest(wait)
+
+    def _rest(self, seconds: float) -> None:
+        """Wait until the next beat is due, somebody wants it now, or the machine was asleep; look again meanwhile."""
+        until = self._clock.monotonic() + seconds
+        while (left := until - self._clock.monotonic()) > 0:
+            look_in = self._takeovers.look_in()
+            if self._now.wait(min(left, LOOK_AROUND_SECONDS, left if look_in is None else look_in)):
+                break
+            if slept := self._sleeps.since_asked():
+                log.warning("the machine was asleep for %.0f s; telling the fleet at once", slept)
+                # Nobody may hold their other ends any more, and finding that out would take seconds.
+                self._redis.connection_pool.disconnect(inuse_connections=False)
+                break
+            if look_in is not None and self._takeovers.look_in() == 0 and not self._look_again():
+                self._now.wait(RETRY_SECONDS)
+                break
+        self._now.clear()
+
+    def _look_again(self) -> bool:
+        """Whether it is known now if runs were taken over; else the next beat looks."""
+        try:
+            self._takeovers.look()
+        except RedisError as error:
+            log.info("whether a run was taken back is not known yet (%s)", error)
+            return False
+        except Exception:  # part of the body of the loop above, for its reason
+            log.exception("a look at the runs' keys failed; trying again")
+            return False
+        self._renew(self.lease.valid_until)
+        return True
+
+    def _renew(self, until: float) -> None:
+        """Tell the runs how long they may act for their orders, but none that may have been taken over."""
+        for run in self._hand.working():
+            if not self._takeovers.suspects(run):
+                run.tell("lease", until=until)
 
     def _send(self, *, stopping: bool) -> None:
         """One round trip: beat, lease, the inbox, and the keys of the runs that are still at work."""
+        if self._membership.over:
+            return
         drone = self._sealer.drone_id
         working = self._hand.working()
         beat = self._beat(stopping=stopping)
         left_at = self._clock.boottime()
         with self._redis.pipeline(transaction=False) as pipe:
+            self._membership.ask(pipe)
             pipe.publish(names.beat_channel(drone), self._sealer.seal("beat", beat.model_dump_json()))
             if stopping:
                 pipe.delete(names.lease_key(drone))
@@ -104,14 +156,14 @@ class Beats:
                 lease = f"{beat.boot_id}:{beat.sent_at.isoformat()}"
                 pipe.set(names.lease_key(drone), lease, ex=int(OFFLINE_AFTER.total_seconds()))
             pipe.hgetall(names.inbox_key(drone))
-            for run in working:
-                pipe.get(names.run_key(drone, run.run_id))
-            _, _, letters, *keys = pipe.execute()
+            self._takeovers.ask(pipe, working)
+            boot, lease, _, _, letters, *keys = pipe.execute()
+        self._membership.heard(boot, lease)
         until = self.lease.renewed(left_at)
-        for run in working:
-            run.tell("lease", until=until)
         self._inbox.read(letters)
-        self._notice_revoked(dict(zip(working, keys, strict=True)))
+        # Before the lease is passed on: after a silence the run might push in the moment between.
+        self._takeovers.heard(working, keys)
+        self._renew(until)
 
     def _beat(self, *, stopping: bool) -> Beat:
         standing = self._standing()
@@ -125,23 +177,13 @@ class Beats:
             concurrency=standing.concurrency,
             warm=standing.warm,
             draining=standing.draining,
+            leaving=standing.leaving,
+            full=standing.full,
             stopping=stopping,
             runs=tuple(run.beat() for run in self._hand.all()),
             done=self._inbox.done(),
+            abilities=ABILITIES,
         )
-
-    def _notice_revoked(self, keys: dict[RunInHand, bytes | None]) -> None:
-        """Make runs fall silent whose order another generation holds.
-
-        A cancel writes `revoked` too, just before its message: so a run counts as stale only when its key was revoked
-        at two beats and nobody has told it to end. An absent key says nothing, as Redis may have been emptied.
-        """
-        revoked = {run.run_id for run, value in keys.items() if value is not None and value.startswith(b"revoked:")}
-        for run in keys:
-            if run.run_id in revoked & self._suspects and run.asked is None:
-                log.warning("run %s was taken back by the control plane; it ends silently", run.run_id)
-                run.ask_to_end("stale", "another run holds the order", within=STALE_KILL_SECONDS)
-        self._suspects = revoked
 
     def _now_reachable(self, error: RedisError | None) -> None:
         if self._reachable != (error is None):

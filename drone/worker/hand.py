@@ -9,18 +9,25 @@ import json
 import threading
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from drone.agent.protocols import WaitsFor
 from drone.runs import journal
 from drone.runs.directory import RunDirectory
 from drone.runs.journal import RunIdentity
 from shared.clock import Clock
+from shared.durations import roughly
 from shared.events import Event, RunBeat, RunEnded
 
 Tell = Callable[[bytes], None]
-Asked = Literal["cancel", "stop", "terminate", "stale"]
-"""Why a run is to end: the order was canceled, the drone stops, an operator wants it through Flower, or another
-generation holds the order."""
+UNWANTED_SECONDS = 60.0
+"""For a run that is not wanted to end; it has hardly begun."""
+Asked = Literal["cancel", "stale", "terminate", "stalled", "stop"]
+"""Why a run is to end: the order was canceled, another generation holds it, an operator wants it through Flower,
+nothing came of it for too long, or the drone stops."""
+_HEAVIEST_FIRST = get_args(Asked)
+FROZEN_SECONDS = 5.0
+"""A run that its drone did not look at for longer was not looked at because the drone did not run itself."""
 
 
 class RunInHand:
@@ -34,15 +41,23 @@ class RunInHand:
         self._tell: Tell | None = None
         self._waiting: list[bytes] = []
         self._doing = "starting"
+        self._waits_for: WaitsFor = ""
         self._since = clock.now()
         self._progress_at: datetime | None = None
+        # Beside the hours for people, durations by a clock that nobody sets and that stands still while the machine
+        # sleeps: the two clocks of the fleet may be hours apart, and a sleep is no lack of progress.
+        self._looked_at = self._doing_at = self._moved_at = clock.monotonic()
         self._last_seq = 0
         self._end: RunEnded | None = None
         self._gone = False
         self._confirmed_seq = 0
         self.asked: Asked | None = None
         """Why the run was told to end, if it was."""
+        self.reason = ""
+        """The same in words."""
         self._kill_at: float | None = None
+        self.progress_timeout = 0.0
+        """Seconds in which something must come of the run; 0: no limit. Set from the order."""
 
     @classmethod
     def found(cls, directory: RunDirectory, identity: RunIdentity, clock: Clock) -> RunInHand:
@@ -90,11 +105,11 @@ class RunInHand:
     def ask_to_end(self, why: Asked, reason: str, *, within: float) -> None:
         """Tell the run to end, and have it killed when it has not after `within` seconds.
 
-        The first word counts, but a cancel replaces a stop: the order of a run that stops goes back to the queue.
+        The first word counts, but a heavier one replaces it: a stop gives the order back, a cancel ends it.
         """
         with self._lock:
-            if self.asked is None or (self.asked, why) == ("stop", "cancel"):
-                self.asked = why
+            if self.asked is None or _HEAVIEST_FIRST.index(why) < _HEAVIEST_FIRST.index(self.asked):
+                self.asked, self.reason = why, reason
                 self._kill_at = self._clock.monotonic() + within
                 self.tell(why, reason=reason)
 
@@ -103,11 +118,49 @@ class RunInHand:
         with self._lock:
             return self._kill_at is not None and self._clock.monotonic() >= self._kill_at
 
-    def does(self, text: str) -> None:
-        """Note what the run does now, for the heartbeat."""
+    def does(self, text: str, waits_for: str = "") -> None:
+        """Note what the run does now, and what it waits for; going over to something is progress."""
         with self._lock:
+            self._moved_at = self._clock.monotonic()
+            # A newer version may wait for what this one does not know: that is no lack of progress either.
+            self._waits_for = "person" if waits_for == "person" else "provider" if waits_for else ""
             if text != self._doing:
-                self._doing, self._since = text, self._clock.now()
+                self._doing, self._since, self._doing_at = text, self._clock.now(), self._moved_at
+
+    def progressed(self) -> None:
+        """Note that something came of the run: an event, text in flight, output of a command."""
+        with self._lock:
+            self._moved_at = self._clock.monotonic()
+
+    def looked_at(self) -> None:
+        """Note that the run was looked after, to be called every second or so while its process is there.
+
+        Time in which this drone did not run itself, as it was stopped, is no time that the run let pass.
+        """
+        with self._lock:
+            now = self._clock.monotonic()
+            gap, self._looked_at = now - self._looked_at, now
+            if gap > FROZEN_SECONDS:
+                self._doing_at = min(self._doing_at + gap, now)
+                self._moved_at = min(self._moved_at + gap, now)
+                if self._kill_at is not None:
+                    self._kill_at += gap
+
+    def stalled(self) -> str:
+        """Where nothing came of the run for its `progress_timeout`, and not for a reason, say so; else ''."""
+        with self._lock:
+            limit = self.progress_timeout
+            if not limit or self._waits_for or self.asked or self._end or self._quiet() < limit:
+                return ""
+            return f"no sign of progress for {roughly(limit)} while it was at `{self._doing}`"
+
+    def _quiet(self) -> float:
+        return max(0.0, self._awake() - self._moved_at)
+
+    def _awake(self) -> float:
+        """Now; while the run is not looked at, the moment at which it was."""
+        now = self._clock.monotonic()
+        return now if now - self._looked_at <= FROZEN_SECONDS else self._looked_at
 
     def saw(self, event: Event) -> None:
         """Note an event of the run's journal."""
@@ -138,6 +191,9 @@ class RunInHand:
                 doing=self._doing,
                 since=self._since,
                 progress_at=self._progress_at,
+                doing_seconds=round(max(0.0, self._awake() - self._doing_at), 1),
+                quiet_seconds=round(self._quiet(), 1),
+                waits_for=self._waits_for,
                 last_seq=self._last_seq,
                 ended=self._end is not None,
             )
@@ -148,11 +204,22 @@ class Hand:
 
     def __init__(self) -> None:
         self._runs: dict[str, RunInHand] = {}
+        self._unwanted: dict[str, str] = {}
         self._lock = threading.Lock()
 
     def add(self, run: RunInHand) -> None:
+        """Take a run into the heartbeats; one that is not wanted is told to end before it begins."""
         with self._lock:
             self._runs[run.run_id] = run
+            reason = self._unwanted.pop(run.run_id, None)
+        if reason is not None:
+            run.ask_to_end("terminate", reason, within=UNWANTED_SECONDS)
+
+    def refuse(self, run_id: str, reason: str) -> None:
+        """Have a run that is about to begin end at once."""
+        with self._lock:
+            if run_id not in self._runs:
+                self._unwanted[run_id] = reason
 
     def get(self, run_id: str) -> RunInHand | None:
         with self._lock:

@@ -23,6 +23,8 @@ class Identity:
     policy: Policy
     sandbox: str
     """The kind that is used, where `auto` was asked for."""
+    machine_id: str
+    """Of the machine that this is, whichever the home was registered on."""
     boot_id: str
     previous_boot: str
     """The boot before on this very machine; empty if there was none, or if the home came from another machine."""
@@ -33,6 +35,7 @@ def begin_boot(settings: Settings) -> Identity:
     home = settings.home
     config = home.config()
     previous = home.boot_file.read_text().strip() if home.boot_file.exists() else ""
+    machine = home.machine_id()
     return Identity(
         home=home,
         config=config,
@@ -40,6 +43,7 @@ def begin_boot(settings: Settings) -> Identity:
         private_key=home.private_key(),
         policy=policy.load(settings.policy_file),
         sandbox=choose(config.sandbox).kind,
+        machine_id=machine,
         boot_id=home.new_boot(),
-        previous_boot=previous if home.machine_id() == config.machine_id else "",
+        previous_boot=previous if machine == config.machine_id else "",
     )

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from redis import Redis
 from redis.client import PubSub
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
 from drone.worker.uplink import Sealer
 from shared import names
 from shared.control import ControlMessage
 from shared.envelope import CannotOpen
+from shared.sockets import Pings
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +122,10 @@ class Listener:
         return PubSub(self._redis.connection_pool, ignore_subscribe_messages=True)
 
     def _hear(self, subscription: PubSub) -> None:
+        pings = Pings()
         while not self._stop.is_set():
             message = subscription.get_message(timeout=1.0)
+            if pings.unanswered(subscription.health_check_response_counter, time.monotonic()):
+                raise RedisConnectionError("the subscription's pings are not answered")
             if message is not None and message["type"] == "message":
                 self._inbox.take(message["data"])

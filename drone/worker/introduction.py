@@ -1,4 +1,5 @@
-"""How a drone comes back: it makes sure that it is the only one of its id, and says hello, before it takes any run."""
+"""How a drone comes back: it makes sure that it is the only one of its id, sends what an older boot recorded, and says
+hello, before it takes any run."""
 
 from __future__ import annotations
 
@@ -23,31 +24,49 @@ LOOK_SECONDS = 0.5
 
 
 class Introduction:
-    """Looks whether another drone beats under this id, then says hello in the stream; waits for Redis for ever."""
+    """Looks whether another drone beats under this id, then sends what was not sent, and then says hello.
 
-    def __init__(self, redis: Redis, stream: Stream, clock: Clock, previous_boot: str) -> None:
-        """`previous_boot`: the last boot of this very drone on this very machine; empty if there was none."""
+    In this order, as the hello takes the older boot's runs back: their steps are to be in the stream before it. Waits
+    for Redis for ever.
+    """
+
+    def __init__(
+        self,
+        redis: Redis,
+        stream: Stream,
+        clock: Clock,
+        previous_boot: str,
+        on_error: Callable[[RedisError], None] = lambda _: None,
+    ) -> None:
+        """`previous_boot`: the last boot of this very drone on this very machine; empty if there was none.
+
+        `on_error` hears of each try that failed.
+        """
         self._redis = redis
         self._stream = stream
         self._clock = clock
         self._key = names.lease_key(stream.sealer.drone_id)
         self._previous_boot = previous_boot
+        self._on_error = on_error
 
-    def make(self, hello: Callable[[], Hello], stopping: threading.Event) -> bool:
+    def make(self, unsent: Callable[[], None], hello: Callable[[], Hello], stopping: threading.Event) -> bool:
         """Return True once the hello is in the stream, False when the drone was stopped before.
 
-        Raises Conflict while another drone beats under this id.
+        `unsent` puts whatever older boots recorded into the stream, and may be called again after a RedisError. Raises
+        Conflict while another drone beats under this id.
         """
         told = False
         while not stopping.is_set():
             try:
                 self._refuse_to_be_second(stopping)
+                unsent()
                 self._stream.hello(hello())
                 return True
             except RedisError as error:
                 if not told:
                     log.warning("the broker does not answer yet (%s); the drone goes on trying", error)
                 told = True
+                self._on_error(error)
                 stopping.wait(RETRY_SECONDS)
         return False
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from celery.exceptions import Ignore
 
+from drone.disk import Room
 from drone.reporting.reporter import Reporter
 from drone.reporting.stream import Stream
 from drone.runs.directory import RunDirectory, prune
@@ -24,12 +25,16 @@ from drone.worker.inbox import Inbox, Listener
 from drone.worker.introduction import Introduction
 from drone.worker.leftovers import Leftovers, end_leftovers
 from drone.worker.letters import CANCEL_SECONDS, Letters
+from drone.worker.membership import Membership
 from drone.worker.slot import STOP_SECONDS, Slot
+from drone.worker.takeover import STALE_KILL_SECONDS
 from drone.worker.uplink import Sealer, connect
+from drone.worker.watchdog import Watchdog
+from shared import names
 from shared.boundary import version
 from shared.clock import Clock
-from shared.errors import Conflict
-from shared.events import Hello
+from shared.errors import Conflict, FleetError
+from shared.events import ABILITIES, Hello
 from shared.outcome import ExitStatus
 
 log = logging.getLogger(__name__)
@@ -47,17 +52,21 @@ class Node:
         self._redis = connect(identity.credentials.broker_url)
         sealer = Sealer(identity.config.drone_id, identity.private_key, identity.config.control_plane_key, clock)
         stream = Stream(self._redis, sealer)
-        self._drained = identity.home.path / "drained"
-        self.slots = Slots(self._terminate, paused=self._drained.exists())
+        self._drained = identity.home.drained_file
+        room = Room(identity.home.path, Path(identity.config.workspace))
+        self.slots = Slots(self._terminate, self._revoke, paused=self._drained.exists(), lacking=room.lacking)
         self.hand = Hand()
         self.forkery = Forkery(clock)
         self.reporter = Reporter(stream, clock)
         self._letters = Letters(self.hand, self.reporter, self._drain)
         inbox = Inbox(sealer, self._letters.act)
         self._listener = Listener(self._redis, identity.config.drone_id, inbox)
-        self._beats = Beats(self._redis, sealer, self._standing, self.hand, inbox)
-        self._introduction = Introduction(self._redis, stream, clock, identity.previous_boot)
+        self._membership = Membership(identity, clock, self._leave)
+        self._on_refusal: Callable[[FleetError], None] = log.error
+        self._beats = Beats(self._redis, sealer, self._standing, self.hand, inbox, self._membership)
+        self._introduction = Introduction(self._redis, stream, clock, identity.previous_boot, self._membership.refused)
         self._introduced = threading.Event()
+        self.watchdog = Watchdog(identity.config.concurrency, self._takeable, clock)
         self.stopping = threading.Event()
         self._slot = Slot(
             home=identity.home,
@@ -74,35 +83,44 @@ class Node:
             stopping=self.stopping,
         )
 
-    def start(self, on_conflict: Callable[[Conflict], None]) -> None:
-        """Clean up after older boots, then begin; returns at once. `on_conflict`: another drone has this one's id."""
+    def start(self, on_refusal: Callable[[FleetError], None]) -> None:
+        """Clean up after older boots, then begin; returns at once.
+
+        `on_refusal` ends the process: another drone has this one's id, or this one was removed.
+        """
+        self._on_refusal = on_refusal
         prune(self._me.home.runs_dir, self._clock)
         self.forkery.warm_up(self._beats.soon)
-        leftovers = end_leftovers(self._me.home.runs_dir, self._clock)
+        leftovers = end_leftovers(self._me.home.runs_dir, self._me.sandbox, self._clock)
         for run in leftovers.runs:
             self.reporter.follow(run.directory, run)
         for run in leftovers.ended:
             self.hand.add(run)
-        threading.Thread(
-            target=self._introduce, args=(leftovers, on_conflict), name="introduction", daemon=True
-        ).start()
+        threading.Thread(target=self._introduce, args=(leftovers,), name="introduction", daemon=True).start()
 
     def execute(self, order_id: str, run_id: str, generation: int, envelope: str) -> str:
         """Carry out one message of the queue; the result is what Flower shows of it."""
-        ended = self._slot.carry_out(RunIdentity(run_id, order_id, generation), envelope)
+        with self.watchdog.message_taken():
+            ended = self._slot.carry_out(RunIdentity(run_id, order_id, generation), envelope)
         self._letters.settle()
         end = ended.end
         if ended.refused and not ended.revoked:
             raise Ignore(f"this copy of run {run_id} is not to be run")
-        if end is None or end.exit_status == ExitStatus.CANCELED:
+        if end is None or end.status == "preempted" or end.exit_status == ExitStatus.CANCELED:
             raise Withdrawn(f"run {run_id} was taken back")
         if end.status == "failed":
             raise RunFailed(f"run {run_id} of order {order_id} failed: {end.exit_status}")
         return end.exit_status
 
-    def ask_to_stop(self) -> None:
-        """Take no more orders, and have the runs in hand give theirs back. Returns at once; safe to call twice."""
+    def finish(self) -> None:
+        """Take no more orders, and let the runs in hand come to their end. Returns at once; not kept on disk."""
         self.stopping.set()
+        self.slots.paused = True
+        self._beats.soon()
+
+    def give_back(self) -> None:
+        """Take no more orders, and have the runs in hand give theirs back. Returns at once; safe to call twice."""
+        self.finish()
         for run in self.hand.working():
             run.ask_to_end("stop", "the drone is stopping", within=STOP_SECONDS)
 
@@ -116,12 +134,19 @@ class Node:
         self._listener.stop()
         self.reporter.stop()
 
-    def _introduce(self, leftovers: Leftovers, on_conflict: Callable[[Conflict], None]) -> None:
+    def _leave(self, error: FleetError) -> None:
+        """End this boot, which is the fleet's no longer: whatever it has in hand is another's by now."""
+        self.stopping.set()
+        for run in self.hand.working():
+            run.ask_to_end("stale", error.what, within=STALE_KILL_SECONDS)
+        self._on_refusal(error)
+
+    def _introduce(self, leftovers: Leftovers) -> None:
         try:
-            if not self._introduction.make(lambda: self._hello(leftovers), self.stopping):
+            if not self._introduction.make(self.reporter.send_unsent, lambda: self._hello(leftovers), self.stopping):
                 return
         except Conflict as conflict:
-            on_conflict(conflict)
+            self._on_refusal(conflict)
             return
         self.reporter.start()
         self._beats.start()
@@ -133,7 +158,7 @@ class Node:
         config = self._me.config
         return Hello(
             drone_id=config.drone_id,
-            machine_id=config.machine_id,
+            machine_id=self._me.machine_id,
             boot_id=self._me.boot_id,
             at=self._clock.now(),
             version=self._version,
@@ -141,17 +166,20 @@ class Node:
             concurrency=config.concurrency,
             labels=config.labels,
             runs=tuple(run.beat() for run in leftovers.runs),
+            abilities=ABILITIES,
         )
 
     def _standing(self) -> Standing:
         return Standing(
-            machine_id=self._me.config.machine_id,
+            machine_id=self._me.machine_id,
             boot_id=self._me.boot_id,
             version=self._version,
             sandbox=self._me.sandbox,
             concurrency=self._me.config.concurrency,
             warm=self.forkery.warm,
             draining=self.slots.paused,
+            leaving=self.stopping.is_set(),
+            full=self.slots.lacking(),
         )
 
     def _job(self, directory: RunDirectory, order: str) -> Job:
@@ -174,10 +202,20 @@ class Node:
             self._drained.touch()
         else:
             self._drained.unlink(missing_ok=True)
-        self.slots.paused = on
+        self.slots.paused = on or self.stopping.is_set()
         self._beats.soon()
+
+    def _takeable(self) -> int:
+        """Messages in the queue that should be taken as soon as there is a free slot."""
+        if self.slots.closed or not self._introduced.is_set():
+            return 0
+        return int(self._redis.llen(names.queue(self._me.config.drone_id)))
 
     def _terminate(self, run_id: str) -> None:
         """Flower's terminate."""
         if run := self.hand.get(run_id):
             run.ask_to_end("terminate", "ended by an operator through Flower", within=CANCEL_SECONDS)
+
+    def _revoke(self, run_id: str) -> None:
+        """Flower's revoke of an order that waits in the queue."""
+        self.hand.refuse(run_id, "ended by an operator through Flower")

@@ -66,7 +66,7 @@ class RunPool(TaskPool):  # type: ignore[misc]  # Celery has no types
     @property
     def num_processes(self) -> int:
         """Slots; Celery takes a message only while fewer than this many are in hand."""
-        return 0 if self.app.slots.paused else int(self.limit)
+        return 0 if self.app.slots.closed else int(self.limit)
 
     def _woken(self) -> None:
         with suppress(BlockingIOError):

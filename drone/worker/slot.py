@@ -16,13 +16,14 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
+from drone.disk import fault_of
 from drone.home import DroneHome
 from drone.reporting.reporter import Reporter
 from drone.runs import journal
 from drone.runs.directory import Meta, RunDirectory
 from drone.runs.job import STALE, Job
 from drone.runs.journal import RunIdentity
-from drone.runs.shutdown import end_below, start_time
+from drone.runs.shutdown import end_below, start_time, this_machine_boot
 from drone.worker.claim import Claim, Claims
 from drone.worker.forking import Forkery, RunProcess
 from drone.worker.hand import Hand, RunInHand
@@ -32,6 +33,7 @@ from shared.envelope import CannotOpen
 from shared.errors import FleetFault
 from shared.events import Body, Delta, ErrorStep, Receipt, RunEnded, RunStarted
 from shared.outcome import ExitStatus
+from shared.work_order import Limits
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +42,8 @@ CLAIM_RETRY_SECONDS = 0.5
 WRITE_RETRY_SECONDS = 5.0
 STOP_SECONDS = 30.0
 """For a run to give its order back when the drone stops; then it is killed."""
+STALLED_SECONDS = 120.0
+"""For a run of which nothing came to store its work; then it is killed."""
 LAST_SECONDS = 10.0
 """For a process to exit after it closed its pipe."""
 
@@ -80,7 +84,7 @@ class Slot:
         directory = RunDirectory(self.home.run_dir(identity.run_id))
         meta = Meta(identity.order_id, identity.generation, self.boot_id, self.clock.now().isoformat())
         # The directory comes before the claim: it is what keeps a second copy out, on this disk and after a crash.
-        if self.stopping.is_set() or not directory.create(meta):
+        if self.stopping.is_set() or not self._created(directory, meta):
             return Ended(refused=True)
         claim = self._claim(identity)
         if not claim.granted:
@@ -101,6 +105,14 @@ class Slot:
                 "the drone lost hold of the run", code="E-RUN-LOST", why=f"{type(error).__name__}: {error}"
             )
             return Ended(end=self._end_on_behalf(run, fault, None))
+
+    def _created(self, directory: RunDirectory, meta: Meta) -> bool:
+        """False for a copy, and where the disk has no room: nothing is claimed then, and the order goes elsewhere."""
+        try:
+            return directory.create(meta)
+        except OSError as error:
+            log.error("run %s is left to another drone, as its directory cannot be made: %s", directory.run_id, error)
+            return False
 
     def _claim(self, identity: RunIdentity) -> Claim:
         """Ask until there is an answer: a claim whose answer was lost may have been granted."""
@@ -143,20 +155,34 @@ class Slot:
             raise FleetFault(
                 "this drone cannot open the order", code="E-ENVELOPE", why=str(error), next="fleet doctor"
             ) from error
-        for word in json.loads(order).get("said", ()):
+        opened = json.loads(order)
+        run.progress_timeout = opened.get("limits", {}).get("progress_timeout", Limits().progress_timeout)
+        for word in opened.get("said", ()):
             # Said before the order left: it waits for the process, and is there before the model is asked anything.
             run.tell("say", text=word["text"], after=word["after"], interrupt=False)
         process = self.forkery.start(self.make_job(run.directory, order))
-        run.directory.save(replace(meta, pid=process.pid, started_at=start_time(process.pid)))
+        began, machine_boot = start_time(process.pid), this_machine_boot()
+        try:
+            run.directory.save(replace(meta, pid=process.pid, started_at=began, machine_boot=machine_boot))
+        except OSError as error:
+            # A process that a later boot could not find must not be.
+            process.kill()
+            process.wait(LAST_SECONDS)
+            process.close()
+            raise fault_of(error) from error
         run.attach(process.tell)
         return process
 
     def _watch(self, run: RunInHand, process: RunProcess) -> int:
-        """Pass on what the run says until it is gone; kill it when it was told to end and has not. Its exit code."""
+        """Pass on what the run says until it is gone; tell it to end when nothing comes of it. Its exit code."""
         try:
             while True:
                 for word in process.hear(LISTEN_SECONDS):
                     self._heard(run, json.loads(word))
+                run.looked_at()
+                if why := run.stalled():
+                    log.warning("run %s: %s; it is told to end", run.run_id, why)
+                    run.ask_to_end("stalled", why, within=STALLED_SECONDS)
                 if run.overdue():
                     log.warning("run %s was told to end and has not; it is killed", run.run_id)
                     process.kill()
@@ -171,10 +197,12 @@ class Slot:
 
     def _heard(self, run: RunInHand, word: dict[str, Any]) -> None:
         kind = word["kind"]
+        if kind == "doing":
+            run.does(word["text"], word.get("waits_for", ""))
+            return
+        run.progressed()
         if kind == "recorded":
             self.reporter.wake()
-        elif kind == "doing":
-            run.does(word["text"])
         elif kind == "delta":
             ids = {"run_id": run.identity.run_id, "order_id": run.identity.order_id}
             self.reporter.delta(Delta(**ids, kind=word["of"], text=word["text"], after_seq=word["after"]))
@@ -193,22 +221,17 @@ class Slot:
             # Another generation holds the order: not a word more. The directory stays, as the marker that it was here.
             self.hand.drop(run.run_id)
             return None
-        fault = FleetFault(
-            "the process of the run ended before the run did",
-            code="E-RUN-DIED",
-            why=f"signal {-code}" if code < 0 else f"exit code {code}",
-        )
-        return self._end_on_behalf(run, fault, receipt)
+        return self._end_on_behalf(run, _died(run, code), receipt)
 
     def _end_on_behalf(self, run: RunInHand, fault: FleetFault, receipt: Receipt | None) -> RunEnded:
         log.error("run %s: %s (%s)", run.run_id, fault.what, fault.why)
         end = RunEnded(
             status="preempted" if run.asked in {"cancel", "stop"} else "failed",
-            exit_status=ExitStatus.CANCELED if run.asked else ExitStatus.LOST,
+            exit_status=_exit_status(run),
             reason=f"{fault.what}: {fault.why}" if fault.why else fault.what,
             receipt=receipt or Receipt(at=self.clock.now()),
             give_back=run.asked == "stop",
-            order_at_fault=run.asked == "terminate",
+            order_at_fault=run.asked in {"terminate", "stalled"},
         )
         while not self._written(run, [ErrorStep(what=fault.what, detail=fault.why, code=fault.code), end]):
             self.clock.sleep(WRITE_RETRY_SECONDS)
@@ -235,3 +258,18 @@ class Slot:
         finally:
             os.close(lock)
         return True
+
+
+def _died(run: RunInHand, code: int) -> FleetFault:
+    """What is to be said of a run that did not say its end itself."""
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    if run.asked == "stalled":
+        why = f"it did not end when it was told to, but by {how}"
+        return FleetFault(run.reason, code="E-NO-PROGRESS", why=why, next="fleet resume ORDER")
+    return FleetFault("the process of the run ended before the run did", code="E-RUN-DIED", why=how)
+
+
+def _exit_status(run: RunInHand) -> ExitStatus:
+    if run.asked == "stalled":
+        return ExitStatus.NO_PROGRESS
+    return ExitStatus.CANCELED if run.asked else ExitStatus.LOST

@@ -10,6 +10,7 @@ from redis.retry import Retry
 
 from shared.clock import Clock
 from shared.envelope import Binding, Direction, Opened, key_id, open_envelope, public_key, seal
+from shared.sockets import keepalive_options
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
@@ -21,7 +22,9 @@ def connect(broker_url: str) -> Redis:
         broker_url,
         socket_timeout=ANSWER_SECONDS,
         socket_connect_timeout=CONNECT_SECONDS,
-        health_check_interval=15,
+        socket_keepalive=True,
+        socket_keepalive_options=keepalive_options(),
+        health_check_interval=10,
         retry=Retry(NoBackoff(), 1),
     )
 

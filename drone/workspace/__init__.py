@@ -2,6 +2,8 @@
 
     Workspaces(root, git_environment(gitconfig, allow_file=False), sandbox)
         .prepare(order, fetch_blob, check) -> Workspace
+            .go_back(resumed, fetch_blob)
+            .checkpoint(run_id, has_secret=...) -> Snapshot
             .deliver(branch, message, author) -> Delivery
             .push(ref, expect, deadline_s) -> PushResult
 
@@ -11,6 +13,7 @@ is ever run or believed.
 
 from __future__ import annotations
 
+from drone.workspace.checkpoint import Snapshot
 from drone.workspace.delivery import Delivery
 from drone.workspace.git_environment import git_environment
 from drone.workspace.local import LocalSource, local_source
@@ -23,6 +26,7 @@ __all__ = [
     "Delivery",
     "LocalSource",
     "PushResult",
+    "Snapshot",
     "Workspace",
     "Workspaces",
     "claim_root",

@@ -40,11 +40,15 @@ def find_base(order: WorkOrder, mirror: Mirror, advertised: Advertised, fetch_bl
     """
     default = _default_branch(advertised)
     branch = order.project.branch or default or _USUAL[0]
+    default_commit = advertised.branches.get(default or "", advertised.head)
+    if order.resumed:
+        base, tip = order.resumed.base, advertised.branches.get(branch, advertised.head)
+        _see_to_again(order, mirror, fetch_blob)
+        return StartingPoint(base, branch, default, default_commit, _published(mirror, base, tip))
     tip = _tip(order, advertised, default)
     commit = order.base.commit or tip
     if order.base.commit:
         _see_to(order, mirror, fetch_blob)
-    default_commit = advertised.branches.get(default or "", advertised.head)
     return StartingPoint(commit, branch, default, default_commit, tip)
 
 
@@ -101,6 +105,42 @@ def _see_to(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> None:
         why=f"neither the branch {order.base.branch or '(none)'} nor a stored bundle has the commit",
         next="start a new session, or submit the order again: fleet submit PROMPT --project SLUG",
     )
+
+
+def _see_to_again(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> None:
+    """Have the commit in the mirror that the order began from, also where the remote's branches left it since."""
+    base = order.resumed.base if order.resumed else None
+    if base is None:
+        return
+    for attempt in (_nothing, _by_name, _from_branch, _from_bundle):
+        try:
+            attempt(order, mirror, fetch_blob)
+        except (GitFailed, FleetFault):
+            continue  # the next source may still have it; the error below names the commit
+        if mirror.has(base):
+            return
+    raise FleetFault(
+        f"the commit {base[:12]} that this order began from is not to be had any more",
+        code="E-CHECKPOINT",
+        why="the remote's branches do not have it, and the remote does not give it by its name",
+        next="fleet retry ORDER",
+    )
+
+
+def _published(mirror: Mirror, base: str | None, tip: str | None) -> str | None:
+    """What a bundle may build on: the remote's tip, or a branch that has the base where the tip's history has not.
+
+    Where no branch has it any more, the bundle holds all that the tip has not.
+    """
+    if base is None or tip is None or mirror.is_ancestor(base, tip):
+        return tip
+    return mirror.branch_with(base) or tip
+
+
+def _by_name(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> None:
+    del fetch_blob
+    if order.resumed and order.resumed.base:
+        mirror.fetch_commit(order.resumed.base, f"base/{order.session.id}")
 
 
 def _nothing(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> None:

@@ -51,7 +51,7 @@ class Wanted:
 def make_delivery(session: Session, sandbox: Sandbox, base: str | None, wanted: Wanted) -> Delivery:
     """Take the agent's commits, put the rest of the work tree on top as one more; write branch, patch and bundle."""
     git = session.git.uninterrupted()
-    _mend_work_tree(session.work)
+    mend_work_tree(session.work)
     brought = bring_over(session, sandbox, base)
     parent = brought.head or base
     staged = stage(git, parent)
@@ -63,7 +63,7 @@ def make_delivery(session: Session, sandbox: Sandbox, base: str | None, wanted: 
     return _written(git.at(session.git_dir), Delivery(head, left_out=staged.left_out, notes=notes), base, wanted)
 
 
-def _mend_work_tree(work: Path) -> None:
+def mend_work_tree(work: Path) -> None:
     """A workspace that was removed is one in which everything was deleted; a link in its place is not followed."""
     if work.is_symlink() or work.is_file():
         work.unlink()

@@ -6,12 +6,12 @@ that is refused is the order's.
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from drone.disk import FULL, fault_of
 from drone.workspace.git import GitFailed
 from drone.workspace.remote import Remote
 from shared.errors import FleetError, FleetFault, OrderError
@@ -69,7 +69,7 @@ _CASES = (
         r"Could not resolve host|Failed to connect|Couldn't connect|Connection (refused|timed out|reset|closed)|"
         r"No route to host|Network is unreachable|Operation timed out|Operation too slow|ssh: connect to host|"
         r"kex_exchange_identification|Temporary failure in name|Name or service not known|early EOF|"
-        r"returned error: 5\d\d|remote end hung up|took too long|unexpected disconnect|Empty reply|RPC failed",
+        r"returned error: (429|5\d\d)|remote end hung up|took too long|unexpected disconnect|Empty reply|RPC failed",
         FleetFault,
         "E-GIT-UNREACHABLE",
         "{url} cannot be reached from this drone",
@@ -108,10 +108,9 @@ def explained(remote: Remote) -> Iterator[None]:
     except GitFailed as failure:
         raise explain(failure, remote) from failure
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in FULL:
             raise
-        full = _CASES[0]
-        raise full.kind(full.what, code=full.code, why=str(error), next=full.next) from error
+        raise fault_of(error) from error
 
 
 def _last_words(message: str) -> str:

@@ -75,6 +75,10 @@ class Mirror:
         with History(self.directory, self._git.environment) as history:
             return history.has(commit)
 
+    def is_ancestor(self, older: str, newer: str) -> bool:
+        with History(self.directory, self._git.environment) as history:
+            return history.is_ancestor(older, newer)
+
     def refresh(self) -> Advertised:
         """Bring the mirror up to what the remote has now, and say what that is.
 
@@ -88,6 +92,15 @@ class Mirror:
     def fetch_branch(self, branch: str, into: str) -> None:
         """Fetch one branch into `refs/dronefleet/<into>`. Raises GitFailed if it cannot be had."""
         self._hold(lambda: self._fetch(self.remote.address, f"+refs/heads/{branch}:{OWN_REFS}/{into}"))
+
+    def fetch_commit(self, commit: str, into: str) -> None:
+        """Fetch a commit that no branch may have any more, as most servers let one do. Raises GitFailed if not."""
+        self._hold(lambda: self._fetch(self.remote.address, f"+{commit}:{OWN_REFS}/{into}"))
+
+    def branch_with(self, commit: str) -> str | None:
+        """The tip of a branch of the remote from which a commit can be reached; None if there is none."""
+        options = ("--contains", commit, "--format=%(objectname)", "--count=1")
+        return self._git.text("for-each-ref", *options, "refs/heads") or None
 
     def fetch_bundle(self, bundle: Path, into: str) -> None:
         """Take over the branches in a bundle. Raises GitFailed if it is damaged or builds on unknown commits."""

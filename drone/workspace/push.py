@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 
 from drone.workspace.failures import explain
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.remote import Remote
+from shared.errors import FleetFault
+
+_THERE = "refs/dronefleet/there"
+"""What a branch was on the remote, when it was not what it was known to be."""
 
 
 @dataclass(frozen=True)
@@ -15,30 +20,89 @@ class PushResult:
 
     pushed: bool
     error: str | None = None
+    passing: bool = False
+    """The remote could not be reached or broke off: the same push may succeed later."""
 
 
-def push(git: Git, remote: Remote, commit: str, ref: str, lease: tuple[str | None, float]) -> PushResult:
-    """Push `commit` to the branch `ref`, within `lease`: what the branch must be there now, and seconds.
+@dataclass(frozen=True)
+class Target:
+    """Where a commit is to go, and for how long that is allowed."""
 
-    None means that the branch must not exist yet. git is ended when the time is up.
-    """
-    expected, seconds = lease
-    full = f"refs/heads/{ref}"
+    ref: str
+    """The branch, without `refs/heads/`."""
+    expected: str | None
+    """What the branch must be there now; None: it must not exist yet."""
+    order_id: str
+    """Whose result it is: what an earlier run of the same order pushed, unknown to the fleet, may be replaced."""
+    seconds: float
+
+    @property
+    def full(self) -> str:
+        return f"refs/heads/{self.ref}"
+
+
+def push(git: Git, remote: Remote, commit: str, target: Target) -> PushResult:
+    """Push `commit` to the branch, over nothing but what is known to be there. git is ended when the time is up."""
+    git, until = git.adding(remote.login), time.monotonic() + target.seconds
     try:
-        git.adding(remote.login).text(
-            *("push", "-q", "--porcelain", "--no-verify", "--no-recurse-submodules", "--no-signed"),
-            *(f"--force-with-lease={full}:{expected or ''}", "--", remote.address, f"{commit}:{full}"),
-            seconds=seconds,
-        )
+        try:
+            _push(git, remote, commit, target)
+        except GitFailed as failure:
+            earlier = _by_an_earlier_run(git, remote, commit, target) if _is_stale(failure) else None
+            if earlier is None:
+                raise
+            _push(git, remote, commit, replace(target, expected=earlier, seconds=until - time.monotonic()))
     except GitFailed as failure:
-        return PushResult(False, _sentence(failure, remote, ref, seconds))
+        return PushResult(False, _sentence(failure, remote, target), _is_passing(failure, remote))
     return PushResult(True)
 
 
-def _sentence(failure: GitFailed, remote: Remote, ref: str, seconds: float) -> str:
+def _push(git: Git, remote: Remote, commit: str, target: Target) -> None:
+    git.text(
+        *("push", "-q", "--porcelain", "--no-verify", "--no-recurse-submodules", "--no-signed"),
+        *(f"--force-with-lease={target.full}:{target.expected or ''}", "--", remote.address, f"{commit}:{target.full}"),
+        seconds=target.seconds,
+    )
+
+
+def _by_an_earlier_run(git: Git, remote: Remote, commit: str, target: Target) -> str | None:
+    """What the branch is on the remote, if a run of this very order left it there; None if somebody else may have.
+
+    A drone can die between its push and its word of it. Its grant is over by now, so it pushes no more; and the commit
+    says by its trailer, or by being an ancestor of ours, that nobody's work but the order's is replaced.
+    """
+    fetching = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--", remote.address)
+    git.text(*fetching, f"+{target.full}:{_THERE}", seconds=target.seconds)
+    there = git.text("rev-parse", _THERE)
+    orders = git.text("log", "-1", "--format=%(trailers:key=Fleet-Order,valueonly)", there).split()
+    return there if target.order_id in orders or _is_ancestor(git, there, commit) else None
+
+
+def _is_ancestor(git: Git, older: str, newer: str) -> bool:
+    try:
+        git.text("merge-base", "--is-ancestor", older, newer)
+    except GitFailed:
+        return False
+    return True
+
+
+def _is_stale(failure: GitFailed) -> bool:
+    return "stale info" in failure.message or "fetch first" in failure.message
+
+
+def _is_passing(failure: GitFailed, remote: Remote) -> bool:
+    """Whether trying anew may help: not with what the remote refused; a push that took too long may be quicker then."""
     if failure.code is None:
-        return f"The push of {ref} took longer than the {seconds:.0f} s that were granted, and was ended."
-    if "stale info" in failure.message or "fetch first" in failure.message:
+        return True
+    refused = _is_stale(failure) or "rejected" in failure.message
+    return not refused and isinstance(explain(failure, remote), FleetFault)
+
+
+def _sentence(failure: GitFailed, remote: Remote, target: Target) -> str:
+    ref = target.ref
+    if failure.code is None:
+        return f"The push of {ref} took longer than the {target.seconds:.0f} s that were granted, and was ended."
+    if _is_stale(failure):
         return f"The branch {ref} on the remote is not what it was known to be, so it was left as it is."
     if "rejected" in failure.message:
         return f"The remote refused {ref}: {_words(remote.clean(failure.message))}"

@@ -1,7 +1,7 @@
 """One session's place on disk: the workspace, the drone's own git directory beside it, and a scratch for commands.
 
 sessions/<session>/work      the workspace, the only part that the agent can write besides the scratch
-sessions/<session>/git       the drone's git directory: its index, and the commits that are delivered
+sessions/<session>/git       the drone's git directory: its index, the commits that are delivered, the checkpoints
 sessions/<session>/scratch   home and /tmp of the commands, kept from order to order
 sessions/<session>/settings  what the default branch says to drones, copied out of its `.dronefleet/`
 sessions/<session>/order     the order that was here last
@@ -12,11 +12,12 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from drone.workspace.base import StartingPoint
 from drone.workspace.git import Git, GitFailed
+from drone.workspace.history import History
 from drone.workspace.locks import Busy, FileLock
 from drone.workspace.mirror import Mirror
 from drone.workspace.staging import remove_special_files
@@ -25,6 +26,8 @@ from shared.errors import FleetFault
 AUTHOR_NAME = "Dronefleet"
 AUTHOR_EMAIL = "drone@localhost"
 LOCK_SECONDS = 30.0
+CHECKPOINT_REFS = "refs/dronefleet/checkpoint"
+"""Below: a ref for each run since the workspace was laid out, at its newest checkpoint."""
 
 
 class Session:
@@ -36,6 +39,8 @@ class Session:
         self.git_dir = directory / "git"
         self.scratch = directory / "scratch"
         self.git = git.at(self.git_dir, self.work)
+        self.checkpoint_index = self.git_dir / "checkpoint.index"
+        """There from the first checkpoint on after the workspace was laid out, so also a sign that set-up is done."""
         self._order_file = directory / "order"
         self._lock: FileLock | None = None
 
@@ -72,36 +77,80 @@ class Session:
         self._order_file.write_text(order_id)
         if keep:
             try:
+                self._renew_git_dir(mirror)
                 remove_special_files(self.work)
-                self._fill(start, clean=True)
+                self.fill(start.commit, clean=True)
             except (GitFailed, OSError):
                 keep = False
         if not keep:
             self._wipe()
             self._make_git_dir(mirror)
-            self._fill(start, clean=False)
-        self._make_agents_git(mirror, start)
+            self.fill(start.commit, clean=False)
+        self.make_agents_git(mirror, start, start.commit)
+
+    def can_go_on(self, order_id: str, mirror: Mirror, commits: Iterable[str]) -> bool:
+        """Whether all that an earlier run of this order left is here: workspace, checkpoints, and these commits."""
+        if not (self._order_was() == order_id and self._is_whole(mirror) and self.checkpoint_index.exists()):
+            return False
+        with History(self.git_dir, self.git.environment) as history:
+            return all(map(history.has, commits))
+
+    def go_on(self) -> None:
+        """Take the workspace as it is. Locks in the git directory are nobody's: whoever held them was killed."""
+        for lock in [*self.git_dir.glob("*.lock"), *(self.git_dir / "refs").rglob("*.lock")]:
+            lock.unlink(missing_ok=True)
+
+    def keep_index(self) -> None:
+        """Keep the index for the checkpoints, with its time: by it git knows what may have changed right after."""
+        draft = self.checkpoint_index.with_name(f"{self.checkpoint_index.name}.new")
+        shutil.copy2(self.git_dir / "index", draft)
+        draft.replace(self.checkpoint_index)
+
+    def forget_checkpoints(self) -> None:
+        """Have no later run go on in this workspace as it is."""
+        self.checkpoint_index.unlink(missing_ok=True)
+
+    def take_kept_index(self) -> None:
+        """Begin with what the last checkpoint knew of the files: which are tracked, and which are as it says."""
+        if self.checkpoint_index.exists():
+            shutil.copy2(self.checkpoint_index, self.git_dir / "index")
 
     def _can_be_kept(self, order_id: str, mirror: Mirror) -> bool:
+        return self._order_was() not in ("", order_id) and self._is_whole(mirror)
+
+    def _order_was(self) -> str:
+        return self._order_file.read_text() if self._order_file.exists() else ""
+
+    def _is_whole(self, mirror: Mirror) -> bool:
         borrowed = self.git_dir / "objects" / "info" / "alternates"
         return (
-            self._order_file.exists()
-            and self._order_file.read_text() != order_id
-            and self.work.is_dir()
+            self.work.is_dir()
             and not self.work.is_symlink()
             and borrowed.exists()
             and borrowed.read_text().strip() == str(mirror.objects)
         )
 
-    def _fill(self, start: StartingPoint, *, clean: bool) -> None:
-        tree = start.commit or self._empty_tree()
+    def _renew_git_dir(self, mirror: Mirror) -> None:
+        """Leave nothing of the order before but the index, which spares git from reading all files anew.
+
+        Its checkpoints are many objects that nobody will ask for, and git would never remove them by itself.
+        """
+        index = self.directory / "index"
+        (self.git_dir / "index").replace(index)
+        remove(self.git_dir)
+        self._make_git_dir(mirror)
+        index.replace(self.git_dir / "index")
+
+    def fill(self, commit: str | None, *, clean: bool) -> None:
+        """Have `work` hold the files of a commit, whatever is there now; with `clean` nothing else that git sees."""
+        tree = commit or self.empty_tree()
         (self.git_dir / "index.lock").unlink(missing_ok=True)
         self.git.text("read-tree", "--reset", "-u", tree)
         if clean:
             # Twice -f: repositories inside the workspace go too. Ignored files stay: they take time to make.
             self.git.text("clean", "-ffdq")
 
-    def _empty_tree(self) -> str:
+    def empty_tree(self) -> str:
         return self.git.text("hash-object", "-w", "-t", "tree", "--stdin")
 
     def _wipe(self) -> None:
@@ -115,8 +164,11 @@ class Session:
         # Here and not in the environment: a remote on this machine keeps its own hooks when it is pushed to.
         git.text("config", "core.hooksPath", "/dev/null")
 
-    def _make_agents_git(self, mirror: Mirror, start: StartingPoint) -> None:
-        """Make the agent's `.git` anew: a clone that borrows the mirror's objects, on a branch at the base."""
+    def make_agents_git(self, mirror: Mirror, start: StartingPoint, head: str | None) -> None:
+        """Make the agent's `.git` anew: a clone that borrows the mirror's objects, with its branch at `head`.
+
+        What lies between the base and `head` comes out of the drone's git directory.
+        """
         own = self.work / ".git"
         remove(own)
         git = self.git.at(own)
@@ -125,10 +177,11 @@ class Session:
             "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags"
         )
         lines = [_as_clone(line) for line in refs.splitlines()]
-        if start.commit:
-            lines.append(f"{start.commit} refs/heads/{start.branch}")
+        if head:
+            lines.append(f"{head} refs/heads/{start.branch}")
             # With the index comes what git knows of the files' times: `git status` need not read them all again.
             shutil.copy2(self.git_dir / "index", own / "index")
+            self._hand_over(git, start.commit, head)
         ordered = sorted(lines, key=lambda line: line.partition(" ")[2])
         (own / "packed-refs").write_text("".join(f"{line}\n" for line in ordered))
         settings = {
@@ -141,6 +194,19 @@ class Session:
         }
         for name, value in settings.items():
             git.text("config", name, value)
+
+    def show_changes_to(self, head: str | None) -> None:
+        """Have the agent's `git status` say what is different from `head`, with all that its index knows of files."""
+        if head:
+            self.git.at(self.work / ".git").text("read-tree", "--reset", head)
+
+    def _hand_over(self, agents: Git, base: str | None, head: str) -> None:
+        """Give the agent's new `.git` its own commits back."""
+        if head == base:
+            return
+        wanted = f"{head}\n" + (f"^{base}\n" if base else "")
+        pack = self.git.at(self.git_dir).raw("pack-objects", "--revs", "--stdout", "-q", stdin=wanted.encode())
+        agents.text("index-pack", "--stdin", stdin=pack)
 
 
 def _init(git: Git, mirror: Mirror, *options: str) -> None:
@@ -177,15 +243,15 @@ def remove(path: Path) -> None:
     try:
         shutil.rmtree(path)
     except PermissionError:
-        _unlock(path)
+        unlock(path)
         shutil.rmtree(path)
 
 
-def _unlock(top: Path) -> None:
+def unlock(top: Path) -> None:
     """Give ourselves back the right to list and to change each directory; links are not followed."""
-    top.chmod(stat.S_IRWXU)
+    top.chmod(top.stat().st_mode | stat.S_IRWXU)
     for directory, names, _ in os.walk(top):
         for name in names:
             inner = Path(directory, name)
             if not inner.is_symlink():
-                inner.chmod(stat.S_IRWXU)
+                inner.chmod(inner.stat().st_mode | stat.S_IRWXU)

@@ -17,6 +17,7 @@ from drone.workspace.git import Git, GitFailed
 
 LARGEST_FILE = 100 * 1000 * 1000
 """Bytes; what is larger no forge would take."""
+SPECIAL = "neither a file nor a link"
 _REFUSED = re.compile(rb"Unable to process path (.+)")
 _TRIES = 100
 
@@ -37,18 +38,18 @@ def stage(git: Git, parent: str | None, largest: int = LARGEST_FILE) -> Staged:
     work = git.work_tree
     if work is None:
         raise ValueError("staging needs a work tree")
-    left_out = {os.fsencode(path): "neither a file nor a link" for path in remove_special_files(work)}
+    left_out = {os.fsencode(path): SPECIAL for path in remove_special_files(work)}
     # Entries that are the same in index and parent keep what the index knows of the file: only the rest is read.
-    git.text("read-tree", *(["--reset", parent] if parent else ["--empty"]))
-    _refresh(git)
+    read_tree(git, parent)
+    refresh(git)
     wanted = []
-    for path in [*_changed(git), *_new(git)]:
-        reason = _why_not(work, path, largest)
+    for path in [*changed(git), *new(git)]:
+        reason = why_not(work, path, largest)
         if reason:
             left_out[path] = reason
         else:
             wanted.append(path)
-    _update_index(git, wanted, left_out)
+    update_index(git, wanted, left_out)
     shown = tuple(f"{path.decode(errors='replace')}: {reason}" for path, reason in sorted(left_out.items()))
     return Staged(git.text("write-tree"), shown)
 
@@ -79,27 +80,34 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
         return []  # git cannot look into it either, and goes on
 
 
-def _refresh(git: Git) -> None:
+def read_tree(git: Git, commit: str | None) -> None:
+    """Have the index show a commit; what it knows of files that are the same there it goes on knowing."""
+    git.text("read-tree", *(["--reset", commit] if commit else ["--empty"]))
+
+
+def refresh(git: Git, *options: str) -> None:
+    """Have the index know anew which files are as it says; where all are, nobody needs to read them again."""
     try:
-        git.text("update-index", "-q", "--refresh", "--ignore-submodules")
+        git.text("update-index", "-q", "--ignore-submodules", "--refresh", *options)
     except GitFailed as failure:
         # 1: some files differ, which is what we are here for.
         if failure.code != 1:
             raise
 
 
-def _changed(git: Git) -> Iterable[bytes]:
+def changed(git: Git) -> Iterable[bytes]:
     """Tracked files that differ or are gone. Submodules are not asked: git would run in the agent's directories."""
     listing = git.raw("diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=all")
     return filter(None, listing.split(b"\0"))
 
 
-def _new(git: Git) -> Iterable[bytes]:
+def new(git: Git) -> Iterable[bytes]:
     """Untracked files that are not ignored; a repository inside comes as one name with a slash."""
     return filter(None, git.raw("ls-files", "-z", "--others", "--exclude-standard").split(b"\0"))
 
 
-def _why_not(work: Path, path: bytes, largest: int) -> str:
+def why_not(work: Path, path: bytes, largest: int) -> str:
+    """The reason why a path cannot be taken; empty where it can."""
     if path.endswith(b"/"):
         return "a git repository of its own"
     file = work / os.fsdecode(path)
@@ -113,12 +121,14 @@ def _why_not(work: Path, path: bytes, largest: int) -> str:
         return ""
     if stat.S_ISDIR(status.st_mode):
         return ""  # in place of a file that is gone; what is in it has names of its own
+    if not stat.S_ISREG(status.st_mode):
+        return SPECIAL
     if status.st_size > largest:
         return f"{status.st_size / 1e6:,.0f} MB, and the limit is {largest / 1e6:,.0f} MB"
     return "" if os.access(file, os.R_OK) else "cannot be read"
 
 
-def _update_index(git: Git, wanted: list[bytes], left_out: dict[bytes, str]) -> None:
+def update_index(git: Git, wanted: list[bytes], left_out: dict[bytes, str]) -> None:
     """Take all wanted paths into the index; one that git refuses is left out, and the rest is tried again."""
     for _ in range(_TRIES):
         paths = [path for path in wanted if path not in left_out]

@@ -8,16 +8,19 @@ from pathlib import Path
 
 from drone.sandbox import Sandbox
 from drone.workspace.base import FetchBlob, StartingPoint, find_base
+from drone.workspace.checkpoint import Checkpoints, Snapshot
 from drone.workspace.delivery import DELIVERED, Delivery, Wanted, make_delivery
 from drone.workspace.failures import explained
 from drone.workspace.git import Git
+from drone.workspace.going_back import Place, go_back
 from drone.workspace.history import History
 from drone.workspace.marker import claim_root
 from drone.workspace.mirror import Mirror
-from drone.workspace.push import PushResult, push
+from drone.workspace.push import PushResult, Target, push
 from drone.workspace.remote import Remote
+from drone.workspace.secret_scan import HasSecret
 from drone.workspace.session import Session
-from shared.work_order import WorkOrder
+from shared.work_order import Resumed, WorkOrder
 
 INSTRUCTION_FILES = ("AGENTS.md", "AGENT.md")
 _INSTRUCTION_BYTES = 64 * 1024
@@ -43,6 +46,9 @@ class Workspaces:
     def prepare(self, order: WorkOrder, fetch_blob: FetchBlob, check: Callable[[], None]) -> Workspace:
         """Fetch what is new, and lay out the workspace at the order's base. It is the caller's until `close`.
 
+        An order with `resumed` finds its workspace untouched where this drone has the checkpoint; then, or after
+        set-up, `go_back` is to be called.
+
         `check` is called while git works and may raise to end it.
 
         Raises OrderError where the URL, the branch or the access is wrong, FleetFault where the remote cannot be
@@ -56,12 +62,26 @@ class Workspaces:
             with explained(remote):
                 mirror = Mirror(self.root / "mirrors" / f"{remote.key}.git", remote, git)
                 start = find_base(order, mirror, mirror.refresh(), fetch_blob)
-                session.lay_out(order.order_id, mirror, start)
+                fresh = not _go_on(order, session, mirror)
+                if fresh:
+                    session.lay_out(order.order_id, mirror, start)
         except BaseException:
             session.release()
             raise
         sandbox = self._sandbox.for_session(scratch=session.scratch, read_only=[mirror.objects])
-        return Workspace(order.order_id, session, mirror, start, sandbox)
+        checkpoints = Checkpoints(session, sandbox, start)
+        return Workspace(order.order_id, session, mirror, start, sandbox, fresh, checkpoints)
+
+
+def _go_on(order: WorkOrder, session: Session, mirror: Mirror) -> bool:
+    """Take the workspace as an earlier run of the order left it, where this run goes on from there and all is there."""
+    if order.resumed is None:
+        return False
+    commits = filter(None, (order.resumed.base, order.resumed.commit))
+    if not session.can_go_on(order.order_id, mirror, commits):
+        return False
+    session.go_on()
+    return True
 
 
 @dataclass(frozen=True)
@@ -74,8 +94,9 @@ class Workspace:
     start: StartingPoint
     sandbox: Sandbox
     """The drone's sandbox with this session's home and /tmp; commands of the run go here."""
-    fresh: bool = True
-    """Laid out at the base: the project's set-up commands are to be run."""
+    fresh: bool
+    """Laid out at the base: the project's set-up commands are to be run. Else it is as an earlier run left it."""
+    checkpoints: Checkpoints
 
     @property
     def path(self) -> Path:
@@ -112,6 +133,25 @@ class Workspace:
             history.export(commit, SETTINGS_FOLDER, target, _SETTINGS_BYTES)
         return target if any(target.iterdir()) else None
 
+    def checkpoint(self, run_id: str, *, has_secret: HasSecret, agent_commits: bool = True) -> Snapshot:
+        """Keep the workspace as it is now, under a ref of the run. Nothing in it is altered.
+
+        Files in which `has_secret` finds something, and files over 20 MB, are left out by name. With `agent_commits`
+        False, the agent cannot have committed since the checkpoint before, and git is not asked in the sandbox. Raises
+        as `deliver` does, which is no reason to end a run.
+        """
+        with explained(self.mirror.remote):
+            return self.checkpoints.take(run_id, has_secret, agent_commits)
+
+    def go_back(self, resumed: Resumed, fetch_blob: FetchBlob) -> None:
+        """Put files and commits to a checkpoint; what git ignores stays.
+
+        Raises FleetFault: E-CHECKPOINT where the checkpoint cannot be had, E-DISK-FULL.
+        """
+        with explained(self.mirror.remote):
+            place = Place(self.session, self.mirror, self.start)
+            self.checkpoints.go_on_from(go_back(place, resumed, fetch_blob))
+
     def deliver(self, branch: str, message: str, author: str) -> Delivery:
         """Commit what changed and give the result; nothing in the workspace's `.git` is executed or believed.
 
@@ -121,11 +161,17 @@ class Workspace:
             wanted = Wanted(branch, message, author, self.order_id, self.start.published)
             return make_delivery(self.session, self.sandbox, self.base_commit, wanted)
 
-    def push(self, ref: str, expect: str | None, deadline_s: float) -> PushResult:
-        """Push what was delivered last to the branch `ref`, which must be at `expect` (None: not exist) until then."""
-        git = self.session.git.at(self.session.git_dir).uninterrupted()
+    def push(
+        self, ref: str, expect: str | None, deadline_s: float, check: Callable[[], None] = lambda: None
+    ) -> PushResult:
+        """Push what was delivered last to the branch `ref`, which must be at `expect` (None: not exist) until then.
+
+        What an earlier run of the same order left there is replaced. `check` is called while git works; whatever it
+        raises ends git and comes out.
+        """
+        git = self.session.git.at(self.session.git_dir).checking(check)
         head = git.text("rev-parse", "--verify", DELIVERED)
-        return push(git, self.mirror.remote, head, ref, (expect, deadline_s))
+        return push(git, self.mirror.remote, head, Target(ref, expect, self.order_id, deadline_s))
 
     def close(self) -> None:
         """Let the next run of the session in."""

@@ -46,6 +46,12 @@ SCRIPTS: dict[str, list[Reply]] = {
     "risky": [shell("rm calc.py && echo removed"), *({"text": f"Answer {number}."} for number in (1, 2, 3))],
     "ten": [*[shell(f"echo {n} >> steps.txt; sleep 0.1") for n in range(1, 11)], {"text": "Ten steps done."}],
     "steps": [*[shell(f"echo step {n} >> steps.txt; sleep 0.8") for n in range(1, 11)], {"text": "Ten steps done."}],
+    "nap": [
+        shell("echo step 1 >> steps.txt"),
+        shell("echo step 2 >> steps.txt"),
+        shell("echo step 3 >> steps.txt; sleep 20"),
+        {"text": "Three steps done."},
+    ],
     "odd": [
         calls(("shell", "{not json"), ("no_such_tool", {}), ("file_read", {"mode": "view", "path": "/etc/passwd"})),
         calls(("file_read", {"mode": "view", "path": "../../outside"})),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
-from control_plane.db.models import Drone, InboxMessage
+import pytest
+
+from control_plane.db.models import Drone, InboxMessage, Run
 from control_plane.dispatching.inbox import tell
 from control_plane.operations import drones
 from shared import names
 from shared.control import Drain
+from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane
 from tests.support.stand_in import StandIn
@@ -56,6 +60,63 @@ def test_what_a_run_does_is_shown(plane: Plane) -> None:
     beat = oka.run_beat(order, doing="runs pytest")
     wait_until(lambda: oka.beat(beat) or ((runs := plane.order(order_id).runs) and runs[0].doing == "runs pytest"))
     assert shown(plane).doing[0]["doing"] == "runs pytest"
+
+
+def begun(plane: Plane, drone: StandIn) -> WorkOrder:
+    """An order that the drone has begun."""
+    order_id = plane.submit()
+    order = wait_until(drone.take)
+    drone.claim(order)
+    drone.report(order, drone.started())
+    wait_until(lambda: plane.order(order_id).status == "running")
+    return order
+
+
+@pytest.mark.parametrize("ahead", [timedelta(), timedelta(hours=3), timedelta(hours=-3)])
+def test_how_long_a_run_is_quiet_is_shown_whatever_the_drones_clock_says(plane: Plane, ahead: timedelta) -> None:
+    oka = plane.drone()
+    oka.ahead = ahead
+    plane.collector(), plane.supervisor()
+    order = begun(plane, oka)
+    beat = oka.run_beat(order, doing="shell: npm test", doing_seconds=190, quiet_seconds=150)
+    wait_until(lambda: oka.beat(beat) or plane.order(order.order_id).doing == "no progress for 2 min: shell: npm test")
+    (run,), now = plane.order(order.order_id).runs, plane.core.clock.now()
+    assert timedelta(seconds=190) <= now - run.doing_since < timedelta(seconds=230)
+    assert timedelta(seconds=150) <= now - run.progress_at < timedelta(seconds=190)
+    assert shown(plane).doing[0]["in_words"] == "no progress for 2 min: shell: npm test"
+
+
+def test_a_run_that_waits_for_a_person_may_be_quiet(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = begun(plane, oka)
+    doing = "waiting for a person to approve shell"
+    beat = oka.run_beat(order, doing=doing, doing_seconds=7200, quiet_seconds=7200, waits_for="person")
+    wait_until(lambda: oka.beat(beat) or plane.order(order.order_id).doing == f"{doing}, for 2 h 0 min")
+    assert plane.order(order.order_id).runs[0].waits_for == "person"
+
+
+def test_a_drone_that_says_no_durations_counts_from_when_it_was_heard_first(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = begun(plane, oka)
+    beat = oka.run_beat(order, doing="thinks")
+    wait_until(lambda: oka.beat(beat) or plane.order(order.order_id).runs[0].doing == "thinks")
+    first = plane.order(order.order_id).runs[0]
+    wait_until(lambda: oka.beat(beat) or plane.order(order.order_id).runs[0].progress_at > first.progress_at)
+    assert plane.order(order.order_id).runs[0].doing_since == first.doing_since
+
+
+def test_a_run_that_was_given_up_and_still_beats_is_revoked_again_after_the_broker_was_emptied(
+    plane: Plane, valkey: BrokerServer
+) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = begun(plane, oka)
+    plane.edit(Run, order.run_id, status="lost")
+    valkey.redis.flushall()
+    beat = oka.run_beat(order, doing="thinks")
+    wait_until(lambda: oka.beat(beat) or plane.key(oka, order.run_id) == "revoked:1")
 
 
 def test_a_beat_of_another_key_is_no_sign_of_life(plane: Plane) -> None:

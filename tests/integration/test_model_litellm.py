@@ -186,6 +186,7 @@ def test_a_retry_after_that_is_a_date_is_understood(scripted: ScriptedFactory) -
     called = Called(scripted(_fails_once(failure)).url, clock=HandClock())
     called.ask()
     assert _retries(called)[0].delay_s == pytest.approx(45, abs=1)
+    assert called.recorder.waited_for == ["provider", ""]
 
 
 def test_an_endpoint_that_nobody_listens_at_is_called_unreachable() -> None:

@@ -78,7 +78,7 @@ def test_a_removed_drones_order_that_had_not_begun_waits_for_another(core: Core,
     drones.remove_drone(core, admin, "anna")
     shown = orders.show_order(core, admin, order.id)
     assert (shown.status, shown.drone) == ("queued", None)
-    assert "drone anna was removed" in shown.reason
+    assert shown.reason == "taken back from anna: the drone was removed"
     with core.database.read() as db:
         assert db.get_one(Order, order.id).lost_runs == 0
 

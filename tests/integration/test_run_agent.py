@@ -112,7 +112,7 @@ def test_what_the_order_allows_does_not_wait(bench: Bench, scripted: ScriptedFac
 
 def test_an_interruption_breaks_a_command_off_and_the_model_hears_it(bench: Bench, scripted: ScriptedFactory) -> None:
     said = {"kind": "say", "text": "Not that one.", "after": False, "interrupt": True}
-    when(bench, "running shell", lambda: bench.controls.told(said))
+    when(bench, "shell: echo begun", lambda: bench.controls.told(said))
     server = scripted([shell("echo begun; sleep 60"), says("done")])
     end = bench.run(server.url)
     result = all_of(bench, ToolResultStep)[0]

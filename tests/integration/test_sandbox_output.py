@@ -69,7 +69,23 @@ def test_live_output_comes_in_pieces_as_it_is_printed_and_stops_at_a_bound(sandb
 
     assert pieces[0] == "one\n"
     assert LIVE_CHARACTERS < len("".join(pieces)) < LIVE_CHARACTERS + 200
-    assert "not shown live" in pieces[-1]
+    assert "not shown live" in [piece for piece in pieces if piece][-1]
+
+
+def test_a_command_that_printed_more_than_is_shown_live_is_still_seen_to_print(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    pieces: list[str] = []
+    line = "seq 1 100000; for i in 1 2 3; do sleep 0.4; echo on; done"
+    sandbox.run(line, workspace=tmp_path, timeout=30, on_output=pieces.append)
+    assert pieces.count("") >= 3
+    assert "".join(pieces).count("on\n") == 0
+
+
+def test_a_command_that_prints_nothing_is_not_said_to(sandbox: Sandbox, tmp_path: Path) -> None:
+    pieces: list[str] = []
+    sandbox.run("sleep 1", workspace=tmp_path, timeout=20, on_output=pieces.append)
+    assert pieces == []
 
 
 def test_head_and_tail_meet_without_a_gap_at_the_limit() -> None:

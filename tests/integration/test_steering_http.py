@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import httpx
 import pytest
+from sqlalchemy import update
 
-from control_plane.db.models import InboxMessage, Session
+from control_plane.db.models import InboxMessage, Run, Session
 from shared.errors import Conflict, Invalid, NotFound
 from shared.events import ChildStep, TodoItem, TodoStep, ToolCallStep
 from tests.support.fleet import Api, Doc, PlayedRun
@@ -197,3 +199,16 @@ def test_a_viewer_sees_what_waits_and_no_buttons(api: Api, waiting: PlayedRun) -
     assert "waits for a person" in page
     assert "Approve</button>" not in page
     assert "Say something" not in page
+
+
+def test_the_pages_say_what_a_run_does_and_that_nothing_comes_of_it(
+    api: Api, run: PlayedRun, browser: httpx.Client
+) -> None:
+    since = api.core.clock.now() - timedelta(minutes=4, seconds=30)
+    with api.core.database.write() as db:
+        values = {"doing": "shell: npm test", "doing_since": since, "progress_at": since}
+        db.execute(update(Run).where(Run.id == run.id).values(**values))
+    words = "no progress for 4 min: shell: npm test"
+    assert words in browser.get(f"/orders/{run.order_id}").text
+    assert words in browser.get("/board").text
+    assert api.client.list_orders()[0]["doing"] == words

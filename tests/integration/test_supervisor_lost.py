@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from control_plane.db.models import Dispatch, Drone, Order
+from control_plane.operations import drones
 from shared import names
 from shared.events import Prepared
 from shared.work_order import WorkOrder
@@ -121,6 +124,20 @@ def test_a_drone_that_beats_without_a_run_has_lost_it(plane: Plane) -> None:
     assert found.runs[0].reason == "drone oka beats, but no longer has the run"
 
 
+def test_a_drone_that_names_a_run_which_has_not_begun_keeps_it(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor(lost_after=0.5)
+    oka.renew_lease()
+    order_id = plane.submit(drone="oka")
+    order = wait_until(oka.take)
+    oka.claim(order)
+    named = oka.run_beat(order, doing="starting")
+    until = plane.core.clock.now() + timedelta(seconds=3)
+    wait_until(lambda: oka.beat(named) or plane.core.clock.now() > until)
+    assert plane.order(order_id).generation == 1
+    wait_until(lambda: oka.beat() or plane.order(order_id).generation == 2)
+
+
 def test_a_drone_that_names_its_run_keeps_it(plane: Plane) -> None:
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor(lost_after=0.5)
@@ -129,6 +146,22 @@ def test_a_drone_that_names_its_run_keeps_it(plane: Plane) -> None:
     wait_until(lambda: oka.beat(named) or plane.order(order.order_id).runs[0].doing == "thinks")
     wait_until(lambda: oka.beat(named) or _old(plane, order))
     assert plane.order(order.order_id).generation == 1
+
+
+@pytest.mark.parametrize("ahead", [timedelta(hours=2), timedelta(hours=-2)])
+def test_a_drone_whose_clock_is_hours_off_is_alive_while_it_beats_and_lost_when_it_does_not(
+    plane: Plane, ahead: timedelta
+) -> None:
+    oka = plane.drone("oka")
+    oka.ahead = ahead
+    plane.collector(), plane.supervisor(lost_after=1.0)
+    order = running(plane, oka)
+    named = oka.run_beat(order, doing="thinks", doing_seconds=1, quiet_seconds=1)
+    wait_until(lambda: oka.beat(named) or _old(plane, order))
+    assert plane.order(order.order_id).generation == 1
+    assert drones.show_drone(plane.core, plane.admin, "oka").status in {"online", "busy"}
+    fall_silent(plane, oka)
+    wait_until(lambda: plane.order(order.order_id).generation == 2)
 
 
 def _old(plane: Plane, order: WorkOrder) -> bool:

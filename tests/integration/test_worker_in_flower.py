@@ -71,6 +71,24 @@ def test_flowers_terminate_ends_the_run_and_fails_the_order_with_the_reason(
     assert end.reason == "ended by an operator through Flower"
 
 
+def test_flowers_revoke_ends_an_order_that_waits_without_asking_the_model(
+    busy_fleet: Workshop, scripted: ScriptedFactory
+) -> None:
+    model = scripted([{"text": "Done."}])
+    order = busy_fleet.order(model.url)
+    with window(busy_fleet.fleet) as state:
+        answers = busy_fleet.fleet.broker.celery.control.revoke(order.run_id, reply=True)
+        sent = busy_fleet.fleet.dispatch(order)
+        end = busy_fleet.fleet.ended(sent)
+        wait_until(lambda: shown(state, sent) == "REVOKED", seconds=30)
+    assert len(answers) == 1
+    assert (end.status, end.exit_status, end.order_at_fault) == ("failed", "canceled", True)
+    assert end.reason == "ended by an operator through Flower"
+    assert end.receipt is not None
+    assert end.receipt.survivors == 0
+    assert model.requests == []
+
+
 def shown(state: Any, sent: Dispatch) -> str | None:
     task = state.tasks.get(sent.run_id)
     return task.state if task else None

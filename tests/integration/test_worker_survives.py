@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 
 import psutil
 import pytest
 
+from drone.runs.directory import RunDirectory
 from shared import names
-from shared.events import RunEnded
+from shared.events import Event, Hello, RunEnded
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.control_stand_in import Dispatch, StandIn
@@ -110,8 +113,12 @@ def test_a_run_ends_when_its_worker_is_killed_and_the_next_boot_says_so(
     wait_until(lambda: not any(each.is_running() for each in family))
     drone.start_worker()
     wait_until(lambda: len(stand_in.hellos(drone.id)) == 2, seconds=30)
+    end = stand_in.ended(sent)
     assert len(family) > 1
-    assert [(each.run_id, each.ended) for each in stand_in.hellos(drone.id)[1].runs] == [(sent.run_id, False)]
+    assert [(each.run_id, each.ended) for each in stand_in.hellos(drone.id)[1].runs] == [(sent.run_id, True)]
+    assert (end.status, end.exit_status, end.order_at_fault) == ("failed", "lost", False)
+    assert end.receipt is not None
+    assert end.receipt.found == end.receipt.ended > 0
 
 
 def test_an_ended_run_is_reported_by_the_next_boot_until_it_is_confirmed(
@@ -127,6 +134,25 @@ def test_an_ended_run_is_reported_by_the_next_boot_until_it_is_confirmed(
     wait_until(lambda: len(stand_in.hellos(drone.id)) == 1, seconds=30)
     assert [(run.run_id, run.ended) for run in stand_in.hellos(drone.id)[0].runs] == [(sent.run_id, True)]
     wait_until(lambda: in_last_beat(stand_in, sent), seconds=20)
+
+
+def test_what_was_not_sent_before_a_crash_comes_before_the_hello_of_the_next_boot(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    drone.start_worker()
+    sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SHORT).url))
+    wait_until(lambda: "tool_call" in stand_in.kinds(sent), seconds=60)
+    stand_in.server.stop()
+    run = RunDirectory(drone.home.run_dir(sent.run_id))
+    wait_until(run.end, seconds=60)
+    drone.kill()
+    stand_in.server.start()
+    drone.start_worker()
+    wait_until(lambda: len(stand_in.hellos(drone.id)) == 2, seconds=60)
+    *events, hello = stand_in.stream(drone.id)
+    assert isinstance(hello, Hello)
+    assert [event.body.kind for event in events[-1:] if isinstance(event, Event)] == ["run_ended"]
 
 
 def test_a_clean_stop_gives_the_order_back_and_ends_with_a_last_beat(
@@ -181,7 +207,43 @@ def test_a_second_start_in_the_same_home_is_refused_in_one_sentence(make_drone: 
         assert "Traceback" not in second.stderr()
 
 
-def test_a_second_signal_ends_a_drone_at_once(
+def test_the_first_signal_lets_a_run_end_and_takes_no_other(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    drone.start()
+    model = scripted([shell("echo begun; sleep 6"), {"text": "Done."}])
+    sent = stand_in.dispatch(order_for(drone.id, repository, model.url))
+    wait_until(lambda: printed(stand_in, sent), seconds=60)
+    drone.terminate()
+    wait_until(lambda: stand_in.beats(drone.id)[-1].leaving)
+    waiting = stand_in.dispatch(order_for(drone.id, repository, model.url))
+    assert drone.wait(seconds=60) == 0
+    assert (stand_in.ended(sent).status, stand_in.kinds(waiting)) == ("success", [])
+    assert stand_in.broker.queue_length(drone.id) == 1
+    assert stand_in.beats(drone.id)[-1].stopping
+    assert "once more (Ctrl-C or SIGTERM) gives them back" in drone.stderr()
+
+
+def test_the_second_signal_gives_a_run_back_and_the_drone_takes_orders_again_when_it_is_started(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    drone.start()
+    sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SLOW).url))
+    wait_until(lambda: printed(stand_in, sent), seconds=60)
+    drone.terminate()
+    wait_until(lambda: stand_in.beats(drone.id)[-1].leaving)
+    drone.terminate()
+    assert drone.wait(seconds=60) == 0
+    end = stand_in.ended(sent)
+    assert (end.status, end.give_back) == ("preempted", True)
+    drone.start()
+    drone.wait_consuming()
+    wait_until(lambda: not stand_in.beats(drone.id)[-1].draining)
+
+
+def test_the_third_signal_ends_a_drone_at_once(
     stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
@@ -189,10 +251,51 @@ def test_a_second_signal_ends_a_drone_at_once(
     stubborn = scripted([shell("trap '' TERM; echo begun; sleep 300"), {"text": "Done."}])
     sent = stand_in.dispatch(order_for(drone.id, repository, stubborn.url))
     wait_until(lambda: printed(stand_in, sent), seconds=60)
-    drone.terminate()
-    wait_until(lambda: "stopping" in drone.stderr())
-    drone.terminate()
+    for said in ("when the runs in hand have ended", "give their orders back", "killing what is left"):
+        drone.terminate()
+        wait_until(partial(drone.said, said))
     assert drone.wait(seconds=10) == 0
+    assert drone.processes() == []
+
+
+def test_a_drone_without_a_run_ends_at_the_first_signal(stand_in: StandIn, make_drone: MakeDrone) -> None:
+    drone = make_drone()
+    drone.start()
+    drone.wait_consuming()
+    began = time.monotonic()
+    drone.terminate()
+    assert drone.wait(seconds=30) == 0
+    assert time.monotonic() - began < 10
+    assert drone.processes() == []
+
+
+def test_a_drone_stops_while_its_broker_is_away_and_what_is_unsent_follows(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    drone.start()
+    sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SLOW).url))
+    wait_until(lambda: printed(stand_in, sent), seconds=60)
+    stand_in.server.stop()
+    assert drone.stop(seconds=90) == 0
+    assert drone.processes() == []
+    stand_in.server.start()
+    drone.start()
+    assert stand_in.ended(sent, seconds=60).give_back
+
+
+@pytest.mark.long
+def test_a_drone_stops_while_its_broker_holds_the_connection_and_answers_nothing(
+    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    drone.start()
+    sent = stand_in.dispatch(order_for(drone.id, repository, scripted(SLOW).url))
+    wait_until(lambda: printed(stand_in, sent), seconds=60)
+    stand_in.server.freeze()
+    code = drone.stop(seconds=120)
+    stand_in.server.thaw()
+    assert code == 0
     assert drone.processes() == []
 
 

@@ -11,7 +11,7 @@ import pytest
 from drone.sandbox import choose
 from drone.workspace import Delivery, Workspace, Workspaces
 from drone.workspace.git import Git, GitFailed
-from tests.support.repositories import calc_project, commit_files, empty_remote, git, work_order
+from tests.support.repositories import calc_project, commit_files, empty_remote, git, push_commit, work_order
 from tests.support.sandboxes import shell
 
 AUTHOR = "Drone <drone@example.org>"
@@ -278,10 +278,11 @@ def test_delivering_twice_gives_the_same_content(workspace: Workspace) -> None:
 def test_a_push_goes_over_what_is_known_and_over_nothing_else(workspace: Workspace, remote: Path) -> None:
     first = work(workspace, "echo 1 > new.txt")
     assert workspace.push("fleet/a", None, 20).pushed
+    theirs = push_commit(remote, {"theirs.txt": "1"}, branch="fleet/a")
     second = work(workspace, "echo 2 > new.txt")
 
-    blind = workspace.push("fleet/a", None, 20)
-    known = workspace.push("fleet/a", first.head_commit, 20)
+    blind = workspace.push("fleet/a", first.head_commit, 20)
+    known = workspace.push("fleet/a", theirs, 20)
 
     assert (blind.pushed, known.pushed) == (False, True)
     assert "is not what it was known to be" in (blind.error or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from control_plane.documents import OrderDocument, ProjectRequest, ProviderReque
 from control_plane.operations import orders, projects, providers
 from control_plane.operations.organizations import system_caller
 from control_plane.supervisor import Supervisor
+from shared.events import ABILITIES
 from shared.names import new_id
 from tests.support import needs, wait_until
 from tests.support.stand_in import StandIn, join
@@ -71,6 +73,16 @@ class BrokerServer:
     def restart(self, *, kill: bool = False) -> None:
         self.stop(kill=kill)
         self.start()
+
+    def freeze(self) -> None:
+        """Let it hold its connections and answer nothing."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen one go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def acl_log(self) -> list[dict[str, object]]:
         """What users tried without the right to."""
@@ -125,11 +137,13 @@ QUICK = Timings(
     own_beat=0.1,
     lost_after=60.0,
     unclaimed_after=0.5,
+    rebalance_after=0.3,
     owner_ttl=2.0,
     users_every=0.3,
     tail_after=0.3,
     resend_every=0.5,
     gap_after=600.0,
+    pauses=(0.1, 0.2, 0.4),
 )
 """The design's waits, shortened; silence keeps its 15 s and 60 s, unless a test shortens it."""
 
@@ -156,7 +170,8 @@ class Plane:
         made = join(self.core, self.admin, name, **fields)
         self.drones.append(made)
         if online:
-            self.edit(Drone, made.id, last_seen_at=self.core.clock.now())
+            beat = {"abilities": list(ABILITIES)}
+            self.edit(Drone, made.id, last_seen_at=self.core.clock.now(), beat=beat)
         return made
 
     def submit(self, prompt: str = "do it", **fields: Any) -> str:
@@ -203,16 +218,17 @@ class Plane:
 @pytest.fixture
 def plane(core_factory: CoreFactory, sqlite_url: str, broker: Broker) -> Iterator[Plane]:
     """A control plane on SQLite and Valkey with a project `app`; nothing of it runs yet."""
-    yield from _plane(core_factory(sqlite_url, broker=broker))
+    yield from plane_on(core_factory(sqlite_url, broker=broker))
 
 
 @pytest.fixture
 def any_plane(core_factory: CoreFactory, database_url: str, broker: Broker) -> Iterator[Plane]:
     """As `plane`, once on each kind of database."""
-    yield from _plane(core_factory(database_url, broker=broker))
+    yield from plane_on(core_factory(database_url, broker=broker))
 
 
-def _plane(core: Core) -> Iterator[Plane]:
+def plane_on(core: Core) -> Iterator[Plane]:
+    """A control plane on this Core, and its end."""
     # Tracebacks as plain text: with every local variable in colour, one of them takes seconds.
     structlog.configure([structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()])
     admin = system_caller(core)

@@ -1,8 +1,10 @@
-"""A clock that a test turns by hand."""
+"""Clocks that a test turns by hand."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+
+from shared.clock import SystemClock
 
 
 class HandClock:
@@ -11,15 +13,34 @@ class HandClock:
     def __init__(self, at: datetime = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)) -> None:
         self.at = at
         self.passed = 0.0
+        self.asleep = 0.0
 
     def now(self) -> datetime:
-        return self.at + timedelta(seconds=self.passed)
+        return self.at + timedelta(seconds=self.boottime())
 
     def boottime(self) -> float:
-        return self.passed
+        return self.passed + self.asleep
 
     def monotonic(self) -> float:
         return self.passed
 
     def sleep(self, seconds: float) -> None:
         self.passed += seconds
+
+    def suspend(self, seconds: float) -> None:
+        """The machine sleeps: its monotonic time stands still."""
+        self.asleep += seconds
+
+
+class SleepyClock(SystemClock):
+    """The machine's clocks, as they are after sleeps that never happened, and after somebody set the hour."""
+
+    def __init__(self) -> None:
+        self.asleep = 0.0
+        self.set_by = timedelta()
+
+    def now(self) -> datetime:
+        return super().now() + self.set_by + timedelta(seconds=self.asleep)
+
+    def boottime(self) -> float:
+        return super().boottime() + self.asleep

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -42,6 +43,8 @@ class BlobServer:
         self.blobs: dict[str, bytes] = {}
         self.grants: dict[str, int] = {}
         """HTTP status with which a run's question for a push is answered; 200 where nothing is said."""
+        self.removed = False
+        """Whether drones are told that they were removed, when they ask."""
         self.seen = 0
         """Requests so far."""
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _exchange(self))
@@ -78,6 +81,10 @@ def _exchange(server: BlobServer) -> type[BaseHTTPRequestHandler]:
             self._answer(204 if right else 403, b"")
 
         def do_GET(self) -> None:
+            if self.path.endswith("/registrations/self"):
+                problem = {"detail": "drone oka was removed", "code": "E-DRONE-TOKEN", "next": "drone register"}
+                self._answer(*((401, json.dumps(problem).encode()) if server.removed else (200, b"{}")))
+                return
             content = server.blobs.get(self.path.rpartition("/")[2])
             self._answer(404 if content is None else 200, content or b"")
 
@@ -131,13 +138,20 @@ class StandIn:
     def url(self) -> str:
         return self._http.url
 
-    def register(self, home: DroneHome, *, concurrency: int = 1, sandbox: str = "none") -> DroneConfig:
+    def remove(self, drone_id: str) -> None:
+        """Take the drone's credentials away, here and in the broker."""
+        self._http.removed = True
+        self.broker.remove_user(drone_id)
+
+    def register(
+        self, home: DroneHome, *, concurrency: int = 1, sandbox: str = "none", workspace: Path | None = None
+    ) -> DroneConfig:
         """What `drone register` leaves in a home, and the drone's user in the broker."""
         drone_id, password = names.new_id(), "drone-password"
         key = home.make_private_key()
         self._drone_keys[drone_id] = public_key(key)
         self.broker.ensure_user(drone_id, sha256(password.encode()).hexdigest())
-        workspace = home.default_workspace
+        workspace = workspace or home.default_workspace
         claim_root(workspace)
         config = DroneConfig(
             drone_id=drone_id,
@@ -179,7 +193,8 @@ class StandIn:
             envelope=sent.envelope,
         )
 
-    def sealed(self, order: WorkOrder) -> str:
+    def sealed(self, order: WorkOrder, text: str = "") -> str:
+        """The order for its drone; `text`: word for word in its place, as another version would write it."""
         binding = Binding(
             direction="order",
             drone=order.drone_id,
@@ -187,18 +202,27 @@ class StandIn:
             run=order.run_id,
             generation=order.generation,
         )
-        return self._seal(order.model_dump_json(), binding)
+        return self._seal(text or order.model_dump_json(), binding)
 
     def tell(self, drone_id: str, message: ControlMessage) -> None:
         """Put a control message into the drone's inbox, and say it aloud."""
-        envelope = self._seal(message.model_dump_json(), Binding(direction="control", drone=drone_id))
-        self.broker.redis.hset(names.inbox_key(drone_id), message.id, envelope)
+        self.tell_text(drone_id, message.id, message.model_dump_json())
+
+    def tell_text(self, drone_id: str, message_id: str, text: str) -> None:
+        """As `tell`, word for word."""
+        envelope = self._seal(text, Binding(direction="control", drone=drone_id))
+        self.broker.redis.hset(names.inbox_key(drone_id), message_id, envelope)
         self.broker.redis.publish(names.control_channel(drone_id), envelope)
 
     def stream(self, drone_id: str) -> list[Event | Hello]:
         """Everything in the drone's stream, opened, in order."""
         entries = self.broker.redis.xrange(names.events_stream(drone_id))
         return [self._open(drone_id, fields) for _, fields in entries]
+
+    def stream_after(self, drone_id: str, last: str) -> Iterator[tuple[str, Event | Hello]]:
+        """What came into the drone's stream after `last` (`(<id>`, at first `-`), each with its id."""
+        for entry, fields in self.broker.redis.xrange(names.events_stream(drone_id), min=last):
+            yield entry, self._open(drone_id, fields)
 
     def events(self, drone_id: str, run_id: str) -> list[Event]:
         """A run's events, each once, by number."""

@@ -36,6 +36,8 @@ class DroneUnderTest:
     config: DroneConfig
     process: subprocess.Popen[bytes] | None = None
     errors: list[Path] = field(default_factory=list)
+    prefix: list[str] = field(default_factory=list)
+    """What the drone is started by, where that is another program."""
 
     @property
     def id(self) -> str:
@@ -61,6 +63,7 @@ class DroneUnderTest:
         wait_until(lambda: any(beat.warm for beat in self.fleet.beats(self.id)), seconds=seconds)
 
     def terminate(self) -> None:
+        """Ask it once to stop: it does when its runs have ended."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
 
@@ -71,6 +74,10 @@ class DroneUnderTest:
 
     def stderr(self) -> str:
         return (self.home.path / "stderr.log").read_text()
+
+    def said(self, text: str) -> bool:
+        """Whether it printed this by now."""
+        return text in self.stderr()
 
     @contextmanager
     def copied_to(self, path: Path) -> Iterator[DroneUnderTest]:
@@ -88,9 +95,9 @@ class DroneUnderTest:
         second._let_go()
 
     def stop(self, *, seconds: float = 40) -> int:
-        """End it in good order; its exit code."""
+        """End it in good order, with the runs in hand given back; its exit code."""
         assert self.process is not None
-        self.process.send_signal(signal.SIGTERM)
+        self.process.send_signal(signal.SIGQUIT)
         return self.process.wait(seconds)
 
     def kill(self) -> None:
@@ -121,7 +128,11 @@ class DroneUnderTest:
         errors = self.home.path / "stderr.log"
         with errors.open("ab") as stderr:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=stderr, env=environment
+                [*self.prefix, *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                env=environment,
             )
 
     def _let_go(self) -> None:

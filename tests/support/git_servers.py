@@ -39,6 +39,9 @@ class _GitHandler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         body = self._body()
+        if self.server.status:
+            self._answer(self.server.status, {}, b"")
+            return
         if self.server.login and self.headers.get("Authorization") != self.server.expected:
             self._answer(401, {"WWW-Authenticate": 'Basic realm="git"'}, b"")
             return
@@ -86,13 +89,17 @@ class _GitHandler(BaseHTTPRequestHandler):
 
 
 class GitHttpServer(ThreadingHTTPServer):
-    """Serves all repositories below `root`, for reading and writing; with `login` ("user:password") to them alone."""
+    """Serves all repositories below `root`, for reading and writing; with `login` ("user:password") to them alone.
+
+    With `status` it answers nothing but that: a server in trouble.
+    """
 
     daemon_threads = True
 
-    def __init__(self, root: Path, login: str = "") -> None:
-        super().__init__(("127.0.0.1", 0), _GitHandler)
+    def __init__(self, root: Path, login: str = "", *, port: int = 0, status: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _GitHandler)
         self.root = root
+        self.status = status
         self.login = login
         self.expected = f"Basic {base64.b64encode(login.encode()).decode()}"
         self.scheme = "http"

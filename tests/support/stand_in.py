@@ -9,7 +9,7 @@ import base64
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import redis
@@ -21,6 +21,7 @@ from shared import envelope, names
 from shared.control import ControlMessage
 from shared.envelope import Binding
 from shared.events import (
+    ABILITIES,
     AssistantStep,
     Beat,
     Body,
@@ -50,6 +51,9 @@ class StandIn:
     private_key: bytes
     control_key: bytes
     concurrency: int = 2
+    abilities: tuple[str, ...] = ABILITIES
+    ahead: timedelta = timedelta()
+    """How far the drone's clock is ahead of everybody else's."""
     boot: str = field(default_factory=names.new_id)
     journals: dict[str, list[Event]] = field(default_factory=lambda: defaultdict(list))
     acted_on: list[str] = field(default_factory=list)
@@ -88,7 +92,7 @@ class StandIn:
             order_id=order.order_id,
             generation=order.generation,
             seq=len(journal) + 1,
-            at=_now(),
+            at=self._now(),
             body=body,
         )
         journal.append(event)
@@ -132,14 +136,16 @@ class StandIn:
 
     def beat(self, *runs: RunBeat, **fields: Any) -> None:
         """Send one beat and renew the lease."""
-        beat = Beat.model_validate({**self._self(), "sent_at": _now(), "runs": runs, "done": self.acted_on, **fields})
+        beat = Beat.model_validate(
+            {**self._self(), "sent_at": self._now(), "runs": runs, "done": self.acted_on, **fields}
+        )
         sealed = self.seal(beat.model_dump_json(), Binding(direction="beat", drone=self.id))
         self.redis.publish(names.beat_channel(self.id), sealed)
         self.renew_lease()
 
     def renew_lease(self) -> None:
         """Count as alive for a minute, without a beat."""
-        self.redis.set(names.lease_key(self.id), f"{self.boot}:{_now().isoformat()}", ex=60)
+        self.redis.set(names.lease_key(self.id), f"{self.boot}:{self._now().isoformat()}", ex=60)
 
     def run_beat(self, order: WorkOrder, **fields: Any) -> RunBeat:
         """What a beat says of one run."""
@@ -150,7 +156,7 @@ class StandIn:
     def restart(self, *runs: RunBeat) -> None:
         """Begin a new boot and say hello with the runs that are on disk."""
         self.boot = names.new_id()
-        hello = Hello.model_validate({**self._self(), "at": _now(), "runs": runs})
+        hello = Hello.model_validate({**self._self(), "at": self._now(), "runs": runs})
         self.put("hello", self.seal(hello.model_dump_json(), Binding(direction="hello", drone=self.id)))
 
     def inbox(self) -> list[ControlMessage]:
@@ -167,13 +173,14 @@ class StandIn:
         self.redis.close()
 
     def seal(self, body: str, binding: Binding) -> str:
-        return envelope.seal(
-            body, binding, sender=self.private_key, recipient=self.control_key, issued_at=datetime.now(UTC)
-        )
+        return envelope.seal(body, binding, sender=self.private_key, recipient=self.control_key, issued_at=self._now())
 
     def _open(self, sealed: str, binding: Binding) -> str:
         keys = {envelope.key_id(envelope.public_key(self.private_key)): self.private_key}
         return envelope.open_envelope(sealed, recipients=keys, sender=self.control_key, expect=binding).body
+
+    def _now(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
 
     def _self(self) -> dict[str, Any]:
         return {
@@ -183,6 +190,7 @@ class StandIn:
             "version": "0",
             "sandbox": "none",
             "concurrency": self.concurrency,
+            "abilities": self.abilities,
         }
 
 
@@ -210,7 +218,3 @@ def join(core: Core, caller: Caller, name: str, **fields: Any) -> StandIn:
     url = Credentials.model_validate_json(opened.body).broker_url
     connection = redis.Redis.from_url(url, decode_responses=True)
     return StandIn(answer.drone_id, name, connection, private_key, control_key, concurrency=request.concurrency)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

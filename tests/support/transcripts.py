@@ -10,10 +10,13 @@ Doc = dict[str, Any]
 
 
 def transcript_problems(order: Doc) -> list[str]:
-    """What is wrong with an order's steps: holes in seq, calls without exactly one result, results without a call."""
+    """What is wrong with an order's steps: holes in seq, calls without exactly one result, results without a call.
+
+    A lost run may have ended in the middle of its last message's calls.
+    """
     steps = order["steps"]
-    ended = [run["id"] for run in order["runs"] if run["status"] != "running"]
-    return [*_holes(steps), *(problem for run in ended for problem in _unanswered(steps, run))]
+    ended = {run["id"]: run["status"] == "lost" for run in order["runs"] if run["status"] != "running"}
+    return [*_holes(steps), *(problem for run, lost in ended.items() for problem in _unanswered(steps, run, lost=lost))]
 
 
 def _holes(steps: Sequence[Doc]) -> list[str]:
@@ -21,9 +24,12 @@ def _holes(steps: Sequence[Doc]) -> list[str]:
     return [] if found == list(range(1, len(steps) + 1)) else [f"seq is {found}"]
 
 
-def _unanswered(steps: Sequence[Doc], run: str) -> list[str]:
+def _unanswered(steps: Sequence[Doc], run: str, *, lost: bool) -> list[str]:
     of_run = [step for step in steps if step["run"] == run]
-    asked = [call["id"] for step in of_run if step["kind"] == "assistant" for call in step["tool_calls"]]
+    messages = [[call["id"] for call in step["tool_calls"]] for step in of_run if step["kind"] == "assistant"]
+    asked = [call for message in messages for call in message]
+    cut_off = set(messages[-1]) if lost and messages else set()
     answers = Counter(step["call_id"] for step in of_run if step["kind"] == "tool_result")
-    wrong = [f"run {run}: call {call} has {answers[call]} results" for call in asked if answers[call] != 1]
+    unsound = [call for call in asked if answers[call] != 1 and not (answers[call] == 0 and call in cut_off)]
+    wrong = [f"run {run}: call {call} has {answers[call]} results" for call in unsound]
     return wrong + [f"run {run}: result for {call}, which nobody asked" for call in answers if call not in asked]

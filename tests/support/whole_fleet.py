@@ -41,8 +41,8 @@ class WorkstationDrone:
                 [*DRONE, "start"], env=dict(self.environment), stdout=log, stderr=log, start_new_session=True
             )
 
-    def stop(self, number: signal.Signals = signal.SIGTERM, *, seconds: float = 40.0) -> int:
-        """Send a signal and return the exit code."""
+    def stop(self, number: signal.Signals = signal.SIGQUIT, *, seconds: float = 60.0) -> int:
+        """Send a signal and return the exit code; unless told otherwise, runs in hand give their orders back."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
@@ -58,10 +58,13 @@ class WholeFleet:
     drones: int = 1
     process: subprocess.Popen[bytes] | None = None
     workstations: list[WorkstationDrone] = field(default_factory=list)
+    code: Mapping[str, str] = field(default_factory=dict)
+    """Variables that make Python run another version of the project; see `tests.support.previous`."""
 
     @property
     def environment(self) -> dict[str, str]:
         return {
+            **self.code,
             **{name: value for name, value in os.environ.items() if not name.startswith(("FLEET_", "DRONE_", "GIT_"))},
             "FLEET_HOME": str(self.root / "fleet home"),
             "XDG_STATE_HOME": str(self.root / "state"),
@@ -147,11 +150,15 @@ class WholeFleet:
         ends = {"succeeded", "failed", "canceled"}
         return wait_until(lambda: (o := self.order(order_id))["status"] in ends and o, seconds=seconds, every=0.3)
 
-    def workstation(self, name: str, *options: str, home: Path | None = None) -> WorkstationDrone:
-        """Register a drone as somebody on another workstation does, in a home of its own."""
+    def workstation(
+        self, name: str, *options: str, home: Path | None = None, code: Mapping[str, str] | None = None
+    ) -> WorkstationDrone:
+        """Register a drone as somebody on another workstation does, in a home of its own; `code`: of what version."""
         token = self.fleet("token", "create").stdout.strip()
         directory = home or self.root / f"workstation {name}"
-        environment = {**self.environment, "HOME": str(directory), "DRONE_HOME": str(directory / "drone")}
+        version = self.code if code is None else code
+        inherited = {name: value for name, value in self.environment.items() if name not in self.code}
+        environment = {**inherited, **version, "HOME": str(directory), "DRONE_HOME": str(directory / "drone")}
         directory.mkdir(parents=True, exist_ok=True)
         drone = WorkstationDrone(name, environment, self.root / f"drone-{name}.log")
         done = drone.run("register", "--url", self.url, "--token", token, "--name", name, *options)

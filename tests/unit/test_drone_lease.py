@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drone.runs.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS, Lease
+from drone.runs.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS, WAKING_SECONDS, Lease
 from tests.support.clocks import HandClock
 
 
@@ -21,11 +21,42 @@ def test_a_renewal_that_overtook_a_later_one_moves_nothing_back() -> None:
     assert lease.valid_until == 20 + VALID_SECONDS
 
 
-def test_past_its_end_the_lease_is_not_valid_and_later_the_run_is_abandoned() -> None:
+def test_past_its_end_the_lease_is_not_valid_and_ten_minutes_later_the_run_is_abandoned() -> None:
     clock = HandClock()
     lease = Lease(clock)
     clock.sleep(VALID_SECONDS)
     assert not lease.valid()
+    clock.sleep(OFFLINE_GRACE_SECONDS - WAKING_SECONDS)
     assert not lease.abandoned()
-    clock.sleep(OFFLINE_GRACE_SECONDS)
+    clock.sleep(WAKING_SECONDS - 1)
+    assert not lease.abandoned()
+    clock.sleep(1)
+    assert lease.abandoned()
+
+
+def test_a_sleep_of_the_machine_ends_the_lease() -> None:
+    clock = HandClock()
+    lease = Lease(clock)
+    clock.suspend(VALID_SECONDS)
+    assert not lease.valid()
+
+
+def test_whoever_slept_through_the_grace_waits_for_word_before_the_run_counts_as_abandoned() -> None:
+    clock = HandClock()
+    lease = Lease(clock)
+    clock.suspend(8 * 3600)
+    assert not lease.abandoned()
+    clock.sleep(WAKING_SECONDS - 1)
+    assert not lease.abandoned()
+    lease.renewed(left_at=clock.boottime())
+    clock.sleep(WAKING_SECONDS)
+    assert not lease.abandoned()
+
+
+def test_whoever_hears_nothing_after_a_sleep_either_is_abandoned() -> None:
+    clock = HandClock()
+    lease = Lease(clock)
+    clock.suspend(8 * 3600)
+    assert not lease.abandoned()
+    clock.sleep(WAKING_SECONDS)
     assert lease.abandoned()

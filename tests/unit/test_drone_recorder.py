@@ -9,7 +9,7 @@ import pytest
 
 from drone.runs import journal
 from drone.runs.journal import RunIdentity
-from drone.runs.recorder import JournalRecorder
+from drone.runs.recorder import SHOWN_OF_DOING, JournalRecorder
 from shared.events import AssistantStep, ReasoningStep, ToolCallStep
 from shared.redaction import Redactor
 from tests.support.clocks import HandClock
@@ -62,3 +62,21 @@ def test_text_in_flight_is_complete_before_the_event_is_announced(recorder: Jour
 def test_what_the_run_does_is_redacted_too(recorder: JournalRecorder, link: KeptLink) -> None:
     recorder.doing("running curl -u hunter2-secret")
     assert link.said == [("doing", "running curl -u [redacted]")]
+
+
+def test_what_the_run_does_is_one_short_line_that_was_redacted_before_it_was_cut(
+    recorder: JournalRecorder, link: KeptLink
+) -> None:
+    recorder.doing("shell: " + "x" * (SHOWN_OF_DOING - 12) + "\n hunter2-secret and more")
+    ((_, line),) = link.said
+    assert len(line) <= SHOWN_OF_DOING
+    assert "\n" not in line
+    assert "hunter" not in line
+
+
+def test_output_of_which_nothing_can_be_shown_yet_is_a_sign_of_progress(
+    recorder: JournalRecorder, link: KeptLink
+) -> None:
+    recorder.delta("output", "hunter2")
+    recorder.delta("output", "")
+    assert link.said == [("progress", ""), ("progress", "")]

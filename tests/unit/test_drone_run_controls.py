@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drone.runs.controls import RunControls
-from drone.runs.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS
+from drone.runs.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS, WAKING_SECONDS
 from shared.errors import Preempted
 from shared.outcome import ExitStatus
 from tests.support.clocks import HandClock
@@ -65,7 +65,9 @@ def test_of_two_wishes_the_heavier_one_counts(controls: RunControls, first: str,
 def test_a_run_that_nobody_hears_of_gives_its_order_back_after_ten_minutes(
     controls: RunControls, clock: HandClock
 ) -> None:
-    clock.sleep(VALID_SECONDS + OFFLINE_GRACE_SECONDS - 1)
+    clock.sleep(VALID_SECONDS + OFFLINE_GRACE_SECONDS - WAKING_SECONDS)
+    controls.check()
+    clock.sleep(WAKING_SECONDS - 1)
     controls.check()
     clock.sleep(1)
     assert controls.wish is not None

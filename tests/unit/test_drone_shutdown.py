@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import psutil
 import pytest
 
-from drone.runs.shutdown import end_process, start_time
+from drone.runs.shutdown import TERM_SECONDS, end_below, end_process, start_time, this_machine_boot
+from shared.clock import SystemClock
 from tests.support import wait_until
 
 ESCAPING = """
@@ -63,11 +64,59 @@ def test_a_process_of_an_older_boot_is_ended_with_its_session() -> None:
     old = subprocess.Popen(["sh", "-c", "sleep 307 & wait"], start_new_session=True)
     wait_until(lambda: psutil.Process(old.pid).children())
     child = psutil.Process(old.pid).children()[0]
-    assert end_process(old.pid, start_time(old.pid))
+    ended = end_process(old.pid, start_time(old.pid), this_machine_boot())
+    assert (ended.found, ended.ended, ended.survivors) == (2, 2, 0)
     old.wait(5)
     wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
 
 
-def test_a_pid_that_belongs_to_another_by_now_is_left_alone() -> None:
-    assert not end_process(os.getpid(), (start_time(os.getpid()) or 0.0) - 1000)
-    assert not end_process(os.getpid(), None)
+@pytest.fixture
+def bystander() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has nothing to do with any run."""
+    with subprocess.Popen(["sleep", "308"]) as process:
+        yield process
+        assert process.poll() is None
+        process.kill()
+
+
+def test_a_pid_that_belongs_to_another_by_now_is_left_alone(bystander: subprocess.Popen[bytes]) -> None:
+    other = (start_time(bystander.pid) or 0.0) - 1000
+    assert end_process(bystander.pid, other, this_machine_boot()).found == 0
+    assert end_process(bystander.pid, None, this_machine_boot()).found == 0
+
+
+def test_a_process_with_pid_and_start_time_of_one_before_a_reboot_is_left_alone(
+    bystander: subprocess.Popen[bytes],
+) -> None:
+    before = "5d1f3a52-0000-4000-8000-000000000000"
+    assert end_process(bystander.pid, start_time(bystander.pid), before).found == 0
+
+
+def test_what_an_older_drone_wrote_without_the_machines_boot_is_gone_by_alone() -> None:
+    old = subprocess.Popen(["sleep", "309"], start_new_session=True)
+    assert end_process(old.pid, start_time(old.pid)).ended == 1
+    old.wait(5)
+    assert not psutil.pid_exists(old.pid)
+
+
+def test_a_stopped_process_is_asked_too() -> None:
+    began = time.monotonic()
+    told = receipt("sleep 310 & kill -STOP $!; kill -STOP $$")
+    assert (told["ended"], told["survivors"]) == (2, 0)
+    assert time.monotonic() - began < 9
+
+
+def test_a_zombie_is_no_survivor() -> None:
+    told = receipt(f"{sys.executable} -c 'import os, time; os.fork() or os._exit(0); time.sleep(311)'")
+    assert told["survivors"] == 0
+    assert told["ended"] == told["found"]
+
+
+def test_the_time_to_clean_up_counts_from_when_the_run_was_asked_first() -> None:
+    began = time.monotonic()
+    asked = {"asked_at": lambda: began - TERM_SECONDS}
+    with subprocess.Popen(["sh", "-c", "trap '' TERM; sleep 312; sleep 312"]) as stubborn:
+        others = [child.pid for child in psutil.Process().children() if child.pid != stubborn.pid]
+        told = end_below(SystemClock(), spare=others, **asked)
+    assert told.survivors == 0
+    assert time.monotonic() - began < TERM_SECONDS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from drone.runs.controls import Wish
@@ -50,3 +52,10 @@ def test_a_bug_is_told_in_a_sentence_with_its_traceback_beside_it() -> None:
     assert step.what == "The drone met an error that it does not know: KeyError: 'missing'"
     assert "Traceback" in step.detail
     assert "Traceback" not in step.what
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_the_fleets_fault_wherever_it_is_met(number: int) -> None:
+    error = OSError(number, "No space left on device")
+    assert of_error(error).order_at_fault is False
+    assert step_of(error).code == "E-DISK-FULL"

@@ -251,3 +251,60 @@ def test_an_outcome_says_what_the_verification_found(found: str | None, words: s
     line = next(each for each in outcome_text({**ORDER, "verification": found}).splitlines() if "verify" in each)
 
     assert words in line
+
+
+def checkpoint(**fields: Any) -> dict[str, Any]:
+    known = {"commit": "c0ffee" * 6, "changed": True, "left_out": []}
+    return {"seq": 1, "kind": "checkpoint", **known, **fields}
+
+
+def test_only_a_checkpoint_that_changed_something_is_a_line() -> None:
+    assert step_lines(checkpoint()) == ["· checkpoint c0ffeec0ffee"]
+    assert step_lines(checkpoint(changed=False)) == []
+    assert step_lines(checkpoint(commit="")) == []
+    left_out = step_lines(checkpoint(left_out=[".env: it holds a secret"]))
+    assert left_out[1] == "  not in it: .env: it holds a secret"
+
+
+def test_a_run_that_goes_on_says_from_where_and_why() -> None:
+    resumed = {"seq": 9, "kind": "resumed", "from_step": 7, "from_attempt": 2, "from_drone": "oka", "why": "it died"}
+    assert step_lines(resumed) == ["↻ goes on from step 7 of attempt 2 on drone oka: it died"]
+    unknown = {**resumed, "from_step": None, "from_attempt": None, "from_drone": None, "why": ""}
+    assert step_lines(unknown) == ["↻ goes on from step ? of attempt ?"]
+
+
+def test_what_was_undone_is_said_to_be_so() -> None:
+    assert step_lines(call("one\ntwo", undone=True)) == ["(undone)   one", "  two"]
+
+
+RUNNING = {**ORDER, "status": "running", "reason": "placed on mila", "ended_at": None}
+
+
+def test_what_a_run_does_is_shown_with_how_long() -> None:
+    assert "doing    shell: npm test, for 3 min\n" in order_text({**RUNNING, "doing": "shell: npm test, for 3 min"})
+
+
+def test_a_run_without_progress_is_shown_with_what_would_change_that() -> None:
+    text = order_text({**RUNNING, "doing": "no progress for 4 min: shell: npm test"})
+
+    assert "no progress for 4 min: shell: npm test" in text
+    assert "Output or an answer changes that" in text
+    assert "fleet cancel a1b2c3d4e5f6" in text
+
+
+def test_whoever_follows_is_told_that_nothing_comes_and_not_what_runs_well(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    well, quiet = "shell: npm test, for 1 min", "no progress for 2 min: shell: npm test"
+    stream = Following(
+        ("order", {**RUNNING, "doing": well}),
+        ("order", {**RUNNING, "doing": quiet}),
+        ("order", {**RUNNING, "doing": quiet}),
+        ("end", ORDER),
+    )
+
+    follow_as_text(stream, "a1b2c3d4e5f6")
+
+    printed = capsys.readouterr().out
+    assert printed.count(f"running: {quiet}") == 1
+    assert well not in printed

@@ -129,3 +129,23 @@ def test_a_step_of_a_child_is_never_markup_nor_an_error() -> None:
 def test_a_list_of_things_to_do_says_its_states_in_words_too() -> None:
     html = rendered(step("todo", items=[{"text": "mend", "status": "in_progress"}]))
     assert "in progress: </span>mend" in html
+
+
+def test_what_was_undone_is_marked_and_an_unchanged_checkpoint_is_not_listed() -> None:
+    html = rendered(
+        step("assistant", text="lost", undone=True),
+        step("checkpoint", commit="c0ffee" * 6, changed=True, left_out=(".env: a secret",)),
+        step("checkpoint", commit="c0ffee" * 6, changed=False),
+    )
+    assert html.count('class="step assistant undone"') == 1
+    assert html.count('class="step checkpoint unchanged"') == 1
+    assert "not in it: .env: a secret" in html
+
+
+def test_a_run_that_goes_on_says_from_where() -> None:
+    resumed = {"run_id": "a" * 12, "why": "<b>died</b>", "from_step": 7, "from_attempt": 2, "from_drone": "oka"}
+    html = rendered(step("resumed", **resumed))
+    assert '<a href="#s7">step 7</a> of attempt 2 on drone oka' in html
+    assert "&lt;b&gt;died" in html
+    assert 'data-from="7"' in html
+    assert "goes on from a step" in rendered(step("resumed", run_id="a" * 12))

@@ -13,11 +13,12 @@ from control_plane.documents import (
     DecideRequest,
     OrderDocument,
     OrderSummary,
+    ResumeRequest,
     SayRequest,
     StepDocument,
     SubmitRequest,
 )
-from control_plane.operations import orders, steering
+from control_plane.operations import again, orders, steering
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors
 from shared.states import OrderStatus
@@ -87,6 +88,24 @@ def cancel_order(
 ) -> OrderSummary:
     """Returns when it is recorded; the order is `canceled` once the drone's receipt is there."""
     return cancel(core, caller, order_id, request.reason if request else "")
+
+
+@router.post(
+    "/{order_id}/retry", summary="Run an order again from its beginning", responses=errors(401, 403, 404, 409, 412)
+)
+def retry(core: CoreDep, caller: CallerDep, order_id: OrderId) -> OrderSummary:
+    """For an order that failed or was canceled: the same order, in a fresh workspace."""
+    return again.retry(core, caller, order_id)
+
+
+@router.post(
+    "/{order_id}/resume",
+    summary="Let an order go on from its last checkpoint",
+    responses=errors(401, 403, 404, 409, 412),
+)
+def resume(core: CoreDep, caller: CallerDep, order_id: OrderId, request: ResumeRequest | None = None) -> OrderSummary:
+    """For an order that failed or was canceled. Its limits count anew; those that are given are set with it."""
+    return again.resume(core, caller, order_id, request or ResumeRequest())
 
 
 @router.post("/{order_id}/say", summary="Say something to an order", responses=errors(401, 403, 404, 409))

@@ -26,6 +26,12 @@ def register(core: CoreDep, request: RegistrationRequest) -> RegistrationAnswer:
     return registration.register(core, request)
 
 
+@router.get("/self", summary="Ask whether the drone is registered still", responses=errors(401, 403))
+def registered(drone: DroneDep) -> dict[str, str]:
+    """Its id and its name. A drone that was removed gets a 401: so it tells that from a broker that forgot its user."""
+    return {"id": drone.drone_id, "name": drone.name}
+
+
 @router.delete("/self", status_code=204, summary="Leave: the drone's own access ends", responses=errors(401, 403))
 def unregister(core: CoreDep, drone: DroneDep) -> None:
     registration.unregister(core, drone)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
 from anyio import to_thread
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as PathParameter
 from fastapi.responses import FileResponse
 
@@ -27,18 +26,25 @@ BINARY = {"application/octet-stream": {"schema": {"type": "string", "format": "b
 @router.put(
     "/{run_id}/blobs/{sha256}",
     status_code=204,
-    summary="Store a patch, bundle or log",
+    summary="Store a patch, bundle, log or checkpoint",
     responses=errors(401, 403, 404, 409, 413),
     openapi_extra={"requestBody": {"required": True, "content": BINARY}},
 )
-async def put_blob(core: CoreDep, drone: DroneDep, run_id: RunId, sha256: Digest, request: Request) -> Response:
+async def put_blob(  # noqa: PLR0913, PLR0917 - one per part of the request
+    core: CoreDep,
+    drone: DroneDep,
+    run_id: RunId,
+    sha256: Digest,
+    request: Request,
+    kind: Annotated[blobs.BlobKind, Query(description="`checkpoint`: sealed where it is kept, at most 64 MB.")] = "",
+) -> Response:
     """At most 512 MB. Storing the same again changes nothing; content that is not what its name says is refused."""
     _refuse_large(int(request.headers.get("content-length") or 0))
     await to_thread.run_sync(lambda: core.blobs.root.mkdir(parents=True, exist_ok=True, mode=0o700))
     # Spooled beside the blobs, not in /tmp: that may be memory, and half a gigabyte of it.
     with tempfile.TemporaryFile(dir=core.blobs.root) as spool:
         await _spool(request, spool)
-        await to_thread.run_sync(blobs.put_blob, core, drone, run_id, sha256, spool)
+        await to_thread.run_sync(blobs.put_blob, core, drone, run_id, sha256, spool, kind)
     return Response(status_code=204)
 
 
@@ -48,9 +54,11 @@ async def put_blob(core: CoreDep, drone: DroneDep, run_id: RunId, sha256: Digest
     response_class=FileResponse,
     responses={200: {"content": BINARY}, **errors(401, 403, 404)},
 )
-def get_blob(core: CoreDep, drone: DroneDep, run_id: RunId, sha256: Digest) -> FileResponse:
-    path: Path = blobs.get_blob(core, drone, run_id, sha256)
-    return FileResponse(path, media_type="application/octet-stream")
+def get_blob(core: CoreDep, drone: DroneDep, run_id: RunId, sha256: Digest) -> Response:
+    found = blobs.get_blob(core, drone, run_id, sha256)
+    if isinstance(found, bytes):
+        return Response(found, media_type="application/octet-stream")
+    return FileResponse(found, media_type="application/octet-stream")
 
 
 @router.post("/{run_id}/push-grant", summary="Ask for leave to push", responses=errors(401, 403, 404, 409))

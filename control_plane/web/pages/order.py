@@ -8,8 +8,15 @@ from fastapi import APIRouter, Form, Query
 from starlette.responses import RedirectResponse, Response
 
 from control_plane.dispatching.cancel import cancel
-from control_plane.documents import ApproveRequest, DecideRequest, OrderDocument, OrderSummary, SayRequest
-from control_plane.operations import orders, steering
+from control_plane.documents import (
+    ApproveRequest,
+    DecideRequest,
+    OrderDocument,
+    OrderSummary,
+    ResumeRequest,
+    SayRequest,
+)
+from control_plane.operations import again, orders, steering
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.pages.shell import shell
 from control_plane.web.pages.transcript import shown_steps
@@ -75,6 +82,22 @@ def cancel_order(
     return RedirectResponse(f"/orders/{order_id}", 303)
 
 
+@router.post("/{order_id}/retry")
+def retry(core: CoreDep, caller: CallerDep, order_id: str) -> Response:
+    again.retry(core, caller, order_id)
+    return RedirectResponse(f"/orders/{order_id}", 303)
+
+
+@router.post("/{order_id}/resume")
+def resume(
+    core: CoreDep, caller: CallerDep, order_id: str, text: Annotated[str, Form(max_length=MAX_SAID)] = ""
+) -> Response:
+    # A browser sends every line end as CR LF.
+    words = text.replace("\r\n", "\n").strip()
+    again.resume(core, caller, order_id, ResumeRequest(say=words or None))
+    return RedirectResponse(f"/orders/{order_id}", 303)
+
+
 @router.post("/{order_id}/say")
 def say(
     core: CoreDep,
@@ -113,4 +136,9 @@ def deny(
 
 def _head(order: OrderSummary) -> dict[str, Any]:
     ended = OrderStatus(order.status) in ENDED
-    return {"order": order, "ended": ended, "can_cancel": not ended and order.status != OrderStatus.CANCELING}
+    return {
+        "order": order,
+        "ended": ended,
+        "can_cancel": not ended and order.status != OrderStatus.CANCELING,
+        "can_run_again": order.status in {OrderStatus.FAILED, OrderStatus.CANCELED},
+    }

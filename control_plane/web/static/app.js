@@ -169,6 +169,7 @@ function followOrder(article) {
     morph(byId("talk"), part.getElementById("talk"));
     if (steps.length) {
       byId("steps").append(...steps);
+      steps.filter((step) => step.dataset.from).forEach(markUndone);
       byId("no-steps")?.remove();
       last = Number(steps.at(-1).dataset.seq);
     }
@@ -176,6 +177,15 @@ function followOrder(article) {
     if (result) byId("result").replaceChildren(...result.childNodes);
     const word = head.querySelector(".state")?.textContent;
     if (word) document.title = `${word} · ${id} – Dronefleet`;
+  };
+
+  // A run goes on from a step: whatever other runs did after it is undone, as the server says from now on too.
+  const markUndone = (resumed) => {
+    const after = Number(resumed.dataset.from);
+    for (const step of byId("steps").children) {
+      const undone = Number(step.dataset.seq) > after && step.dataset.run !== resumed.dataset.run;
+      if (undone) step.classList.add("undone");
+    }
   };
 
   let soon = 0;

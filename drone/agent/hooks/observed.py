@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drone.agent.hooks import events as hook
 from drone.agent.hooks.bus import HookBus
-from drone.agent.protocols import DeltaKind, Recorder
+from drone.agent.protocols import DeltaKind, Recorder, WaitsFor
 from shared.events import (
     AssistantStep,
     Body,
@@ -50,6 +50,8 @@ class ObservedRecorder:
 
     def delta(self, kind: DeltaKind, text: str) -> None:
         self._recorder.delta(kind, text)
+        if not text:
+            return
         if kind == "output":
             if self._hooks.listens(hook.ToolExecutionUpdate.name):
                 self._hooks.notify(hook.ToolExecutionUpdate(self._running, text))
@@ -57,8 +59,8 @@ class ObservedRecorder:
             self._answer_starts()
             self._hooks.notify(hook.MessageUpdate(kind, text))
 
-    def doing(self, text: str) -> None:
-        self._recorder.doing(text)
+    def doing(self, text: str, waits_for: WaitsFor = "") -> None:
+        self._recorder.doing(text, waits_for)
 
     def _count(self, body: Body) -> None:
         if isinstance(body, AssistantStep):

@@ -8,6 +8,7 @@ import pytest
 
 from drone.agent.alone import EchoToolbox, KeptEvents, NoGuardrails, NoHooks, QuietControls
 from drone.agent.approvals import AskingFor
+from drone.agent.calls import in_words
 from drone.agent.hooks.events import AgentError, HookEvent
 from drone.agent.protocols import Patched, Ruling, ToolResult, Verdict
 from shared.errors import Conflict, Interrupted
@@ -235,3 +236,23 @@ def test_a_busy_agent_takes_no_other_turn() -> None:
     with pytest.raises(Conflict, match="the agent is busy: it is in its turn"):
         loop.run()
     assert loop.agent.phase == "idle"
+
+
+def test_while_a_person_is_asked_the_run_says_that_it_waits_for_one_and_then_no_more() -> None:
+    loop = waiting(Ruling(approved=True))
+    loop.run()
+    assert loop.recorder.waited_for == ["", "person", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ('{"command": "npm test"}', "shell: npm test"),
+        ('{"path": "a.py", "text": "x"}', "shell: a.py"),
+        ('{"command": 7}', "running shell"),
+        ("[]", "running shell"),
+        ("{", "running shell"),
+    ],
+)
+def test_a_call_in_words_names_what_it_is_pointed_at(arguments: str, words: str) -> None:
+    assert in_words(ToolCall(id="c", name="shell", arguments=arguments)) == words

@@ -174,3 +174,10 @@ def test_what_people_say_meanwhile_is_for_the_parent(kind: str) -> None:
     family.run()
     assert ("user", "Be quick.") in [(m.role, m.content) for m in family.parent.transcript]
     assert "Be quick." not in [body.step.get("text") for body in family.recorder.bodies if isinstance(body, ChildStep)]
+
+
+def test_what_a_child_says_and_prints_is_a_sign_of_progress_and_not_shown() -> None:
+    family = Family([spawns("Look."), says("found it"), says("done")])
+    family.run()
+    assert ("output", "") in family.recorder.deltas
+    assert "found it" not in "".join(text for _, text in family.recorder.deltas)

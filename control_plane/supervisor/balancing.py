@@ -1,0 +1,70 @@
+"""An order that waits behind a full drone goes to one that can start it now.
+
+It moves only to a slot that is free, and each slot is given out once a round: so an order that was moved begins, and
+does not move again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.core import Core
+from control_plane.db.models import Dispatch, Drone, Order
+from control_plane.dispatching.dispatch import dispatch as send
+from control_plane.dispatching.dispatch import requeue
+from control_plane.dispatching.loads import Load, loads, status_of
+from control_plane.dispatching.placement import fits
+from shared import logs
+from shared.errors import Conflict
+from shared.states import DroneStatus, OrderStatus
+
+log = logs.get(__name__)
+
+
+class FreeSlots:
+    """The slots of online drones that no order holds or is about to hold, as one round found them."""
+
+    def __init__(self, db: Session, load: Mapping[str, Load], now: datetime) -> None:
+        self._free: dict[Drone, int] = {}
+        for drone in db.scalars(select(Drone).where(Drone.removed_at.is_(None)).order_by(Drone.name)):
+            free = drone.concurrency - load[drone.id].outstanding
+            if free > 0 and status_of(drone, load[drone.id], now) is DroneStatus.ONLINE:
+                self._free[drone] = free
+
+    def take(self, order: Order) -> Drone | None:
+        """The drone with most room of those that fit the order, whose slot is then gone; None where none fits."""
+        fitting = [drone for drone in self._free if self._free[drone] > 0 and fits(drone, order)]
+        if not fitting:
+            return None
+        chosen = max(fitting, key=lambda drone: self._free[drone] / drone.concurrency)
+        self._free[chosen] -= 1
+        return chosen
+
+
+def hand_over(core: Core, waited: Dispatch, target: Drone, why: str) -> None:
+    """Send an order whose offer was withdrawn to `target`, or to the queue if that has no room any more."""
+    try:
+        _hand_over(core, waited, target, why)
+    except Conflict as error:
+        # An earlier order of its session came back meanwhile. The next look finds the key revoked, and sends it back.
+        log.info("an order did not change its queue", order=waited.order_id, why=error.what)
+        return
+    core.broker.changed(waited.order_id)
+
+
+def _hand_over(core: Core, waited: Dispatch, target: Drone, why: str) -> None:
+    with core.database.write() as db:
+        order = db.get_one(Order, waited.order_id, with_for_update=True)
+        if order.run_id != waited.id or order.status != OrderStatus.ASSIGNED:
+            return
+        requeue(db, core, order, why)
+        drone = db.get_one(Drone, target.id)
+        load = loads(db)[drone.id]
+        has_room = load.outstanding < drone.concurrency
+        if has_room and status_of(drone, load, core.clock.now()) is DroneStatus.ONLINE:
+            send(db, core, order, drone, f"{why}; placed on {drone.name}: it has a free slot")
+    log.info("an order changed its queue", order=order.id, why=why, to=target.name)

@@ -1,0 +1,91 @@
+"""How a worker comes to its stop: first its runs may end by themselves, at the second word they give their orders back.
+
+The broker need not be there for it, and a connection to it that hangs is not waited for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+from celery import Celery
+from celery.worker import state
+
+from drone.worker.node import Node
+
+log = logging.getLogger(__name__)
+
+FINISH = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""Once: take no more orders, and stop when the runs in hand have ended. Twice: as GIVE_BACK."""
+GIVE_BACK = signal.SIGQUIT
+"""Have the runs in hand give their orders back, and stop when they have."""
+LOOK_SECONDS = 0.1
+END_SECONDS = 30.0
+"""For Celery to let go of the broker and for the last reports, once no run is left; then the process just ends."""
+
+
+class Stopping:
+    """Takes the signals of the worker process and ends it in stages."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._worker: Any = None
+        self._asked = 0
+        # The one queue of the standard library that may be put to from inside a signal handler.
+        self._signals: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="stop", daemon=True)
+
+    def worker_of(self, app: Celery) -> Any:
+        """Celery's class of workers, with our signals in place of its own."""
+        base: Any = app.Worker
+        take_over = self._take_over
+
+        class Worker(base):  # type: ignore[misc]  # Celery has no types
+            """Celery's own, but for the signals."""
+
+            def install_platform_tweaks(self, worker: Any) -> None:
+                super().install_platform_tweaks(worker)
+                take_over(worker)
+
+        return Worker
+
+    def _take_over(self, worker: Any) -> None:
+        self._worker = worker
+        for number in (*FINISH, GIVE_BACK):
+            signal.signal(number, self._on_signal)
+        self._thread.start()
+
+    def over(self) -> None:
+        """The main thread has come to its end, and needs nobody to end it."""
+        self._over.set()
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self._signals.put(number)
+
+    def _run(self) -> None:
+        self._act(self._signals.get())
+        while self._node.hand.working():
+            try:
+                self._act(self._signals.get(timeout=LOOK_SECONDS))
+            except queue.Empty:
+                continue
+        state.should_stop = os.EX_OK
+        self._worker.pool.wake()
+        if not self._over.wait(END_SECONDS):
+            log.warning("the broker holds up the end of this process; what is unsent follows at the next start")
+            logging.shutdown()
+            os._exit(os.EX_OK)
+
+    def _act(self, number: int) -> None:
+        self._asked += 1
+        if self._asked > 1 or number == GIVE_BACK:
+            self._node.give_back()
+        else:
+            self._node.finish()

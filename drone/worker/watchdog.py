@@ -1,0 +1,112 @@
+"""Notices a consumer that is connected but takes no messages: it is rebuilt, and at last the worker is.
+
+Whatever the cause (a proxy that answers for a server which is gone, a bookkeeping error in a library), it shows in one
+way: the queue holds a message, there is a free slot, Redis answers, and nothing is taken.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+
+from shared.clock import Clock
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 5.0
+DEAF_SECONDS = 20.0
+"""Without a message taken, while one waits and could be: then the consumer counts as deaf."""
+REBUILDS = 2
+"""Before the whole worker is given up. The parent starts it again."""
+DEAF = 70
+"""Exit code of a worker that could not be made to consume."""
+
+
+class Watchdog:
+    """Looks every five seconds; `rebuild` and `give_up` are what it may do."""
+
+    def __init__(self, slots: int, messages: Callable[[], int], clock: Clock) -> None:
+        """`messages`: how many wait in the drone's queue and could be taken; may raise RedisError."""
+        self._slots = slots
+        self._messages = messages
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._in_hand = 0
+        self._taken = 0
+        self._seen = 0
+        self._since: float | None = None
+        self._rebuilds = 0
+
+    @contextmanager
+    def message_taken(self) -> Iterator[None]:
+        """Around all that is done about one message of the queue."""
+        with self._lock:
+            self._taken += 1
+            self._in_hand += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_hand -= 1
+
+    def guard(self, rebuild: Callable[[], None], stopping: threading.Event) -> None:
+        """Look until `stopping`, in a thread of its own."""
+
+        def run() -> None:
+            while not stopping.wait(LOOK_SECONDS):
+                try:
+                    self.look(rebuild, _exit)
+                except Exception:  # the body of a background loop: this is the last one that may end
+                    log.exception("the watchdog stumbled; looking again")
+
+        threading.Thread(target=run, name="watchdog", daemon=True).start()
+
+    def look(self, rebuild: Callable[[], None], give_up: Callable[[], None]) -> None:
+        """Look once, and act when the consumer has been deaf for too long. A run in hand keeps the worker alive."""
+        now = self._clock.monotonic()
+        with self._lock:
+            in_hand, taken = self._in_hand, self._taken
+        if taken != self._seen:
+            self._seen, self._since, self._rebuilds = taken, None, 0
+        if in_hand >= self._slots or not self._waiting():
+            self._since = None
+        elif self._since is None:
+            self._since = now
+        elif now - self._since >= DEAF_SECONDS:
+            self._since = now
+            if self._rebuilds >= REBUILDS and in_hand == 0:
+                give_up()
+                return
+            self._rebuilds += 1
+            log.error("messages wait in the queue and are not taken; the consumer is rebuilt (%s)", self._rebuilds)
+            rebuild()
+
+    def _waiting(self) -> bool:
+        try:
+            return self._messages() > 0
+        except RedisError:
+            # Nobody can take anything now; that is for the consumer's own reconnecting.
+            return False
+
+
+def rebuild_consumer(worker: Any) -> None:
+    """Make Celery's consumer connect anew, from any thread: its event loop gets an error as if the line had broken."""
+
+    def broken() -> None:
+        raise RedisConnectionError("the consumer takes no messages")
+
+    worker.consumer.call_soon(broken)
+
+
+def _exit() -> None:
+    log.critical("the consumer cannot be made to take messages; the worker ends, to be started again")
+    # Not in good order: whatever holds up the main thread would hold up that, too. No run is in hand, and the journals
+    # keep what was not sent.
+    os._exit(DEAF)

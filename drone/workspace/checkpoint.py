@@ -1,0 +1,304 @@
+"""What a workspace is after a step, kept as a commit in the drone's own git directory and as a bundle for others.
+
+Cheap where little changed: an index of its own knows each file from one checkpoint to the next, and the bundle is made
+only for something new. Nothing in the workspace is altered, and nothing of its `.git` is read outside the sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from drone.sandbox import Sandbox
+from drone.workspace.agent_commits import bring_over
+from drone.workspace.base import StartingPoint
+from drone.workspace.bundles import TooLarge, write_bundle
+from drone.workspace.delivery import mend_work_tree
+from drone.workspace.git import Git, GitFailed
+from drone.workspace.history import History
+from drone.workspace.secret_scan import HasSecret, SecretScan
+from drone.workspace.session import AUTHOR_EMAIL, AUTHOR_NAME, CHECKPOINT_REFS, Session
+from drone.workspace.staging import changed, new, read_tree, refresh, remove_special_files, update_index, why_not
+
+LARGEST_FILE = 20 * 1000 * 1000
+"""Bytes; a larger file is left out."""
+LARGEST_BUNDLE = 32 * 1000 * 1000
+"""Bytes; a larger checkpoint stays on this disk."""
+_HOPELESS = 4 * LARGEST_BUNDLE
+"""Bytes on disk that are not tried to be packed into a bundle."""
+HOLDS_SECRET = "it holds a known secret"  # noqa: S105 - the reason that people read
+_UNKNOWN = "unknown"
+_PATIENCE = 20.0
+_COMMITS_SECONDS = 60.0
+_NAMES_AT_ONCE = 500
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The workspace after a step."""
+
+    commit: str
+    """Its tree is the workspace, its parent the agent's last commit; empty while all is as at the base."""
+    head: str
+    """The agent's own last commit; empty: the base."""
+    changed: bool
+    """Whether it differs from the checkpoint before it in this run; from the base, if there is none."""
+    bundle: bytes | None
+    """Brings the commit to whoever has what the remote has; None where nothing changed or it would be too large."""
+    left_out: tuple[str, ...]
+    """What is not in it, each with the reason; a file among them is as in the parent."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the newest checkpoint is."""
+
+    tree: str = ""
+    head: str = ""
+    commit: str = ""
+    run_id: str = ""
+
+    def is_like(self, other: Known) -> bool:
+        return (self.tree, self.head) == (other.tree, other.head)
+
+
+@dataclass(frozen=True)
+class _AgentsHead:
+    """The head that was seen last in the workspace, and what is taken of it."""
+
+    seen: str = ""
+    taken: str = ""
+    goes_on: bool = True
+    """From the base; else it is only kept, for the agent's own `.git`."""
+    also: frozenset[bytes] = frozenset()
+    """Files in a head that does not go on from the base, and not in the base: git may ignore them."""
+    remark: str = ""
+
+
+_Signature = tuple[int, int, int, int]
+
+
+class Checkpoints:
+    """Takes the checkpoints of one run."""
+
+    def __init__(self, session: Session, sandbox: Sandbox, start: StartingPoint) -> None:
+        self._session = session
+        self._sandbox = sandbox
+        self._start = start
+        self._plain = session.git.at(session.git_dir).uninterrupted()
+        own_index = {"GIT_INDEX_FILE": str(session.checkpoint_index)}
+        self._git = session.git.uninterrupted().adding(own_index)
+        self._scan = SecretScan(self._plain, lambda _: False)
+        self._last = Known()
+        self._head = _AgentsHead()
+        self._parent = start.commit
+        """What the index was put on last."""
+        self._tree = ""
+        """Of the index."""
+        self._left_out: dict[bytes, str] = {}
+        self._gone: set[bytes] = set()
+        self._secret_files: dict[bytes, _Signature] = {}
+        self._base_tree = ""
+        self._too_large = ""
+        self._too_large_at = 0
+        self._is_ready = False
+
+    def go_on_from(self, known: Known) -> None:
+        """The work tree and the index were put to this checkpoint of an earlier run."""
+        self._last = known
+        self._head = self._taken(known.head) if known.head else _AgentsHead()
+        self._parent = _UNKNOWN
+
+    def take(self, run_id: str, has_secret: HasSecret, agent_commits: bool) -> Snapshot:
+        """Keep the workspace as it is now; see `Workspace.checkpoint`."""
+        self._scan.has_secret = has_secret
+        mend_work_tree(self._session.work)
+        if agent_commits:
+            self._head = self._look_at_head()
+        tree = self._tree_of_work()
+        now = self._kept(replace(self._last, tree=tree, head=self._head.taken), run_id)
+        before = self._last if self._last.run_id == run_id else self._base()
+        is_new = not now.is_like(before)
+        bundle = self._bundle(now) if is_new else None
+        self._last = now
+        remarks = [self._head.remark, self._too_large if now.commit else ""]
+        return Snapshot(now.commit, now.head, is_new, bundle, (*self._named(), *filter(None, remarks)))
+
+    def _make_ready(self, git: Git) -> None:
+        """Have an index; a lock that a killed git left is nobody's, as only one run holds the session."""
+        index = self._session.checkpoint_index
+        index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
+        if not index.exists():
+            self._session.keep_index()
+        if not self._is_ready:
+            # Files of the second in which the index was written are read at each look until it is written again.
+            self._is_ready = True
+            refresh(git, "--force-write-index")
+
+    def _base(self) -> Known:
+        if not self._base_tree:
+            base = self._start.commit
+            tree = self._plain.text("rev-parse", f"{base}^{{tree}}") if base else self._session.empty_tree()
+            self._base_tree = tree
+        return Known(self._base_tree)
+
+    # The agent's own commits
+
+    def _look_at_head(self) -> _AgentsHead:
+        known = self._head
+        brought = bring_over(
+            self._session, self._sandbox, self._start.commit, known=known.seen, seconds=_COMMITS_SECONDS
+        )
+        head = brought.head or brought.apart
+        if not head:
+            return _AgentsHead(remark=brought.note)
+        if head == known.seen:
+            return known
+        if reason := self._why_not_commits(head):
+            remark = f"commits up to {head[:12]}: {reason}; what they changed is kept without them"
+            return replace(known, seen=head, remark=remark)
+        return self._taken(head)
+
+    def _taken(self, head: str) -> _AgentsHead:
+        base = self._start.commit
+        with History(self._session.git_dir, self._plain.environment) as history:
+            if base is None or history.is_ancestor(base, head):
+                return _AgentsHead(head, head)
+        added = self._plain.raw("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", base, head)
+        return _AgentsHead(head, head, goes_on=False, also=frozenset(filter(None, added.split(b"\0"))))
+
+    def _why_not_commits(self, head: str) -> str:
+        """Each version of each file counts: all of them would be in the bundle."""
+        without = [f"^{commit}" for commit in (self._start.commit, self._head.taken) if commit]
+        objects = self._plain.text("rev-list", "--objects", "--no-object-names", head, *without).split()
+        if self._scan.largest(objects) > LARGEST_FILE:
+            return "they hold a file over the limit of a checkpoint"
+        return "they hold a known secret" if self._scan.telling(objects) else ""
+
+    # The work tree
+
+    def _tree_of_work(self) -> str:
+        try:
+            return self._staged(self._git.bounded(_PATIENCE))
+        except GitFailed as failure:
+            if failure.code is not None:
+                raise
+        # A FIFO by the name of `.gitignore` has git wait for a writer; without such it is just slow.
+        remove_special_files(self._session.work)
+        return self._staged(self._git)
+
+    def _staged(self, git: Git) -> str:
+        """Bring the index up to the work tree and give its tree; the index is only written where something changed."""
+        self._make_ready(git)
+        head = self._head
+        parent = head.taken if head.taken and head.goes_on else self._start.commit
+        moved = parent != self._parent
+        # Where the rest is broken off, the next time begins with the parent, and looks at each difference again.
+        self._parent = _UNKNOWN
+        if moved:
+            read_tree(git, parent)
+            self._gone.clear()
+        left_out, wanted = self._sorted_out([*changed(git), *new(git), *self._back_again()])
+        if wanted:
+            update_index(git, wanted, left_out)
+            left_out |= self._with_secrets(git, parent)
+        if wanted or moved or not self._tree or left_out.keys() != self._left_out.keys():
+            if left_out:
+                self._put_as_in_parent(git, parent, left_out)
+            self._tree = git.text("write-tree")
+        self._parent, self._left_out = parent, left_out
+        return self._tree
+
+    def _back_again(self) -> Iterable[bytes]:
+        """Files of the parent that were gone and are there again: git does not list them where it ignores them."""
+        files = {path: self._session.work / os.fsdecode(path) for path in self._gone | self._head.also}
+        return [path for path, file in files.items() if file.is_symlink() or file.is_file()]
+
+    def _sorted_out(self, paths: Iterable[bytes]) -> tuple[dict[bytes, str], list[bytes]]:
+        """What cannot be taken, with the reasons, and what can."""
+        reasons = {path: self._why_not(path) for path in paths}
+        return {path: why for path, why in reasons.items() if why}, [path for path, why in reasons.items() if not why]
+
+    def _why_not(self, path: bytes) -> str:
+        if path in self._secret_files and self._signature(path) == self._secret_files[path]:
+            return HOLDS_SECRET
+        reason = why_not(self._session.work, path, LARGEST_FILE)
+        return reason.replace("and the limit is", "over the limit of a checkpoint, which is")
+
+    def _with_secrets(self, git: Git, parent: str | None) -> dict[bytes, str]:
+        """The paths that differ from the parent and hold a known secret; what they are now is remembered."""
+        options = ("--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
+        fields = git.raw("diff-index", *options, parent or self._base().tree).split(b"\0")
+        blobs = {path: facts.split()[3].decode() for facts, path in zip(fields[::2], fields[1::2], strict=False)}
+        self._gone = {path for path, blob in blobs.items() if not blob.strip("0")}
+        blobs = {path: blob for path, blob in blobs.items() if path not in self._gone}
+        telling = self._scan.telling(blobs.values())
+        found = [path for path, blob in blobs.items() if blob in telling or self._scan.has_secret(path)]
+        self._secret_files |= {path: self._signature(path) for path in found}
+        return dict.fromkeys(found, HOLDS_SECRET)
+
+    def _signature(self, path: bytes) -> _Signature:
+        try:
+            status = (self._session.work / os.fsdecode(path)).lstat()
+        except OSError:
+            return (0, 0, 0, 0)
+        return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+    def _put_as_in_parent(self, git: Git, parent: str | None, left_out: dict[bytes, str]) -> None:
+        """Have the index show each path as the parent has it, or not at all."""
+        paths = [path for path in left_out if not path.endswith(b"/")]
+        entries = dict.fromkeys(paths, b"0 " + b"0" * len(self._base().tree))
+        for begin in range(0, len(paths) if parent else 0, _NAMES_AT_ONCE):
+            names = map(os.fsdecode, paths[begin : begin + _NAMES_AT_ONCE])
+            for line in filter(None, git.raw("ls-tree", "-z", parent or "", "--", *names).split(b"\0")):
+                facts, _, path = line.partition(b"\t")
+                if b" blob " in facts:
+                    entries[path] = facts
+        lines = b"".join(facts + b"\t" + path + b"\0" for path, facts in entries.items())
+        git.text("update-index", "-z", "--index-info", stdin=lines)
+
+    def _named(self) -> list[str]:
+        return [f"{path.decode(errors='replace')}: {reason}" for path, reason in sorted(self._left_out.items())]
+
+    # The commit and its bundle
+
+    def _kept(self, now: Known, run_id: str) -> Known:
+        """The same with its commit, which a ref of the run names."""
+        commit = now.commit if now.is_like(self._last) else self._commit(now, run_id)
+        ref = f"{CHECKPOINT_REFS}/{run_id}"
+        if commit and (commit, run_id) != (self._last.commit, self._last.run_id):
+            self._plain.text("update-ref", ref, commit)
+        elif not commit and self._last.commit and self._last.run_id == run_id:
+            self._plain.text("update-ref", "-d", ref)
+        return replace(now, commit=commit, run_id=run_id)
+
+    def _commit(self, now: Known, run_id: str) -> str:
+        if now.is_like(self._base()):
+            return ""
+        who = {"NAME": AUTHOR_NAME, "EMAIL": AUTHOR_EMAIL}
+        signed = self._plain.adding({f"GIT_{role}_{k}": v for role in ("AUTHOR", "COMMITTER") for k, v in who.items()})
+        parent = now.head or self._start.commit
+        parents = ["-p", parent] if parent else []
+        return signed.text("commit-tree", now.tree, *parents, "-m", f"Checkpoint of run {run_id}")
+
+    def _bundle(self, now: Known) -> bytes | None:
+        if not now.commit:
+            return None
+        published = self._start.published
+        without = [f"^{published}"] if published else []
+        on_disk = int(self._plain.text("rev-list", "--objects", "--disk-usage", now.commit, *without))
+        # Deltas may make it smaller, but what was too large before and has not shrunk is not packed again each time.
+        if on_disk < (self._too_large_at or _HOPELESS):
+            try:
+                bundle = write_bundle(self._plain, f"{CHECKPOINT_REFS}/{now.run_id}", published, LARGEST_BUNDLE)
+            except TooLarge:
+                pass
+            else:
+                self._too_large = ""
+                return bundle
+        self._too_large_at = min(on_disk, self._too_large_at or on_disk)
+        self._too_large = (
+            f"all: {on_disk / 1e6:,.0f} MB, over {LARGEST_BUNDLE / 1e6:,.0f} MB, so it is on this drone's disk only"
+        )
+        return None

@@ -1,0 +1,72 @@
+"""Finds known secrets in git's objects: in what would be stored, and not in a file that may be another one by then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from drone.workspace.git import Git
+
+HasSecret = Callable[[bytes], bool]
+_AT_ONCE = 32 * 1000 * 1000
+"""Bytes of content in memory at a time."""
+_TREE = "tree"
+
+
+@dataclass
+class SecretScan:
+    """Which objects hold a known secret; each is looked at once."""
+
+    git: Git
+    has_secret: HasSecret
+    """May be another one at each checkpoint; what was looked at before is not looked at again."""
+    _clean: set[str] = field(default_factory=set)
+    _telling: set[str] = field(default_factory=set)
+
+    def telling(self, objects: Iterable[str]) -> set[str]:
+        """Those of the blobs and commits that hold a known secret. Trees are passed over."""
+        wanted = list(objects)
+        for portion in self._portions([name for name in wanted if name not in self._clean | self._telling]):
+            for name, content in self._contents(portion):
+                (self._telling if self.has_secret(content) else self._clean).add(name)
+        return self._telling.intersection(wanted)
+
+    def largest(self, objects: Iterable[str]) -> int:
+        """Bytes of the largest one that was not looked at yet."""
+        return max((size for _, kind, size in self._facts(objects) if kind != _TREE), default=0)
+
+    def _facts(self, objects: Iterable[str]) -> Iterator[tuple[str, str, int]]:
+        names = [name for name in objects if name not in self._clean]
+        if names:
+            for line in self.git.text("cat-file", "--batch-check", stdin=_lines(names)).splitlines():
+                name, kind, size = line.split()
+                yield name, kind, int(size)
+
+    def _portions(self, objects: list[str]) -> Iterator[list[str]]:
+        portion: list[str] = []
+        total = 0
+        for name, kind, size in self._facts(objects):
+            if kind == _TREE:
+                continue
+            if portion and total + size > _AT_ONCE:
+                yield portion
+                portion, total = [], 0
+            portion.append(name)
+            total += size
+        if portion:
+            yield portion
+
+    def _contents(self, objects: list[str]) -> Iterator[tuple[str, bytes]]:
+        """Name and content of each, from `<name> <kind> <size>\\n<content>\\n`."""
+        output = memoryview(self.git.raw("cat-file", "--batch", stdin=_lines(objects)))
+        at = 0
+        for name in objects:
+            head = bytes(output[at : at + 200]).partition(b"\n")[0]
+            begin = at + len(head) + 1
+            end = begin + int(head.split()[2])
+            yield name, bytes(output[begin:end])
+            at = end + 1
+
+
+def _lines(names: Iterable[str]) -> bytes:
+    return "".join(f"{name}\n" for name in names).encode()

@@ -1,0 +1,83 @@
+"""Taking drones out of service: draining one, giving it work again, and removing one that is at work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drone.model.scripted import ScriptedServer
+from tests.support import wait_until
+from tests.support.repositories import calc_project
+from tests.support.whole_fleet import WholeFleet
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.long]
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> str:
+    return f"file://{calc_project(tmp_path / 'calc.git')}"
+
+
+def test_a_drained_drone_finishes_what_it_runs_and_keeps_only_what_named_it_until_it_resumes(
+    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, remote: str
+) -> None:
+    fleet, running, free, named = one_runs_and_two_wait(start_fleet, model, remote)
+    assert fleet.json("drone", "drain", "oka")["status"] == "draining"
+    wait_until(lambda: "oka is draining (next: fleet drone resume oka)" in fleet.order(free)["reason"], seconds=20)
+    wait_until(lambda: "waits in oka's queue: the drone is draining" in fleet.order(named)["reason"], seconds=20)
+    fleet.workstation("mila").start()
+    moved, finished = fleet.ended(free), fleet.ended(running)
+    assert [(each["status"], each["drone"]) for each in (moved, finished)] == [
+        ("succeeded", "mila"),
+        ("succeeded", "oka"),
+    ]
+    assert fleet.order(named)["status"] == "assigned"
+    assert fleet.json("drone", "resume", "oka")["draining"] is False
+    assert (fleet.ended(named)["drone"], fleet.order(named)["status"]) == ("oka", "succeeded")
+
+
+def test_what_a_removed_drone_had_goes_on_elsewhere_and_its_processes_end_by_themselves(
+    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, remote: str
+) -> None:
+    fleet, running, free, named = one_runs_and_two_wait(start_fleet, model, remote)
+    oka = fleet.workstations[0]
+    assert fleet.fleet("drone", "remove", "oka").returncode != 0, "without a yes nothing happens"
+    assert fleet.json("drone", "remove", "oka", "--yes")["status"] == "removed"
+    assert oka.process is not None
+    assert oka.process.wait(60) == 6
+    assert "drone oka was removed" in oka.log.read_text()
+    assert "drone oka was removed" in oka.run("status").stdout
+    assert oka.run("unregister", "--yes").returncode == 0
+    wait_until(lambda: f"was removed (next: fleet cancel {named})" in fleet.order(named)["reason"], seconds=20)
+    assert fleet.fleet("cancel", named).returncode == 0
+
+    fleet.workstation("mila").start()
+    finished = fleet.ended(running)
+    assert (finished["status"], [run["drone"] for run in finished["runs"]]) == ("succeeded", ["oka", "mila"])
+    assert [line for line in finished["patch"].splitlines() if "step" in line[:5]] == ["+step 1", "+step 2", "+step 3"]
+    assert "resumed" in kinds(finished)
+    assert fleet.ended(free)["status"] == "succeeded"
+
+
+def one_runs_and_two_wait(
+    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, remote: str
+) -> tuple[WholeFleet, str, str, str]:
+    """A drone in the third of three steps, and in its queue an order that any drone may run and one that named it."""
+    fleet = start_fleet(drones=0)
+    fleet.add_work(model.url, remote)
+    fleet.workstation("oka").start()
+    fleet.online("oka")
+    with fleet.client() as client:
+        running = client.submit({"prompt": "Two steps and a long one, script:nap", "project": "demo"})["id"]
+        wait_until(lambda: kinds(client.show_order(running)).count("tool_result") == 2, seconds=60)
+        free = client.submit({"prompt": "Note it, script:note", "project": "demo"})["id"]
+        named = client.submit({"prompt": "Note it, script:note", "project": "demo", "drone": "oka"})["id"]
+        wait_until(lambda: client.show_drone("oka")["queued"] == 2)
+    return fleet, running, free, named
+
+
+def kinds(order: dict[str, Any]) -> list[str]:
+    return [step["kind"] for step in order["steps"]]

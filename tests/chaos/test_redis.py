@@ -1,0 +1,250 @@
+"""The broker restarts, goes away, lies, or cannot be reached; drones work on and report, and no order is lost."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import redis
+
+from control_plane.broker.broker import Broker
+from drone.runs import journal
+from shared import names
+from tests.support import wait_until
+from tests.support.broker import BrokerServer
+from tests.support.database import CoreFactory
+from tests.support.outages import (
+    Island,
+    OutageFleet,
+    Proxy,
+    islander,
+    model_on,
+    outage_fleet,
+    seconds_until,
+)
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
+CONSUMES_WITHIN = 15.0
+LONGER_CUTS = [(20.0, False), (45.0, True), (45.0, False)]
+log = logging.getLogger(__name__)
+
+
+# --- restarts --------------------------------------------------------------------------------------
+
+
+def test_a_worker_consumes_again_after_each_of_three_restarts_and_no_order_is_lost(oka_at_work: OutageFleet) -> None:
+    restarted_under_load(oka_at_work, 3, emptied=False)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("emptied", [False, True], ids=["kept", "emptied"])
+def test_every_worker_consumes_again_after_each_of_20_restarts_and_no_order_is_lost(
+    outages: OutageFleet, emptied: bool
+) -> None:
+    drones = [outages.drone(name, concurrency=2) for name in ("oka", "mila")]
+    [drone.start() for drone in drones]
+    [outages.warm(drone) for drone in drones]
+    restarted_under_load(outages, 20, emptied=emptied)
+
+
+def restarted_under_load(fleet: OutageFleet, times: int, *, emptied: bool) -> None:
+    """Restart the broker under orders, an order for each restart, and hold every worker to its bound."""
+    submitted, took = [], []
+    for _ in range(times):
+        submitted.append(fleet.submit("three"))
+        restart(fleet.server, emptied=emptied)
+        took.append(seconds_until(lambda: all(drone.consumes() for drone in fleet.drones), at_most=60))
+    assert max(took) <= CONSUMES_WITHIN, took
+    log.info("consuming again after %s s", [round(seconds, 1) for seconds in took])
+    [fleet.whole(order_id, 3, seconds=120) for order_id in submitted]
+
+
+def restart(server: BrokerServer, *, emptied: bool) -> None:
+    server.stop(kill=True)
+    if emptied:
+        forget(server)
+    server.start()
+
+
+def forget(server: BrokerServer) -> None:
+    """What the stopped server had on disk, but for its users."""
+    shutil.rmtree(server.directory / "appendonlydir", ignore_errors=True)
+
+
+# --- away ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Outage:
+    """How long the broker is away, and after which silence a run is lost."""
+
+    seconds: float
+    lost_after: float
+    script: str
+
+
+BRIEF = Outage(12.0, 10.0, "thirty")
+AS_DESIGNED = Outage(90.0, 60.0, "long")
+
+
+@pytest.fixture(params=[BRIEF, pytest.param(AS_DESIGNED, marks=pytest.mark.long)], ids=["short", "long"])
+def outage(request: pytest.FixtureRequest) -> Outage:
+    return request.param
+
+
+@pytest.fixture
+def patient_fleet(
+    sqlite_url: str, valkey: BrokerServer, tmp_path: Path, core_factory: CoreFactory, outage: Outage
+) -> Iterator[OutageFleet]:
+    """A fleet whose silence may last as long as the outage says."""
+    with outage_fleet(sqlite_url, valkey, tmp_path, core_factory, lost_after=outage.lost_after, own_beat=1.0) as fleet:
+        yield fleet
+
+
+@pytest.mark.parametrize("emptied", [pytest.param(False, marks=pytest.mark.long), True], ids=["kept", "emptied"])
+def test_a_broker_that_is_gone_for_longer_than_a_drone_may_be_silent_loses_no_run_and_no_order(
+    patient_fleet: OutageFleet, outage: Outage, emptied: bool
+) -> None:
+    fleet = patient_fleet
+    fleet.started("oka", concurrency=2)
+    running = fleet.submit(outage.script)
+    fleet.results(running, 2)
+    fleet.server.stop(kill=True)
+    meanwhile = fleet.submit("three")
+    last(outage.seconds)
+    if emptied:
+        forget(fleet.server)
+    fleet.server.start()
+    fleet.whole(meanwhile, 3, seconds=120)
+    fleet.whole(running, 30, seconds=240)
+
+
+def last(seconds: float) -> None:
+    """Let an outage last."""
+    threading.Event().wait(seconds)
+
+
+# --- connected, but deaf ----------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_a_consumer_that_takes_nothing_is_rebuilt(outages: OutageFleet, proxy: Proxy) -> None:
+    fleet = outages
+    drone = fleet.started("oka", broker_address=f"127.0.0.1:{proxy.port}")
+    proxy.spoil(asks_the_wrong_queue(drone.id))
+    wait_until(lambda: proxy.changed)
+    order_id = fleet.submit("three")
+    wait_until(lambda: "the consumer is rebuilt (1)" in drone.log(), seconds=60)
+    fleet.whole(order_id, 3, seconds=60)
+    assert "cannot be made to take messages" not in drone.log()
+
+
+@pytest.mark.long
+def test_a_worker_whose_consumer_stays_deaf_is_replaced(outages: OutageFleet, proxy: Proxy) -> None:
+    fleet = outages
+    drone = fleet.started("oka", broker_address=f"127.0.0.1:{proxy.port}")
+    proxy.spoil(asks_the_wrong_queue(drone.id), later_ones_too=True)
+    wait_until(lambda: proxy.changed)
+    order_id = fleet.submit("three")
+    wait_until(lambda: "cannot be made to take messages" in drone.log(), seconds=120)
+    proxy.mend()
+    fleet.whole(order_id, 3, seconds=90)
+    assert "the drone's worker ended (exit code 70)" in drone.stderr()
+
+
+@pytest.fixture
+def proxy(outages: OutageFleet) -> Proxy:
+    """A way to the broker that can be spoilt."""
+    outages.doors.append(Proxy(outages.server.port))
+    return outages.doors[-1]
+
+
+def asks_the_wrong_queue(drone_id: str) -> Callable[[bytes], bytes]:
+    """Whoever asks for a message asks for one from a list that is always empty; all else passes as it is."""
+    words = [b"BRPOP", f"fleet:{drone_id}:nothing".encode(), b"1"]
+    command = b"*3\r\n" + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+    return lambda data: command if b"\r\nBRPOP\r\n" in data else data
+
+
+@pytest.mark.long
+def test_a_subscription_whose_server_says_nothing_any_more_is_given_up_within_30_s(valkey: BrokerServer) -> None:
+    proxy = Proxy(valkey.port)
+    broker = Broker(valkey.url.replace(str(valkey.port), str(proxy.port)))
+    subscription = broker.subscribe(patterns=[names.BEAT_PATTERN])
+    proxy.spoil(lambda _: b"")
+    assert seconds_until(lambda: deafness(subscription), at_most=60) <= 30
+    broker.close()
+    proxy.close()
+
+
+def deafness(subscription: redis.client.PubSub) -> bool:
+    try:
+        subscription.get_message(timeout=1.0)
+    except redis.ConnectionError:
+        return True
+    return False
+
+
+# --- cut off ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seconds", "silently"),
+    [(20.0, True), *(pytest.param(seconds, how, marks=pytest.mark.long) for seconds, how in LONGER_CUTS)],
+)
+def test_a_drone_that_is_cut_off_works_on_and_reports_later(
+    outages: OutageFleet, island: Island, tmp_path: Path, seconds: float, silently: bool
+) -> None:
+    with cut_off_at_work(outages, island, tmp_path, "thirty") as order_id:
+        run = outages.run_of(order_id)
+        with island.cut_off(silently=silently):
+            stored = len(outages.kinds(order_id))
+            last(seconds)
+            spooled = len(list(journal.walk(run.journal)))
+        assert spooled > stored + 10
+        outages.whole(order_id, 30, seconds=120)
+
+
+@pytest.mark.long
+def test_a_drone_that_is_cut_off_for_90_s_is_stood_in_for(outages: OutageFleet, island: Island, tmp_path: Path) -> None:
+    with cut_off_at_work(outages, island, tmp_path, "long") as order_id:
+        late = outages.run_of(order_id).run_id
+        with island.cut_off(silently=True):
+            wait_until(lambda: outages.order(order_id).runs[0].status == "lost", seconds=90)
+            last(15.0)
+        # It notices that another generation holds its order, and what it recorded is stored as its own.
+        wait_until(lambda: any(step.run == late and step.late for step in outages.order(order_id).steps), seconds=60)
+        order = outages.ended(order_id, seconds=240)
+        assert (order.status, order.attempt) == ("succeeded", 2)
+
+
+@pytest.mark.long
+def test_a_silent_cut_is_noticed_within_30_s(outages: OutageFleet, island: Island, tmp_path: Path) -> None:
+    with cut_off_at_work(outages, island, tmp_path, "thirty"), island.cut_off(silently=True):
+        log = outages.drones[0].log
+        signs = ("heartbeats do not arrive", "events wait in the journal", "dropping stale connection|broker lost")
+        took = {sign: seconds_until(lambda sign=sign: re.search(sign, log()), at_most=60) for sign in signs}
+        assert sum(took.values()) <= 30, took
+
+
+@contextmanager
+def cut_off_at_work(fleet: OutageFleet, island: Island, directory: Path, script: str) -> Iterator[str]:
+    """An order at work on an island's drone."""
+    with ExitStack() as stack:
+        url = stack.enter_context(model_on(island, directory))
+        fleet.api.client.edit_provider("scripted", {"api_base": url})
+        drone = islander(fleet, island, "oka", concurrency=2)
+        stack.callback(drone.close)
+        drone.start()
+        fleet.warm(drone)
+        order_id = fleet.submit(script)
+        fleet.results(order_id, 2)
+        yield order_id

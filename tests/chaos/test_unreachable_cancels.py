@@ -1,0 +1,170 @@
+"""Cancels of runs whose drone cannot be reached: the order says so, and the receipt that is missing follows."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from control_plane.collector import Collector
+from control_plane.supervisor import Supervisor
+from shared import names
+from tests.support import wait_until
+from tests.support.broker import QUICK
+from tests.support.fleet import Api
+from tests.support.runs import shell
+from tests.support.sandboxes import processes_with
+from tests.support.scripted import ScriptedFactory
+from tests.support.whole_fleet import WorkstationDrone
+
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240)]
+LOST_AFTER = 7.0
+"""More than a beat apart, and much less than in life."""
+
+
+@pytest.fixture
+def fleet(api: Api) -> Iterator[Api]:
+    """A control plane that is quick to give up on a drone whose lease is gone."""
+    parts = (
+        Collector(api.core, names.new_id(), QUICK),
+        Supervisor(api.core, names.new_id(), replace(QUICK, lost_after=LOST_AFTER)),
+    )
+    for part in parts:
+        part.start()
+    yield api
+    for part in parts:
+        part.stop()
+
+
+@pytest.fixture
+def drone(fleet: Api, tmp_path: Path) -> Iterator[WorkstationDrone]:
+    """A drone that was registered and started as on any workstation."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("FLEET_", "DRONE_"))}
+    environment = {**inherited, "HOME": str(tmp_path), "DRONE_HOME": str(tmp_path / "drone")}
+    made = WorkstationDrone("oka", environment, tmp_path / "drone.log")
+    token = fleet.client.create_join_token()["token"]
+    done = made.run("register", "--url", fleet.url, "--token", token, "--name", "oka")
+    assert done.returncode == 0, done.stderr
+    made.start()
+    yield made
+    made.stop()
+
+
+def test_a_frozen_drone_sends_the_missing_receipt_when_it_goes_on(
+    fleet: Api, drone: WorkstationDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    order_id, number = running(fleet, repository, scripted)
+    family = processes_of(drone)
+    tell(family, signal.SIGSTOP)
+
+    fleet.client.cancel(order_id, "enough")
+    given_up = canceled_unreachable(fleet, order_id)
+    tell(reversed(family), signal.SIGCONT)
+
+    receipt = complete(fleet, order_id)
+    assert (given_up["status"], given_up["receipt"]["survivors"]) == ("canceled", 0)
+    assert (receipt["found"], receipt["survivors"]) == (receipt["ended"], 0)
+    assert receipt["found"] >= 2
+    assert processes_with(number) == []
+
+
+def test_a_killed_drone_sends_the_missing_receipt_when_it_is_started_again(
+    fleet: Api, drone: WorkstationDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    order_id, number = running(fleet, repository, scripted)
+    kill(drone)
+
+    fleet.client.cancel(order_id, "enough")
+    canceled_unreachable(fleet, order_id)
+    drone.start()
+
+    receipt = complete(fleet, order_id)
+    assert (receipt["found"], receipt["survivors"]) == (receipt["ended"], 0)
+    assert receipt["found"] >= 2
+    assert processes_with(number) == []
+    assert "the drone was started again" not in fleet.client.show_order(order_id)["reason"]
+
+
+@pytest.mark.long
+def test_a_drone_that_is_back_before_it_is_given_up_ends_the_cancel_with_its_receipt(
+    fleet: Api, drone: WorkstationDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    order_id, number = running(fleet, repository, scripted)
+    kill(drone)
+
+    status = fleet.client.cancel(order_id, "enough")["status"]
+    drone.start()
+
+    receipt = complete(fleet, order_id)
+    order = fleet.client.show_order(order_id)
+    assert (status, order["status"], receipt["survivors"]) == ("canceling", "canceled", 0)
+    assert receipt["found"] == receipt["ended"] >= 2
+    assert order["reason"].endswith("the drone was started again, and the run did not survive that")
+    assert processes_with(number) == []
+
+
+def running(fleet: Api, repository: Path, scripted: ScriptedFactory) -> tuple[str, str]:
+    """Submit an order and return its id once its command runs, and the time to sleep that only that has."""
+    number = f"1{int(names.new_id(), 16) % 100_000_000}.5"
+    model = scripted([shell(f"setsid sleep {number} & sleep {number}"), {"text": "Done."}])
+    fleet.client.add_provider({"name": "scripted", "model": "openai/scripted", "api_base": model.url})
+    fleet.client.add_project({"slug": "demo", "git_url": f"file://{repository}", "provider": "scripted"})
+    order_id = str(fleet.submit()["id"])
+    wait_until(lambda: len(processes_with(number)) == 2, seconds=90)
+    wait_until(lambda: fleet.client.show_order(order_id)["status"] == "running")
+    return order_id, number
+
+
+def canceled_unreachable(fleet: Api, order_id: str) -> dict[str, Any]:
+    """Wait until the order is canceled without word from the drone, whose lease would hold for a minute."""
+    drone_id = fleet.client.show_drone("oka")["id"]
+    fleet.core.broker.redis.delete(names.lease_key(drone_id))
+
+    def given_up() -> dict[str, Any] | None:
+        order = fleet.client.show_order(order_id)
+        return order if (order["receipt"] or {}).get("unreachable_since") else None
+
+    found = wait_until(given_up, seconds=60)
+    assert found is not None
+    return found
+
+
+def complete(fleet: Api, order_id: str) -> dict[str, Any]:
+    """Wait for the receipt of a drone that was reached."""
+
+    def receipt() -> dict[str, Any] | None:
+        found = fleet.client.show_order(order_id)["receipt"]
+        return found if found and not found["unreachable_since"] else None
+
+    found = wait_until(receipt, seconds=90)
+    assert found is not None
+    return found
+
+
+def processes_of(drone: WorkstationDrone) -> list[psutil.Process]:
+    """The drone's own processes and all below them, parents first."""
+    assert drone.process is not None
+    parent = psutil.Process(drone.process.pid)
+    return [parent, *parent.children(recursive=True)]
+
+
+def tell(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(psutil.Error):
+            process.send_signal(number)
+
+
+def kill(drone: WorkstationDrone) -> None:
+    """End the drone's own two processes as a crash would; the run is left to itself."""
+    assert drone.process is not None
+    worker = psutil.Process(drone.process.pid).children()[0]
+    tell([psutil.Process(drone.process.pid), worker], signal.SIGKILL)
+    drone.process.wait(10)
+    wait_until(lambda: not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE)

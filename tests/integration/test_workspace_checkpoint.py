@@ -1,0 +1,763 @@
+"""A run that goes on from a checkpoint ends as one that nobody disturbed, on this disk and on another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from drone.sandbox import choose
+from drone.workspace import Delivery, Snapshot, Workspace, Workspaces
+from drone.workspace import checkpoint as checkpoint_module
+from shared.blobs import digest
+from shared.errors import FleetFault, NotFound
+from shared.names import new_id
+from shared.work_order import Resumed, WorkOrder
+from tests.support.disks import Disk
+from tests.support.edits import IGNORING, VISIBLE, edits
+from tests.support.repositories import CALC, calc_project, commit_files, empty_remote, git, push_commit, work_order
+from tests.support.sandboxes import shell
+
+AUTHOR = "Drone <drone@example.org>"
+SECRET = b"sk-0123456789"
+NOTHING = Snapshot("", "", False, None, ())
+SHORT, LONG = range(4), range(100, 160)
+
+
+def go_on() -> None:
+    """A check that never stops anything."""
+
+
+def has_secret(content: bytes) -> bool:
+    return SECRET in content
+
+
+@dataclass
+class Drone:
+    """A drone's workspaces, which live on when its processes die, and the blobs that all drones can fetch."""
+
+    root: Path
+    environment: dict[str, str]
+    blobs: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    sandbox: str = "none"
+
+    def prepare(self, order: WorkOrder) -> Workspace:
+        return Workspaces(self.root, self.environment, choose(self.sandbox)).prepare(order, self.fetch, go_on)
+
+    def fetch(self, run_id: str, sha256: str) -> bytes:
+        if (run_id, sha256) not in self.blobs:
+            raise NotFound("there is no such blob", code="E-BLOB-404")
+        return self.blobs[run_id, sha256]
+
+    def other(self) -> Drone:
+        """Another machine with the same control plane."""
+        return Drone(self.root.with_name(f"{self.root.name}-{new_id()}"), self.environment, self.blobs, self.sandbox)
+
+
+@dataclass
+class Run:
+    """One run of an order, with its newest checkpoint."""
+
+    drone: Drone
+    order: WorkOrder
+    run_id: str = field(default_factory=new_id)
+    newest: Snapshot = NOTHING
+    bundle: str | None = None
+
+    def __post_init__(self) -> None:
+        self.workspace = self.drone.prepare(self.order)
+        if self.order.resumed:
+            self.workspace.go_back(self.order.resumed, self.drone.fetch)
+
+    def does(self, line: str) -> None:
+        result = shell(self.workspace.sandbox, self.workspace.path, line)
+        assert result.return_code == 0, result.output
+
+    def checkpoint(self, agent_commits: bool = True) -> Snapshot:
+        self.newest = self.workspace.checkpoint(self.run_id, has_secret=has_secret, agent_commits=agent_commits)
+        if self.newest.bundle is not None:
+            self.bundle = digest(self.newest.bundle)
+            self.drone.blobs[self.run_id, self.bundle] = self.newest.bundle
+        return self.newest
+
+    def steps(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            self.does(line)
+            self.checkpoint()
+
+    def resumed(self, **changes: object) -> WorkOrder:
+        """The order for the run that goes on from the newest checkpoint."""
+        made = self.newest
+        facts = {"run_id": self.run_id, "seq": 7, "base": self.workspace.base_commit}
+        facts |= {"commit": made.commit, "head": made.head, "bundle": self.bundle, "bundle_run": self.run_id}
+        return self.order.model_copy(update={"resumed": Resumed(**{**facts, **changes})})  # type: ignore[arg-type]
+
+    def dies(self) -> None:
+        """The process is gone, and with it its lock."""
+        self.workspace.close()
+
+    def deliver(self) -> Delivery:
+        return self.workspace.deliver("fleet/0rder0rder00", "Fix it", AUTHOR)
+
+
+@pytest.fixture
+def drone(tmp_path: Path, drone_git: dict[str, str]) -> Drone:
+    return Drone(tmp_path / "drone", drone_git)
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    return calc_project(tmp_path / "calc.git")
+
+
+@pytest.fixture
+def run(drone: Drone, remote: Path) -> Run:
+    return Run(drone, work_order(remote))
+
+
+def told(run: Run) -> dict[str, object]:
+    """A delivery by all that does not depend on the clock."""
+    made = run.deliver()
+    commits = [f"{run.workspace.base_commit}..{made.head_commit}"] if run.workspace.base_commit else [made.head_commit]
+    log = ("log", "--format=%an <%ae> %s %T", *commits)
+    listing = git(run.workspace.session.git_dir, *log) if made.head_commit else ""  # type: ignore[arg-type]
+    return {"patch": made.patch, "commits": listing, "files": made.files_changed, "left out": made.left_out}
+
+
+def seen(run: Run) -> dict[str, object]:
+    """What git and a person see in the workspace."""
+    path = run.workspace.path
+    names = git(path, "-c", "core.quotePath=false", "ls-files", "-co", "--exclude-standard", "-z").split("\0")
+    there = [path / name for name in sorted({*names} - {""}) if os.path.lexists(path / name)]
+    files = {str(file.relative_to(path)): _look(file) for file in there if file.is_symlink() or file.is_file()}
+    return {
+        "files": files,
+        "log": git(path, "log", "--branches", "--format=%H %s"),
+        "status": git(path, "status", "--porcelain"),
+    }
+
+
+def _look(file: Path) -> object:
+    if file.is_symlink():
+        return str(file.readlink())
+    return bool(file.stat().st_mode & 0o100), file.read_bytes()
+
+
+def undisturbed(drone: Drone, remote: Path, lines: Sequence[str], order_id: str) -> dict[str, object]:
+    run = Run(drone.other(), work_order(remote, order_id=order_id))
+    for line in lines:
+        run.does(line)
+    return told(run)
+
+
+def cut_off(drone: Drone, remote: Path, lines: Sequence[str], at: int) -> tuple[Run, object]:
+    """A run that dies while it does step `at`, counted from 0, and what was to be seen at its last checkpoint."""
+    run = Run(drone, work_order(remote))
+    run.steps(lines[:at])
+    before = seen(run)
+    run.does(lines[at])
+    run.does("echo torn > torn; rm -rf calc.py d; git commit -q -a -m torn; mkfifo fifo; git init -q nested; true")
+    run.dies()
+    return run, before
+
+
+def check_that_it_ends_the_same(drone: Drone, remote: Path, lines: Sequence[str], elsewhere: bool) -> None:
+    at = len(lines) // 2
+    first, before = cut_off(drone, remote, lines, at)
+    second = Run(drone.other() if elsewhere else drone, first.resumed(), newest=first.newest)
+
+    assert second.workspace.fresh == elsewhere
+    assert seen(second) == before
+    second.steps(lines[at:])
+    assert told(second) == undisturbed(drone, remote, lines, first.order.order_id)
+
+
+@pytest.mark.parametrize("seed", SHORT)
+def test_any_work_ends_the_same_after_it_was_cut_off_on_this_disk(drone: Drone, remote: Path, seed: int) -> None:
+    check_that_it_ends_the_same(drone, remote, edits(seed, 10, VISIBLE + IGNORING), elsewhere=False)
+
+
+@pytest.mark.parametrize("seed", SHORT)
+def test_any_work_ends_the_same_after_it_was_cut_off_and_went_elsewhere(drone: Drone, remote: Path, seed: int) -> None:
+    check_that_it_ends_the_same(drone, remote, edits(seed, 10), elsewhere=True)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("seed", LONG)
+def test_longer_work_ends_the_same_wherever_it_goes_on(drone: Drone, remote: Path, seed: int, elsewhere: bool) -> None:
+    kinds = VISIBLE if elsewhere else VISIBLE + IGNORING
+    check_that_it_ends_the_same(drone, remote, edits(seed, 24, kinds), elsewhere)
+
+
+def test_a_checkpoint_is_new_only_where_something_is(run: Run) -> None:
+    first = run.checkpoint()
+    run.does("echo 1 > new.txt")
+    second, third = run.checkpoint(), run.checkpoint()
+    run.does("rm new.txt")
+    fourth = run.checkpoint()
+
+    assert (first.commit, first.changed, first.bundle) == ("", False, None)
+    assert (second.changed, second.head, len(second.commit)) == (True, "", 40)
+    assert (third.commit, third.changed, third.bundle) == (second.commit, False, None)
+    assert (fourth.commit, fourth.changed, fourth.bundle) == ("", True, None)
+
+
+def test_a_ref_of_the_run_keeps_the_newest_checkpoint_with_the_agents_commit_below_it(run: Run) -> None:
+    run.does("echo 1 > one; git add one; git commit -q -m Mine; echo 2 > two")
+    made = run.checkpoint()
+
+    git_dir = run.workspace.session.git_dir
+    assert git(git_dir, "rev-parse", f"refs/dronefleet/checkpoint/{run.run_id}") == made.commit
+    assert git(git_dir, "rev-parse", f"{made.commit}^") == made.head == git(run.workspace.path, "rev-parse", "HEAD")
+    assert git(git_dir, "ls-tree", "--name-only", made.commit).split() == [*sorted([*CALC, "one", "two"])]
+
+
+def test_a_checkpoint_alters_nothing_in_the_workspace(run: Run) -> None:
+    run.does("echo 1 > new; git add new; echo 2 > other; mkfifo fifo; mkdir empty; git stash -q; git stash pop -q")
+    listing = "find . -printf '%p %T@ %m %i\n' | sort"
+    before = shell(run.workspace.sandbox, run.workspace.path, listing)
+
+    run.checkpoint()
+
+    assert shell(run.workspace.sandbox, run.workspace.path, listing).output == before.output
+
+
+def test_without_a_shell_the_head_of_the_checkpoint_before_counts(run: Run) -> None:
+    run.does("echo 1 > one; git add one; git commit -q -m Mine")
+    mine = run.checkpoint().head
+    run.does("echo 2 > two; git add two; git commit -q -m More")
+
+    assert run.checkpoint(agent_commits=False).head == mine
+    assert run.checkpoint().head == git(run.workspace.path, "rev-parse", "HEAD")
+
+
+def test_a_file_with_a_known_secret_is_left_out_and_named_and_nowhere_in_the_bundle(run: Run, tmp_path: Path) -> None:
+    run.does(f"echo key={SECRET.decode()} > .env; echo '# {SECRET.decode()}' >> calc.py; echo fine > fine")
+    made = run.checkpoint()
+
+    git_dir = run.workspace.session.git_dir
+    names = git(git_dir, "diff-tree", "--name-only", "-r", run.workspace.base_commit or "", made.commit)
+    assert names == "fine"
+    assert made.left_out == (".env: it holds a known secret", "calc.py: it holds a known secret")
+    assert SECRET not in unpacked(made.bundle or b"", tmp_path)
+
+
+def test_a_secret_comes_and_goes_with_the_file_that_holds_it(run: Run) -> None:
+    run.does("echo 1 > file")
+    first = run.checkpoint()
+    run.does(f"echo {SECRET.decode()} > file")
+    second = run.checkpoint()
+    third = run.checkpoint()
+    run.does("echo 2 > file; echo more > more")
+    fourth = run.checkpoint()
+
+    assert [bool(each.left_out) for each in (first, second, third, fourth)] == [False, True, True, False]
+    assert (second.commit, third.changed) == ("", False)
+    assert git(run.workspace.session.git_dir, "show", f"{fourth.commit}:file") == "2"
+
+
+def test_commits_of_the_agent_that_hold_a_secret_are_not_taken(run: Run, tmp_path: Path) -> None:
+    run.does("echo 1 > one; git add one; git commit -q -m Mine")
+    mine = run.checkpoint().head
+    run.does(f"echo {SECRET.decode()} > key; git add key; git commit -q -m Key; git rm -q key; git commit -q -m Gone")
+    run.does("echo 2 > two")
+    made = run.checkpoint()
+
+    assert made.head == mine
+    assert "they hold a known secret" in made.left_out[0]
+    assert git(run.workspace.session.git_dir, "show", f"{made.commit}:two") == "2"
+    assert SECRET not in unpacked(made.bundle or b"", tmp_path)
+    assert run.checkpoint().left_out == made.left_out
+
+
+def test_what_did_not_change_is_not_looked_at_again(run: Run) -> None:
+    looked_at: list[bytes] = []
+
+    def look(content: bytes) -> bool:
+        looked_at.append(content)
+        return SECRET in content
+
+    run.does(f"echo 1 > one; echo {SECRET.decode()} > key; echo own > own; git add own; git commit -q -m Own")
+    run.workspace.checkpoint(run.run_id, has_secret=look)
+    first = [content for content in looked_at if content.endswith(b"\n")]
+    looked_at.clear()
+    run.does("touch one; git commit -q --allow-empty -m Nothing; echo 2 > two")
+    run.workspace.checkpoint(run.run_id, has_secret=look)
+
+    assert {b"1\n", SECRET + b"\n", b"own\n"} < set(first)
+    assert [content.splitlines()[-1] for content in looked_at if content.endswith(b"\n")] == [b"Nothing", b"2"]
+
+
+def test_a_file_that_git_ignores_but_the_agent_committed_comes_and_goes(run: Run) -> None:
+    run.steps(["echo 1 > forced.cache; git add -f forced.cache; git commit -q -m Forced", "rm forced.cache"])
+    gone = run.newest.commit
+    run.steps(["git checkout -q forced.cache"])
+
+    git_dir = run.workspace.session.git_dir
+    assert "forced.cache" not in git(git_dir, "ls-tree", "--name-only", gone)
+    assert git(git_dir, "show", f"{run.newest.commit}:forced.cache") == "1"
+
+
+def test_large_files_are_left_out_by_name(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_module, "LARGEST_FILE", 1_000_000)
+    run.does("truncate -s 2000000 large; truncate -s 2000000 calc.py; echo small > small")
+
+    made = run.checkpoint()
+
+    words = "2 MB, over the limit of a checkpoint, which is 1 MB"
+    assert made.left_out == (f"calc.py: {words}", f"large: {words}")
+    assert b"return a - b" in git(run.workspace.session.git_dir, "show", f"{made.commit}:calc.py").encode()
+
+
+def test_a_checkpoint_that_is_too_large_stays_on_this_disk(
+    run: Run, drone: Drone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_module, "LARGEST_BUNDLE", 100_000)
+    run.does("head -c 200000 /dev/urandom > random")
+    made = run.checkpoint()
+    run.does("echo 1 > one")
+    again = run.checkpoint()
+    run.dies()
+
+    assert (made.bundle, again.bundle) == (None, None)
+    assert "on this drone's disk only" in made.left_out[0]
+    resumed = Run(drone, run.resumed())
+    assert (resumed.workspace.path / "random").stat().st_size == 200_000
+    (resumed.workspace.path / "random").unlink()
+    assert resumed.checkpoint().bundle is not None
+
+
+def unpacked(bundle: bytes, tmp_path: Path) -> bytes:
+    """All that a bundle holds, objects whole and not compressed."""
+    place = empty_remote(tmp_path / f"unpacked-{new_id()}.git")
+    (place / "objects/info/alternates").write_text(f"{tmp_path}/calc.git/objects\n")
+    git(place, "index-pack", "--stdin", "--fix-thin", stdin=bundle.partition(b"\n\n")[2])
+    names = git(place, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)")
+    return git(place, "cat-file", "--batch", stdin=f"{names}\n".encode()).encode()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_an_empty_repository_goes_on_too(drone: Drone, tmp_path: Path, elsewhere: bool) -> None:
+    remote = empty_remote(tmp_path / "empty.git")
+    lines = ["echo 1 > one", "git add one; git commit -q -m First", "echo 2 > two", "echo 3 > three"]
+
+    check_that_it_ends_the_same(drone, remote, ["true", *lines][: 3 if elsewhere else 5], elsewhere)
+    check_that_it_ends_the_same(drone, remote, lines, elsewhere)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_repository_with_sha256_objects_goes_on_too(drone: Drone, tmp_path: Path, elsewhere: bool) -> None:
+    remote = tmp_path / "sha256"
+    remote.mkdir()
+    git(remote, "init", "-q", "--object-format=sha256", "--initial-branch=main")
+    commit_files(remote, CALC)
+    lines = ["echo 1 > one; git add one; git commit -q -m First", "echo 2 > two", "echo 3 > three", "rm calc.py"]
+
+    check_that_it_ends_the_same(drone, remote, lines, elsewhere)
+
+
+def test_a_run_that_goes_on_elsewhere_gives_a_bundle_at_its_first_checkpoint(run: Run, drone: Drone) -> None:
+    run.steps(["echo 1 > one"])
+    run.dies()
+    other = drone.other()
+
+    second = Run(other, run.resumed())
+    made = second.checkpoint(agent_commits=False)
+    third = Run(other.other(), second.resumed(bundle_run=second.run_id))
+
+    assert (made.changed, made.commit) == (True, run.newest.commit)
+    assert (third.workspace.path / "one").read_text() == "1\n"
+
+
+def test_a_run_without_a_change_goes_on_in_place_and_elsewhere_as_the_base(run: Run, drone: Drone) -> None:
+    run.checkpoint()
+    run.does("echo kept > kept.cache; echo torn > torn; rm calc.py; git add -A; git commit -q -m torn")
+    run.dies()
+
+    here, there = Run(drone, run.resumed()), Run(drone.other(), run.resumed())
+
+    assert (here.workspace.fresh, there.workspace.fresh) == (False, True)
+    assert git(here.workspace.path, "status", "--porcelain") == git(there.workspace.path, "status", "--porcelain") == ""
+    assert (here.workspace.path / "kept.cache").exists()
+    assert not (here.workspace.path / "torn").exists()
+
+
+def test_the_work_tree_is_left_alone_until_it_is_to_go_back(run: Run, drone: Drone) -> None:
+    run.steps(["echo 1 > one"])
+    run.does("echo torn > torn")
+    run.dies()
+
+    workspace = drone.prepare(run.resumed())
+
+    assert not workspace.fresh
+    assert (workspace.path / "torn").exists()
+
+
+def test_a_run_that_died_before_its_first_checkpoint_gets_a_fresh_workspace(run: Run, drone: Drone) -> None:
+    run.does("echo half > half-set-up.cache")
+    run.dies()
+
+    workspace = drone.prepare(run.resumed())
+
+    assert workspace.fresh
+    assert not (workspace.path / "half-set-up.cache").exists()
+
+
+def test_another_order_in_the_session_since_then_means_a_fresh_workspace(run: Run, drone: Drone, remote: Path) -> None:
+    run.steps(["echo 1 > one"])
+    run.dies()
+    Run(drone, work_order(remote, session=run.order.session.id)).dies()
+
+    again = Run(drone, run.resumed())
+
+    assert again.workspace.fresh
+    assert (again.workspace.path / "one").exists()
+
+
+def test_the_next_order_of_a_session_finds_no_checkpoints_of_the_one_before(
+    run: Run, drone: Drone, remote: Path
+) -> None:
+    run.steps(["echo 1 > one; echo kept > kept.cache", "echo 2 > two"])
+    made = run.newest.commit
+    run.dies()
+
+    second = Run(drone, work_order(remote, session=run.order.session.id))
+
+    session = second.workspace.session
+    assert git(session.git_dir, "for-each-ref") == ""
+    assert not session.checkpoint_index.exists()
+    assert git(session.git_dir, "cat-file", "--batch-check", stdin=made.encode()).endswith("missing")
+    assert (second.workspace.path / "kept.cache").exists()
+
+
+def test_a_checkpoint_that_this_disk_lost_comes_out_of_the_bundle(run: Run, drone: Drone) -> None:
+    run.steps(["echo 1 > one; git add one; git commit -q -m Mine", "echo 2 > two"])
+    run.dies()
+    objects = run.workspace.session.git_dir / "objects"
+    [path.write_bytes(b"") or path.chmod(0o444) for path in _loose(objects)]  # as a power cut leaves them
+
+    second = Run(drone, run.resumed())
+
+    assert (second.workspace.path / "two").read_text() == "2\n"
+    assert git(second.workspace.path, "log", "--format=%s").splitlines() == ["Mine", "Begin"]
+
+
+def _loose(objects: Path) -> list[Path]:
+    files = [path for path in objects.glob("??/*") if path.is_file()]
+    [path.chmod(0o644) for path in files]
+    return files
+
+
+def test_an_index_and_locks_that_a_power_cut_left_are_no_obstacle(run: Run, drone: Drone) -> None:
+    run.steps(["echo 1 > one"])
+    run.does("echo torn > torn")
+    run.dies()
+    git_dir = run.workspace.session.git_dir
+    run.workspace.session.checkpoint_index.write_bytes(b"\0" * 100)
+    [Path(f"{git_dir}/{name}.lock").touch() for name in ("index", "checkpoint.index", "packed-refs", "HEAD")]
+    Path(f"{git_dir}/refs/dronefleet/checkpoint/{run.run_id}.lock").touch()
+
+    second = Run(drone, run.resumed())
+    second.steps(["echo 2 > two"])
+
+    assert sorted(path.name for path in second.workspace.path.iterdir()) == sorted([*CALC, ".git", "one", "two"])
+
+
+def test_a_checkpoint_that_nobody_has_is_the_fleets_fault(run: Run, drone: Drone) -> None:
+    run.steps(["echo 1 > one"])
+    run.dies()
+
+    for order in (run.resumed(bundle=None), run.resumed(bundle="f" * 64)):
+        with pytest.raises(FleetFault) as fault:
+            Run(drone.other(), order)
+        assert fault.value.code == "E-CHECKPOINT"
+        assert run.newest.commit[:12] in fault.value.what
+
+
+def _truncated(bundle: bytes) -> bytes:
+    return bundle[:-30]
+
+
+def _flipped(bundle: bytes) -> bytes:
+    at = bundle.index(b"PACK") + 40
+    return bundle[:at] + bytes([bundle[at] ^ 1]) + bundle[at + 1 :]
+
+
+@pytest.mark.parametrize(
+    "damage", [_truncated, _flipped, lambda bundle: b"", lambda bundle: b"# v2 git bundle\n\n", lambda bundle: SECRET]
+)
+def test_a_broken_bundle_is_refused(run: Run, drone: Drone, damage: Callable[[bytes], bytes]) -> None:
+    run.steps(["echo 1 > one; head -c 3000 /dev/urandom > random"])
+    run.dies()
+    drone.blobs[run.run_id, run.bundle or ""] = damage(run.newest.bundle or b"")
+
+    with pytest.raises(FleetFault) as fault:
+        Run(drone.other(), run.resumed())
+
+    assert fault.value.code == "E-CHECKPOINT"
+
+
+def test_a_bundle_with_objects_that_git_objects_to_is_refused(run: Run, drone: Drone, tmp_path: Path) -> None:
+    run.steps(["echo 1 > one"])
+    run.dies()
+    evil = tmp_path / "evil"
+    git(tmp_path, "clone", "-q", str(tmp_path / "calc.git"), str(evil))
+    hook = git(evil, "hash-object", "-w", "--stdin", stdin=b"#!/bin/sh\n")
+    inner = git(evil, "mktree", stdin=f"100755 blob {hook}\tpost-checkout\n".encode())
+    tree = git(evil, "mktree", stdin=f"040000 tree {inner}\t.git\n".encode())
+    commit = git(evil, "commit-tree", tree, "-p", "HEAD", "-m", "Checkpoint")
+    git(evil, "update-ref", "refs/heads/evil", commit)
+    git(evil, "bundle", "create", "-q", str(tmp_path / "evil.bundle"), "evil", "^origin/main")
+    drone.blobs[run.run_id, "evil"] = (tmp_path / "evil.bundle").read_bytes()
+
+    with pytest.raises(FleetFault) as fault:
+        Run(drone.other(), run.resumed(commit=commit, bundle="evil"))
+
+    assert fault.value.code == "E-CHECKPOINT"
+    assert "hasDotgit" in fault.value.why
+
+
+def test_a_commit_that_is_not_what_the_checkpoint_says_is_refused(run: Run, drone: Drone) -> None:
+    run.steps(["echo 1 > one; git add one; git commit -q -m Mine; echo 2 > two"])
+    run.dies()
+
+    with pytest.raises(FleetFault, match="is not to be had"):
+        Run(drone.other(), run.resumed(head=""))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "rm -rf .git",
+        "rm -rf .git; echo 'gitdir: /etc' > .git",
+        "rm -rf .git; ln -s /nowhere .git",
+        "echo '[broken' > .git/config",
+        "find .git -name index -delete; rm -rf .git/objects",
+        "rm -rf ./* .git .gitignore",
+    ],
+)
+def test_whatever_became_of_the_agents_git_the_run_goes_on_as_it_would_have_ended(
+    drone: Drone, remote: Path, damage: str
+) -> None:
+    lines = [f"echo 1 > one; git add one; git commit -q -m Mine; {damage}", "echo 2 > two", "echo 3 > three"]
+    first = Run(drone, work_order(remote))
+    first.steps(lines[:2])
+    first.dies()
+
+    second = Run(drone.other(), first.resumed())
+    second.steps(lines[2:])
+
+    assert told(second) == undisturbed(drone, remote, lines, first.order.order_id)
+
+
+def test_hostile_configuration_hooks_and_filters_are_not_executed(run: Run, drone: Drone, tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung-$1\ncat\n")
+    trap.chmod(0o755)
+    hostile = f"""
+        for name in core.fsmonitor core.sshCommand core.pager filter.evil.clean filter.evil.smudge \
+            filter.evil.process diff.evil.command core.alternateRefsCommand uploadpack.packObjectsHook; do
+            git config "$name" "{trap} $name"
+        done
+        git config core.worktree /
+        echo '* filter=evil diff=evil' > .gitattributes
+        mkdir -p .git/hooks
+        for hook in pre-commit post-checkout reference-transaction post-index-change; do
+            cp {trap} .git/hooks/$hook; done
+        git init -q inner; (cd inner; git config core.fsmonitor "{trap} inner"; echo 1 > a)
+        printf '[submodule "inner"]\\n path = inner\\n url = https://example.org\\n' > .gitmodules
+        echo new > new.txt
+    """
+    run.does(hostile)
+    [path.unlink() for path in tmp_path.glob("sprung-*")]
+
+    made = run.checkpoint(agent_commits=False)
+    run.dies()
+    again = Run(drone, run.resumed())
+
+    assert list(tmp_path.glob("sprung-*")) == []
+    assert (again.workspace.path / "new.txt").exists()
+    assert not (again.workspace.path / "inner").exists()
+    assert made.left_out == ("inner/: a git repository of its own",)
+
+
+def test_a_link_in_place_of_the_workspace_is_not_followed(run: Run, drone: Drone, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/private").write_text("private")
+    run.does(f"cd ..; rm -rf work; ln -s {tmp_path}/elsewhere work")
+
+    made = run.checkpoint()
+    run.dies()
+    path = Run(drone, run.resumed()).workspace.path
+
+    assert git(run.workspace.session.git_dir, "ls-tree", "--name-only", made.commit) == ""
+    assert [p.name for p in path.iterdir()] == [".git"]
+    assert (tmp_path / "elsewhere/private").exists()
+
+
+def test_a_workspace_that_could_not_be_put_back_is_laid_out_anew_by_the_next_run(run: Run, drone: Drone) -> None:
+    run.steps(["echo 1 > one"])
+    run.dies()
+    broken = drone.prepare(run.resumed())
+    with pytest.raises(FleetFault, match="is not to be had"):
+        broken.go_back(broken_off(run), drone.fetch)
+    broken.close()
+
+    again = Run(drone, run.resumed())
+
+    assert again.workspace.fresh
+    assert (again.workspace.path / "one").exists()
+
+
+def broken_off(run: Run) -> Resumed:
+    """A checkpoint that is not what it should be."""
+    resumed = run.resumed(head="1" * 40, bundle=None).resumed
+    assert resumed is not None
+    return resumed
+
+
+def test_a_fifo_in_place_of_an_ignore_file_does_not_hang_a_checkpoint(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_module, "_PATIENCE", 1.0)
+    run.does("rm .gitignore; mkfifo .gitignore; mkdir d; mkfifo d/.gitignore; echo 1 > d/file")
+
+    made = run.checkpoint()
+
+    assert git(run.workspace.session.git_dir, "show", f"{made.commit}:d/file") == "1"
+
+
+def test_special_files_and_repositories_inside_go_when_the_workspace_goes_back(run: Run, drone: Drone) -> None:
+    run.steps(["mkdir d; echo 1 > d/one"])
+    run.does("mkfifo fifo d/fifo; git init -q nested; echo 1 > nested/a; git init -q d; rm calc.py; mkfifo calc.py")
+    run.dies()
+
+    path = Run(drone, run.resumed()).workspace.path
+
+    assert sorted(p.name for p in path.iterdir()) == sorted([*CALC, ".git", "d"])
+    assert [p.name for p in (path / "d").iterdir()] == ["one"]
+    assert (path / "calc.py").is_file()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read and write everything")
+def test_files_and_directories_without_rights_are_left_out_and_put_back(run: Run, drone: Drone) -> None:
+    run.steps(["echo s > secret; chmod 0 secret; mkdir d; echo 1 > d/one; echo 2 > two; chmod 0444 two"])
+    left_out = run.newest.left_out
+    run.does("echo torn > d/torn; rm d/one; chmod 0500 d; mkdir dark; echo 1 > dark/a; chmod 0 dark; echo 3 >> calc.py")
+    run.dies()
+
+    path = Run(drone, run.resumed()).workspace.path
+
+    assert left_out == ("secret: cannot be read",)
+    assert [p.name for p in (path / "d").iterdir()] == ["one"]
+    assert sorted(p.name for p in path.iterdir()) == sorted([*CALC, ".git", "d", "two"])
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_base_that_was_pushed_away_since_then_is_still_gone_on_from(
+    run: Run, drone: Drone, remote: Path, elsewhere: bool
+) -> None:
+    run.steps(["echo 1 > one"])
+    run.dies()
+    pushed_away(remote)
+
+    second = Run(drone.other() if elsewhere else drone, run.resumed())
+    second.steps(["echo 2 > two"])
+    made = second.deliver()
+
+    assert second.workspace.base_commit == run.workspace.base_commit
+    assert made.files_changed == 2
+    # Whoever has what the remote has now can take the bundle.
+    (remote / "work.bundle").write_bytes(made.bundle or b"")
+    git(fresh_clone(remote), "fetch", "-q", str(remote / "work.bundle"), "fleet/0rder0rder00:taken")
+
+
+def test_a_base_that_the_remote_no_longer_has_lets_only_this_disk_go_on(run: Run, drone: Drone, remote: Path) -> None:
+    run.steps(["echo 1 > one"])
+    run.dies()
+    pushed_away(remote)
+    git(remote, "reflog", "expire", "--expire=now", "--all")
+    git(remote, "gc", "-q", "--prune=now")
+
+    here = Run(drone, run.resumed())
+    with pytest.raises(FleetFault) as fault:
+        Run(drone.other(), run.resumed())
+
+    assert (here.workspace.path / "one").exists()
+    assert fault.value.code == "E-CHECKPOINT"
+    assert (run.workspace.base_commit or "")[:12] in fault.value.what
+
+
+def test_a_bundle_builds_on_the_branch_that_still_has_the_base(run: Run, drone: Drone, remote: Path) -> None:
+    run.steps(["echo 1 > one"])
+    run.dies()
+    git(remote, "branch", "kept", "main")
+    pushed_away(remote)
+
+    second = Run(drone.other(), run.resumed())
+
+    assert second.workspace.start.published == git(remote, "rev-parse", "kept")
+
+
+def test_a_shallow_repository_goes_on_elsewhere(drone: Drone, remote: Path, tmp_path: Path) -> None:
+    push_commit(remote, {"second.txt": "2"})
+    git(tmp_path, "clone", "-q", "--depth=1", f"file://{remote}", "shallow")
+    lines = ["echo 1 > one; git add one; git commit -q -m First", "echo 2 > two", "echo 3 > three"]
+
+    check_that_it_ends_the_same(drone, tmp_path / "shallow", lines, elsewhere=True)
+
+
+def pushed_away(remote: Path) -> None:
+    """Have the remote's branch begin anew."""
+    tree = git(remote, "rev-parse", "main^{tree}")
+    git(remote, "update-ref", "refs/heads/main", git(remote, "commit-tree", tree, "-m", "Anew"))
+
+
+def fresh_clone(remote: Path) -> Path:
+    clone = remote.with_name(f"clone-{new_id()}")
+    git(remote.parent, "clone", "-q", f"file://{remote}", str(clone))
+    return clone
+
+
+def test_a_branch_that_went_on_or_away_does_not_move_the_base(run: Run, drone: Drone, remote: Path) -> None:
+    run.steps(["echo 1 > one"])
+    run.dies()
+    push_commit(remote, {"later.txt": "later"})
+
+    second = Run(drone.other(), run.resumed())
+
+    assert second.workspace.base_commit == run.workspace.base_commit
+    assert not (second.workspace.path / "later.txt").exists()
+
+
+def test_a_full_disk_is_said_and_the_next_checkpoint_has_everything(
+    small_disk: Disk, drone_git: dict[str, str], remote: Path
+) -> None:
+    run = Run(Drone(small_disk.path / "drone", drone_git), work_order(remote))
+    run.checkpoint()
+    run.does("head -c 900000 /dev/urandom > random")
+    small_disk.fill()
+
+    with pytest.raises(FleetFault) as fault:
+        run.checkpoint()
+    small_disk.clear()
+    made = run.checkpoint()
+
+    assert fault.value.code == "E-DISK-FULL"
+    assert git(run.workspace.session.git_dir, "cat-file", "-s", f"{made.commit}:random") == "900000"
+
+
+def test_agents_in_a_sandbox_go_on_too(drone_git: dict[str, str], tmp_path: Path, remote: Path) -> None:
+    lines = [
+        "echo 1 > one; git add one; git commit -q -m First",
+        "echo 2 > two",
+        "git add two; git commit -q -m Second",
+        "true",
+    ]
+
+    check_that_it_ends_the_same(Drone(tmp_path / "d", drone_git, sandbox="auto"), remote, lines, elsewhere=True)

@@ -1,0 +1,59 @@
+"""Disks of a test's own that can be filled and cleared: a small file system in memory, mounted for one test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+MEGABYTES = 180
+
+
+class Disk:
+    """A file system of its own below `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._ballast = path / "ballast"
+
+    @property
+    def free(self) -> int:
+        stat = os.statvfs(self.path)
+        return stat.f_bavail * stat.f_frsize
+
+    def fill(self, leave: int = 0) -> None:
+        """Take all of its room but `leave` bytes."""
+        file = os.open(self._ballast, os.O_WRONLY | os.O_CREAT)
+        try:
+            # Somebody else may write meanwhile: what was free a moment ago is tried, then less.
+            size = os.fstat(file).st_size
+            while (rest := self.free - leave) > 0:
+                with suppress(OSError):
+                    os.posix_fallocate(file, size, rest)
+                size = os.fstat(file).st_size
+        finally:
+            os.close(file)
+
+    def clear(self) -> None:
+        """Give the room back."""
+        self._ballast.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Disk]:
+    """A disk of 180 MB. Skips where this user may mount nothing."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={MEGABYTES}m", "tmpfs", str(path)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"a disk of its own needs the right to mount one: {done.stderr.strip()}")
+    try:
+        yield Disk(path)
+    finally:
+        # Lazily: a process that a failed test left behind must not keep the mount.
+        subprocess.run(["umount", "-l", str(path)], check=True)

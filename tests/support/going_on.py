@@ -1,0 +1,123 @@
+"""Runs of a drone's stand-in that take checkpoints and go on from them, as real ones report it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
+
+from control_plane.operations import blobs
+from control_plane.operations.registration import DroneIdentity
+from shared.blobs import digest
+from shared.events import (
+    AssistantStep,
+    Body,
+    CheckpointStep,
+    Prepared,
+    ResumedStep,
+    Spent,
+    ToolResultStep,
+    Usage,
+    UserStep,
+)
+from shared.messages import ToolCall
+from shared.work_order import WorkOrder
+from tests.support import wait_until
+from tests.support.broker import Plane
+from tests.support.stand_in import StandIn
+
+BASE = "b" * 40
+NOTE = "It goes on here."
+
+
+def commit_of(name: str) -> str:
+    """The commit of the checkpoint after step `name`."""
+    return digest(name.encode())[:40]
+
+
+def bundle_of(name: str) -> bytes:
+    return f"# v2 git bundle with {name}".encode()
+
+
+def begin(plane: Plane, drone: StandIn, **fields: Any) -> WorkOrder:
+    """An order that runs on the drone, with its prompt put to the model."""
+    plane.submit("do it", **fields)
+    return go(drone)
+
+
+def go(drone: StandIn) -> WorkOrder:
+    """Take the next order and begin it: anew, or from where it says."""
+    drone.renew_lease()
+    order = wait_until(drone.take)
+    assert drone.claim(order)
+    drone.report(order, drone.started(), Prepared(base_commit=BASE))
+    if order.resumed is None:
+        drone.report(order, UserStep(text=order.prompt, source="prompt"))
+    else:
+        told = order.resumed
+        body = ResumedStep(run_id=told.run_id, seq=told.seq, commit=told.commit, cut_off=told.cut_off, why=told.why)
+        drone.report(order, body, UserStep(text=NOTE, source="loop"))
+    return order
+
+
+def steps(name: str) -> list[Body]:
+    """An answer with a call, and its result."""
+    call = ToolCall(id=f"call {name}", name="shell", arguments='{"command": "ls"}')
+    said = AssistantStep(text=f"I do {name}.", tool_calls=(call,), usage=Usage(input_tokens=10, cost_usd=0.5))
+    return [said, ToolResultStep(call_id=call.id, output=f"{name} is done", return_code=0)]
+
+
+def checkpoint(name: str, **fields: Any) -> CheckpointStep:
+    """The workspace as step `name` left it."""
+    known = {"commit": commit_of(name), "bundle_sha256": digest(bundle_of(name))}
+    return CheckpointStep.model_validate({**known, "spent": Spent(iterations=1, cost_usd=0.5), **fields})
+
+
+def work(plane: Plane, drone: StandIn, order: WorkOrder, *names: str, stored: bool = True) -> None:
+    """Complete steps, each with its checkpoint."""
+    for name in names:
+        if stored:
+            store(plane, drone, order, name)
+        drone.report(order, *steps(name), checkpoint(name))
+
+
+def store(plane: Plane, drone: StandIn, order: WorkOrder, name: str) -> None:
+    """Put a checkpoint's bundle with the control plane."""
+    content = bundle_of(name)
+    blobs.put_blob(plane.core, identity(plane, drone), order.run_id, digest(content), BytesIO(content), "checkpoint")
+
+
+def identity(plane: Plane, drone: StandIn) -> DroneIdentity:
+    return DroneIdentity(drone.id, plane.admin.organization_id, drone.name)
+
+
+def give_back(drone: StandIn, order: WorkOrder) -> None:
+    """End the run so that the order goes back into the queue."""
+    drone.report(order, drone.ended(status="preempted", exit_status="canceled", reason="drained", give_back=True))
+
+
+def fail(plane: Plane, drone: StandIn, order: WorkOrder, exit_status: str = "time_limit") -> None:
+    """End run and order as failed."""
+    ended = drone.ended(status="failed", exit_status=exit_status, reason="out of time", order_at_fault=True)
+    drone.report(order, ended)
+    wait_until(lambda: plane.order(order.order_id).status == "failed")
+
+
+def succeed(plane: Plane, drone: StandIn, order: WorkOrder) -> None:
+    drone.report(order, AssistantStep(text="All done.", usage=Usage(cost_usd=0.5)), drone.ended())
+    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+
+
+def seen(order: WorkOrder) -> list[str]:
+    """What the model is given to read."""
+    return [message.content for message in order.context]
+
+
+def told(*names: str) -> list[str]:
+    """What a conversation holds of these steps."""
+    return [text for name in names for text in (f"I do {name}.", f"{name} is done")]
+
+
+def undone(plane: Plane, order_id: str, kinds: Sequence[str] = ("user", "assistant")) -> list[str]:
+    """The texts of what was undone."""
+    return [s.model_dump()["text"] for s in plane.order(order_id).steps if s.undone and s.kind in kinds]

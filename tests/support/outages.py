@@ -1,0 +1,442 @@
+"""A control plane in this process with real HTTP, and real drones on a real broker: what outages are tried on."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+from sqlalchemy import select
+
+from control_plane.background.timings import Timings
+from control_plane.broker.broker import Broker
+from control_plane.broker.valkey_config import program
+from control_plane.collector import Collector
+from control_plane.core import Core
+from control_plane.db.engine import sqlite_url_of
+from control_plane.db.models import Dispatch, Drone, Step
+from control_plane.documents import JoinTokenRequest, OrderDocument
+from control_plane.operations import orders, registration, tokens
+from control_plane.operations.organizations import system_caller
+from control_plane.supervisor import Supervisor
+from drone.home import DroneConfig, DroneHome
+from drone.model.scripted import ScriptedServer
+from drone.runs.directory import RunDirectory
+from drone.workspace import claim_root, copy_owner_config
+from shared import names
+from shared.envelope import Binding, key_id, open_envelope, public_key
+from shared.registration import Credentials, JoinToken, RegistrationRequest
+from tests.support import needs, wait_until
+from tests.support.broker import PASSWORD, BrokerServer
+from tests.support.database import CoreFactory, core_on
+from tests.support.drones import DroneUnderTest
+from tests.support.fleet import Api, api_on
+from tests.support.runs import shell, small_repository
+from tests.support.transcripts import transcript_problems
+
+SCRIPTS: dict[str, list[dict[str, Any]]] = {
+    "default": [{"text": "Nothing to do."}],
+    "ten": [*[shell(f"echo {n} >> steps.txt; sleep 0.4") for n in range(1, 11)], {"text": "Ten steps."}],
+    "three": [*[shell(f"echo {n} >> steps.txt; sleep 0.3") for n in range(1, 4)], {"text": "Three steps."}],
+    "thirty": [*[shell(f"echo {n} >> steps.txt; sleep 0.8") for n in range(1, 31)], {"text": "Thirty steps."}],
+    "long": [*[shell(f"echo {n} >> steps.txt; sleep 4") for n in range(1, 31)], {"text": "Thirty steps."}],
+    "hold": [shell("echo begun; sleep 300"), {"text": "Never said."}],
+    "stubborn": [shell("trap '' TERM; while :; do sleep 1; done"), {"text": "Never said."}],
+}
+PACE = Timings(unclaimed_after=3.0, tail_after=2.0, resend_every=3.0, users_every=5.0, sweep=1.0)
+"""The design's waits, but those that a test would only sit through."""
+ENDS = ("succeeded", "failed", "canceled")
+
+
+@dataclass
+class OutageFleet:
+    """One control plane and its drones."""
+
+    api: Api
+    server: BrokerServer
+    directory: Path
+    timings: Timings
+    parts: list[Collector | Supervisor] = field(default_factory=list)
+    drones: list[DroneUnderTest] = field(default_factory=list)
+    doors: list[Proxy] = field(default_factory=list)
+
+    @property
+    def core(self) -> Core:
+        return self.api.core
+
+    @property
+    def broker(self) -> Broker:
+        return self.core.broker
+
+    def start(self) -> None:
+        """Start collector and supervisor, under a name of their own each time."""
+        holder = names.new_id()
+        self.parts = [Collector(self.core, holder, self.timings), Supervisor(self.core, holder, self.timings)]
+        for part in self.parts:
+            part.start()
+
+    def stop(self) -> None:
+        for part in self.parts:
+            part.stop()
+        self.parts = []
+
+    def add_work(self, model_url: str, repository: Path) -> None:
+        self.api.client.add_provider(
+            {"name": "scripted", "model": "openai/scripted", "api_base": model_url, "api_key": "sk-scripted"}
+        )
+        self.api.client.add_project({"slug": "demo", "git_url": f"file://{repository}", "provider": "scripted"})
+
+    def drone(self, name: str, *, concurrency: int = 1, broker_address: str = "") -> DroneUnderTest:
+        """A registered drone; `broker_address`: host:port at which it finds the broker, where that is another one."""
+        home = DroneHome(self.directory / name)
+        key = home.make_private_key()
+        token = JoinToken.parse(tokens.create_join_token(self.core, system_caller(self.core), JoinTokenRequest()).token)
+        assert token is not None
+        request = RegistrationRequest(
+            secret=token.secret,
+            name=name,
+            machine_id=home.machine_id(),
+            public_key=base64.b64encode(public_key(key)).decode(),
+            concurrency=concurrency,
+            host="testhost",
+        )
+        answer = registration.register(self.core, request)
+        opened = open_envelope(
+            answer.credentials,
+            recipients={key_id(public_key(key)): key},
+            sender=base64.b64decode(answer.public_key),
+            expect=Binding(direction="credentials", drone=answer.drone_id),
+        )
+        credentials = Credentials.model_validate_json(opened.body)
+        if broker_address:
+            parts = urlsplit(credentials.broker_url)
+            place = f"{parts.username}:{parts.password}@{broker_address}"
+            credentials = credentials.model_copy(update={"broker_url": f"redis://{place}/0"})
+        claim_root(home.default_workspace)
+        config = DroneConfig(
+            drone_id=answer.drone_id,
+            name=name,
+            server_url=self.api.url,
+            control_plane_public_key=answer.public_key,
+            concurrency=concurrency,
+            sandbox="none",
+            workspace=str(home.default_workspace),
+            host="testhost",
+            machine_id=home.machine_id(),
+        )
+        home.save(config, credentials)
+        copy_owner_config(home.git_config_file)
+        made = DroneUnderTest(cast("Any", self), home, config)
+        self.drones.append(made)
+        return made
+
+    def started(self, name: str, **settings: Any) -> DroneUnderTest:
+        """A drone at work: warm, and known to be online."""
+        made = self.drone(name, **settings)
+        made.start()
+        self.warm(made)
+        return made
+
+    def warm(self, made: DroneUnderTest) -> None:
+        """Return once the drone runs orders without delay and is known to be online."""
+        wait_until(lambda: "warm after" in made.log(), seconds=120)
+        wait_until(lambda: self.seen(made), seconds=60)
+
+    def seen(self, drone: DroneUnderTest) -> bool:
+        """Whether a beat of the drone was written down."""
+        with self.core.database.read() as db:
+            return "runs" in (db.get_one(Drone, drone.id).beat or {})
+
+    def submit(self, script: str, **wanted: Any) -> str:
+        return str(self.api.submit(f"Do it, script:{script}", **wanted)["id"])
+
+    def order(self, order_id: str) -> OrderDocument:
+        return orders.show_order(self.core, system_caller(self.core), order_id)
+
+    def kinds(self, order_id: str) -> list[str]:
+        """What is stored of an order's steps, in order."""
+        return [step.kind for step in self.order(order_id).steps]
+
+    def run_of(self, order_id: str) -> RunDirectory:
+        """The directory of the order's latest run, on the first drone's disk."""
+        with self.core.database.read() as db:
+            found = db.scalars(select(Dispatch.id).where(Dispatch.order_id == order_id).order_by(Dispatch.generation))
+            return RunDirectory(self.drones[0].home.run_dir(list(found)[-1]))
+
+    def bodies(self, order_id: str, kind: str) -> list[dict[str, Any]]:
+        """The bodies of an order's stored steps of one kind, in order."""
+        with self.core.database.read() as db:
+            found = select(Step.body).where(Step.order_id == order_id, Step.kind == kind).order_by(Step.seq)
+            return list(db.scalars(found))
+
+    def results(self, order_id: str, count: int, *, seconds: float = 60) -> None:
+        """Return once so many commands of the order have ended, as far as is stored."""
+
+        def there() -> bool:
+            assert self.order(order_id).status != "failed", self.order(order_id).reason
+            return self.kinds(order_id).count("tool_result") >= count
+
+        wait_until(there, seconds=seconds)
+
+    def ended(self, order_id: str, *, seconds: float = 90) -> OrderDocument:
+        return wait_until(lambda: (o := self.order(order_id)).status in ENDS and o, seconds=seconds, every=0.2)
+
+    def whole(self, order_id: str, steps: int, *, seconds: float = 90) -> OrderDocument:
+        """The order after it succeeded in one attempt, each of its steps done once and its transcript complete."""
+        order = self.ended(order_id, seconds=seconds)
+        document = order.model_dump(mode="json")
+        assert (order.status, order.attempt) == ("succeeded", 1), order.reason
+        assert transcript_problems(document) == []
+        assert added_lines(order) == [str(n) for n in range(1, steps + 1)]
+        return order
+
+    def close(self) -> None:
+        for drone in self.drones:
+            drone.close()
+        for door in self.doors:
+            door.close()
+        self.stop()
+
+
+def added_lines(order: OrderDocument) -> list[str]:
+    """What the order's patch adds."""
+    lines = (order.patch or "").splitlines()
+    return [line[1:] for line in lines if line.startswith("+") and not line.startswith("+++")]
+
+
+@contextmanager
+def outage_fleet(
+    database_url: str, server: BrokerServer, directory: Path, core_factory: CoreFactory, **timings: float
+) -> Iterator[OutageFleet]:
+    """A running control plane with a project whose provider plays SCRIPTS; it has no drone yet."""
+    with ExitStack() as stack:
+        model = stack.enter_context(ScriptedServer(SCRIPTS))
+        api = stack.enter_context(api_on(database_url, server, core_factory))
+        fleet = OutageFleet(api, server, directory, replace(PACE, **timings))
+        stack.callback(fleet.close)
+        fleet.add_work(model.url, small_repository(directory / "demo.git"))
+        fleet.start()
+        yield fleet
+
+
+@pytest.fixture
+def outages(sqlite_url: str, valkey: BrokerServer, tmp_path: Path, core_factory: CoreFactory) -> Iterator[OutageFleet]:
+    """A fleet on SQLite and Valkey, without a drone."""
+    with outage_fleet(sqlite_url, valkey, tmp_path, core_factory) as fleet:
+        yield fleet
+
+
+@pytest.fixture(scope="session")
+def oka_at_work(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[OutageFleet]:
+    """A fleet with one warm drone of two slots, shared by the tests that leave it so."""
+    directory = tmp_path_factory.mktemp("outages")
+    shutil.copy(sqlite_template, directory / "fleet.db")
+    server = BrokerServer(directory / "valkey", program())
+    server.start()
+    url = sqlite_url_of(directory / "fleet.db")
+    try:
+        with outage_fleet(url, server, directory, partial(_core_in, directory)) as fleet:
+            fleet.started("oka", concurrency=2)
+            yield fleet
+    finally:
+        server.close()
+
+
+def _core_in(directory: Path, url: str, **options: Any) -> Core:
+    return core_on(url, directory, **options)
+
+
+class PlainServer(BrokerServer):
+    """One as people start it in a container: a password for the default user, nothing on disk, no file of users."""
+
+    def __init__(self, directory: Path, binary: Path) -> None:
+        super().__init__(directory, binary)
+        self.url = f"redis://default:{PASSWORD}@127.0.0.1:{self.port}/0"
+        self.redis = redis.Redis.from_url(self.url, decode_responses=True)
+
+    def start(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        settings = {"port": str(self.port), "requirepass": PASSWORD, "save": "", "dir": str(self.directory)}
+        words = [word for name, value in settings.items() for word in (f"--{name}", value)]
+        with (self.directory / "server.log").open("ab") as log:
+            self._process = subprocess.Popen([self.binary, *words], stdout=log, stderr=log)
+        wait_until(self.answers, seconds=15)
+
+
+@pytest.fixture
+def forgetful_fleet(sqlite_url: str, tmp_path: Path, core_factory: CoreFactory) -> Iterator[OutageFleet]:
+    """A fleet whose broker forgets everything when it stops, the drones' users too."""
+    server = PlainServer(tmp_path / "plain", program())
+    server.start()
+    try:
+        with outage_fleet(sqlite_url, server, tmp_path, core_factory) as fleet:
+            yield fleet
+    finally:
+        server.close()
+
+
+def power_cut(drone: DroneUnderTest) -> None:
+    """End all of a drone's processes in one moment: none sees another one's end."""
+    there = drone.processes()
+    [process.suspend() for process in there]
+    [process.kill() for process in there]
+    drone.kill()
+    wait_until(lambda: drone.processes() == [])
+
+
+class Proxy:
+    """A way to the broker that can go bad: bytes are passed on, swallowed, or asked for from the wrong queue."""
+
+    def __init__(self, port: int, *, host: str = "127.0.0.1") -> None:
+        self._target = port
+        self._listener = socket.create_server((host, 0))
+        self.port = int(self._listener.getsockname()[1])
+        self.change: Callable[[bytes], bytes] = bytes
+        self.opened = self.changed = 0
+        self._spoiled = 0.0
+        """The last connection, by number, that `change` acts on."""
+        self._sockets: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def spoil(self, change: Callable[[bytes], bytes], *, later_ones_too: bool = False) -> None:
+        """Let `change` act on what clients send over connections that are open now, or over all."""
+        self.change, self._spoiled = change, math.inf if later_ones_too else self.opened
+
+    def mend(self) -> None:
+        """Pass everything on as it is."""
+        self._spoiled = 0.0
+
+    def close(self) -> None:
+        for each in [self._listener, *self._sockets]:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._target))
+            except OSError:
+                return
+            self.opened += 1
+            self._sockets += [client, server]
+            threading.Thread(target=self._pass, args=(client, server, self.opened), daemon=True).start()
+            threading.Thread(target=self._pass, args=(server, client, None), daemon=True).start()
+
+    def _pass(self, source: socket.socket, target: socket.socket, number: int | None) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if number is not None and number <= self._spoiled and (changed := self.change(data)) != data:
+                    self.changed += 1
+                    data = changed
+                target.sendall(data)
+        for each in (source, target):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+
+@dataclass
+class Island:
+    """A network namespace that one link leads to; this side of the link has `bridgehead` for its address."""
+
+    name: str
+    bridgehead: str
+    shore: str
+
+    def command(self, *words: str) -> list[str]:
+        """What runs `words` on the island."""
+        return ["ip", "netns", "exec", self.name, *words]
+
+    @contextmanager
+    def cut_off(self, *, silently: bool) -> Iterator[None]:
+        """Nothing passes meanwhile: the link is down, or (`silently`) answers are dropped and nobody is told."""
+        address = f"{self.shore}/32"
+        begin, end = (["link", "set", f"v{self.name}", state] for state in ("down", "up"))
+        if silently:
+            begin, end = (["route", verb, "blackhole", address] for verb in ("add", "del"))
+        _ip(*begin)
+        try:
+            yield
+        finally:
+            _ip(*end)
+
+
+@pytest.fixture
+def island() -> Iterator[Island]:
+    """A network namespace of the test's own. Skips where the tests may not make one."""
+    needs("ip")
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces can be made by root alone")
+    name, number = f"i{names.new_id()[:8]}", random.randrange(256)
+    made = Island(name, f"10.213.{number}.1", f"10.213.{number}.2")
+    try:
+        _ip("netns", "add", name)
+    except subprocess.CalledProcessError:
+        pytest.skip("network namespaces cannot be made here")
+    try:
+        _ip("link", "add", f"v{name}", "type", "veth", "peer", "name", "eth0", "netns", name)
+        _ip("addr", "add", f"{made.bridgehead}/30", "dev", f"v{name}")
+        _ip("link", "set", f"v{name}", "up")
+        for words in (["addr", "add", f"{made.shore}/30", "dev", "eth0"], ["link", "set", "eth0", "up"]):
+            _ip("-n", name, *words)
+        _ip("-n", name, "link", "set", "lo", "up")
+        yield made
+    finally:
+        _ip("netns", "del", name)
+
+
+def _ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True, timeout=20)
+
+
+@contextmanager
+def model_on(island: Island, directory: Path) -> Iterator[str]:
+    """The scripted model on the island: its address there."""
+    script = directory / "scripts.json"
+    script.write_text(json.dumps(SCRIPTS))
+    words = [sys.executable, "-m", "drone.model.scripted", "--script", str(script)]
+    with subprocess.Popen(island.command(*words), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def islander(fleet: OutageFleet, island: Island, name: str, **settings: Any) -> DroneUnderTest:
+    """A drone on the island; it reaches the control plane and the broker over the link alone."""
+    doors = [Proxy(port, host=island.bridgehead) for port in (fleet.server.port, fleet.api.port)]
+    fleet.doors += doors
+    made = fleet.drone(name, broker_address=f"{island.bridgehead}:{doors[0].port}", **settings)
+    config = made.config.model_copy(update={"server_url": f"http://{island.bridgehead}:{doors[1].port}"})
+    made.home.save(config, made.home.credentials())
+    policy = fleet.directory / "config" / "dronefleet" / "policy.toml"
+    policy.parent.mkdir(parents=True)
+    policy.write_text("[repositories]\nfile_urls = true\n")
+    made.prefix = island.command("env", f"XDG_CONFIG_HOME={fleet.directory / 'config'}")
+    return made
+
+
+def seconds_until(condition: Callable[[], Any], *, at_most: float) -> float:
+    """How long it takes until `condition` is true."""
+    began = time.monotonic()
+    wait_until(condition, seconds=at_most, every=0.02)
+    return time.monotonic() - began
