@@ -158,7 +158,7 @@ def _by(caller: Caller) -> str:
 
 
 def _check(request: ResumeRequest) -> None:
-    for name in _LIMITS:
+    for name in ("cost_limit", "max_run_seconds"):
         if not math.isfinite(getattr(request, name) or 0):
             raise Invalid(f"{name} is not a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
     if request.say is not None:

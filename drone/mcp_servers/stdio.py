@@ -46,6 +46,7 @@ class StdioServer:
         self._log = log
         self._ended = ended
         self._noise = 0
+        self._all_noted = False
         self.note = ""
         self.ours = True
         self.counts = Ended()
@@ -152,11 +153,12 @@ class StdioServer:
     async def _note(self, process: asyncio.subprocess.Process) -> None:
         while process.stderr is not None and (chunk := await process.stderr.read(_READ)):
             self._log.write(chunk)
+        self._all_noted = True
 
     async def _how_it_went(self, process: asyncio.subprocess.Process) -> str:
-        """Its end may be seen on the pipe before its exit code is known."""
+        """Its end may be seen on the pipe before its exit code and its last words are known."""
         deadline = asyncio.get_running_loop().time() + _EXIT_SECONDS
-        while process.returncode is None and asyncio.get_running_loop().time() < deadline:
+        while (process.returncode is None or not self._all_noted) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.01)
         how = "closed its stdout" if process.returncode is None else f"ended with exit code {process.returncode}"
         return f"{how}{self._log.last_words()}"

@@ -93,7 +93,7 @@ class _Run:
         order, controls = self._order, self._context.controls
         self._phase("preparing", "the workspace")
         self._context.check_url(order.project.git_url)
-        workspace = self._context.workspaces().prepare(order, self._context.store.get, controls.check_end)
+        workspace = self._context.workspaces().prepare(order, self._context.store.get, self._check_git)
         self._workspace = workspace
         self._record(Prepared(base_commit=workspace.base_commit, default_branch=workspace.default_branch))
         if workspace.fresh:
@@ -105,6 +105,11 @@ class _Run:
         if outcome.exit_status is ExitStatus.CANCELED and wish is not None:
             return of_wish(wish, outcome.response)
         return of_outcome(outcome)
+
+    def _check_git(self) -> None:
+        """Called while git fetches. That counts as progress: git ends by itself where nothing comes any more."""
+        self._context.controls.check_end()
+        self._context.recorder.delta("output", "")
 
     def _go_back(self, workspace: Workspace, resumed: Resumed) -> None:
         """Put the workspace to where the earlier run was. Raises FleetFault where its checkpoint cannot be had."""

@@ -16,6 +16,8 @@ from drone.workspace.git import GitFailed
 from drone.workspace.remote import Remote
 from shared.errors import FleetError, FleetFault, OrderError
 
+NOT_FOUND = "E-GIT-NOT-FOUND"
+
 
 @dataclass(frozen=True)
 class _Case:
@@ -79,7 +81,7 @@ _CASES = (
         r"not appear to be a git repository|[Rr]epository .*not found|does not exist|returned error: 404|"
         r"is this a git repository|not valid: is this|No such file or directory|not a git repository|not found",
         OrderError,
-        "E-GIT-NOT-FOUND",
+        NOT_FOUND,
         "there is no git repository at {url}, or none that this drone may see",
         "correct the address: fleet project edit SLUG --git-url URL",
     ),

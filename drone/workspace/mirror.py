@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from drone.workspace.failures import explained
+from drone.workspace.failures import NOT_FOUND, explained
 from drone.workspace.git import Git
 from drone.workspace.history import History
 from drone.workspace.locks import Busy, held
 from drone.workspace.remote import Remote
-from shared.errors import FleetFault
+from shared.errors import FleetFault, OrderError
 
 LOOK_SECONDS = 60.0
 FETCH_SECONDS = 1800.0
@@ -82,11 +82,17 @@ class Mirror:
     def refresh(self) -> Advertised:
         """Bring the mirror up to what the remote has now, and say what that is.
 
-        Asks the remote first, and fetches only if something changed: of twenty orders at once one fetches.
+        Asks the remote first, and fetches only if something changed: of twenty orders at once one fetches. Raises
+        FleetFault where the repository cannot be reached, and where it is gone though it was there before.
         """
-        with explained(self.remote):
-            advertised = self._look()
-            self._hold(lambda: self._fetch_if_changed(advertised))
+        try:
+            with explained(self.remote):
+                advertised = self._look()
+                self._hold(lambda: self._fetch_if_changed(advertised))
+        except OrderError as error:
+            if error.code == NOT_FOUND and self.objects.is_dir():
+                raise _gone(error) from error
+            raise
         return advertised
 
     def fetch_branch(self, branch: str, into: str) -> None:
@@ -174,3 +180,10 @@ def _advertised(listing: str) -> Advertised:
             refs[name] = value
     head = refs.pop("HEAD", None)
     return Advertised({name: at for name, at in refs.items() if not name.endswith("^{}")}, head, head_ref)
+
+
+def _gone(error: OrderError) -> FleetFault:
+    """A server that is being moved or restored says "not found" for a while; the order is tried again then."""
+    return FleetFault(
+        "the repository is not to be found any more, or not now", code="E-GIT-GONE", why=error.what, next=error.next
+    )

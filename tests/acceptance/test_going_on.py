@@ -150,10 +150,13 @@ def test_a_drone_that_is_killed_in_the_first_a_middle_and_the_last_step_goes_on_
     disturbed = kill_in_each_step(fleet, model, oka, range(1, STEPS + 1, 5))
     assert_as_undisturbed(fleet, repository, disturbed, kills=2)
     resumed = [step for step in disturbed["steps"] if step["kind"] == "resumed"]
-    assert [(step["in_place"], step["cut_off"]) for step in resumed] == [(True, True)]
+    # The first cut may come a moment before the first checkpoint or after it; before it there is nothing to go on from.
+    assert len(resumed) in {1, 2}
+    assert {(step["in_place"], step["cut_off"]) for step in resumed} == {(True, True)}
 
 
 @pytest.mark.long
+@pytest.mark.chaos
 def test_a_drone_that_is_killed_in_each_of_ten_steps_goes_on_as_if_nothing_had_been(
     fleet: WholeFleet, model: ScriptedServer, repository: Path
 ) -> None:
@@ -165,6 +168,7 @@ def test_a_drone_that_is_killed_in_each_of_ten_steps_goes_on_as_if_nothing_had_b
 
 
 @pytest.mark.long
+@pytest.mark.chaos
 def test_the_order_of_a_drone_that_does_not_come_back_goes_on_elsewhere_within_75_seconds(
     fleet: WholeFleet, model: ScriptedServer, repository: Path
 ) -> None:
@@ -187,6 +191,7 @@ def test_the_order_of_a_drone_that_does_not_come_back_goes_on_elsewhere_within_7
 
 
 @pytest.mark.long
+@pytest.mark.chaos
 def test_a_drone_that_was_frozen_for_three_minutes_finds_its_run_taken_over_and_changes_nothing(
     fleet: WholeFleet, model: ScriptedServer, repository: Path
 ) -> None:

@@ -132,7 +132,7 @@ def _journal(drone: WorkstationDrone, run_id: str) -> Path:
 
 
 def _body(step: Doc) -> Doc:
-    return {key: value for key, value in step.items() if key not in {"seq", "run", "at", "late"}}
+    return {key: value for key, value in step.items() if key not in {"seq", "run", "at", "late", "undone"}}
 
 
 def test_a_turn_whose_model_refuses_stays_marked_and_the_next_one_does_not_see_it(

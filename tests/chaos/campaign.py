@@ -19,6 +19,7 @@ from tests.chaos.load import Load
 
 LOOK_EVERY = 0.3
 ROLE_PAUSE = 1.0
+PATIENCE_SECONDS = 60.0
 RECOVERY_SECONDS = 90.0
 """After everything has settled, what has not recovered from a fault by now will not."""
 _ASKS_HEALTH = frozenset({"broker_restart", "broker_frozen", "database_restart", "api_kill"})
@@ -118,22 +119,28 @@ class Campaign:
         while len(load.accepted) < plan.size.orders // 2:
             load.submit(never)
         pause = plan.seconds / max(1, plan.size.orders - len(load.accepted))
+        least = self.fleet.slots * (1 if plan.each_once else 2)
         while len(load.accepted) < plan.size.orders or not self._over.is_set():
-            if len(load.accepted) < plan.size.orders or self._outstanding() < 2 * self.fleet.slots:
+            if len(load.accepted) < plan.size.orders or self._outstanding() < least:
                 load.submit(never)
             self._over.wait(pause if len(load.accepted) < plan.size.orders else 0.3)
-            if plan.each_once and len(load.accepted) >= plan.size.orders:
-                return
 
     def _do_faults(self) -> None:
         numbers = random.Random(self.plan.seed)
         faults = Faults(self.fleet, numbers, self._fresh_look)
         for kinds in self._draws(numbers):
-            fault = faults.draw(kinds)
+            fault = self._drawn(faults, kinds)
             if fault is not None:
                 self.faults.append(fault)
                 self._threads.append(self._thread(lambda it=fault: faults.carry_out(it), f"fault-{fault.kind}"))
             time.sleep(self.plan.every)
+
+    def _drawn(self, faults: Faults, kinds: Mapping[str, int]) -> Fault | None:
+        """A fault; where every kind is to come once, wait for a moment at which this one can."""
+        deadline = time.time() + (PATIENCE_SECONDS if self.plan.each_once else 0)
+        while (fault := faults.draw(kinds)) is None and time.time() < deadline:
+            time.sleep(0.2)
+        return fault
 
     def _draws(self, numbers: random.Random) -> list[Mapping[str, int]] | _Until:
         if self.plan.each_once:

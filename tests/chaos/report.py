@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
+import textwrap
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -147,7 +148,8 @@ def _cause(sentence: str) -> str:
 
 def _causes(failed: dict[str, str], cause: str) -> str:
     of_it = {order: why for order, why in failed.items() if _cause(why) == cause}
-    return f"{len(of_it)} {next(iter(of_it.values()))} ({', '.join(of_it)})"
+    told = textwrap.shorten(next(iter(of_it.values())), 160, placeholder=" …")
+    return f"{len(of_it)} {told} ({', '.join(of_it)})"
 
 
 def _machine() -> str:

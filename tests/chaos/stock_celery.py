@@ -28,7 +28,8 @@ from tests.support.broker import BrokerServer
 VISIBILITY_SECONDS = 20
 FROZEN_SECONDS = 40.0
 RESTARTED_AFTER = 2.0
-TASKS = 12
+TASKS = 24
+"""More than the workers fetch ahead, which is four for each of their slots."""
 WORKERS = 2
 SLOTS = 2
 BOUND_SECONDS = 75.0

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from itertools import repeat
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from control_plane.operations import drones
 from shared import names
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.broker import Plane
+from tests.support.broker import QUICK, Plane
 from tests.support.control_stand_in import StandIn as ControlPlane
 from tests.support.drones import DroneUnderTest
 from tests.support.runs import order_for, shell
@@ -158,6 +159,9 @@ def test_the_most_urgent_order_is_moved_first_and_those_that_named_the_drone_or_
     at_work(plane, oka)
     staying = [waiting_on(plane, oka, drone="oka"), waiting_on(plane, oka, labels={"gpu": "yes"})]
     plain, urgent = waiting_on(plane, oka), waiting_on(plane, oka, priority=5)
+    # Both must have waited long enough before there is a place for one.
+    until = plane.core.clock.now() + timedelta(seconds=2 * QUICK.rebalance_after)
+    wait_until(lambda: oka.beat() or plane.core.clock.now() > until)
     mila = plane.drone("mila", concurrency=1)
     assert wait_until(mila.take).order_id == urgent
     assert [plane.order(each).drone for each in (*staying, plain)] == ["oka"] * 3

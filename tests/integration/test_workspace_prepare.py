@@ -310,6 +310,18 @@ def test_a_repository_that_is_not_there_is_the_orders_fault(workspaces: Workspac
         prepare(workspaces, f"file://{tmp_path}/nothing.git")
 
 
+def test_a_repository_that_was_there_before_and_is_not_now_is_the_fleets_fault(
+    workspaces: Workspaces, remote: Path
+) -> None:
+    prepare(workspaces, remote).close()
+    moved = remote.rename(remote.with_suffix(".moved"))
+    with pytest.raises(FleetFault, match="not to be found any more") as refused:
+        prepare(workspaces, remote)
+    assert refused.value.code == "E-GIT-GONE"
+    moved.rename(remote)
+    prepare(workspaces, remote).close()
+
+
 def test_file_urls_are_refused_where_they_are_not_allowed(
     workspaces: Workspaces, remote: Path, drone_git: dict[str, str], tmp_path: Path
 ) -> None:

@@ -12,11 +12,12 @@ Doc = dict[str, Any]
 def transcript_problems(order: Doc) -> list[str]:
     """What is wrong with an order's steps: holes in seq, calls without exactly one result, results without a call.
 
-    A lost run may have ended in the middle of its last message's calls.
+    A lost run may have ended in the middle of its last message's calls, and what was undone may be cut anywhere.
     """
     steps = order["steps"]
+    kept = [step for step in steps if not step.get("undone")]
     ended = {run["id"]: run["status"] == "lost" for run in order["runs"] if run["status"] != "running"}
-    return [*_holes(steps), *(problem for run, lost in ended.items() for problem in _unanswered(steps, run, lost=lost))]
+    return [*_holes(steps), *(problem for run, lost in ended.items() for problem in _unanswered(kept, run, lost=lost))]
 
 
 def _holes(steps: Sequence[Doc]) -> list[str]:
