@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import takewhile
 
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
@@ -23,6 +24,8 @@ from shared.work_order import Resumed
 
 GONE = "E-CHECKPOINT"
 """The code of the error of a run that could not have its checkpoint."""
+_ENOUGH = 2
+"""Runs in a row that could not have their checkpoint; the next begins anew."""
 _BEGINS_A_STEP = ("reasoning", "assistant", "tool_call", "tool_result")
 
 
@@ -106,6 +109,18 @@ def drone_with_workspace(db: Session, order: Order) -> str | None:
     return newest.run.drone_id if newest is not None and on_disk else None
 
 
+def drone_needed(db: Session, order: Order) -> str | None:
+    """The drone whose disk alone has the newest checkpoint: anywhere else steps would be done again."""
+    if order.attempt == 0:
+        return None
+    candidates = _Candidates(db, order)
+    newest = next(iter(candidates), None)
+    if newest is None or not candidates.is_on_disk(newest, newest.run.drone_id):
+        return None
+    anywhere = candidates.best(None)
+    return None if anywhere is not None and anywhere.step.id == newest.step.id else newest.run.drone_id
+
+
 def outlook(db: Session, order: Order) -> str:
     """Where an order that is queued again will go on, for people; empty where nothing has been done yet.
 
@@ -140,7 +155,9 @@ class _Candidates:
             yield Checkpoint(run, step, body, self._bundles.get(body.commit))
 
     def best(self, drone_id: str | None) -> Checkpoint | None:
-        """The first that can be had; `drone_id` None: by any drone."""
+        """The first that can be had; `drone_id` None: by any drone. None too where it failed again and again."""
+        if self._failed_in_a_row >= _ENOUGH:
+            return None
         return next((each for each in self if self._usable(each, drone_id)), None)
 
     @property
@@ -203,6 +220,14 @@ class _Candidates:
         ids = {run_id for run_id, body in self._db.execute(errors) if body.get("code") == GONE}
         failed = select(Run).where(Run.id.in_(ids)).order_by(Run.generation)
         return self._db.scalars(failed).all() if ids else ()
+
+    @property
+    def _failed_in_a_row(self) -> int:
+        """How many of the last runs could not have their checkpoint: where the base is gone, none can be had."""
+        failed = {run.id for run in self._failed}
+        runs = select(Run.id).where(Run.order_id == self._order.id, Run.generation > self._order.fresh_generation)
+        last = self._db.scalars(runs.order_by(Run.generation.desc()).limit(_ENOUGH)).all() if failed else ()
+        return sum(1 for _ in takewhile(failed.__contains__, last))
 
     @cached_property
     def _lost(self) -> Mapping[str, datetime]:

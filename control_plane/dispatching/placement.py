@@ -3,7 +3,7 @@
 By name; else by labels, then a drone with a free slot before a full one, one that has the repository already before one
 that must fetch it, and the least work in hand, measured by what it can run at once. That a mirror counts only where a
 slot is free keeps one warm drone from drawing all of a project's work while others idle. An order that goes on from a
-checkpoint goes before all of that to the drone whose disk has it, if that has a free slot.
+checkpoint goes before all of that to the drone whose disk has it, if that has a free slot, or if it alone has it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.models import Drone, Order, Run
-from control_plane.dispatching.going_on import drone_with_workspace
+from control_plane.dispatching.going_on import drone_needed, drone_with_workspace
 from control_plane.dispatching.loads import Load, loads, standing, status_of
 from shared.states import ENDED, DroneStatus
 
@@ -47,12 +47,22 @@ def place(db: Session, core: Core, order: Order) -> Placement:
     if not able:
         states = "; ".join(f"{drone.name} {standing(drone, load[drone.id], now)}" for drone in fitting)
         return Placement(None, f"no drone that fits takes work now: {states}")
-    kept = drone_with_workspace(db, order)
-    for drone in able:
-        if drone.id == kept and load[drone.id].outstanding < drone.concurrency:
-            why = ", ".join([*_labels(order), "has the workspace of the last attempt, and a free slot"])
-            return Placement(drone, f"placed on {drone.name}: {why}")
-    return _best(able, load, _warm(db, order), order)
+    return _with_the_work(db, order, able, load) or _best(able, load, _warm(db, order), order)
+
+
+def _with_the_work(db: Session, order: Order, able: Sequence[Drone], load: Mapping[str, Load]) -> Placement | None:
+    """The drone whose disk has what the order goes on from: if it has a free slot, or if no other can have it."""
+    kept = next((drone for drone in able if drone.id == drone_with_workspace(db, order)), None)
+    if kept is None:
+        return None
+    if load[kept.id].outstanding < kept.concurrency:
+        why = "has the workspace of the last attempt, and a free slot"
+    elif drone_needed(db, order) == kept.id:
+        # To wait for a slot costs less than to do again what it alone has.
+        why = "it alone has all of the last attempt"
+    else:
+        return None
+    return Placement(kept, f"placed on {kept.name}: {', '.join([*_labels(order), why])}")
 
 
 def earlier_in_session(db: Session, order: Order) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import Select, delete, select, update
+from sqlalchemy import Select, delete, func, select, update
 
 from control_plane.core import Core
 from control_plane.db.models import Blob, Dispatch, InboxMessage, LoginLink, Order, WebSession
@@ -14,6 +14,8 @@ _KEPT = timedelta(days=7)
 _KEPT_OF_A_SUCCESS = timedelta(days=1)
 """A checkpoint of an order that succeeded: nobody goes on from it."""
 _JUST_STORED_S = 3600
+_NEWEST = 5
+"""Checkpoints of each run that are kept while it may be gone on from; of the rest those that are an hour old go."""
 _AT_ONCE = 500
 
 
@@ -34,6 +36,7 @@ def _clean_checkpoints(core: Core, now: datetime) -> bool:
     """Delete checkpoints that no run will go on from any more, some at once; true if there may be more."""
     with core.database.write() as db:
         old = db.scalars(_old_checkpoints(now).limit(_AT_ONCE)).all()
+        old = old or db.scalars(_superseded(now).limit(_AT_ONCE)).all()
         for blob in old:
             db.delete(blob)
         db.flush()
@@ -52,3 +55,11 @@ def _old_checkpoints(now: datetime) -> Select[Blob]:
     ended = Order.ended_at < now - _KEPT
     of_order = select(Blob).join(Dispatch, Dispatch.id == Blob.run_id).join(Order, Order.id == Dispatch.order_id)
     return of_order.where(Blob.sealed, succeeded | ended)
+
+
+def _superseded(now: datetime) -> Select[Blob]:
+    place = func.row_number().over(partition_by=Blob.run_id, order_by=Blob.created_at.desc()).label("place")
+    placed = select(Blob.run_id, Blob.sha256, place).where(Blob.sealed).subquery()
+    same = (Blob.run_id == placed.c.run_id) & (Blob.sha256 == placed.c.sha256)
+    settled = Blob.created_at < now - timedelta(seconds=_JUST_STORED_S)
+    return select(Blob).join(placed, same).where(placed.c.place > _NEWEST, settled)

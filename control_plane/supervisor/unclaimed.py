@@ -17,6 +17,7 @@ from control_plane.background.timings import Timings
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, Run
 from control_plane.dispatching.dispatch import requeue, taken_back_reason, who_canceled
+from control_plane.dispatching.going_on import drone_needed
 from control_plane.dispatching.loads import Load, loads, standing, status_of
 from control_plane.dispatching.lost import withdraw
 from control_plane.supervisor.balancing import FreeSlots, hand_over
@@ -38,6 +39,8 @@ class _Waiting:
     status: DroneStatus
     why: str
     """Why the drone does not start it; '' if it could."""
+    bound: bool
+    """It goes on from what this drone's disk alone has."""
 
 
 class Unclaimed:
@@ -102,7 +105,7 @@ class Unclaimed:
         """
         dispatch, published = waiting.dispatch, waiting.dispatch.published_at
         waited = self._core.clock.now() - published if published is not None else timedelta()
-        if waiting.order.wanted_drone_id is not None or waited < self._rebalance_after:
+        if waiting.order.wanted_drone_id is not None or waiting.bound or waited < self._rebalance_after:
             return
         target = free.take(waiting.order)
         if target is None:
@@ -165,6 +168,7 @@ class Unclaimed:
                     drone,
                     status_of(drone, load[drone.id], now),
                     standing(drone, load[drone.id], now),
+                    drone_needed(db, order) == drone.id,
                 )
                 for dispatch, order, drone in db.execute(unclaimed)
             ]

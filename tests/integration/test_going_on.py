@@ -188,6 +188,21 @@ def test_the_drone_that_ran_it_goes_on_from_its_own_disk(plane: Plane, oka: Stan
     assert "has the workspace of the last attempt, and a free slot; goes on from step 6" in reason
 
 
+@pytest.mark.parametrize(("stored", "goes_to"), [(False, "oka"), (True, "mila")])
+def test_what_one_disk_alone_has_waits_there_for_a_slot_and_what_is_stored_goes_elsewhere(
+    plane: Plane, stored: bool, goes_to: str
+) -> None:
+    oka = plane.drone("oka", concurrency=1)
+    plane.collector(), plane.supervisor()
+    first = begin(plane, oka)
+    work(plane, oka, first, "the work", stored=stored)
+    plane.submit("another", drone="oka")
+    plane.drone("mila", concurrency=1)
+    give_back(oka, first)
+    wait_until(lambda: plane.order(first.order_id).generation == 2)
+    assert plane.order(first.order_id).drone == goes_to
+
+
 def test_a_workspace_that_is_as_the_base_can_be_had_anywhere(plane: Plane, oka: StandIn) -> None:
     first = begin(plane, oka)
     oka.report(first, *steps("looked"), checkpoint("", commit="", bundle_sha256=None, changed=False))
@@ -240,6 +255,15 @@ def test_a_stored_bundle_that_cannot_be_used_is_not_tried_for_ever(plane: Plane,
     give_back(oka, first)
     could_not(oka)
     assert seen(go(oka)) == ["do it", *told("good")]
+
+
+def test_after_two_checkpoints_in_a_row_could_not_be_had_the_order_begins_anew(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka, max_attempts=9)
+    work(plane, oka, first, "one", "two", "three")
+    give_back(oka, first)
+    could_not(oka)
+    could_not(oka)
+    assert go(oka).resume is False
 
 
 def test_where_none_can_be_had_the_order_begins_anew(plane: Plane, oka: StandIn) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from control_plane.core import Caller
 from control_plane.db.models import Blob, Drone, Order, Turn
@@ -16,11 +17,25 @@ from control_plane.operations import again, blobs, projects, sessions
 from control_plane.operations.submitting import _hash
 from control_plane.session_documents import SwitchRequest
 from control_plane.supervisor.cleaning import clean
+from shared.blobs import digest
 from shared.errors import Conflict, Forbidden, Invalid, NotFound, Precondition
 from shared.events import Delivered
 from tests.support import wait_until
 from tests.support.broker import Plane
-from tests.support.going_on import BASE, begin, fail, give_back, go, identity, seen, succeed, told, undone, work
+from tests.support.going_on import (
+    BASE,
+    begin,
+    bundle_of,
+    fail,
+    give_back,
+    go,
+    identity,
+    seen,
+    succeed,
+    told,
+    undone,
+    work,
+)
 from tests.support.stand_in import StandIn
 
 
@@ -255,6 +270,20 @@ def test_checkpoints_are_deleted_when_nobody_goes_on_from_them_any_more(plane: P
     resume(plane, order_id)
     assert go(mila).resume is False
     assert "begins anew: its checkpoints are not stored, or not any more" in plane.order(order_id).reason
+
+
+def test_of_a_long_run_only_its_newest_checkpoints_are_kept(plane: Plane, oka: StandIn) -> None:
+    names = [f"step {number}" for number in range(8)]
+    order = begin(plane, oka)
+    work(plane, oka, order, *names)
+    wait_until(lambda: len(plane.rows(Blob)) == len(names))
+    now = plane.core.clock.now()
+    for age, name in enumerate(reversed(names)):
+        with plane.core.database.write() as db:
+            stored = update(Blob).where(Blob.sha256 == digest(bundle_of(name)))
+            db.execute(stored.values(created_at=now - timedelta(hours=2, minutes=age)))
+    clean(plane.core)
+    assert {blob.sha256 for blob in plane.rows(Blob)} == {digest(bundle_of(name)) for name in names[-5:]}
 
 
 def test_a_key_that_was_used_before_an_upgrade_still_fits() -> None:
