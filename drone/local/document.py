@@ -84,11 +84,13 @@ def document(result: LocalResult) -> dict[str, Any]:
         "late_refs": [],
         "patch": _inline(result.patch),
         "receipt": ended.receipt if ended else None,
+        "max_attempts": 1,
         "approve": order.approve,
         "allow": list(order.allow),
         "verification": (ended.verification or None) if ended else None,
         # Nobody is asked, and nobody can say anything from outside.
         "waiting_for": None,
+        "doing": "",
         "todo": _todo(result),
         "unheard": [],
         "stats": _stats(ended.stats if ended else Stats()),
@@ -160,6 +162,7 @@ def _steps(result: LocalResult) -> list[dict[str, Any]]:
             "kind": step.body.kind,
             "run": step.run_id,
             "at": step.at,
+            "undone": False,
             **step.body.model_dump(exclude={"kind"}),
         }
         for seq, step in enumerate(steps, start=1)

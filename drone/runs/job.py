@@ -9,9 +9,6 @@ from pathlib import Path
 from drone.policy import Policy
 from shared.registration import Credentials
 
-STALE = 3
-"""Exit code of a run that fell silent because another generation holds its order."""
-
 
 @dataclass(frozen=True)
 class Job:

@@ -21,7 +21,7 @@ from drone.home import DroneHome
 from drone.reporting.reporter import Reporter
 from drone.runs import journal
 from drone.runs.directory import Meta, RunDirectory
-from drone.runs.job import STALE, Job
+from drone.runs.job import Job
 from drone.runs.journal import RunIdentity
 from drone.runs.shutdown import end_below, start_time, this_machine_boot
 from drone.worker.claim import Claim, Claims
@@ -217,7 +217,7 @@ class Slot:
         ended = run.end
         if ended is not None:
             return ended
-        if code == STALE or run.asked == "stale":
+        if run.asked == "stale":
             # Another generation holds the order: not a word more. The directory stays, as the marker that it was here.
             self.hand.drop(run.run_id)
             return None
