@@ -167,11 +167,8 @@ def test_a_drone_that_is_killed_in_each_of_ten_steps_goes_on_as_if_nothing_had_b
     assert_as_undisturbed(fleet, repository, disturbed, kills=STEPS)
 
 
-@pytest.mark.long
-@pytest.mark.chaos
-def test_the_order_of_a_drone_that_does_not_come_back_goes_on_elsewhere_within_75_seconds(
-    fleet: WholeFleet, model: ScriptedServer, repository: Path
-) -> None:
+def in_the_middle_on_oka(fleet: WholeFleet) -> tuple[WorkstationDrone, Doc]:
+    """An order with five of its steps begun on one of two drones, and that drone."""
     oka, mila = fleet.workstation("oka"), fleet.workstation("mila")
     oka.start()
     fleet.online("oka")
@@ -179,6 +176,15 @@ def test_the_order_of_a_drone_that_does_not_come_back_goes_on_elsewhere_within_7
     mila.start()
     fleet.online("mila")
     at_least(fleet, order["id"], 5)
+    return oka, order
+
+
+@pytest.mark.long
+@pytest.mark.chaos
+def test_the_order_of_a_drone_that_does_not_come_back_goes_on_elsewhere_within_75_seconds(
+    fleet: WholeFleet, model: ScriptedServer, repository: Path
+) -> None:
+    oka, order = in_the_middle_on_oka(fleet)
     pull_the_plug(oka)
     asked, began = len(model.requests), time.monotonic()
     wait_until(lambda: len(model.requests) > asked, seconds=120, every=0.1)
@@ -195,13 +201,7 @@ def test_the_order_of_a_drone_that_does_not_come_back_goes_on_elsewhere_within_7
 def test_a_drone_that_was_frozen_for_three_minutes_finds_its_run_taken_over_and_changes_nothing(
     fleet: WholeFleet, model: ScriptedServer, repository: Path
 ) -> None:
-    oka, mila = fleet.workstation("oka"), fleet.workstation("mila")
-    oka.start()
-    fleet.online("oka")
-    order = fleet.submit("Ten steps, script:steps")
-    mila.start()
-    fleet.online("mila")
-    at_least(fleet, order["id"], 5)
+    oka, order = in_the_middle_on_oka(fleet)
     with frozen(oka):
         began = time.monotonic()
         ended = fleet.ended(order["id"], seconds=170)
