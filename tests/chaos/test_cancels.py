@@ -94,7 +94,8 @@ def test_no_process_outlives_the_receipt_of_eight_cancels(
 ) -> None:
     done = list(_cancel(8, _Ground(stand_in, make_drone, repository, scripted)))
 
-    _judge(done, least=8)
+    # Beside other tests the machine may have no time to spare: the seconds are judged in the long form.
+    _judge(done, least=8, slack=60.0)
 
 
 @pytest.mark.long
@@ -105,6 +106,8 @@ def test_no_process_outlives_the_receipt_of_a_hundred_cancels(
     done = list(_cancel(100, _Ground(stand_in, make_drone, repository, scripted)))
 
     _judge(done, least=100)
+    willing = [each.seconds for each in done if not each.way.stubborn]
+    assert statistics.median(willing) <= MEDIAN_SECONDS, _table(done)
 
 
 @dataclass
@@ -195,14 +198,12 @@ def _cancel(number: int, ground: _Ground) -> Iterator[Canceled]:
     wait_until(lambda: not ground.left(), seconds=5)
 
 
-def _judge(done: list[Canceled], *, least: int) -> None:
+def _judge(done: list[Canceled], *, least: int, slack: float = SLACK_SECONDS) -> None:
     sys.stdout.write(_table(done))
     wrong = [each for each in done if not _is_complete(each)]
-    willing = [each.seconds for each in done if not each.way.stubborn]
-    late = [each for each in done if each.seconds > SLACK_SECONDS + (TERM_SECONDS if each.way.stubborn else 0)]
+    late = [each for each in done if each.seconds > slack + (TERM_SECONDS if each.way.stubborn else 0)]
     early = [each for each in done if each.way.stubborn and each.seconds < TERM_SECONDS]
     assert (len(done), wrong, late, early) == (least, [], [], [])
-    assert statistics.median(willing) <= MEDIAN_SECONDS, _table(done)
 
 
 def _is_complete(done: Canceled) -> bool:
