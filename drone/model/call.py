@@ -20,6 +20,7 @@ class Call:
     def __init__(self, way: Way, request: dict[str, Any], waits: Waits, client: Client) -> None:
         # Here and not in the pump's thread: a first import of litellm is no silence of the model's.
         self._arguments = _arguments(way, request, waits, client)
+        self._client = client
         self._details_wanted = way.family.thinking == "details"
         self.finish_reason = ""
         self.usage: Any = None
@@ -38,6 +39,8 @@ class Call:
         except OSError as error:
             # Translated here, where an OSError can only be the connection's: outside it may be the journal's disk.
             raise StreamBroken(f"{type(error).__name__}: {error}") from error
+        finally:
+            self._client.settle()
         # litellm makes up a "stop" for a stream that ended without a reason; only what came from the wire counts.
         self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason or ""
 

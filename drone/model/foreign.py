@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
+from collections import defaultdict
 from functools import cache
 from typing import Any
 
@@ -37,6 +39,8 @@ class Client:
 
     def __init__(self) -> None:
         self._client: Any = None
+        self._opened: defaultdict[int, list[Any]] = defaultdict(list)
+        """Answers that began, by the thread that reads them."""
 
     def get(self) -> Any:
         """Return the client, a new one after `drop`; making one takes half a millisecond once litellm is there."""
@@ -45,7 +49,20 @@ class Client:
             from litellm.llms.custom_httpx.http_handler import HTTPHandler
 
             self._client = HTTPHandler()
+            self._client.client.event_hooks = {"response": [self._note]}
         return self._client
+
+    def settle(self) -> None:
+        """Close what the calling thread has left of answers: litellm reads some of them almost to their end.
+
+        Else the garbage collector closes them, at any moment. If that is while the same thread holds the lock of the
+        pool of connections, which closing needs as well, it waits for itself for ever.
+        """
+        for answer in self._opened.pop(threading.get_ident(), ()):
+            answer.close()
+
+    def _note(self, answer: Any) -> None:
+        self._opened[threading.get_ident()].append(answer)
 
     def drop(self) -> None:
         """Close every connection: nothing else makes an endpoint stop generating what nobody reads any more."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from drone.agent.protocols import ModelCallFailed
 from drone.model.call import PLACEHOLDER_KEY
+from drone.model.foreign import Client
 from drone.model.pump import Waits
 from drone.model.scripted import ScriptedServer
 from shared.errors import Preempted
@@ -17,6 +19,7 @@ from shared.messages import Message, ToolCall
 from shared.work_order import Limits, OrderProvider
 from tests.support import wait_until
 from tests.support.clocks import HandClock
+from tests.support.endpoints import Endpoint, anthropic_answer
 from tests.support.scripted import HELLO, Called, ScriptedFactory, calls, says
 
 ONCE = Limits(max_retries=0)
@@ -255,3 +258,36 @@ def _end_it(kind: str, text: str) -> None:
 def _preempt_when_asked(server: ScriptedServer, called: Called) -> None:
     wait_until(lambda: server.requests)
     called.controls.signal = Preempted()
+
+
+def test_what_is_left_of_an_answer_is_closed_by_the_thread_that_read_it_and_by_no_other(
+    scripted: ScriptedFactory,
+) -> None:
+    server, client = scripted([says("word " * 50)]), Client()
+    body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "hello"}]}
+
+    def begun() -> Any:
+        http = client.get().client
+        answer = http.send(http.build_request("POST", f"{server.url}/chat/completions", json=body), stream=True)
+        next(answer.iter_lines())
+        return answer
+
+    with ThreadPoolExecutor(1) as pool:
+        elsewhere, here = pool.submit(begun).result(), begun()
+        client.settle()
+        assert (here.is_closed, elsewhere.is_closed) == (True, False)
+        pool.submit(client.settle).result()
+    assert elsewhere.is_closed
+    client.drop()
+
+
+def test_after_a_call_nothing_is_left_open_of_its_answer() -> None:
+    provider = OrderProvider(name="p", model="anthropic/claude-sonnet-4-5", api_key="k")
+    with Endpoint(*[anthropic_answer({"type": "text", "text": word}) for word in ("One.", "Two.")]) as endpoint:
+        called = Called("", provider.model_copy(update={"api_base": endpoint.url}))
+        answers: list[Any] = []
+        called.model._client.get().client.event_hooks["response"].append(answers.append)
+        called.ask()
+        # The end of an answer is said before its thread has cleared up behind it.
+        wait_until(lambda: [answer.is_closed for answer in answers] == [True])
+        called.model.close()
