@@ -128,16 +128,22 @@ def kill_in_each_step(
 def taken_up_again(
     fleet: WholeFleet, model: ScriptedServer, drone: WorkstationDrone, order_id: str
 ) -> tuple[float, float]:
-    """Start the drone again; seconds until the order runs in a new generation, and until the model is asked."""
-    before, requests, began = fleet.order(order_id), len(model.requests), time.monotonic()
+    """Start the drone again; seconds until it takes the next run from its queue, and until the model is asked."""
+    log_file = Path(drone.environment["DRONE_HOME"]) / "logs" / "drone.log"
+    generation, requests = fleet.order(order_id)["generation"], len(model.requests)
+    taken, began = _taken(log_file), time.monotonic()
     drone.start()
-    wait_until(
-        lambda: (o := fleet.order(order_id))["generation"] > before["generation"] and o["status"] == "running",
-        seconds=90,
-    )
+    wait_until(lambda: _taken(log_file) > taken, seconds=90)
     claimed = time.monotonic() - began
     wait_until(lambda: len(model.requests) > requests, seconds=90)
-    return claimed, time.monotonic() - began
+    asked = time.monotonic() - began
+    wait_until(lambda: fleet.order(order_id)["generation"] > generation, seconds=90)
+    return claimed, asked
+
+
+def _taken(log_file: Path) -> int:
+    """How many messages of its queue the drone has taken; each is claimed there and then."""
+    return log_file.read_text().count("Task fleet.run[")
 
 
 def assert_as_undisturbed(fleet: WholeFleet, repository: Path, disturbed: Doc, kills: int) -> None:
