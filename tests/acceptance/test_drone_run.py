@@ -28,7 +28,19 @@ KEYS = [
     *("id", "status", "reason", "exit_status", "attempt", "generation", "organization", "user", "drone", "project"),
     *("session", "provider", "model", "mode", "priority", "labels", "created_at", "started_at", "ended_at", "prompt"),
     *("response", "branch", "base_commit", "head_commit", "pushed", "push_error", "late_refs", "patch", "receipt"),
-    *("approve", "allow", "verification", "waiting_for", "todo", "unheard", "stats", "runs", "steps"),
+    *(
+        "max_attempts",
+        "approve",
+        "allow",
+        "verification",
+        "waiting_for",
+        "doing",
+        "todo",
+        "unheard",
+        "stats",
+        "runs",
+        "steps",
+    ),
 ]
 
 
