@@ -45,10 +45,10 @@ def of_wish(wish: Wish, response: str = "") -> Verdict:
         case "stale":
             return Verdict("preempted", ExitStatus.LOST, wish.reason, response, order_at_fault=False)
         case _:
-            pass
-    return Verdict(
-        "preempted", ExitStatus.CANCELED, wish.reason, response, give_back=wish.kind == "stop", order_at_fault=False
-    )
+            back = wish.kind == "stop"
+            return Verdict(
+                "preempted", ExitStatus.CANCELED, wish.reason, response, give_back=back, order_at_fault=False
+            )
 
 
 def of_error(error: Exception) -> Verdict:
