@@ -356,7 +356,8 @@ def _new_boot(fault: Fault, facts: Facts) -> bool:
 
 
 def _drone_back(fault: Fault, facts: Facts) -> bool:
-    return _new_boot(fault, facts) and _drone_seen(fault, facts)
+    """Where the database was away when it was hit, nobody knows its boot before: that it was heard again must do."""
+    return (fault.before is None or _new_boot(fault, facts)) and _drone_seen(fault, facts)
 
 
 def _broker_missed(fault: Fault, facts: Facts) -> bool:
