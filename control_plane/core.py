@@ -40,3 +40,5 @@ class Caller:
     organization: str
     role: Role
     user: str
+    everywhere: bool = False
+    """May act in every organization, and make new ones."""

@@ -328,6 +328,13 @@ class OrderSummary(Document):
     verification: str | None
     """What the project's own commands said; null until the order has ended."""
     waiting_for: WaitingDocument | None
+    agent: str | None
+    """The agent whose turn on `task` it is."""
+    task: str | None
+    purpose: str
+    """work, or a small service of the fleet's: describe, pull_request."""
+    pull_request: dict[str, Any] | None
+    """`team_documents.PullRequestDocument`, where one was asked for."""
     doing: str = ""
     """What its run does, for how long, and from two minutes of silence on that nothing comes of it; else empty."""
     stats: StatsDocument

@@ -14,8 +14,9 @@ from pydantic import Field
 from shared.messages import ToolCall
 from shared.wire import Wire
 
-ABILITIES = ("resume",)
-"""What a drone of this version says of itself. `resume`: it goes on from a checkpoint, where an order has `resumed`."""
+ABILITIES = ("resume", "teams")
+"""What a drone of this version says of itself. `resume`: it goes on from a checkpoint, where an order has `resumed`.
+`teams`: it runs agents on tasks, and does services: every order whose purpose is not `work`."""
 
 
 class Usage(Wire):
@@ -181,6 +182,8 @@ class ToolResultStep(Wire):
 class CommentStep(Wire):
     kind: Literal["comment"] = "comment"
     text: str
+    to_task: bool = False
+    """The agent wrote it into its task's thread; others are remarks on the run itself."""
 
 
 class RetryStep(Wire):
@@ -308,6 +311,24 @@ class ResumedStep(Wire):
     """One sentence: what ended the earlier run."""
 
 
+class PullRequestStep(Wire):
+    """What became of a pull request that was asked for."""
+
+    kind: Literal["pull_request"] = "pull_request"
+    state: Literal["opened", "updated", "ready", "failed"]
+    """ready: it could not be opened from here, and title and body are made up for a person to do so."""
+    url: str | None = None
+    number: int | None = None
+    via: str = ""
+    """`gh`, `glab`, `tea`, or the host's HTTP interface."""
+    head: str = ""
+    base: str | None = None
+    title: str = ""
+    body: str = ""
+    why: str = ""
+    """One sentence, where it was not opened."""
+
+
 class ErrorStep(Wire):
     """Something failed inside the run. `what` is for people, `detail` is all that is known (S-084)."""
 
@@ -347,6 +368,7 @@ Body = Annotated[
     | ChildStep
     | CheckpointStep
     | ResumedStep
+    | PullRequestStep
     | ErrorStep
     | GapStep,
     Field(discriminator="kind"),

@@ -38,6 +38,19 @@ class TurnStatus(StrEnum):
     ABORTED = "aborted"
 
 
+class TaskStatus(StrEnum):
+    """A task's life (S-023). `open` waits for its assignee: an agent, or the user."""
+
+    OPEN = "open"
+    IN_PROGRESS = "in_progress"
+    FAILED = "failed"
+    """Back to the user."""
+    DONE = "done"
+    """Can be reopened."""
+    CANCELED = "canceled"
+    """For good."""
+
+
 class DroneStatus(StrEnum):
     """What the board says of a drone; derived, never stored."""
 
@@ -78,6 +91,29 @@ TURN_TRANSITIONS: dict[TurnStatus, frozenset[TurnStatus]] = {
     TurnStatus.ERROR: frozenset({TurnStatus.PROCESSING}),
     TurnStatus.ABORTED: frozenset({TurnStatus.PROCESSING}),
 }
+
+_T = TaskStatus
+TASK_TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
+    # To itself: another assignee, by a comment's tag.
+    _T.OPEN: frozenset({_T.OPEN, _T.IN_PROGRESS, _T.DONE, _T.CANCELED}),
+    _T.IN_PROGRESS: frozenset({_T.OPEN, _T.FAILED, _T.CANCELED}),
+    _T.FAILED: frozenset({_T.OPEN, _T.DONE, _T.CANCELED}),
+    _T.DONE: frozenset({_T.OPEN}),
+    _T.CANCELED: frozenset(),
+}
+"""S-024; who may ask for which, and with which assignee, is said where it is asked for."""
+
+NOTICES = (
+    "order.succeeded",
+    "order.failed",
+    "order.canceled",
+    "order.awaiting_approval",
+    "task.waiting",
+    "task.failed",
+    "task.done",
+    "task.canceled",
+)
+"""What people wait for, and webhooks tell them of. `task.waiting`: it came to the user."""
 
 ENDED = frozenset({_O.SUCCEEDED, _O.FAILED, _O.CANCELED})
 IN_HAND = frozenset(_IN_HAND)

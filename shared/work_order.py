@@ -14,6 +14,8 @@ from shared.wire import Wire
 Mode = Literal["plan", "build", "test", "ship", "develop"]
 Approve = Literal["yolo", "risky", "all"]
 """Which calls wait for a person: none, those that could do harm, all that change something."""
+Purpose = Literal["work", "describe", "pull_request"]
+"""What is to be done: work on the project with the loop, or a small service that leaves no work behind."""
 Protocol = Literal["auto", "tools", "text"]
 
 
@@ -53,6 +55,8 @@ class OrderProject(Wire):
     """None: the remote's default branch."""
     setup: tuple[str, ...] = ()
     verify: tuple[str, ...] = ()
+    trailers: tuple[str, ...] = ()
+    """Which trailers its commits carry: `Assisted-by`, `Fleet-Order`."""
 
 
 class OrderSession(Wire):
@@ -123,6 +127,56 @@ class Resumed(Wire):
     """What the limits were charged with up to the checkpoint; nothing where a person asked."""
 
 
+class RosterAgent(Wire):
+    """One agent of an organization, as the others know it."""
+
+    name: str
+    boss: str | None = None
+    description: str = ""
+
+
+class Team(Wire):
+    """Whose turn on which task this order is. The prompt is the task's briefing."""
+
+    organization: str
+    purpose: str = ""
+    """What the organization is for."""
+    roster: tuple[RosterAgent, ...] = ()
+    """All its agents, by name; the same bytes for every order until somebody changes them."""
+    agent: str
+    instructions: str | None = None
+    """The agent's own, where they were uploaded."""
+    instructions_path: str | None = None
+    """Else the file of the repository's default branch that has them."""
+    boss: str | None = None
+    reports: tuple[str, ...] = ()
+    task: str
+    """`PAYM-0001`."""
+    comments: int = 0
+    """That earlier runs of this order wrote; an agent that never wrote one is asked to."""
+
+
+class Describe(Wire):
+    """Service: write an agent's description from its instructions (S-012)."""
+
+    agent: str
+    instructions: str | None = None
+    instructions_path: str | None = None
+
+
+class OpenPullRequest(Wire):
+    """Service: open a pull request from a branch that is on the remote, or bring the open one up to date."""
+
+    head: str
+    """The branch."""
+    base: str | None = None
+    """None: the remote's default branch."""
+    title: str
+    body: str
+    """Put into the repository's template, where it has one."""
+    draft: bool = False
+
+
 class SaidBefore(Wire):
     """What a person said to the order before it was sent; the run hears it as if it were said while it begins."""
 
@@ -146,6 +200,11 @@ class WorkOrder(Wire):
     session: OrderSession
     agent: str | None = None
     task: str | None = None
+    purpose: Purpose = "work"
+    team: Team | None = None
+    """Given where `agent` and `task` are."""
+    describe: Describe | None = None
+    pull_request: OpenPullRequest | None = None
     provider: OrderProvider
     limits: Limits = Limits()
     approve: Approve = "yolo"

@@ -17,20 +17,25 @@ from control_plane.db.models import Dispatch, Drone, Order, Run
 from control_plane.dispatching.approvals import waiting_calls, waiting_reason
 from control_plane.dispatching.dispatch import Ending, finish, requeue, settled_reason, try_again, who_canceled
 from control_plane.dispatching.inbox import tell
+from control_plane.dispatching.notices import notify
 from control_plane.dispatching.transitions import move_order, move_run
 from control_plane.dispatching.turns import asked_meanwhile, compacted
 from control_plane.dispatching.words import tell_missing_words, unheard
+from control_plane.services import pull_requests
+from control_plane.teams.thread import agent_wrote
 from shared.control import Confirm
 from shared.events import (
     ApprovalStep,
     AssistantStep,
     ChildStep,
+    CommentStep,
     CompactionStep,
     DecisionStep,
     Delivered,
     Event,
     Phase,
     Prepared,
+    PullRequestStep,
     Receipt,
     ResumedStep,
     RunEnded,
@@ -142,7 +147,20 @@ def _approval(scene: Scene, body: ApprovalStep) -> None:
     if not scene.late and scene.order.status == OrderStatus.RUNNING:
         reason = _clean(waiting_reason(scene.order.id, body))
         move_order(scene.db, scene.order, OrderStatus.AWAITING_APPROVAL, reason=reason)
+        told = {"order": scene.order.id, "task": scene.order.task_id, "reason": reason, "tool": body.tool}
+        notify(scene.db, scene.core, scene.order.organization_id, "order.awaiting_approval", told)
         scene.order_changed = True
+
+
+def _comment(scene: Scene, body: CommentStep) -> None:
+    """What the current run of a task's agent writes for others goes into the thread; a late run's does not."""
+    if body.to_task and not scene.late and scene.order.task_id is not None:
+        agent_wrote(scene.db, scene.core, scene.order, scene.run, _clean(body.text))
+
+
+def _pull_request(scene: Scene, body: PullRequestStep) -> None:
+    if not scene.late and scene.order.purpose == "pull_request":
+        pull_requests.noted(scene.db, scene.core, scene.order, body)
 
 
 def _decision(scene: Scene, body: DecisionStep) -> None:
@@ -281,6 +299,8 @@ _EFFECTS: Mapping[type[Any], Callable[[Scene, Any], None]] = {
     ChildStep: _child,
     ApprovalStep: _approval,
     DecisionStep: _decision,
+    CommentStep: _comment,
+    PullRequestStep: _pull_request,
     Delivered: _delivered,
     RunEnded: _run_ended,
 }

@@ -137,6 +137,8 @@ class Intake:
             organization_id=order.organization_id,
             order_id=order.id,
             drone_id=dispatch.drone_id,
+            agent_id=order.agent_id,
+            task_id=order.task_id,
             generation=dispatch.generation,
             attempt=order.attempt,
             status=(RunStatus.RUNNING if dispatch.closed_at is None else RunStatus.LOST).value,

@@ -45,7 +45,7 @@ class Owned:
     organization_id: Mapped[str] = mapped_column(Id, ForeignKey("organizations.id"), index=True)
 
 
-def _unique_while_alive(name: str, column: str) -> Index:
+def unique_while_alive(name: str, column: str) -> Index:
     """What was removed stays for history and its name may be used again, so only living names are unique."""
     alive = text("removed_at IS NULL")
     return Index(name, "organization_id", column, unique=True, sqlite_where=alive, postgresql_where=alive)
@@ -56,9 +56,23 @@ def _unique_while_alive(name: str, column: str) -> Index:
 
 class Organization(Row):
     __tablename__ = "organizations"
+    __table_args__ = (Index("uq_organizations_acronym", "acronym", unique=True),)
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(String(64), unique=True)
     description: Mapped[str] = mapped_column(Text, default="")
+    """Its purpose, which its agents are told."""
+    acronym: Mapped[str] = mapped_column(String(16))
+    """Begins the ids of its tasks; unique, so that no two ids collide (S-021, mended)."""
+    last_task: Mapped[int] = mapped_column(default=0)
+    """The number of its newest task; taken under the lock of this row."""
+    project_id: Mapped[str | None] = mapped_column(Id)
+    """Where tasks work that name no project."""
+    concurrency: Mapped[int] = mapped_column(default=4)
+    """Tasks in progress at once; 0: no limit."""
+    max_hand_offs: Mapped[int] = mapped_column(default=20)
+    """From agent to agent in a row, until a task comes back to the user; 0: no limit."""
+    paused_at: Mapped[datetime | None]
+    """No task is begun while this is set; what is in progress goes on."""
     created_at: Mapped[datetime]
 
 
@@ -101,6 +115,8 @@ class ApiToken(Owned, Row):
     name: Mapped[str] = mapped_column(String(128), default="")
     role: Mapped[str] = mapped_column(String(16))
     """admin, operator or viewer."""
+    everywhere: Mapped[bool] = mapped_column(default=False)
+    """It may act in every organization, and make new ones."""
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     created_at: Mapped[datetime]
     last_used_at: Mapped[datetime | None]
@@ -115,6 +131,7 @@ class LoginLink(Owned, Row):
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     role: Mapped[str] = mapped_column(String(16))
+    everywhere: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
     used_at: Mapped[datetime | None]
@@ -127,6 +144,7 @@ class WebSession(Owned, Row):
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     role: Mapped[str] = mapped_column(String(16))
+    everywhere: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
 
@@ -137,6 +155,8 @@ class JoinToken(Owned, Row):
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     labels: Mapped[dict[str, str]]
     """Fixed on every drone that joins with this token."""
+    serves: Mapped[list[str]] = mapped_column(default=list)
+    """As on the drones that join with it."""
     uses: Mapped[int]
     """How often it may be used in all."""
     used: Mapped[int] = mapped_column(default=0)
@@ -150,7 +170,7 @@ class JoinToken(Owned, Row):
 
 class Drone(Owned, Row):
     __tablename__ = "drones"
-    __table_args__ = (_unique_while_alive("uq_drones_name_alive", "name"),)
+    __table_args__ = (unique_while_alive("uq_drones_name_alive", "name"),)
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(String(64))
     machine_id: Mapped[str] = mapped_column(String(128))
@@ -158,6 +178,8 @@ class Drone(Owned, Row):
     """Base64."""
     labels: Mapped[dict[str, str]]
     fixed_labels: Mapped[dict[str, str]]
+    serves: Mapped[list[str]] = mapped_column(default=list)
+    """Ids of the organizations that it works for beside its own; `*`: all."""
     concurrency: Mapped[int] = mapped_column(default=1)
     sandbox: Mapped[str] = mapped_column(String(32), default="")
     version: Mapped[str] = mapped_column(String(32), default="")
@@ -209,7 +231,7 @@ class RawEvent(Owned, Row):
 
 class Provider(Owned, Row):
     __tablename__ = "providers"
-    __table_args__ = (_unique_while_alive("uq_providers_name_alive", "name"),)
+    __table_args__ = (unique_while_alive("uq_providers_name_alive", "name"),)
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(String(64))
     model: Mapped[str] = mapped_column(String(255))
@@ -228,7 +250,7 @@ class Provider(Owned, Row):
 
 class Project(Owned, Row):
     __tablename__ = "projects"
-    __table_args__ = (_unique_while_alive("uq_projects_slug_alive", "slug"),)
+    __table_args__ = (unique_while_alive("uq_projects_slug_alive", "slug"),)
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     slug: Mapped[str] = mapped_column(String(64))
     name: Mapped[str] = mapped_column(String(128))
@@ -241,6 +263,10 @@ class Project(Owned, Row):
     verify: Mapped[list[str]]
     provider_id: Mapped[str | None] = mapped_column(Id, ForeignKey("providers.id"))
     budget_usd_day: Mapped[float | None]
+    pull_requests: Mapped[str] = mapped_column(String(16), default="never")
+    """never, ready (title and body are made up) or open (and opened from a drone's workstation)."""
+    trailers: Mapped[list[str]] = mapped_column(default=list)
+    """Which trailers its commits and pull requests carry: Assisted-by, Fleet-Order."""
     created_at: Mapped[datetime]
     removed_at: Mapped[datetime | None]
 
@@ -262,6 +288,8 @@ class Session(Owned, Row):
     compact: Mapped[str | None] = mapped_column(Text)
     """A compaction is due before the next turn, with these instructions."""
     forked_from_id: Mapped[str | None] = mapped_column(Id)
+    task_id: Mapped[str | None] = mapped_column(String(32))
+    """The task whose workspace this is; its turns are its agents' runs, and people write comments instead."""
     created_at: Mapped[datetime]
 
 
@@ -305,6 +333,13 @@ class Order(Owned, Row):
     limits: Mapped[dict[str, Any]]
     """`shared.work_order.Limits`."""
     prompt: Mapped[str] = mapped_column(Text)
+    purpose: Mapped[str] = mapped_column(String(16), default="work")
+    """`shared.work_order.Purpose`: work on the project, or a small service for the control plane."""
+    asked: Mapped[dict[str, Any] | None]
+    """What a service is to be done with."""
+    agent_id: Mapped[str | None] = mapped_column(Id, index=True)
+    """The agent whose turn on a task this is."""
+    task_id: Mapped[str | None] = mapped_column(String(32), index=True)
     idempotency_key: Mapped[str | None] = mapped_column(String(255))
     request_hash: Mapped[str | None] = mapped_column(String(64))
 
@@ -347,6 +382,8 @@ class Order(Owned, Row):
     patch_sha256: Mapped[str | None] = mapped_column(String(64))
     patch_bytes: Mapped[int] = mapped_column(default=0)
     bundle_sha256: Mapped[str | None] = mapped_column(String(64))
+    pull_request: Mapped[dict[str, Any] | None]
+    """`documents.PullRequestDocument`, where one was asked for."""
     receipt: Mapped[dict[str, Any] | None]
 
 
@@ -406,9 +443,25 @@ class Run(Owned, Row):
     """One attempt; exists from its first event on. The only unit of cost (S-034)."""
 
     __tablename__ = "runs"
+    __table_args__ = (
+        # Totals are sums over this index alone.
+        Index(
+            "ix_runs_totals",
+            "organization_id",
+            "agent_id",
+            "task_id",
+            "cost_usd",
+            "input_tokens",
+            "output_tokens",
+            "duration_ms",
+        ),
+    )
     id: Mapped[str] = mapped_column(Id, ForeignKey("dispatches.id"), primary_key=True)
     order_id: Mapped[str] = mapped_column(Id, ForeignKey("orders.id"), index=True)
     drone_id: Mapped[str] = mapped_column(Id, ForeignKey("drones.id"), index=True)
+    agent_id: Mapped[str | None] = mapped_column(Id)
+    task_id: Mapped[str | None] = mapped_column(String(32), index=True)
+    """Both as on the order, which never changes them."""
     generation: Mapped[int]
     attempt: Mapped[int]
     status: Mapped[str] = mapped_column(String(16), index=True)

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, Run, Turn
+from control_plane.dispatching.consequences import order_ended
 from control_plane.dispatching.going_on import outlook, where_on
 from control_plane.dispatching.loads import loads, standing
 from control_plane.dispatching.placement import earlier_in_session, place
@@ -176,6 +177,7 @@ def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Endin
         stats = totals(db, order.id).model_dump(mode="json")
         move_turn(db, turn, _TURN_OF[to], response=order.response, stats=stats, ended_at=now)
         turn_ended(db, core, order)
+    order_ended(db, core, order)
 
 
 def totals(db: Session, order_id: str) -> Stats:

@@ -20,6 +20,8 @@ from control_plane.dispatching.going_on import drone_needed, drone_with_workspac
 from control_plane.dispatching.loads import Load, loads, standing, status_of
 from shared.states import ENDED, DroneStatus
 
+EVERY = "*"
+"""In `Drone.serves`: every organization."""
 _TAKES_WORK = (DroneStatus.ONLINE, DroneStatus.BUSY)
 
 
@@ -37,8 +39,8 @@ def place(db: Session, core: Core, order: Order) -> Placement:
         return Placement(None, f"waits for order {earlier} of the same session")
     if order.wanted_drone_id is not None:
         return _named(db.get_one(Drone, order.wanted_drone_id), order)
-    living = select(Drone).where(Drone.organization_id == order.organization_id, Drone.removed_at.is_(None))
-    fleet = db.scalars(living.order_by(Drone.name)).all()
+    living = select(Drone).where(Drone.removed_at.is_(None)).order_by(Drone.name)
+    fleet = [drone for drone in db.scalars(living) if serves(drone, order.organization_id) and _able(drone, order)]
     fitting = [drone for drone in fleet if _has(drone, order.wanted_labels)]
     if not fitting:
         return Placement(None, _nobody_fits(fleet, order.wanted_labels))
@@ -106,7 +108,18 @@ def _warm(db: Session, order: Order) -> set[str]:
 
 def fits(drone: Drone, order: Order) -> bool:
     """Whether the drone may run the order at all: of its organization, with its labels."""
-    return drone.organization_id == order.organization_id and _has(drone, order.wanted_labels)
+    return serves(drone, order.organization_id) and _able(drone, order) and _has(drone, order.wanted_labels)
+
+
+def serves(drone: Drone, organization_id: str) -> bool:
+    """Whether the drone works for the organization: its own, or one that it was joined to serve."""
+    return drone.organization_id == organization_id or organization_id in drone.serves or EVERY in drone.serves
+
+
+def _able(drone: Drone, order: Order) -> bool:
+    """Whether the drone's version can do it; one that was never heard of is not ruled out."""
+    plain = order.task_id is None and order.purpose == "work"
+    return plain or drone.beat is None or "teams" in drone.beat.get("abilities", ())
 
 
 def _has(drone: Drone, wanted: Mapping[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""The only way a status changes: one function each for orders, runs and turns, over the tables of `shared.states`.
+"""The only way a status changes: one function each for orders, runs, turns and tasks, over `shared.states`.
 
 Each is an `UPDATE … WHERE status = <what the caller saw>`: of two processes that saw the same state, one wins and
 the other gets a Conflict, on SQLite and on PostgreSQL alike, without a lock held from the reading to the writing. For
@@ -17,13 +17,16 @@ from sqlalchemy.orm import Session
 from sqlalchemy.orm.attributes import set_committed_value
 
 from control_plane.db.models import Order, Run, Turn
+from control_plane.db.teams import Task
 from shared.errors import Conflict
 from shared.states import (
     ORDER_TRANSITIONS,
     RUN_TRANSITIONS,
+    TASK_TRANSITIONS,
     TURN_TRANSITIONS,
     OrderStatus,
     RunStatus,
+    TaskStatus,
     TurnStatus,
 )
 
@@ -49,9 +52,14 @@ def move_turn(db: Session, turn: Turn, to: TurnStatus, **values: Any) -> None:
     _move(db, turn, TurnStatus(turn.status), to, TURN_TRANSITIONS, values)
 
 
-def _move(  # noqa: PLR0913, PLR0917 - the three callers above are the interface
+def move_task(db: Session, task: Task, to: TaskStatus, **values: Any) -> None:
+    """As `move_order`, for a task; its newest order must be what `task` shows, too."""
+    _move(db, task, TaskStatus(task.status), to, TASK_TRANSITIONS, values)
+
+
+def _move(  # noqa: PLR0913, PLR0917 - the four callers above are the interface
     db: Session,
-    row: Order | Run | Turn,
+    row: Order | Run | Turn | Task,
     seen: S,
     to: S,
     table: Mapping[S, frozenset[S]],
@@ -78,11 +86,17 @@ def _move(  # noqa: PLR0913, PLR0917 - the three callers above are the interface
     )
 
 
-def _as_seen(row: Order | Run | Turn, seen: StrEnum) -> tuple[ColumnElement[bool], ...]:
+def _as_seen(row: Order | Run | Turn | Task, seen: StrEnum) -> tuple[ColumnElement[bool], ...]:
     model = type(row)
     same = model.id == row.id, model.status == seen.value
-    return (*same, Order.generation == row.generation) if isinstance(row, Order) else same
+    if isinstance(row, Order):
+        return (*same, Order.generation == row.generation)
+    if isinstance(row, Task):
+        return (*same, Task.order_id.is_not_distinct_from(row.order_id))
+    return same
 
 
-def _look(row: Order | Run | Turn) -> str:
+def _look(row: Order | Run | Turn | Task) -> str:
+    if isinstance(row, Task):
+        return f"fleet task show {row.id}"
     return f"fleet show {row.id if isinstance(row, Order) else row.order_id}"

@@ -17,6 +17,7 @@ from control_plane.dispatching.conversation import last_work, messages_along, wa
 from control_plane.dispatching.going_on import choose, resumed
 from control_plane.dispatching.paths import path_to
 from control_plane.dispatching.words import words_along
+from control_plane.teams.briefing import team_of
 from shared.blobs import INLINE_CONTEXT, digest
 from shared.messages import Message
 from shared.work_order import Base, Limits, OrderProject, OrderProvider, OrderSession, Protocol, SaidBefore, WorkOrder
@@ -52,7 +53,9 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
             "approve": order.approve,
             "allow": tuple(order.allow),
             "base": _base(last_work(db, way)),
-            **_context(core, messages_along(db, way, path)),
+            # An agent remembers nothing between its turns: the thread is all that it is told (S-073).
+            **_context(core, messages_along(db, way if order.task_id is None else (), path)),
+            **_purpose(db, order),
             "resume": checkpoint is not None,
             "resumed": resumed(db, order, checkpoint) if checkpoint else None,
             "prompt": order.prompt,
@@ -60,6 +63,16 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
             "submitted_at": order.created_at,
         }
     )
+
+
+def _purpose(db: Session, order: Order) -> dict[str, Any]:
+    """What the order is for, beside work on the project by itself."""
+    told: dict[str, Any] = {"purpose": order.purpose}
+    if order.purpose != "work":
+        told[order.purpose] = order.asked
+    elif team := team_of(db, order):
+        told |= {"agent": team.agent, "task": team.task, "team": team}
+    return told
 
 
 def _base(last: Order | None) -> Base:
@@ -84,6 +97,7 @@ def _project(core: Core, project: Project) -> OrderProject:
         branch=project.branch,
         setup=tuple(project.setup),
         verify=tuple(project.verify),
+        trailers=tuple(project.trailers),
     )
 
 

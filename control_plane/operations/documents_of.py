@@ -36,6 +36,7 @@ class OrderNames:
     project: str | None
     provider: str
     drone: str | None
+    agent: str | None
 
 
 def drone_document(drone: Drone, load: Load, now: datetime) -> DroneDocument:
@@ -162,6 +163,10 @@ def order_summary(
         approve=order.approve,
         allow=order.allow,
         verification=order.verification if order.ended_at else None,
+        agent=names.agent,
+        task=order.task_id,
+        purpose=order.purpose,
+        pull_request=order.pull_request,
         waiting_for=WaitingDocument(**waiting.model_dump(exclude={"kind"})) if waiting else None,
         stats=stats,
     )

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session as Db
 
 from control_plane.core import Caller, Core
 from control_plane.db.models import Drone, Order, Project, Provider, Run, Step
+from control_plane.db.teams import Agent
 from control_plane.dispatching.approvals import waiting_calls
 from control_plane.dispatching.paths import order_path
 from control_plane.dispatching.words import unheard
@@ -133,15 +134,16 @@ def log_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
     return str(step.body.get("output", "")).encode("utf-8", "replace")
 
 
-Row = tuple[Order, str | None, str, str | None]
+Row = tuple[Order, str | None, str, str | None, str | None]
 
 
-def _orders(caller: Caller) -> Select[Order, str | None, str, str | None]:
+def _orders(caller: Caller) -> Select[Order, str | None, str, str | None, str | None]:
     return (
-        select(Order, Project.slug, Provider.name, Drone.name)
+        select(Order, Project.slug, Provider.name, Drone.name, Agent.name)
         .join(Project, Project.id == Order.project_id)
         .join(Provider, Provider.id == Order.provider_id)
         .outerjoin(Drone, Drone.id == Order.drone_id)
+        .outerjoin(Agent, Agent.id == Order.agent_id)
         .where(Order.organization_id == caller.organization_id)
     )
 
@@ -155,7 +157,7 @@ def _find(db: Db, caller: Caller, order_id: str) -> Row:
 
 def _filtered(
     db: Db, caller: Caller, filters: tuple[str | None, str | None, str | None]
-) -> Select[Order, str | None, str, str | None]:
+) -> Select[Order, str | None, str, str | None, str | None]:
     status, project, drone = filters
     query = _orders(caller)
     if status is not None:
@@ -196,8 +198,8 @@ def _summaries(db: Db, caller: Caller, rows: Sequence[Row], now: datetime) -> li
 
 
 def _summary(caller: Caller, row: Row, stats: StatsDocument, waiting: Sequence[ApprovalStep] | None) -> OrderSummary:
-    order, project, provider, drone = row
-    names = OrderNames(caller.organization, project, provider, drone)
+    order, project, provider, drone, agent = row
+    names = OrderNames(caller.organization, project, provider, drone, agent)
     return documents_of.order_summary(order, names, stats, waiting[0] if waiting else None)
 
 

@@ -19,6 +19,7 @@ from drone.runs.delivery import Pushing, deliver
 from drone.runs.verdict import Verdict, of_error, of_outcome, of_wish, step_of
 from drone.runs.verification import SHOWN_OF_COMMAND, Verifier, how_it_ended
 from drone.sandbox import CommandResult
+from drone.services import serve
 from drone.workspace import Workspace
 from shared.errors import OrderError, Preempted
 from shared.events import CommentStep, Phase, Prepared, Receipt, ResumedStep, RunEnded, RunStarted, Stats
@@ -91,6 +92,9 @@ class _Run:
 
     def _work(self) -> Verdict:
         order, controls = self._order, self._context.controls
+        if order.purpose != "work":
+            self._phase("working", f"service: {order.purpose}")
+            return of_outcome(serve(order, self._context))
         self._phase("preparing", "the workspace")
         self._context.check_url(order.project.git_url)
         workspace = self._context.workspaces().prepare(order, self._context.store.get, self._check_git)

@@ -19,8 +19,8 @@ from typing import Any
 
 import psycopg
 
+from control_plane.db.metadata import METADATA
 from control_plane.db.migrations import head
-from control_plane.db.models import Row
 from shared.names import new_id
 from tests.support import wait_until
 
@@ -33,8 +33,10 @@ _KEPT = ("organizations", "counters")
 _CLEARING = (
     # Foreign keys are not looked at meanwhile, so that the order does not matter.
     "SET session_replication_role = replica",
-    *(f"DELETE FROM {name}" for name in Row.metadata.tables if name not in _KEPT),
+    *(f"DELETE FROM {name}" for name in METADATA.tables if name not in _KEPT),
     "DELETE FROM organizations WHERE name <> 'default'",
+    "UPDATE organizations SET description = '', last_task = 0, project_id = NULL, concurrency = 4, max_hand_offs = 20, "
+    "paused_at = NULL",
     "DELETE FROM counters WHERE name <> 'orders'",
     "UPDATE counters SET value = 0",
     f"UPDATE alembic_version SET version_num = '{head()}'",

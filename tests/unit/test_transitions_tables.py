@@ -13,24 +13,28 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine
 from sqlalchemy.orm import Session
 
-from control_plane.db.models import Order, Row, Run, Turn
-from control_plane.dispatching.transitions import move_order, move_run, move_turn
+from control_plane.db.metadata import METADATA
+from control_plane.db.models import Order, Run, Turn
+from control_plane.db.teams import Task
+from control_plane.dispatching.transitions import move_order, move_run, move_task, move_turn
 from shared.errors import Conflict
 from shared.states import (
     ENDED,
     IN_HAND,
     ORDER_TRANSITIONS,
     RUN_TRANSITIONS,
+    TASK_TRANSITIONS,
     TURN_TRANSITIONS,
     OrderStatus,
     RunStatus,
+    TaskStatus,
     TurnStatus,
 )
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 OWNED = {"organization_id": "o", "order_id": "x", "created_at": NOW}
 ENGINE = create_engine("sqlite://")
-Row.metadata.create_all(ENGINE)
+METADATA.create_all(ENGINE)
 
 
 def order(status: StrEnum) -> Order:
@@ -71,6 +75,12 @@ def turn(status: StrEnum) -> Turn:
     return Turn(id="turn", status=status, **OWNED, **fields)
 
 
+def task(status: StrEnum) -> Task:
+    fields = {"number": 1, "title": "t", "description": "d", "project_id": "p", "session_id": "s", "limits": {}}
+    times = {"queued_at": NOW, "created_at": NOW, "updated_at": NOW}
+    return Task(id="OOOO-0001", organization_id="o", status=status, **fields, **times)
+
+
 def refusal_of(move: Any, row: Any, to: StrEnum) -> Conflict | None:
     """Move a fresh row in a transaction that is thrown away; what it was refused with, if it was."""
     with Session(ENGINE) as db:
@@ -108,7 +118,13 @@ def test_a_turn_moves_exactly_as_its_table_says(was: TurnStatus, to: TurnStatus)
     assert_as_the_table_says((move_turn, turn, TURN_TRANSITIONS), was, to)
 
 
-@pytest.mark.parametrize("table", [ORDER_TRANSITIONS, RUN_TRANSITIONS, TURN_TRANSITIONS])
+@pytest.mark.parametrize("was", TaskStatus)
+@pytest.mark.parametrize("to", TaskStatus)
+def test_a_task_moves_exactly_as_its_table_says(was: TaskStatus, to: TaskStatus) -> None:
+    assert_as_the_table_says((move_task, task, TASK_TRANSITIONS), was, to)
+
+
+@pytest.mark.parametrize("table", [ORDER_TRANSITIONS, RUN_TRANSITIONS, TASK_TRANSITIONS, TURN_TRANSITIONS])
 def test_every_state_has_its_line_in_the_table(table: Mapping[StrEnum, frozenset[StrEnum]]) -> None:
     assert set(table) == set(type(next(iter(table))))
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from alembic import context
 
-from control_plane.db.models import Row
+from control_plane.db.metadata import METADATA
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=Row.metadata,
+    target_metadata=METADATA,
     # SQLite cannot alter most of a table; a batch copies it.
     render_as_batch=True,
     compare_type=True,

@@ -1,0 +1,1 @@
+"""What happens by itself: schedules and triggers make tasks, webhooks tell the world."""

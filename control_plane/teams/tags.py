@@ -1,0 +1,1 @@
+"""Tags in comments: `@name`, as people write them (S-050)."""
