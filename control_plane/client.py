@@ -7,53 +7,25 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, cast
-from urllib.parse import quote, urlsplit
+from typing import Any
 
 from control_plane import following
-from control_plane.refusals import CUT_OFF, not_a_fleet, refusal, unreachable
+from control_plane.automation_client import AutomationCalls
+from control_plane.http_calls import Doc, part
+from control_plane.refusals import CUT_OFF
+from control_plane.team_client import TeamCalls
 from shared.clock import Clock, SystemClock
 from shared.errors import (
-    NotFound,
     Unreachable,
 )
 
-if TYPE_CHECKING:
-    import httpx
 
-Doc = dict[str, Any]
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-
-
-class FleetClient:
+class FleetClient(TeamCalls, AutomationCalls):
     """One control plane, as one caller sees it.
 
     Every method raises the `Refused` subclass that the server named (`NotFound`, `Conflict`, `Invalid`, …), with the
     server's code, why and next; `Unauthenticated` for a wrong token; `Unreachable` when nothing answers.
     """
-
-    def __init__(
-        self, url: str, token: str | None = None, organization: str = "default", *, timeout_s: float = 30.0
-    ) -> None:
-        self.url = url.rstrip("/")
-        self.organization = organization
-        self._token = token
-        self._timeout_s = timeout_s
-        self._http: httpx.Client | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Let the connections go; the client opens new ones if it is used again."""
-        if self._http is not None:
-            self._http.close()
-            self._http = None
 
     # --- the server and who we are -------------------------------------------------------
 
@@ -72,16 +44,16 @@ class FleetClient:
         return self._list("GET", "/drones")
 
     def show_drone(self, name: str) -> Doc:
-        return self._object("GET", f"/drones/{_part(name)}")
+        return self._object("GET", f"/drones/{part(name)}")
 
     def drain_drone(self, name: str) -> Doc:
-        return self._object("POST", f"/drones/{_part(name)}/drain")
+        return self._object("POST", f"/drones/{part(name)}/drain")
 
     def resume_drone(self, name: str) -> Doc:
-        return self._object("POST", f"/drones/{_part(name)}/resume")
+        return self._object("POST", f"/drones/{part(name)}/resume")
 
     def remove_drone(self, name: str) -> Doc:
-        return self._object("DELETE", f"/drones/{_part(name)}")
+        return self._object("DELETE", f"/drones/{part(name)}")
 
     # --- tokens ---------------------------------------------------------------------------
 
@@ -97,7 +69,7 @@ class FleetClient:
         return self._list("GET", "/join-tokens")
 
     def revoke_join_token(self, token_id: str) -> Doc:
-        return self._object("DELETE", f"/join-tokens/{_part(token_id)}")
+        return self._object("DELETE", f"/join-tokens/{part(token_id)}")
 
     def create_api_token(self, role: str, *, name: str = "", expires_s: int | None = None) -> Doc:
         """An API token's document; its `token` is shown this once."""
@@ -107,7 +79,7 @@ class FleetClient:
         return self._list("GET", "/api-tokens")
 
     def revoke_api_token(self, token_id: str) -> Doc:
-        return self._object("DELETE", f"/api-tokens/{_part(token_id)}")
+        return self._object("DELETE", f"/api-tokens/{part(token_id)}")
 
     def create_login_link(self) -> Doc:
         """`url`, the address that logs one browser in once; `secret`, the token in it."""
@@ -123,14 +95,14 @@ class FleetClient:
         return self._list("GET", "/providers")
 
     def show_provider(self, name: str) -> Doc:
-        return self._object("GET", f"/providers/{_part(name)}")
+        return self._object("GET", f"/providers/{part(name)}")
 
     def edit_provider(self, name: str, changes: Mapping[str, Any]) -> Doc:
         """`changes`: the fields of `documents.ProviderEdit` that change."""
-        return self._object("PATCH", f"/providers/{_part(name)}", json=changes)
+        return self._object("PATCH", f"/providers/{part(name)}", json=changes)
 
     def remove_provider(self, name: str) -> Doc:
-        return self._object("DELETE", f"/providers/{_part(name)}")
+        return self._object("DELETE", f"/providers/{part(name)}")
 
     def add_project(self, request: Mapping[str, Any]) -> Doc:
         """`request`: the fields of `documents.ProjectRequest`."""
@@ -140,14 +112,14 @@ class FleetClient:
         return self._list("GET", "/projects")
 
     def show_project(self, slug: str) -> Doc:
-        return self._object("GET", f"/projects/{_part(slug)}")
+        return self._object("GET", f"/projects/{part(slug)}")
 
     def edit_project(self, slug: str, changes: Mapping[str, Any]) -> Doc:
         """`changes`: the fields of `documents.ProjectEdit` that change."""
-        return self._object("PATCH", f"/projects/{_part(slug)}", json=changes)
+        return self._object("PATCH", f"/projects/{part(slug)}", json=changes)
 
     def remove_project(self, slug: str) -> Doc:
-        return self._object("DELETE", f"/projects/{_part(slug)}")
+        return self._object("DELETE", f"/projects/{part(slug)}")
 
     # --- orders -------------------------------------------------------------------------------
 
@@ -177,45 +149,45 @@ class FleetClient:
         return self._list("GET", "/orders", params={key: value for key, value in wanted.items() if value is not None})
 
     def show_order(self, order_id: str) -> Doc:
-        return self._object("GET", f"/orders/{_part(order_id)}")
+        return self._object("GET", f"/orders/{part(order_id)}")
 
     def patch(self, order_id: str) -> bytes:
         """The patch against the base commit; empty if nothing changed. Raises NotFound while there is none."""
-        return self._request("GET", f"/orders/{_part(order_id)}/patch").content
+        return self._request("GET", f"/orders/{part(order_id)}/patch").content
 
     def trajectory(self, order_id: str, run: str | None = None) -> bytes:
         """A run as a JSON document in mini-swe-agent-1.1. Raises NotFound while no run has begun."""
         params = {"run": run} if run else {}
-        return self._request("GET", f"/orders/{_part(order_id)}/trajectory", params=params).content
+        return self._request("GET", f"/orders/{part(order_id)}/trajectory", params=params).content
 
     def cancel(self, order_id: str, reason: str = "") -> Doc:
-        return self._object("POST", f"/orders/{_part(order_id)}/cancel", json={"reason": reason})
+        return self._object("POST", f"/orders/{part(order_id)}/cancel", json={"reason": reason})
 
     def retry(self, order_id: str) -> Doc:
-        return self._object("POST", f"/orders/{_part(order_id)}/retry")
+        return self._object("POST", f"/orders/{part(order_id)}/retry")
 
     def resume(self, order_id: str, request: Mapping[str, Any] | None = None) -> Doc:
         """`request`: the fields of `documents.ResumeRequest`."""
-        return self._object("POST", f"/orders/{_part(order_id)}/resume", json=request or {})
+        return self._object("POST", f"/orders/{part(order_id)}/resume", json=request or {})
 
     def say(self, order_id: str, request: Mapping[str, Any]) -> Doc:
         """`request`: the fields of `documents.SayRequest`."""
-        return self._object("POST", f"/orders/{_part(order_id)}/say", json=request)
+        return self._object("POST", f"/orders/{part(order_id)}/say", json=request)
 
     def approve(self, order_id: str, request: Mapping[str, Any] | None = None) -> Doc:
         """`request`: the fields of `documents.ApproveRequest`; without one the call that waits longest is meant."""
-        return self._object("POST", f"/orders/{_part(order_id)}/approve", json=request or {})
+        return self._object("POST", f"/orders/{part(order_id)}/approve", json=request or {})
 
     def deny(self, order_id: str, request: Mapping[str, Any] | None = None) -> Doc:
         """`request`: the fields of `documents.DecideRequest`."""
-        return self._object("POST", f"/orders/{_part(order_id)}/deny", json=request or {})
+        return self._object("POST", f"/orders/{part(order_id)}/deny", json=request or {})
 
     def list_steps(self, order_id: str, *, after: int = 0, limit: int = 1000) -> list[Doc]:
-        return self._list("GET", f"/orders/{_part(order_id)}/steps", params={"after": after, "limit": limit})
+        return self._list("GET", f"/orders/{part(order_id)}/steps", params={"after": after, "limit": limit})
 
     def log(self, order_id: str, seq: int) -> bytes:
         """The full output of the tool result that is step `seq`."""
-        return self._request("GET", f"/orders/{_part(order_id)}/log/{seq}").content
+        return self._request("GET", f"/orders/{part(order_id)}/log/{seq}").content
 
     def follow(
         self,
@@ -234,7 +206,7 @@ class FleetClient:
 
         Raises Unreachable and what the server refuses with.
         """
-        path = f"/orders/{_part(order_id)}/events"
+        path = f"/orders/{part(order_id)}/events"
         waiting = following.Patience(from_the_start=patient, give_up_after_s=give_up_after_s)
         return following.follow(lambda last: self._stream(path, last), after, waiting, clock or SystemClock())
 
@@ -246,7 +218,7 @@ class FleetClient:
         return self._list("GET", "/sessions", params={key: value for key, value in wanted.items() if value is not None})
 
     def show_session(self, session_id: str) -> Doc:
-        return self._object("GET", f"/sessions/{_part(session_id)}")
+        return self._object("GET", f"/sessions/{part(session_id)}")
 
     def create_session(self, request: Mapping[str, Any]) -> Doc:
         """`request`: the fields of `session_documents.SessionRequest`."""
@@ -254,78 +226,25 @@ class FleetClient:
 
     def edit_session(self, session_id: str, changes: Mapping[str, Any]) -> Doc:
         """`changes`: the fields of `session_documents.SessionEdit` that change."""
-        return self._object("PATCH", f"/sessions/{_part(session_id)}", json=changes)
+        return self._object("PATCH", f"/sessions/{part(session_id)}", json=changes)
 
     def switch_session(self, session_id: str, entry: str) -> Doc:
-        return self._object("POST", f"/sessions/{_part(session_id)}/switch", json={"entry": entry})
+        return self._object("POST", f"/sessions/{part(session_id)}/switch", json={"entry": entry})
 
     def fork_session(self, session_id: str, *, at: str | None = None, name: str | None = None) -> Doc:
         """The new session."""
-        return self._object("POST", f"/sessions/{_part(session_id)}/fork", json={"at": at, "name": name})
+        return self._object("POST", f"/sessions/{part(session_id)}/fork", json={"at": at, "name": name})
 
     def label_entry(self, session_id: str, entry: str, text: str) -> Doc:
-        return self._object("POST", f"/sessions/{_part(session_id)}/labels", json={"entry": entry, "text": text})
+        return self._object("POST", f"/sessions/{part(session_id)}/labels", json={"entry": entry, "text": text})
 
     def compact_session(self, session_id: str, instructions: str = "") -> Doc:
-        return self._object("POST", f"/sessions/{_part(session_id)}/compact", json={"instructions": instructions})
+        return self._object("POST", f"/sessions/{part(session_id)}/compact", json={"instructions": instructions})
 
     def session_head(self, session_id: str) -> Doc:
         """Where the session's last work can be had. Raises NotFound where nothing changed yet."""
-        return self._object("GET", f"/sessions/{_part(session_id)}/head")
+        return self._object("GET", f"/sessions/{part(session_id)}/head")
 
     def session_bundle(self, session_id: str) -> bytes:
         """The session's last work as a git bundle."""
-        return self._request("GET", f"/sessions/{_part(session_id)}/bundle").content
-
-    # --- below the endpoints -------------------------------------------------------------------
-
-    def _object(self, method: str, path: str, **options: Any) -> Doc:
-        return cast("Doc", self._json(method, path, **options))
-
-    def _list(self, method: str, path: str, **options: Any) -> list[Doc]:
-        return cast("list[Doc]", self._json(method, path, **options))
-
-    def _json(self, method: str, path: str, **options: Any) -> Any:
-        response = self._request(method, path, **options)
-        try:
-            return response.json()
-        except ValueError as error:
-            raise not_a_fleet(self.url, response) from error
-
-    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        import httpx
-
-        params = {**options.pop("params", {}), "org": self.organization}
-        try:
-            response = self._connection().request(method, f"/api/v1{path}", params=params, **options)
-        except (httpx.TransportError, httpx.InvalidURL) as error:
-            raise unreachable(self.url, error) from error
-        if not response.is_success:
-            raise refusal(self.url, response)
-        return response
-
-    def _stream(self, path: str, last_seq: int) -> AbstractContextManager[Iterator[bytes]]:
-        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(last_seq)}
-        return following.open_stream(
-            self._connection(), f"/api/v1{path}", headers=headers, params={"org": self.organization}
-        )
-
-    def _connection(self) -> httpx.Client:
-        if self._http is None:
-            import httpx
-
-            self._http = httpx.Client(
-                base_url=self.url,
-                timeout=httpx.Timeout(self._timeout_s, connect=min(10.0, self._timeout_s)),
-                headers={"Authorization": f"Bearer {self._token}"} if self._token else {},
-                # A proxy that the environment names cannot reach this machine's own loopback.
-                trust_env=urlsplit(self.url).hostname not in LOOPBACK,
-            )
-        return self._http
-
-
-def _part(name: str) -> str:
-    """`name` as one part of a path; an empty one would turn `show` into `ls`."""
-    if not name or name in {".", ".."}:
-        raise NotFound(f"{name!r} is not a name", code="E-NAME")
-    return quote(name, safe="")
+        return self._request("GET", f"/sessions/{part(session_id)}/bundle").content

@@ -6,19 +6,29 @@ import sys
 
 from control_plane.cli import (
     again,
+    agents,
     api_tokens,
     database,
     drones,
     look,
+    mcp,
     orders,
+    organizations,
     projects,
     providers,
+    pull_requests,
+    schedules,
     servers,
     sessions,
+    status,
     steering,
     submit,
+    task_runs,
+    tasks,
     tokens,
     trajectory,
+    triggers,
+    webhooks,
 )
 from shared.boundary import run
 from shared.command_line import application
@@ -40,6 +50,14 @@ for group in (
     steering,
     trajectory,
     sessions,
+    pull_requests,
+    organizations,
+    agents,
+    tasks,
+    task_runs,
+    schedules,
+    triggers,
+    webhooks,
     drones,
     tokens,
     api_tokens,
@@ -47,7 +65,9 @@ for group in (
     projects,
     servers,
     database,
+    status,
     look,
+    mcp,
 ):
     group.add_to(app)
 

@@ -19,6 +19,10 @@ TAGS = [
     {"name": "tokens", "description": "Tokens for drones that join, for people and scripts, for browsers."},
     {"name": "registration", "description": "Drones joining and leaving."},
     {"name": "runs", "description": "What runs ask for, under their drone's token."},
+    {"name": "organizations", "description": "The isolated units, and who works in them."},
+    {"name": "agents", "description": "The identities that models take on."},
+    {"name": "tasks", "description": "Threads that agents and people work on by hand-offs."},
+    {"name": "automation", "description": "Schedules, triggers and webhooks."},
     {"name": "server", "description": "The control plane itself."},
 ]
 

@@ -6,17 +6,26 @@ from fastapi import APIRouter, Depends
 
 from control_plane.web.access import API, documented_bearer
 from control_plane.web.api import (
+    agents,
     drones,
     events,
     orders,
+    organizations,
     projects,
     providers,
+    pull_requests,
     registration,
     runs,
+    schedules,
     server,
     sessions,
+    status,
+    task_runs,
+    tasks,
     tokens,
     trajectories,
+    triggers,
+    webhooks,
 )
 
 OPEN_ROUTERS = (server.open_router, registration.open_router)
@@ -32,6 +41,15 @@ ROUTERS = (
     trajectories.router,
     events.router,
     runs.router,
+    organizations.router,
+    agents.router,
+    tasks.router,
+    task_runs.router,
+    status.router,
+    schedules.router,
+    triggers.router,
+    webhooks.router,
+    pull_requests.router,
 )
 
 

@@ -1,0 +1,7 @@
+"""Pull requests."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+router = APIRouter(prefix="", tags=["orders"])

@@ -1,0 +1,7 @@
+"""Schedules."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+router = APIRouter(prefix="/schedules", tags=["automation"])
