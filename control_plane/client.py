@@ -6,7 +6,7 @@ httpx is imported by the first request and not before, so that `fleet --help` st
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from control_plane import following
@@ -58,12 +58,16 @@ class FleetClient(TeamCalls, AutomationCalls):
     # --- tokens ---------------------------------------------------------------------------
 
     def create_join_token(
-        self, *, expires_s: int = 3600, uses: int = 1, labels: Mapping[str, str] | None = None
+        self,
+        *,
+        expires_s: int = 3600,
+        uses: int = 1,
+        labels: Mapping[str, str] | None = None,
+        serves: Sequence[str] = (),
     ) -> Doc:
-        """A join token's document; its `token` is shown this once."""
-        return self._object(
-            "POST", "/join-tokens", json={"expires_s": expires_s, "uses": uses, "labels": dict(labels or {})}
-        )
+        """A join token's document; its `token` is shown this once. `serves`: names of organizations, or `*`."""
+        request = {"expires_s": expires_s, "uses": uses, "labels": dict(labels or {}), "serves": list(serves)}
+        return self._object("POST", "/join-tokens", json=request)
 
     def list_join_tokens(self) -> list[Doc]:
         return self._list("GET", "/join-tokens")
@@ -71,9 +75,12 @@ class FleetClient(TeamCalls, AutomationCalls):
     def revoke_join_token(self, token_id: str) -> Doc:
         return self._object("DELETE", f"/join-tokens/{part(token_id)}")
 
-    def create_api_token(self, role: str, *, name: str = "", expires_s: int | None = None) -> Doc:
+    def create_api_token(
+        self, role: str, *, name: str = "", expires_s: int | None = None, everywhere: bool = False
+    ) -> Doc:
         """An API token's document; its `token` is shown this once."""
-        return self._object("POST", "/api-tokens", json={"role": role, "name": name, "expires_s": expires_s})
+        request = {"role": role, "name": name, "expires_s": expires_s, "everywhere": everywhere}
+        return self._object("POST", "/api-tokens", json=request)
 
     def list_api_tokens(self) -> list[Doc]:
         return self._list("GET", "/api-tokens")
@@ -212,9 +219,9 @@ class FleetClient(TeamCalls, AutomationCalls):
 
     # --- sessions -----------------------------------------------------------------------------
 
-    def list_sessions(self, *, project: str | None = None, limit: int | None = None) -> list[Doc]:
-        """Summaries, the one with the newest turn first."""
-        wanted = {"project": project, "limit": limit}
+    def list_sessions(self, *, project: str | None = None, limit: int | None = None, every: bool = False) -> list[Doc]:
+        """Summaries, the one with the newest turn first; those of tasks and services only with `every`."""
+        wanted = {"project": project, "limit": limit, "all": every or None}
         return self._list("GET", "/sessions", params={key: value for key, value in wanted.items() if value is not None})
 
     def show_session(self, session_id: str) -> Doc:

@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,14 +121,17 @@ def _installed(distribution: str) -> str | None:
 # --- where the server runs -------------------------------------------------------------
 
 
-def server_checks(core: Core) -> list[Check]:
-    """What the server finds of its own parts; one failing check never hides the others."""
+def server_checks(core: Core, organization_id: str) -> list[Check]:
+    """What the server finds of its own parts, and of the drones that serve the organization.
+
+    One failing check never hides the others.
+    """
     looks: Sequence[tuple[str, str, Callable[[Core], Check]]] = (
         ("D-DATABASE", "database", _database),
         ("D-BROKER", "broker", _broker),
         ("D-BROKER-SAVE", "broker's disk", _broker_persistence),
         ("D-DISK", "disk", _disk),
-        ("D-DRONES", "drones", _drones),
+        ("D-DRONES", "drones", partial(_drones, organization_id=organization_id)),
         ("D-EVENTS", "events", _raw_events),
         ("D-FLOWER", "flower", _flower),
     )
@@ -191,14 +195,12 @@ def _existing(path: Path) -> Path:
     return next(each for each in (path, *path.parents) if each.exists())
 
 
-def _drones(core: Core) -> Check:
-    from sqlalchemy import select
-
-    from control_plane.db.models import Drone
+def _drones(core: Core, organization_id: str) -> Check:
+    from control_plane.operations.drones import serving
     from shared.states import OFFLINE_AFTER
 
     with core.database.read() as db:
-        drones = db.scalars(select(Drone).where(Drone.removed_at.is_(None))).all()
+        drones = serving(db, organization_id)
     since = core.clock.now() - OFFLINE_AFTER
     alive = [drone for drone in drones if drone.last_seen_at and drone.last_seen_at > since and not drone.stopped_at]
     open_ones = [drone.name for drone in alive if drone.sandbox == "none"]

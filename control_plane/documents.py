@@ -6,14 +6,16 @@ Names and ids are strings, times are ISO 8601 in UTC, what is unknown is null an
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from shared.trailers import Trailer
 from shared.work_order import Approve, Mode, Protocol
 
 MAX_WINDOW = 1_000_000_000
 """Tokens."""
+PullRequests = Literal["never", "ready", "open"]
 
 
 class Document(BaseModel):
@@ -123,6 +125,10 @@ class ProjectRequest(Request):
     verify: list[str] = Field(default_factory=list)
     provider: str | None = None
     budget_usd_day: float | None = Field(None, ge=0)
+    pull_requests: PullRequests = "never"
+    """What becomes of an order that succeeded and was pushed: nothing, a title and a text, or a pull request."""
+    trailers: list[Trailer] = Field(default_factory=list)
+    """Which trailers its commits and pull requests carry; none: Fleet-Order."""
 
 
 class ProjectEdit(Request):
@@ -135,18 +141,24 @@ class ProjectEdit(Request):
     verify: list[str] | None = None
     provider: str | None = None
     budget_usd_day: float | None = Field(None, ge=0)
+    pull_requests: PullRequests | None = None
+    trailers: list[Trailer] | None = None
 
 
 class JoinTokenRequest(Request):
     expires_s: int = Field(3600, ge=1, le=30 * 24 * 3600)
     uses: int = Field(1, ge=1, le=10_000)
     labels: dict[str, str] = Field(default_factory=dict)
+    serves: list[str] = Field(default_factory=list)
+    """Organizations that its drones work for beside their own, by name; `*`: all."""
 
 
 class ApiTokenRequest(Request):
     role: str
     name: str = ""
     expires_s: int | None = Field(None, ge=1, le=10 * 366 * 24 * 3600)
+    everywhere: bool = False
+    """It may act in every organization."""
 
 
 # --- answers --------------------------------------------------------------------------
@@ -155,6 +167,10 @@ class ApiTokenRequest(Request):
 class DroneDocument(Document):
     id: str
     name: str
+    organization: str | None
+    """Whose it is; null where that is none of the caller's business: it only serves them."""
+    serves: list[str]
+    """The organizations that it works for beside its own, as far as the caller may know of them; `*`: all."""
     status: str
     labels: dict[str, str]
     concurrency: int
@@ -197,6 +213,8 @@ class ProjectDocument(Document):
     verify: list[str]
     provider: str | None
     budget_usd_day: float | None
+    pull_requests: str
+    trailers: list[str]
     created_at: datetime
 
 
@@ -205,6 +223,8 @@ class JoinTokenDocument(Document):
     token: str | None
     """Shown once, when it is created."""
     labels: dict[str, str]
+    serves: list[str]
+    """As on its drones."""
     uses: int
     used: int
     created_at: datetime
@@ -218,6 +238,7 @@ class ApiTokenDocument(Document):
     """Shown once, when it is created."""
     name: str
     role: str
+    everywhere: bool
     created_at: datetime
     last_used_at: datetime | None
     expires_at: datetime | None

@@ -37,6 +37,9 @@ class Settings(BaseSettings):
     allow_file_urls: bool | None = None
     """Whether a project's git URL may be `file://`; None: only while `host` is a loopback address."""
 
+    webhook_private: bool = False
+    """Whether webhooks may be sent to addresses inside the network: loopback, private, link-local."""
+
     @property
     def url(self) -> str:
         """Where the HTTP interface is reached, without a slash at its end."""

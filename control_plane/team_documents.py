@@ -186,6 +186,8 @@ class CommentDocument(Document):
     text: str
     run: str | None
     at: datetime
+    note: str = ""
+    """What follows from it, in the answer to whoever wrote it."""
 
 
 class TaskRunDocument(Document):
@@ -264,6 +266,10 @@ class TaskDocument(TaskSummary):
     pushed: bool
     pull_request: dict[str, Any] | None
     timeline: list[TimelineEntry]
+    note: str = ""
+    """What an action did, and what happens next, in the answer to it."""
+    stopped_run: str | None = None
+    """The run that preempt or cancel asked to stop, in the answer to it."""
     warnings: list[str] = Field(default_factory=list)
 
 
@@ -330,7 +336,9 @@ class TriggerRequest(Request):
     secret: str | None = Field(None, repr=False)
     """None: one is made, and shown once."""
     events: list[str] = Field(default_factory=list)
-    task: TaskRequest
+    """Not given: those that the kind is mostly wanted for; an empty list: all."""
+    task: TaskRequest = Field(default_factory=lambda: TaskRequest(title=""))
+    """Title and description are templates; an empty title, and no description: the kind's own."""
 
 
 class TriggerEdit(Request):
@@ -404,6 +412,12 @@ class WebhookDeliveryDocument(Document):
     created_at: datetime
     next_at: datetime | None
     done_at: datetime | None
+
+
+class PullRequestRequest(Request):
+    title: str | None = None
+    """None: the first line of what the work is about."""
+    draft: bool = False
 
 
 class PullRequestDocument(Document):

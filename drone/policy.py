@@ -6,12 +6,13 @@ It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the one that 
     extensions = false        # load extensions that a repository brings
     mcp_servers = false       # start MCP servers that a repository names
     file_urls = false         # fetch from this machine's own disk; absent: only from a control plane on loopback
+    pull_requests = true      # open pull requests with your logins, where a project asks for it
 
-    [keys]                    # which variables may serve as a provider's key, and the hosts they may be sent to
+    [keys]                    # which variables may serve as a key or token, and the hosts they may be sent to
     OPENAI_API_KEY = ["api.openai.com"]
 
-Without a file nothing is allowed but fetching from `file://` for a control plane on loopback. A file that cannot be
-understood stops the drone: a guess could allow what its owner forbade.
+Without a file nothing is allowed but pull requests, and fetching from `file://` for a control plane on loopback. A file
+that cannot be understood stops the drone: a guess could allow what its owner forbade.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from shared.directories import config_home
 from shared.errors import Forbidden, Precondition
 
 _REMOTE_SCHEMES = frozenset({"https", "http", "ssh", "git", "git+ssh", "ssh+git"})
-_SETTINGS = ("extensions", "mcp_servers", "file_urls")
+_SETTINGS = ("extensions", "mcp_servers", "file_urls", "pull_requests")
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,10 @@ class Policy:
     mcp_servers: bool = False
     file_urls: bool | None = None
     """None: only where the control plane is on loopback."""
+    pull_requests: bool = True
+    """Whether the owner's logins at code hosts may open them, as the owner's git credentials may push."""
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Variables that may serve as a provider's key, each with the hosts that it may be sent to."""
+    """Variables that may serve as a key or token, each with the hosts that it may be sent to."""
 
     def check_git_url(self, url: str, server_url: str | None) -> None:
         """Let a repository URL pass, or raise Forbidden. `server_url`: the control plane's, None for `drone run`."""

@@ -14,7 +14,7 @@ import structlog
 from shared.diagnosis import without_secrets
 from shared.terminal import coloured
 
-_QUIET = ("httpx", "httpcore", "urllib3", "LiteLLM", "asyncio", "kombu", "amqp")
+_QUIET = ("httpx", "httpcore", "httpx2", "mcp", "urllib3", "LiteLLM", "asyncio", "kombu", "amqp")
 """Libraries that tell every request at INFO; only their warnings are of interest."""
 
 

@@ -148,12 +148,16 @@ class Team(Wire):
     """The agent's own, where they were uploaded."""
     instructions_path: str | None = None
     """Else the file of the repository's default branch that has them."""
+    instructions_url: str | None = Field(None, repr=False)
+    """The repository of that file, where it is not the order's own."""
     boss: str | None = None
     reports: tuple[str, ...] = ()
     task: str
     """`PAYM-0001`."""
     comments: int = 0
     """That earlier runs of this order wrote; an agent that never wrote one is asked to."""
+    unseen: tuple[str, ...] = ()
+    """Those among them that this run's conversation does not show: they were cut off with their step, and stay."""
 
 
 class Describe(Wire):
@@ -175,6 +179,8 @@ class OpenPullRequest(Wire):
     body: str
     """Put into the repository's template, where it has one."""
     draft: bool = False
+    replaces: int | None = None
+    """The number of the one before it, of the same work: closed once this one is open, with a word that names it."""
 
 
 class SaidBefore(Wire):

@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.support.mcp_servers",
     "tests.support.disks",
     "tests.support.outages",
+    "tests.support.receivers",
 ]
 
 

@@ -17,7 +17,10 @@ PANEL = "Set-up"
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     commands = group("api-token", "Hand out API tokens to people and scripts.")
-    commands.command("add", epilog=examples("fleet api-token create --role operator --name ci"))(create)
+    shown = examples(
+        "fleet api-token create --role operator --name ci", "fleet api-token create --role admin --org payments"
+    )
+    commands.command("add", epilog=shown)(create)
     commands.command("ls", epilog=examples("fleet api-token ls"))(list_)
     commands.command("revoke", epilog=examples("fleet api-token revoke ID"))(revoke)
     app.add_typer(commands, rich_help_panel=PANEL)
@@ -27,20 +30,23 @@ def create(
     role: Annotated[str | None, typer.Option("--role", help="admin, operator or viewer.")] = None,
     name: Annotated[str, typer.Option("--name", help="Whose it is, for the list.")] = "",
     expires: Annotated[str | None, typer.Option("--expires", help="30m, 1h, 7d; default: never.")] = None,
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="It may act in every organization; with the role admin make new ones.")
+    ] = False,
     bootstrap: Annotated[
         bool, typer.Option("--bootstrap", help="The first admin of `fleet serve`, written straight to the database.")
     ] = False,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Make an API token and print it alone."""
+    """Make an API token of an organization and print it alone."""
     if bootstrap:
         _bootstrap(as_json=as_json)
         return
     if role is None:
         raise Invalid("--role is missing", code="E-USAGE", next="fleet api-token create --role operator")
     expires_s = seconds(expires) if expires else None
-    token = client(org).create_api_token(role, name=name, expires_s=expires_s)
+    token = client(org).create_api_token(role, name=name, expires_s=expires_s, everywhere=everywhere)
     if as_json:
         print_json(token)
     else:
@@ -54,7 +60,14 @@ def list_(as_json: JsonFlag = False, org: Org = None) -> None:
         print_json(found)
         return
     rows = [
-        (token["id"], token["role"], token["name"], token["last_used_at"], token["expires_at"], token["revoked_at"])
+        (
+            token["id"],
+            f"{token['role']} everywhere" if token["everywhere"] else token["role"],
+            token["name"],
+            token["last_used_at"],
+            token["expires_at"],
+            token["revoked_at"],
+        )
         for token in found
     ]
     print_table(("ID", "ROLE", "NAME", "LAST USED", "EXPIRES", "REVOKED"), rows)
@@ -76,6 +89,6 @@ def _bootstrap(*, as_json: bool) -> None:
 
     token = bootstrap_admin(open_core(read_settings()))
     if as_json:
-        print_json({"token": token, "role": "admin"})
+        print_json({"token": token, "role": "admin", "everywhere": True})
     else:
         put(f"{token}\n")

@@ -41,6 +41,12 @@ def client(org: str | None = None) -> FleetClient:
     """
     from control_plane.client import FleetClient
 
+    url, token = server_and_token()
+    return FleetClient(url, token, organization(org) or "default")
+
+
+def server_and_token() -> tuple[str, str | None]:
+    """The address of the server that was meant, and the token for it. Raises Unreachable when nothing says where."""
     local = server_file()
     url = os.environ.get("FLEET_URL") or local.get("url")
     if not url:
@@ -52,4 +58,9 @@ def client(org: str | None = None) -> FleetClient:
         )
     # The local token is for the local server alone: it is not shown to whatever FLEET_URL names.
     token = os.environ.get("FLEET_API_TOKEN") or (local.get("token") if url == local.get("url") else None)
-    return FleetClient(url, token, org or os.environ.get("FLEET_ORG") or "default")
+    return url, token
+
+
+def organization(org: str | None) -> str | None:
+    """The organization that `--org` or FLEET_ORG names."""
+    return org or os.environ.get("FLEET_ORG") or None

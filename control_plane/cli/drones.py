@@ -83,6 +83,10 @@ def labels(mapping: dict[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(mapping.items())) or "-"
 
 
+def _serves(organizations: list[str]) -> str:
+    return "all organizations" if "*" in organizations else "also " + ", ".join(organizations)
+
+
 def _tell(drone: Doc, *, as_json: bool) -> None:
     if as_json:
         print_json(drone)
@@ -94,6 +98,7 @@ def _tell(drone: Doc, *, as_json: bool) -> None:
         f"labels    {labels(drone['labels'])}",
         f"sandbox   {drone['sandbox']}",
         f"host      {drone['host']}, version {drone['version']}",
+        *([f"serves    {_serves(drone['serves'])}"] if drone["serves"] else []),
         f"last seen {drone['last_seen_at'] or 'never'}",
         *([f"note      {drone['note']}"] if drone.get("note") else []),
         *(

@@ -2,8 +2,67 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
 import typer
+
+from control_plane.cli.connection import Org, organization, server_and_token
+from shared.command_line import JsonFlag, examples, print_json, say
+
+PANEL = "For other programs"
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
+    app.command("mcp", rich_help_panel=PANEL, epilog=examples("fleet mcp", "fleet mcp --org payments"))(mcp)
+    app.command(
+        "install-skill",
+        rich_help_panel=PANEL,
+        epilog=examples("fleet install-skill", "fleet install-skill --path ~/.claude/skills"),
+    )(install_skill)
+
+
+def mcp(org: Org = None) -> None:
+    """Serve the fleet's tools over stdin and stdout, for a program that speaks MCP.
+
+    Such a program starts it; docs/mcp.md says how it is told to. A control plane that is away makes each call an
+    error, until it is back.
+    """
+    import anyio
+
+    from control_plane.mcp_server.proxy import Upstream, serve
+
+    if sys.stdin.isatty():
+        say("a program is to speak MCP here, on stdin and stdout; docs/mcp.md says how it is connected. Ctrl-C ends it")
+    # The thread that reads stdin cannot be interrupted, and there is nothing to put away.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    anyio.run(partial(serve, Upstream(server_and_token, organization(org))))
+
+
+def install_skill(
+    path: Annotated[
+        Path | None,
+        typer.Option(
+            "--path",
+            help="The directory of skills.  [default: .claude/skills where a .claude is, else .agents/skills]",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that was changed.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Write the skill that teaches coding assistants to use the fleet into a project.
+
+    A file that somebody changed is left as it is without --force.
+    """
+    from control_plane.mcp_server.skill import install, skills_directory
+
+    done = install(path or skills_directory(Path()), force=force)
+    if as_json:
+        print_json({"path": str(done.path), "outcome": done.outcome})
+    else:
+        say(f"{done.path} {done.sentence}")

@@ -19,6 +19,22 @@ Setup = Annotated[list[str] | None, typer.Option("--setup", help="Command to run
 Verify = Annotated[list[str] | None, typer.Option("--verify", help="Command that must pass at the end; repeats.")]
 ProviderOption = Annotated[str | None, typer.Option("--provider", help="The provider that its orders use.")]
 Budget = Annotated[str | None, typer.Option("--budget", metavar="USD/day", help="The most it may spend in a day.")]
+PullRequests = Annotated[
+    str | None,
+    typer.Option(
+        "--pull-requests",
+        metavar="never|ready|open",
+        help="For each order that was pushed: nothing, title and text to paste, or a pull request.",
+    ),
+]
+Trailers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trailer",
+        metavar="Assisted-by|Fleet-Order",
+        help="What commits and pull requests say of their origin; repeats; default: Fleet-Order.",
+    ),
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -41,6 +57,8 @@ def add(
     verify: Verify = None,
     provider: ProviderOption = None,
     budget: Budget = None,
+    pull_requests: PullRequests = None,
+    trailer: Trailers = None,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
@@ -56,6 +74,8 @@ def add(
         "verify": verify or [],
         "provider": provider,
         "budget_usd_day": _budget(budget),
+        "pull_requests": pull_requests or "never",
+        "trailers": trailer or [],
     }
     _tell(client(org).add_project(request), as_json=as_json)
 
@@ -84,6 +104,8 @@ def edit(
     verify: Verify = None,
     provider: ProviderOption = None,
     budget: Budget = None,
+    pull_requests: PullRequests = None,
+    trailer: Trailers = None,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
@@ -96,6 +118,8 @@ def edit(
         "verify": verify,
         "provider": provider,
         "budget_usd_day": _budget(budget),
+        "pull_requests": pull_requests,
+        "trailers": trailer,
     }
     project = client(org).edit_project(slug, {key: value for key, value in changes.items() if value is not None})
     _tell(project, as_json=as_json)
@@ -137,5 +161,7 @@ def _tell(project: Doc, *, as_json: bool) -> None:
         *(f"setup     {command}" for command in project["setup"]),
         *(f"verify    {command}" for command in project["verify"]),
         *([f"budget    ${project['budget_usd_day']:.2f} a day"] if project["budget_usd_day"] is not None else []),
+        *([f"pull requests  {project['pull_requests']}"] if project["pull_requests"] != "never" else []),
+        *([f"trailers  {', '.join(project['trailers'])}"] if project["trailers"] else []),
     ]
     put("\n".join(lines) + "\n")

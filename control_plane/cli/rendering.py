@@ -32,6 +32,8 @@ def outcome_text(order: Doc) -> str:
     ]
     if order["patch"]:
         lines.append(f"  patch    fleet patch {order['id']}")
+    if order.get("pull_request"):
+        lines.append(f"  pull request  {_pull_request(order['pull_request'])}")
     if order["receipt"]:
         lines.append(f"  receipt  {_receipt(order['receipt'])}")
     return "\n".join(lines) + "\n"
@@ -102,6 +104,11 @@ def _branch(order: Doc) -> str:
     if order["pushed"]:
         return f"{order['branch']} (pushed, {str(order['head_commit'])[:10]})"
     return f"{order['branch']} (not pushed{': ' + order['push_error'] if order['push_error'] else ''})"
+
+
+def _pull_request(told: Doc) -> str:
+    """What became of it; one that is to be opened by hand has its text in `--json`."""
+    return printable(" ".join(filter(None, (told["state"], told["url"], told["why"] and f"({told['why']})"))))
 
 
 def _receipt(receipt: Doc) -> str:

@@ -44,11 +44,12 @@ def add_to(app: typer.Typer) -> None:
 def list_(
     project: Annotated[str | None, typer.Option("--project", help="Only sessions of this project.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many.")] = 50,
+    every: Annotated[bool, typer.Option("--all", help="Also those of tasks and of small services.")] = False,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
     """List sessions, the one with the newest turn first."""
-    found = client(org).list_sessions(project=project, limit=limit)
+    found = client(org).list_sessions(project=project, limit=limit, every=every)
     if as_json:
         print_json(found)
         return

@@ -2,8 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import typer
+
+from control_plane.cli.connection import Org, client
+from control_plane.cli.orders import cost
+from shared.command_line import JsonFlag, examples, print_json, put
+
+PANEL = "Look inside"
+Doc = dict[str, Any]
 
 
 def add_to(app: typer.Typer) -> None:
-    """Register the commands."""
+    """Register the command."""
+    app.command("status", rich_help_panel=PANEL, epilog=examples("fleet status", "fleet status --json"))(status)
+
+
+def status(as_json: JsonFlag = False, org: Org = None) -> None:
+    """Drones, orders, tasks and cost of the organization in figures."""
+    found = client(org).status()
+    if as_json:
+        print_json(found)
+        return
+    totals = found["totals"]
+    unknown = f" and {totals['unknown_costs']} runs at unknown cost" if totals["unknown_costs"] else ""
+    paused = f", paused: fleet organization resume {found['organization']}" if found["paused"] else ""
+    lines = [
+        f"server   {found['server']} ({found['version']})",
+        f"org      {found['organization']}{paused}",
+        f"drones   {_counts(found['drones'], 'none; fleet token create, then drone register there')}",
+        f"orders   {_counts(found['orders'], 'none in hand')}",
+        f"tasks    {_counts(found['tasks'], 'none')}",
+        f"runs     {found['active_runs']} on, {found['max_concurrency']} at once on the drones that are there",
+        f"cost     {cost(totals['cost_usd'])}{unknown}, of {totals['runs']} runs",
+        f"tokens   {totals['input_tokens']:,} in, {totals['output_tokens']:,} out",
+    ]
+    put("\n".join(lines) + "\n")
+
+
+def _counts(counts: Mapping[str, int], none: str) -> str:
+    """`2 online, 1 busy`; what is 0 is left out."""
+    shown = [f"{count} {word.replace('_', ' ')}" for word, count in counts.items() if count]
+    return ", ".join(shown) or none

@@ -2,8 +2,68 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 import typer
+
+from control_plane.cli.connection import Org, client
+from control_plane.cli.orders import cost
+from shared.command_line import JsonFlag, examples, group, print_json, print_table, put
+from shared.durations import duration_label
+from shared.errors import Invalid
+
+PANEL = "Teams"
+Doc = dict[str, Any]
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
+    commands = group("run", "Look at what agents did on tasks.")
+    commands.command("ls", epilog=examples("fleet run ls --task PAYM-0001"))(list_)
+    commands.command("show", epilog=examples("fleet run show RUN", "fleet run show RUN --full"))(show)
+    app.add_typer(commands, rich_help_panel=PANEL)
+
+
+def list_(
+    task: Annotated[str | None, typer.Option("--task", help="The task's id.")] = None,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> None:
+    """List the runs on a task, oldest first."""
+    if task is None:
+        raise Invalid("--task is missing", code="E-USAGE", next="fleet run ls --task TASK")
+    found = client(org).list_task_runs(task)
+    if as_json:
+        print_json(found)
+        return
+    columns = ("RUN", "AGENT", "STATUS", "DRONE", "COST", "TIME", "BRANCH", "DOING OR REASON")
+    rows = [
+        (
+            run["run_id"],
+            run["agent"],
+            run["status"],
+            run["drone"],
+            cost(run["cost_usd"]),
+            duration_label(round(run["duration_seconds"] * 1000)) if run["duration_seconds"] is not None else None,
+            run["branch"],
+            run["doing"] or run["reason"],
+        )
+        for run in found
+    ]
+    print_table(columns, rows, empty=f"no run has begun on {task} yet; fleet task show {task} says why")
+
+
+def show(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
+    full: Annotated[bool, typer.Option("--full", help="Outputs whole, not cut to 500 characters.")] = False,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> None:
+    """Show a run: how it ended, what it cost, and its steps."""
+    run = client(org).show_task_run(run_id)
+    if as_json:
+        print_json(run)
+        return
+    from control_plane.cli.task_text import run_text
+
+    put(run_text(run, full=full))

@@ -30,11 +30,22 @@ def create(
     expires: Annotated[str, typer.Option("--expires", help="How long it can be used: 30m, 1h, 7d.")] = "1h",
     uses: Annotated[int, typer.Option("--uses", min=1, help="How many drones may join with it.")] = 1,
     label: Annotated[list[str] | None, typer.Option("--label", help="k=v fixed on those drones; repeats.")] = None,
+    serves: Annotated[
+        list[str] | None, typer.Option("--serves", help="An organization that those drones work for too; repeats.")
+    ] = None,
+    serves_all: Annotated[
+        bool, typer.Option("--serves-all", help="Those drones work for every organization, also for later ones.")
+    ] = False,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
     """Make a join token and print it alone."""
-    token = client(org).create_join_token(expires_s=seconds(expires), uses=uses, labels=parse_labels(label or []))
+    token = client(org).create_join_token(
+        expires_s=seconds(expires),
+        uses=uses,
+        labels=parse_labels(label or []),
+        serves=["*"] if serves_all else serves or [],
+    )
     if as_json:
         print_json(token)
     else:
@@ -52,13 +63,16 @@ def list_(as_json: JsonFlag = False, org: Org = None) -> None:
             token["id"],
             f"{token['used']}/{token['uses']}",
             labels(token["labels"]),
+            ",".join("all" if name == "*" else name for name in token["serves"]) or "-",
             token["expires_at"],
             token["revoked_at"],
         )
         for token in found
     ]
     print_table(
-        ("ID", "USED", "LABELS", "EXPIRES", "REVOKED"), rows, empty="no join tokens; fleet token create makes one"
+        ("ID", "USED", "LABELS", "SERVES", "EXPIRES", "REVOKED"),
+        rows,
+        empty="no join tokens; fleet token create makes one",
     )
 
 

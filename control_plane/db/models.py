@@ -317,7 +317,11 @@ class Order(Owned, Row):
     """A work order, and what became of it."""
 
     __tablename__ = "orders"
-    __table_args__ = (UniqueConstraint("organization_id", "idempotency_key", name="uq_orders_idempotency"),)
+    __table_args__ = (
+        UniqueConstraint("organization_id", "idempotency_key", name="uq_orders_idempotency"),
+        Index("ix_orders_state", "organization_id", "status"),
+        Index("ix_orders_mirrors", "project_id", "drone_id"),
+    )
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     number: Mapped[int] = mapped_column(Seq, index=True)
     """Order of submission in the installation."""
@@ -428,6 +432,7 @@ class Dispatch(Owned, Row):
     """
 
     __tablename__ = "dispatches"
+    __table_args__ = (Index("ix_dispatches_open", "organization_id", "closed_at"),)
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     order_id: Mapped[str] = mapped_column(Id, ForeignKey("orders.id"), index=True)
     drone_id: Mapped[str] = mapped_column(Id, ForeignKey("drones.id"), index=True)

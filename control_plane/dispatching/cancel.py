@@ -24,11 +24,11 @@ from shared.states import ENDED, OrderStatus
 
 log = logs.get(__name__)
 
-_TRIES = 3
+TRIES = 3
 
 
 @dataclass(frozen=True)
-class _Seen:
+class Seen:
     """The order as it was when its run's key was asked."""
 
     status: str
@@ -45,37 +45,41 @@ def cancel(core: Core, caller: Caller, order_id: str, reason: str = "") -> Order
     """
     require(caller, "operator")
     order_summary(core, caller, order_id)
-    for attempt in range(1, _TRIES + 1):
+    for attempt in range(1, TRIES + 1):
         try:
             _cancel(core, caller, order_id, reason)
             break
         except Conflict as conflict:
             # It moved between our look and our write: look again, but never for ever.
-            if conflict.code != _MOVED or attempt == _TRIES:
+            if conflict.code != MOVED or attempt == TRIES:
                 raise
     core.broker.changed(order_id)
     return order_summary(core, caller, order_id)
 
 
-_MOVED = "E-ORDER-MOVED"
+MOVED = "E-ORDER-MOVED"
 
 
 def _cancel(core: Core, caller: Caller, order_id: str, reason: str) -> None:
-    seen = _look(core, order_id)
+    seen = look(core, order_id)
     if seen.status in {OrderStatus.CANCELING, OrderStatus.CANCELED}:
         return
     if seen.status in ENDED:
         raise Conflict(f"order {order_id} is {seen.status}; it cannot be canceled", code="E-ORDER-STATE")
-    with core.database.write() as db:
+
+    def write(db: Session) -> EndedRun | None:
         order = db.get_one(Order, order_id, with_for_update=True)
         if (order.status, order.run_id) != (seen.status, seen.run_id):
-            raise Conflict(f"order {order_id} is {order.status} now, no longer {seen.status}", code=_MOVED)
-        told = _write(db, core, order, seen.taken_back, _sentence(caller, reason))
+            raise Conflict(f"order {order_id} is {order.status} now, no longer {seen.status}", code=MOVED)
+        return record(db, core, order, seen.taken_back, asked_by(caller, reason))
+
+    # The end of an order may let others begin, and so wait for one that ends at the same time.
+    told = core.database.transact(write)
     if told is not None:
         flower_events.tell_flower(core, [told])
 
 
-def _look(core: Core, order_id: str) -> _Seen:
+def look(core: Core, order_id: str) -> Seen:
     """Read the order; if a drone has it, or may get it, withdraw its run's key first.
 
     The key comes before the row, so that no claim can follow the record. Should we die in between, the supervisor finds
@@ -85,10 +89,10 @@ def _look(core: Core, order_id: str) -> _Seen:
         order = db.get_one(Order, order_id)
         dispatch = db.get(Dispatch, order.run_id) if order.run_id else None
     if order.status == OrderStatus.QUEUED or order.status in ENDED or dispatch is None:
-        return _Seen(order.status, order.run_id, taken_back=True)
+        return Seen(order.status, order.run_id, taken_back=True)
     if order.status == OrderStatus.CANCELING:
-        return _Seen(order.status, order.run_id, taken_back=False)
-    return _Seen(order.status, order.run_id, taken_back=_withdraw_key(core, order, dispatch))
+        return Seen(order.status, order.run_id, taken_back=False)
+    return Seen(order.status, order.run_id, taken_back=_withdraw_key(core, order, dispatch))
 
 
 def _withdraw_key(core: Core, order: Order, dispatch: Dispatch) -> bool:
@@ -106,8 +110,11 @@ def _withdraw_key(core: Core, order: Order, dispatch: Dispatch) -> bool:
     return found == names.dispatched(dispatch.generation) or (not found and dispatch.published_at is None)
 
 
-def _write(db: Session, core: Core, order: Order, taken_back: bool, sentence: str) -> EndedRun | None:
-    """Record it. Returns what Flower should hear, where the order lay in a queue."""
+def record(db: Session, core: Core, order: Order, taken_back: bool, sentence: str) -> EndedRun | None:
+    """Record it, in the transaction of whoever has locked the order and found it as it was seen.
+
+    Returns what Flower should hear, where the order lay in a queue.
+    """
     dispatch = db.get(Dispatch, order.run_id) if order.run_id else None
     if taken_back or dispatch is None:
         withdraw(db, core, order, sentence)
@@ -121,7 +128,7 @@ def _write(db: Session, core: Core, order: Order, taken_back: bool, sentence: st
     return None
 
 
-def _sentence(caller: Caller, reason: str) -> str:
+def asked_by(caller: Caller, reason: str) -> str:
     """Who and why, as the order shows it."""
     who = f"by {caller.user}" if caller.user else "by a person"
     return f"{who}: {reason}" if reason else who

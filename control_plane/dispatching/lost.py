@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -41,13 +42,16 @@ def give_up(core: Core, losses: Iterable[Loss]) -> list[str]:
     ended: list[EndedRun] = []
     for loss in losses:
         core.broker.revoke_run(loss.drone_id, loss.run_id, loss.generation)
-        with core.database.write() as db:
-            told = lose(db, core, loss)
-            if told is not None:
-                ended.append(told)
-                changed.append(db.get_one(Dispatch, loss.run_id).order_id)
+        order_id, told = core.database.transact(partial(_lose, core, loss))
+        if told is not None:
+            ended.append(told)
+            changed.append(order_id)
     announce(core, changed, ended)
     return changed
+
+
+def _lose(core: Core, loss: Loss, db: Session) -> tuple[str, EndedRun | None]:
+    return db.get_one(Dispatch, loss.run_id).order_id, lose(db, core, loss)
 
 
 def announce(core: Core, order_ids: Iterable[str], ended: Iterable[EndedRun]) -> None:

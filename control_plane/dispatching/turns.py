@@ -71,7 +71,9 @@ def turn_ended(db: Session, core: Core, order: Order) -> None:
     way = way_of(db, order)
     before = way[-1] if way else None
     run_id = run_that_speaks(db, order)
-    failed = order.status == OrderStatus.FAILED and order.exit_status == ExitStatus.MODEL_ERROR
+    # Of a task's turn the next one sees no message at all, but the files that it left.
+    said = order.task_id is None
+    failed = said and order.status == OrderStatus.FAILED and order.exit_status == ExitStatus.MODEL_ERROR
     _note_change_of_model(db, core, chat, before, order)
     data = {"run": run_id, "status": order.status, "exit_status": order.exit_status, "error": failed}
     parent_id = before.id if before is not None else None

@@ -13,11 +13,13 @@ from sqlalchemy.orm import Session
 from control_plane.core import Core
 from control_plane.db.models import Dispatch, Drone, Order, Organization, Project, Provider
 from control_plane.db.models import Session as Chat
+from control_plane.db.teams import Agent
 from control_plane.dispatching.conversation import last_work, messages_along, way_of
 from control_plane.dispatching.going_on import choose, resumed
-from control_plane.dispatching.paths import path_to
+from control_plane.dispatching.paths import Segment, path_to
 from control_plane.dispatching.words import words_along
 from control_plane.teams.briefing import team_of
+from control_plane.teams.unseen import unseen_comments
 from shared.blobs import INLINE_CONTEXT, digest
 from shared.messages import Message
 from shared.work_order import Base, Limits, OrderProject, OrderProvider, OrderSession, Protocol, SaidBefore, WorkOrder
@@ -55,7 +57,7 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
             "base": _base(last_work(db, way)),
             # An agent remembers nothing between its turns: the thread is all that it is told (S-073).
             **_context(core, messages_along(db, way if order.task_id is None else (), path)),
-            **_purpose(db, order),
+            **_purpose(db, core, order, path),
             "resume": checkpoint is not None,
             "resumed": resumed(db, order, checkpoint) if checkpoint else None,
             "prompt": order.prompt,
@@ -65,14 +67,24 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
     )
 
 
-def _purpose(db: Session, order: Order) -> dict[str, Any]:
+def _purpose(db: Session, core: Core, order: Order, path: Sequence[Segment]) -> dict[str, Any]:
     """What the order is for, beside work on the project by itself."""
     told: dict[str, Any] = {"purpose": order.purpose}
     if order.purpose != "work":
         told[order.purpose] = order.asked
     elif team := team_of(db, order):
+        more = {"unseen": unseen_comments(db, order, path), "instructions_url": _elsewhere(db, core, order)}
+        team = team.model_copy(update=more)
         told |= {"agent": team.agent, "task": team.task, "team": team}
     return told
+
+
+def _elsewhere(db: Session, core: Core, order: Order) -> str | None:
+    """The repository of the agent's instructions, where that is not the order's own."""
+    agent = db.get_one(Agent, order.agent_id)
+    if agent.instructions_path is None or agent.project_id in {None, order.project_id}:
+        return None
+    return _project(core, db.get_one(Project, agent.project_id)).git_url
 
 
 def _base(last: Order | None) -> Base:

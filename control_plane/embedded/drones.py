@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -20,8 +21,13 @@ def home_of(data: DataDir, number: int) -> tuple[str, Path]:
     return name, data.drones / name
 
 
+def registered_ids(data: DataDir) -> list[str]:
+    """The ids of the drones that were registered here, also by an earlier `fleet up`."""
+    return [str(json.loads(path.read_text())["drone_id"]) for path in sorted(data.drones.glob("*/drone.json"))]
+
+
 def register_missing(client: FleetClient, data: DataDir, url: str, count: int) -> list[tuple[str, Path]]:
-    """Name and home of each of `count` drones; those without a registration get one first.
+    """Name and home of each of `count` drones, which work for every organization; those that are new register first.
 
     Raises FleetFault, with what `drone register` printed, when one cannot be registered.
     """
@@ -33,7 +39,7 @@ def register_missing(client: FleetClient, data: DataDir, url: str, count: int) -
 
 
 def _register(client: FleetClient, name: str, home: Path, url: str) -> None:
-    token = client.create_join_token(expires_s=120, uses=1)["token"]
+    token = client.create_join_token(expires_s=120, uses=1, serves=["*"])["token"]
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     done = subprocess.run(
         [*DRONE, "register", "--url", url, "--token", "-", "--name", name],

@@ -12,15 +12,19 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from control_plane.client import FleetClient
 from control_plane.embedded import banner, parts
 from control_plane.embedded.children import Child
 from control_plane.embedded.data_dir import DataDir, write_private
-from control_plane.embedded.drones import register_missing
+from control_plane.embedded.drones import register_missing, registered_ids
 from control_plane.embedded.plan import LOOPBACK, Plan, UpOptions, make_plan
 from shared.errors import Conflict, FleetError
 from shared.terminal import put, say
+
+if TYPE_CHECKING:
+    from control_plane.core import Core
 
 LOOK_EVERY = 0.5
 
@@ -63,7 +67,7 @@ class EmbeddedFleet:
         """Bring every part up in the order in which they need each other, then print the box."""
         say(f"starting a fleet in {self.data.root}")
         self._start(parts.broker(plan, self.data), lambda: parts.port_answers(LOOPBACK, plan.chosen.broker_port))
-        token = self._admin_token(plan)
+        token = self._prepare(plan)
         client = FleetClient(plan.local_url, token)
         self._start(parts.server(plan, self.data), lambda: _healthy(client))
         self._write_server_file(plan, token)
@@ -102,13 +106,12 @@ class EmbeddedFleet:
         if self._stop.wait(0.1):
             raise Stopping
 
-    def _admin_token(self, plan: Plan) -> str:
-        """The token of `server.json`: the one of last time if it still works, else a new one."""
+    def _prepare(self, plan: Plan) -> str:
+        """Bring the database up to date, and return the token of `server.json`."""
         from control_plane.assemble import open_core
         from control_plane.db import migrations
-        from control_plane.operations import tokens
+        from control_plane.operations.drones import serve_all
         from control_plane.settings import read_settings
-        from shared.errors import Unauthenticated
 
         migrations.upgrade(self.data.database_url)
         # Given, not put into our environment, which drones inherit: these are not their secrets.
@@ -119,14 +122,26 @@ class EmbeddedFleet:
             blob_dir=self.data.blobs,
         )
         core = open_core(settings)
-        known = self.data.admin_token.read_text().strip() if self.data.admin_token.exists() else ""
         try:
-            tokens.authenticate(core, known)
-        except Unauthenticated:
-            known = tokens.bootstrap_admin(core)
-            write_private(self.data.admin_token, known)
+            # Those of an earlier `fleet up` may be from a time when there was but one organization.
+            serve_all(core, registered_ids(self.data))
+            return self._admin_token(core)
         finally:
             core.database.dispose()
+
+    def _admin_token(self, core: Core) -> str:
+        """The one of last time if it still works and acts everywhere, else a new one."""
+        from control_plane.operations import tokens
+        from shared.errors import Unauthenticated
+
+        known = self.data.admin_token.read_text().strip() if self.data.admin_token.exists() else ""
+        try:
+            if tokens.authenticate(core, known).everywhere:
+                return known
+        except Unauthenticated:
+            pass
+        known = tokens.bootstrap_admin(core)
+        write_private(self.data.admin_token, known)
         return known
 
     def _states(self, plan: Plan, client: FleetClient, names: list[str]) -> list[banner.PartState]:

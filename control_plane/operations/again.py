@@ -70,6 +70,8 @@ def resume(core: Core, caller: Caller, order_id: str, request: ResumeRequest) ->
 def _of_the_ended(db: Db, order_id: str, what: str) -> Order:
     """The order, locked with its session. Raises Conflict where it cannot be run again from where things are."""
     order = db.get_one(Order, order_id, with_for_update=True, populate_existing=True)
+    if order.task_id is not None:
+        raise _turn_of_a_task(order, order.task_id, what)
     if order.status not in _MAY_RUN_AGAIN:
         raise _wrong_state(order, what)
     project = db.get_one(Project, order.project_id)
@@ -81,6 +83,15 @@ def _of_the_ended(db: Db, order_id: str, what: str) -> Order:
         )
     _refuse_after_later_turns(db, order, project.slug, what)
     return order
+
+
+def _turn_of_a_task(order: Order, task_id: str, what: str) -> Conflict:
+    return Conflict(
+        f"order {order.id} is a turn of task {task_id}; {what} is for orders that people submitted",
+        code="E-ORDER-TASK",
+        why="the thread of the task decides whose turn is next, and another try is a new turn",
+        next=f"fleet task retry {task_id}    goes on from the work of its last run",
+    )
 
 
 def _wrong_state(order: Order, what: str) -> Conflict:

@@ -15,7 +15,7 @@ MAX_LABELS = 64
 MAX_SHOWN = 80
 """Never more of what a caller sent is repeated to them."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_ORGANIZATION = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _RESERVED = frozenset({"user", "system"})
 _LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}")
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9._/:+-]{0,64}")
@@ -40,13 +40,22 @@ def check_name(what: str, name: str) -> str:
 
 
 def check_organization(name: str) -> str:
-    """The name of an organization: snake_case, and not one of the reserved ones. Raises Invalid."""
-    if len(name) > MAX_NAME or not _ORGANIZATION.fullmatch(name) or name in _RESERVED:
+    """The name of an organization: snake_case, and not one of the reserved ones (S-002). Raises Invalid."""
+    return _check_snake_case("an organization", name, "my_team")
+
+
+def check_agent(name: str) -> str:
+    """The name of an agent, which is also its tag: as an organization's (S-011). Raises Invalid."""
+    return _check_snake_case("an agent", name, "code_reviewer")
+
+
+def _check_snake_case(what: str, name: str, example: str) -> str:
+    if len(name) > MAX_NAME or not _SNAKE_CASE.fullmatch(name) or name in _RESERVED:
         raise Invalid(
-            f"{shown(name)} cannot be the name of an organization",
+            f"{shown(name)} cannot be the name of {what}",
             code="E-NAME",
             why="'user' and 'system' are reserved" if name in _RESERVED else "",
-            next="1 to 64 characters in snake_case, like my_team",
+            next=f"1 to {MAX_NAME} characters in snake_case, like {example}",
         )
     return name
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from control_plane.db.models import ApiToken, Drone, JoinToken, Order, Project, Provider, Run, Step, Word
 from control_plane.dispatching.loads import Load, status_of
+from control_plane.dispatching.placement import EVERY
 from control_plane.documents import (
     ApiTokenDocument,
     DroneDocument,
@@ -39,14 +40,30 @@ class OrderNames:
     agent: str | None
 
 
-def drone_document(drone: Drone, load: Load, now: datetime) -> DroneDocument:
-    """The drone with its one word of status; what its runs do comes from its last beat."""
-    # The last beat may be older than the end of the run that it names.
-    runs = (drone.beat or {}).get("runs", []) if load.running else []
+@dataclass(frozen=True)
+class Eyes:
+    """What somebody may know of a drone that works for several organizations."""
+
+    organizations: Mapping[str, str]
+    """Id to name, of those that they may know of."""
+    runs: Container[str]
+    """Ids of their own organization's runs in hand."""
+
+    def names(self, serves: Sequence[str]) -> list[str]:
+        """The served organizations by name; of others not even their number."""
+        return [name for each in serves if (name := EVERY if each == EVERY else self.organizations.get(each))]
+
+
+def drone_document(drone: Drone, load: Load, now: datetime, eyes: Eyes) -> DroneDocument:
+    """The drone with its one word of status; what its runs do comes from its last beat, of the own runs alone."""
+    # The last beat may be older than the end of the run that it names; then that is not in hand any more.
+    runs = [run for run in (drone.beat or {}).get("runs", []) if run.get("run_id") in eyes.runs]
     age = now - drone.last_seen_at if drone.last_seen_at else timedelta()
     return DroneDocument(
         id=drone.id,
         name=drone.name,
+        organization=eyes.organizations.get(drone.organization_id),
+        serves=eyes.names(drone.serves),
         status=status_of(drone, load, now),
         labels=drone.labels,
         concurrency=drone.concurrency,
@@ -96,15 +113,18 @@ def project_document(project: Project, provider: str | None) -> ProjectDocument:
         verify=project.verify,
         provider=provider,
         budget_usd_day=project.budget_usd_day,
+        pull_requests=project.pull_requests,
+        trailers=project.trailers,
         created_at=project.created_at,
     )
 
 
-def join_token_document(row: JoinToken, token: str | None = None) -> JoinTokenDocument:
+def join_token_document(row: JoinToken, serves: list[str], token: str | None = None) -> JoinTokenDocument:
     return JoinTokenDocument(
         id=row.id,
         token=token,
         labels=row.labels,
+        serves=serves,
         uses=row.uses,
         used=row.used,
         created_at=row.created_at,
@@ -119,6 +139,7 @@ def api_token_document(row: ApiToken, token: str | None = None) -> ApiTokenDocum
         token=token,
         name=row.name,
         role=row.role,
+        everywhere=row.everywhere,
         created_at=row.created_at,
         last_used_at=row.last_used_at,
         expires_at=row.expires_at,

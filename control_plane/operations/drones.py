@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
-from control_plane.db.models import Dispatch, Drone, Order, Run
+from control_plane.db.models import Dispatch, Drone, Order, Organization, Run
 from control_plane.dispatching.loads import Load
+from control_plane.dispatching.placement import EVERY, serves
 from control_plane.documents import DroneDocument
 from control_plane.operations.checking import unknown
 from control_plane.operations.documents_of import drone_document
 from control_plane.operations.roles import require
+from control_plane.operations.serving import eyes_of
 from shared import logs
 from shared.control import Drain
-from shared.errors import FleetFault
+from shared.errors import FleetFault, Forbidden
 from shared.states import OrderStatus, RunStatus
 
 if TYPE_CHECKING:
@@ -29,19 +32,16 @@ _NONE = Load()
 
 
 def list_drones(core: Core, caller: Caller) -> list[DroneDocument]:
-    """All living drones of the organization by name, in three queries whatever their number."""
+    """All living drones that serve the organization by name, in a few queries whatever their number."""
     with core.database.read() as db:
-        rows = db.scalars(_alive(caller.organization_id).order_by(Drone.name)).all()
-        loads = _loads(db, caller.organization_id)
-    now = core.clock.now()
-    return [drone_document(drone, loads[drone.id], now) for drone in rows]
+        rows = serving(db, caller.organization_id)
+        return _documents(db, core, caller, sorted(rows, key=lambda drone: drone.name))
 
 
 def show_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
     """One drone. Raises NotFound with the names that are near."""
     with core.database.read() as db:
-        drone = find_drone(db, caller.organization_id, name)
-        return drone_document(drone, _loads(db, caller.organization_id)[drone.id], core.clock.now())
+        return _documents(db, core, caller, [find_drone(db, caller.organization_id, name)])[0]
 
 
 def set_draining(core: Core, caller: Caller, name: str, on: bool) -> DroneDocument:
@@ -50,11 +50,11 @@ def set_draining(core: Core, caller: Caller, name: str, on: bool) -> DroneDocume
 
     require(caller, "operator")
     with core.database.write() as db:
-        drone = find_drone(db, caller.organization_id, name)
+        drone = _own_drone(db, caller, name)
         if drone.draining is not on or _says_otherwise(db, drone, on):
             drone.draining = on
             tell(db, core, drone.id, Drain(on=on), None)
-        document = drone_document(drone, _loads(db, caller.organization_id)[drone.id], core.clock.now())
+        document = _documents(db, core, caller, [drone])[0]
     core.broker.wake()
     return document
 
@@ -71,18 +71,50 @@ def remove_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
     """Remove the drone: its credentials die, its orders go back to the queue, its history stays. For admins."""
     require(caller, "admin")
     with core.database.read() as db:
-        drone = find_drone(db, caller.organization_id, name)
+        drone = _own_drone(db, caller, name)
     remove(core, caller.organization_id, drone.id)
     with core.database.read() as db:
-        return drone_document(db.get_one(Drone, drone.id), _NONE, core.clock.now())
+        return drone_document(db.get_one(Drone, drone.id), _NONE, core.clock.now(), eyes_of(db, caller))
 
 
 def find_drone(db: Session, organization_id: str, name: str) -> Drone:
-    """The living drone of this name. Raises NotFound with the names that are near."""
-    drone = db.scalar(_alive(organization_id).where(Drone.name == name))
-    if drone is None:
-        raise unknown("drone", name, [each.name for each in db.scalars(_alive(organization_id))], "fleet drones")
-    return drone
+    """The living drone of this name that serves the organization. Raises NotFound with the names that are near.
+
+    Its own goes before another organization's, and of those the one that was registered first.
+    """
+    found = serving(db, organization_id)
+    named = [drone for drone in found if drone.name == name]
+    if not named:
+        raise unknown("drone", name, [drone.name for drone in found], "fleet drones")
+    return named[0]
+
+
+def serving(db: Session, organization_id: str, *, removed: bool = False) -> list[Drone]:
+    """The living drones that work for the organization, its own first; with `removed` those of the past too."""
+    every = select(Drone).order_by(Drone.registered_at, Drone.id)
+    rows = db.scalars(every if removed else every.where(Drone.removed_at.is_(None)))
+    found = [drone for drone in rows if serves(drone, organization_id)]
+    return sorted(found, key=lambda drone: drone.organization_id != organization_id)
+
+
+def serve_all(core: Core, drone_ids: Iterable[str]) -> None:
+    """Let these drones work for every organization."""
+    with core.database.write() as db:
+        db.execute(update(Drone).where(Drone.id.in_(list(drone_ids))).values(serves=[EVERY]))
+
+
+def _own_drone(db: Session, caller: Caller, name: str) -> Drone:
+    """The drone, if it is the organization's own. Raises NotFound, and Forbidden for one that only serves it."""
+    drone = find_drone(db, caller.organization_id, name)
+    if drone.organization_id == caller.organization_id:
+        return drone
+    home = db.get_one(Organization, drone.organization_id).name if caller.everywhere else ""
+    raise Forbidden(
+        f"drone {name} works for {caller.organization}, but belongs to another organization",
+        code="E-DRONE-HOME",
+        why="only those whose drone it is drain or remove it",
+        next=f"the same with: --org {home}" if home else "ask whoever runs the fleet",
+    )
 
 
 def remove(core: Core, organization_id: str, drone_id: str) -> None:
@@ -97,7 +129,7 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
         if drone.organization_id != organization_id or drone.removed_at is not None:
             return
         drone.removed_at = core.clock.now()
-        order_ids, ended = _take_back(db, core, drone)
+        order_ids, ended = take_back(db, core, drone)
     try:
         core.broker.remove_user(drone_id)
     except FleetFault as error:
@@ -107,7 +139,7 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
     announce(core, order_ids, ended)
 
 
-def _take_back(db: Session, core: Core, drone: Drone) -> tuple[list[str], list[EndedRun]]:
+def take_back(db: Session, core: Core, drone: Drone) -> tuple[list[str], list[EndedRun]]:
     """End what the drone had in hand: its orders wait for another one. Returns those, and what Flower should hear."""
     from control_plane.dispatching.dispatch import requeue, taken_back_reason
     from control_plane.dispatching.lost import Loss, lose
@@ -132,19 +164,18 @@ def _take_back(db: Session, core: Core, drone: Drone) -> tuple[list[str], list[E
     return order_ids, ended
 
 
-def _alive(organization_id: str) -> Select[Drone]:
-    return select(Drone).where(Drone.organization_id == organization_id, Drone.removed_at.is_(None))
+def _documents(db: Session, core: Core, caller: Caller, drones: Iterable[Drone]) -> list[DroneDocument]:
+    loads, eyes, now = _loads(db), eyes_of(db, caller), core.clock.now()
+    return [drone_document(drone, loads[drone.id], now, eyes) for drone in drones]
 
 
-def _loads(db: Session, organization_id: str) -> defaultdict[str, Load]:
-    """What each drone runs, by its own reports, and what waits in its queue."""
-    running = select(Run.drone_id, func.count()).where(
-        Run.organization_id == organization_id, Run.status == RunStatus.RUNNING
-    )
+def _loads(db: Session) -> defaultdict[str, Load]:
+    """What each drone runs, by its own reports, and what waits in its queue; of all organizations together."""
+    running = select(Run.drone_id, func.count()).where(Run.status == RunStatus.RUNNING)
     waiting = (
         select(Dispatch.drone_id, func.count())
         .outerjoin(Run, Run.id == Dispatch.id)
-        .where(Dispatch.organization_id == organization_id, Dispatch.closed_at.is_(None), Run.id.is_(None))
+        .where(Dispatch.closed_at.is_(None), Run.id.is_(None))
     )
     runs = dict(db.execute(running.group_by(Run.drone_id)).all())
     waits = dict(db.execute(waiting.group_by(Dispatch.drone_id)).all())

@@ -19,7 +19,7 @@ SESSION_LASTS = timedelta(days=7)
 
 
 def create_login_link(core: Core, caller: Caller) -> str:
-    """A secret that logs one browser in, once, within 15 minutes, with the caller's role."""
+    """A secret that logs one browser in, once, within 15 minutes, as who the caller is."""
     secret, now = new_secret(LOGIN_PREFIX), core.clock.now()
     with core.database.write() as db:
         db.execute(delete(LoginLink).where(LoginLink.expires_at <= now))
@@ -29,6 +29,7 @@ def create_login_link(core: Core, caller: Caller) -> str:
                 organization_id=caller.organization_id,
                 secret_hash=hashed(secret),
                 role=caller.role,
+                everywhere=caller.everywhere,
                 created_at=now,
                 expires_at=now + LINK_LASTS,
                 used_at=None,
@@ -86,6 +87,7 @@ def _start(db: Session, core: Core, caller: Caller) -> str:
             organization_id=caller.organization_id,
             secret_hash=hashed(secret),
             role=caller.role,
+            everywhere=caller.everywhere,
             created_at=now,
             expires_at=now + SESSION_LASTS,
         )
@@ -95,6 +97,5 @@ def _start(db: Session, core: Core, caller: Caller) -> str:
 
 def _caller(db: Session, row: LoginLink | WebSession) -> Caller:
     organization = db.get_one(Organization, row.organization_id)
-    return Caller(
-        organization_id=organization.id, organization=organization.name, role=cast("Role", row.role), user="browser"
-    )
+    role = cast("Role", row.role)
+    return Caller(organization.id, organization.name, role, user="browser", everywhere=row.everywhere)

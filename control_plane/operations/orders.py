@@ -28,6 +28,7 @@ from control_plane.documents import (
 from control_plane.operations import documents_of, progress
 from control_plane.operations.checking import shown, unknown
 from control_plane.operations.documents_of import OrderNames, run_document, step_document, total_of, word_document
+from control_plane.operations.drones import serving
 from control_plane.operations.projects import find_project
 from control_plane.operations.roles import require
 from control_plane.operations.submitting import check_request, submit_within
@@ -166,11 +167,10 @@ def _filtered(
         query = query.where(Order.project_id == find_project(db, caller.organization_id, project).id)
     if drone is not None:
         # Drones that were removed count too: what they did is history that can be asked for.
-        named = select(Drone.id).where(Drone.organization_id == caller.organization_id, Drone.name == drone)
-        ids = db.scalars(named).all()
+        known = serving(db, caller.organization_id, removed=True)
+        ids = [each.id for each in known if each.name == drone]
         if not ids:
-            known = db.scalars(select(Drone.name).where(Drone.organization_id == caller.organization_id))
-            raise unknown("drone", drone, known, "fleet drones")
+            raise unknown("drone", drone, [each.name for each in known], "fleet drones")
         query = query.where(Order.drone_id.in_(ids))
     return query
 

@@ -20,6 +20,7 @@ from control_plane.operations.roles import require
 from shared.errors import Conflict, Invalid
 from shared.names import new_id
 from shared.states import ENDED
+from shared.trailers import TRAILERS
 
 MAX_COMMANDS = 50
 MAX_COMMAND = 10_000
@@ -38,6 +39,8 @@ def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
         verify=_check_commands("verify", request.verify),
         provider_id=None,
         budget_usd_day=_check_budget(request.budget_usd_day),
+        pull_requests=request.pull_requests,
+        trailers=_trailers(request.trailers),
         created_at=core.clock.now(),
         removed_at=None,
     )
@@ -87,6 +90,10 @@ def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> Project
         _edit_commands(row, changes)
         if "budget_usd_day" in given:
             row.budget_usd_day = _check_budget(changes.budget_usd_day)
+        if changes.pull_requests is not None:
+            row.pull_requests = changes.pull_requests
+        if changes.trailers is not None:
+            row.trailers = _trailers(changes.trailers)
         return _document(db, row)
 
 
@@ -141,6 +148,11 @@ def _edit_commands(row: Project, changes: ProjectEdit) -> None:
         row.setup = _check_commands("setup", changes.setup)
     if changes.verify is not None:
         row.verify = _check_commands("verify", changes.verify)
+
+
+def _trailers(chosen: Sequence[str]) -> list[str]:
+    """Each once, in the order in which commits carry them."""
+    return [name for name in TRAILERS if name in chosen]
 
 
 def _check_commands(what: str, commands: Sequence[str]) -> list[str]:

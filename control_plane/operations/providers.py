@@ -34,7 +34,7 @@ def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocumen
         id=new_id(),
         organization_id=caller.organization_id,
         name=check_name("provider", request.name),
-        model=_check_model(request.model),
+        model=check_model(request.model),
         api_base=_check_api_base(request.api_base),
         context_window=request.context_window,
         protocol=request.protocol,
@@ -79,7 +79,7 @@ def edit(core: Core, caller: Caller, name: str, changes: ProviderEdit) -> Provid
         row = find_provider(db, caller.organization_id, name)
         given = changes.model_fields_set
         if "model" in given and changes.model is not None:
-            row.model = _check_model(changes.model)
+            row.model = check_model(changes.model)
         if "api_base" in given:
             row.api_base = _check_api_base(changes.api_base)
         if changes.context_window is not None:
@@ -126,7 +126,8 @@ def _alive(organization_id: str) -> Select[Provider]:
     return select(Provider).where(Provider.organization_id == organization_id, Provider.removed_at.is_(None))
 
 
-def _check_model(model: str) -> str:
+def check_model(model: str) -> str:
+    """The name of a model, as it is. Raises Invalid."""
     check_text("the model", model, limit=255)
     if any(c.isspace() for c in model):
         raise Invalid(f"{shown(model)} is not the name of a model", code="E-MODEL", next="for example openai/gpt-5")

@@ -186,6 +186,8 @@ def _write(drone: Drone, request: RegistrationRequest, token: JoinToken, secrets
     fixed = {**(drone.fixed_labels or {}), **token.labels}
     drone.fixed_labels = fixed
     drone.labels = {**request.labels, **fixed}
+    # As with labels: what an earlier token gave stays.
+    drone.serves = list(dict.fromkeys([*(drone.serves or ()), *token.serves]))
     drone.machine_id = request.machine_id
     drone.concurrency = request.concurrency
     drone.sandbox, drone.version, drone.host = request.sandbox, request.version, request.host

@@ -20,6 +20,17 @@ def require(caller: Caller, role: Role) -> None:
         )
 
 
+def require_everywhere(caller: Caller) -> None:
+    """Return if the caller may act in every organization. Raises Forbidden (`E-EVERYWHERE`)."""
+    if not caller.everywhere:
+        raise Forbidden(
+            "this needs a token that may act in every organization",
+            code="E-EVERYWHERE",
+            why=f"yours acts in {caller.organization!r} alone",
+            next="ask whoever runs the fleet for: fleet api-token create --role admin --everywhere",
+        )
+
+
 def may(caller: Caller, role: Role) -> bool:
     """Whether the caller has `role` or more; for pages that leave a button out."""
     return _RANK[caller.role] >= _RANK[role]

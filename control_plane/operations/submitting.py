@@ -138,11 +138,23 @@ def _find_all(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> _Wa
     drone_id = find_drone(db, organization_id, request.drone).id if request.drone is not None else None
     if request.session is not None:
         session = find_session(db, organization_id, request.session, project)
+        _refuse_task_session(session)
     else:
         session = new_session(core, project, request.mode or "build")
         # What begins a session holds for all of it; a later order's own wishes are for that order alone.
         session.approve, session.allow = request.approve, list(request.allow)
     return _Wanted(project, provider, session, request.mode or session.mode, drone_id)
+
+
+def _refuse_task_session(session: Session) -> None:
+    """The turns of a task's session are its agents' runs; between two of them nobody else works in it."""
+    if session.task_id is not None:
+        raise Conflict(
+            f"session {session.id} belongs to task {session.task_id}",
+            code="E-SESSION-TASK",
+            why="its turns are the runs of the task's agents",
+            next=f"fleet comment {session.task_id} 'what is to be done, @AGENT'    or: fleet session fork {session.id}",
+        )
 
 
 def _provider(db: Db, caller: Caller, request: SubmitRequest, project: Project) -> Provider:

@@ -12,7 +12,7 @@ from control_plane.core import Caller, Core, Role
 from control_plane.db.models import ApiToken, JoinToken, Organization
 from control_plane.documents import ApiTokenDocument, ApiTokenRequest, JoinTokenDocument, JoinTokenRequest
 from control_plane.operations.checking import check_labels, check_text, shown
-from control_plane.operations.documents_of import api_token_document, join_token_document
+from control_plane.operations.documents_of import Eyes, api_token_document, join_token_document
 from control_plane.operations.logins import (
     authenticate_session,
     create_login_link,
@@ -21,8 +21,9 @@ from control_plane.operations.logins import (
     use_login_link,
 )
 from control_plane.operations.organizations import system_caller
-from control_plane.operations.roles import parse_role, require
+from control_plane.operations.roles import parse_role, require, require_everywhere
 from control_plane.operations.secrets_of import API_PREFIX, hashed, new_secret
+from control_plane.operations.serving import names_known_to, served_ids
 from shared.envelope import key_id
 from shared.errors import Conflict, NotFound, Unauthenticated
 from shared.names import new_id
@@ -57,11 +58,13 @@ def create_join_token(core: Core, caller: Caller, request: JoinTokenRequest) -> 
     labels = check_labels(request.labels)
     secret, now = new_secret(), core.clock.now()
     with core.database.write() as db:
+        serves = served_ids(db, caller, request.serves)
         row = JoinToken(
             id=new_id(),
             organization_id=caller.organization_id,
             secret_hash=hashed(secret),
             labels=labels,
+            serves=serves,
             uses=request.uses,
             used=0,
             created_at=now,
@@ -70,7 +73,7 @@ def create_join_token(core: Core, caller: Caller, request: JoinTokenRequest) -> 
         )
         db.add(row)
         fingerprint = key_id(core.vault.box_keys(db).current_public_key())
-        return join_token_document(row, str(JoinTokenText(secret=secret, fingerprint=fingerprint)))
+        return _join_token(db, caller, row, str(JoinTokenText(secret=secret, fingerprint=fingerprint)))
 
 
 def list_join_tokens(core: Core, caller: Caller) -> list[JoinTokenDocument]:
@@ -78,7 +81,9 @@ def list_join_tokens(core: Core, caller: Caller) -> list[JoinTokenDocument]:
     require(caller, "admin")
     own = select(JoinToken).where(JoinToken.organization_id == caller.organization_id)
     with core.database.read() as db:
-        return [join_token_document(row) for row in db.scalars(own.order_by(JoinToken.created_at.desc(), JoinToken.id))]
+        eyes = Eyes(names_known_to(db, caller), ())
+        rows = db.scalars(own.order_by(JoinToken.created_at.desc(), JoinToken.id))
+        return [join_token_document(row, eyes.names(row.serves)) for row in rows]
 
 
 def revoke_join_token(core: Core, caller: Caller, token_id: str) -> JoinTokenDocument:
@@ -89,20 +94,32 @@ def revoke_join_token(core: Core, caller: Caller, token_id: str) -> JoinTokenDoc
         if row is None or row.organization_id != caller.organization_id:
             raise NotFound(f"there is no join token {shown(token_id)}", code="E-JOIN-404", next="fleet token ls")
         row.revoked_at = row.revoked_at or core.clock.now()
-        return join_token_document(row)
+        return _join_token(db, caller, row)
+
+
+def _join_token(db: Session, caller: Caller, row: JoinToken, token: str | None = None) -> JoinTokenDocument:
+    return join_token_document(row, Eyes(names_known_to(db, caller), ()).names(row.serves), token)
 
 
 # --- people and scripts -----------------------------------------------------------------
 
 
 def create_api_token(core: Core, caller: Caller, request: ApiTokenRequest) -> ApiTokenDocument:
-    """An API token; its text is in the answer and nowhere else. For admins."""
+    """An API token of the caller's organization; its text is in the answer and nowhere else. For admins.
+
+    Raises Forbidden for one that may act everywhere, unless the caller may.
+    """
     require(caller, "admin")
+    if request.everywhere:
+        require_everywhere(caller)
     role = parse_role(request.role)
     name = check_text("the name of a token", request.name, limit=128, empty=True)
     lasts = timedelta(seconds=request.expires_s) if request.expires_s else None
     with core.database.write() as db:
-        return _issue(db, core, caller.organization_id, (role, name, lasts))
+        row, token = _issue(core, caller.organization_id, role, name)
+        row.everywhere, row.expires_at = request.everywhere, row.created_at + lasts if lasts else None
+        db.add(row)
+        return api_token_document(row, token)
 
 
 def list_api_tokens(core: Core, caller: Caller) -> list[ApiTokenDocument]:
@@ -114,30 +131,38 @@ def list_api_tokens(core: Core, caller: Caller) -> list[ApiTokenDocument]:
 
 
 def revoke_api_token(core: Core, caller: Caller, token_id: str) -> ApiTokenDocument:
-    """Make an API token useless at once. Doing it twice changes nothing."""
+    """Make an API token useless at once. Doing it twice changes nothing.
+
+    One that may act everywhere is only revoked by somebody who may: else an organization's admin could shut all out.
+    """
     require(caller, "admin")
     with core.database.write() as db:
         row = db.get(ApiToken, token_id)
         if row is None or row.organization_id != caller.organization_id:
             raise NotFound(f"there is no API token {shown(token_id)}", code="E-TOKEN-404", next="fleet api-token ls")
+        if row.everywhere:
+            require_everywhere(caller)
         row.revoked_at = row.revoked_at or core.clock.now()
         return api_token_document(row)
 
 
 def bootstrap_admin(core: Core, *, only_first: bool = False) -> str:
-    """The text of a new admin token of `default`, for whoever holds the database; the last such one is revoked.
+    """The text of a new token of an admin everywhere, for whoever holds the database; the last such one is revoked.
 
-    Raises Conflict with `only_first` where a working admin token exists.
+    Raises Conflict with `only_first` where a working one exists.
     """
     caller = system_caller(core)
     now = core.clock.now()
-    working = select(ApiToken.id).where(_working(now), ApiToken.role == "admin")
+    working = select(ApiToken.id).where(_working(now), ApiToken.role == "admin", ApiToken.everywhere)
     with core.database.write() as db:
         if only_first and db.scalar(working.limit(1)):
             raise Conflict("there is an admin token already", code="E-BOOTSTRAP", next="fleet api-token ls")
-        old = update(ApiToken).where(ApiToken.name == BOOTSTRAP, ApiToken.revoked_at.is_(None))
-        db.execute(old.values(revoked_at=now))
-        return str(_issue(db, core, caller.organization_id, ("admin", BOOTSTRAP, None)).token)
+        last = ApiToken.name == BOOTSTRAP, ApiToken.everywhere, ApiToken.revoked_at.is_(None)
+        db.execute(update(ApiToken).where(*last).values(revoked_at=now))
+        row, token = _issue(core, caller.organization_id, "admin", BOOTSTRAP)
+        row.everywhere = True
+        db.add(row)
+        return token
 
 
 def authenticate(core: Core, bearer: str) -> Caller:
@@ -157,6 +182,7 @@ def authenticate(core: Core, bearer: str) -> Caller:
         organization=organization.name,
         role=cast("Role", row.role),
         user=row.name or f"{row.role} {row.id}",
+        everywhere=row.everywhere,
     )
 
 
@@ -176,19 +202,19 @@ def _working(now: datetime) -> ColumnElement[bool]:
     return ApiToken.revoked_at.is_(None) & (ApiToken.expires_at.is_(None) | (ApiToken.expires_at > now))
 
 
-def _issue(db: Session, core: Core, organization_id: str, what: tuple[Role, str, timedelta | None]) -> ApiTokenDocument:
-    role, name, lasts = what
-    token, now = new_secret(API_PREFIX), core.clock.now()
+def _issue(core: Core, organization_id: str, role: Role, name: str) -> tuple[ApiToken, str]:
+    """A new row, which the caller adds, and its text."""
+    token = new_secret(API_PREFIX)
     row = ApiToken(
         id=new_id(),
         organization_id=organization_id,
         name=name,
         role=role,
+        everywhere=False,
         secret_hash=hashed(token),
-        created_at=now,
+        created_at=core.clock.now(),
         last_used_at=None,
-        expires_at=now + lasts if lasts else None,
+        expires_at=None,
         revoked_at=None,
     )
-    db.add(row)
-    return api_token_document(row, token)
+    return row, token

@@ -2,17 +2,93 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
-from control_plane.db.models import Order
+from control_plane.db.models import Order, Organization, Project
+from control_plane.db.models import Session as Chat
 from control_plane.db.teams import Agent
+from control_plane.dispatching.new_order import Draft, put_in
+from control_plane.operations.sessions import new_session
+from control_plane.teams.terms import provider_of
+from shared import logs
+from shared.states import OrderStatus
+from shared.work_order import Describe, Limits
+
+MAX_DESCRIPTION = 1000
+"""Characters. It is in the prompt of every agent of the organization."""
+LIMITS = Limits(max_iterations=5, cost_limit=0.5, max_run_seconds=300)
+PRIORITY = -10
+"""Work goes first."""
+log = logs.get(__name__)
 
 
 def ask_description(db: Session, core: Core, agent: Agent, user: str = "") -> str | None:
     """Ask for the agent's description; the order's id, or None where nobody could write one."""
-    return None
+    project = _project(db, agent)
+    provider = provider_of(db, agent, project) if project is not None else None
+    if project is None or provider is None:
+        log.warning("no description is asked for", agent=agent.name, organization=agent.organization_id)
+        return None
+    draft = Draft(
+        project=project,
+        provider=provider,
+        session=_session(core, project, agent),
+        prompt=f"Describe agent {agent.name} from its instructions.",
+        user=user,
+        mode="plan",
+        purpose="describe",
+        asked=_asked(agent).model_dump(mode="json"),
+        limits=LIMITS,
+        priority=PRIORITY,
+        labels=agent.labels,
+    )
+    return put_in(db, core, draft).id
 
 
-def described(db: Session, core: Core, order: Order) -> None:
+def described(db: Session, _core: Core, order: Order) -> None:
     """Take the description that a service order brought; a failed one leaves the agent without, and that is all."""
+    asked = Describe.model_validate(order.asked)
+    named = select(Agent).where(Agent.organization_id == order.organization_id, Agent.name == asked.agent)
+    # Locked: somebody may just be giving it other instructions.
+    agent = db.scalar(named.with_for_update().execution_options(populate_existing=True))
+    if order.status != OrderStatus.SUCCEEDED:
+        log.warning("an agent stays without a description", agent=asked.agent, order=order.id, why=order.reason)
+    # Its instructions may have changed since; then another order is on its way.
+    elif agent is not None and asked == _asked(agent):
+        agent.description = cleaned(order.response or "")
+
+
+def cleaned(text: str) -> str:
+    """One paragraph, at most MAX_DESCRIPTION characters, ended at a sentence where one ends in time."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    if len(line) <= MAX_DESCRIPTION:
+        return line
+    sentence, stop, _ = line[:MAX_DESCRIPTION].rpartition(". ")
+    return sentence + stop.strip() if stop else f"{line[: MAX_DESCRIPTION - 1]}…"
+
+
+def _asked(agent: Agent) -> Describe:
+    return Describe(agent=agent.name, instructions=agent.instructions, instructions_path=agent.instructions_path)
+
+
+def _project(db: Session, agent: Agent) -> Project | None:
+    """The agent's, else the organization's default, else its only one."""
+    named = agent.project_id or db.get_one(Organization, agent.organization_id).project_id
+    if named is not None and (project := db.get_one(Project, named)).removed_at is None:
+        return project
+    alive = select(Project).where(Project.organization_id == agent.organization_id, Project.removed_at.is_(None))
+    return _only(db.scalars(alive.limit(2)).all())
+
+
+def _only(projects: Sequence[Project]) -> Project | None:
+    return projects[0] if len(projects) == 1 else None
+
+
+def _session(core: Core, project: Project, agent: Agent) -> Chat:
+    session = new_session(core, project, "plan")
+    session.name = f"description of {agent.name}"
+    return session

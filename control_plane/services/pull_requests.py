@@ -1,21 +1,143 @@
-"""Pull requests: asked for, opened from a drone's workstation, and noted on the order whose branch they are for."""
+"""Pull requests: asked for, opened from a drone's workstation, and noted on the order whose branch they are for.
+
+One pull request for one line of work: the next order of a session, and with it the next turn on a task, builds on the
+branch of the one before, so its pull request takes the place of that one's, which is closed with a word that names it.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
-from control_plane.db.models import Order
+from control_plane.db.models import Drone, Order, Project, Provider
+from control_plane.dispatching.conversation import way_of
+from control_plane.dispatching.loads import can, loads, status_of
+from control_plane.dispatching.new_order import Draft, put_in
+from control_plane.operations.sessions import new_session
+from control_plane.services.pull_request_text import about, body_of, title_of
+from control_plane.team_documents import PullRequestDocument
 from shared.events import PullRequestStep
+from shared.states import DroneStatus, OrderStatus
+from shared.work_order import Limits, OpenPullRequest
+
+SECONDS = 300.0
+"""For a drone to do it; a host's answer takes one or two."""
+OPEN = frozenset({"opened", "updated"})
+_TAKES_WORK = frozenset({DroneStatus.ONLINE, DroneStatus.BUSY})
 
 
 def order_ended(db: Session, core: Core, order: Order) -> None:
     """Ask for a pull request where the project wants one for each order that succeeded and was pushed."""
+    wanted = db.get_one(Project, order.project_id).pull_requests
+    if wanted == "never" or order.status != OrderStatus.SUCCEEDED or order.head_commit is None:
+        return
+    asked = wording(db, order)
+    if not order.pushed:
+        why = f"the branch is not on the remote: {order.push_error or 'it was not pushed'}"
+        order.pull_request = _document(order, asked, state="failed", why=why)
+    elif wanted == "ready":
+        order.pull_request = _document(order, asked, state="ready", why="the project wants them opened by hand")
+    else:
+        ask(db, core, order, asked, order.user)
+
+
+def wording(db: Session, order: Order, *, title: str | None = None, draft: bool = False) -> OpenPullRequest:
+    """What is asked for an order whose branch is on the remote; `title` in place of the one that is made up."""
+    project = db.get_one(Project, order.project_id)
+    return OpenPullRequest(
+        head=order.branch or "",
+        base=project.branch,
+        title=title or title_of(about(db, order)) or f"Work of order {order.id}",
+        body=body_of(db, order),
+        draft=draft,
+        replaces=_before(db, order),
+    )
+
+
+def ask(db: Session, core: Core, order: Order, asked: OpenPullRequest, user: str) -> Order:
+    """Write the service order that opens it, and on the order that it was asked for."""
+    project = db.get_one(Project, order.project_id)
+    chat = new_session(core, project, "build")
+    chat.name = f"pull request of order {order.id}"
+    where = _with_the_logins(db, core, order)
+    service = put_in(
+        db,
+        core,
+        Draft(
+            project=project,
+            provider=db.get_one(Provider, order.provider_id),
+            session=chat,
+            prompt=f"Open a pull request from {asked.head}: {asked.title}",
+            user=user,
+            purpose="pull_request",
+            asked=asked.model_dump(mode="json"),
+            limits=Limits(max_run_seconds=SECONDS),
+            priority=order.priority,
+            labels={} if where else order.wanted_labels,
+            drone_id=where,
+        ),
+    )
+    before = order.pull_request or {}
+    kept = {key: before.get(key) for key in ("url", "number")}
+    order.pull_request = _document(service, asked, state="asked", **kept)
+    return service
 
 
 def noted(db: Session, core: Core, service: Order, step: PullRequestStep) -> None:
-    """Write what became of it on the order that it is for."""
+    """Write what became of it on the order that it is for. What a service of before says counts no more."""
+    del core
+    if (order := _asked_by(db, service)) is not None:
+        before = order.pull_request or {}
+        told = step.model_dump(mode="json", exclude={"kind"})
+        kept = {key: told[key] if told[key] is not None else before.get(key) for key in ("url", "number")}
+        clean = {key: value.replace("\0", "") if isinstance(value, str) else value for key, value in told.items()}
+        order.pull_request = PullRequestDocument(**{**clean, **kept, "order": service.id}).model_dump(mode="json")
 
 
 def ended(db: Session, core: Core, service: Order) -> None:
     """The service ended; where it told nothing, the order says that its pull request could not be opened, and why."""
+    del core
+    order = _asked_by(db, service)
+    if order is not None and order.pull_request is not None and order.pull_request["state"] == "asked":
+        why = f"order {service.id}, which was to open it, {service.status}: {service.reason}"
+        order.pull_request = {**order.pull_request, "state": "failed", "why": why}
+
+
+def _asked_by(db: Session, service: Order) -> Order | None:
+    """The order whose pull request this service was asked for last."""
+    named = select(Order).where(
+        Order.organization_id == service.organization_id,
+        Order.project_id == service.project_id,
+        Order.branch == (service.asked or {}).get("head"),
+    )
+    orders = db.scalars(named.with_for_update())
+    return next((order for order in orders if (order.pull_request or {}).get("order") == service.id), None)
+
+
+def _before(db: Session, order: Order) -> int | None:
+    """The number of the pull request whose branch this order's builds on, in the same session."""
+    for entry in reversed(way_of(db, order)):
+        if entry.session_id != order.session_id:
+            return None
+        earlier = db.get(Order, entry.order_id) if entry.order_id else None
+        there = (earlier.pull_request or {}) if earlier is not None and earlier.id != order.id else {}
+        if there.get("number") is not None and there.get("state") in OPEN:
+            return int(there["number"])
+    return None
+
+
+def _with_the_logins(db: Session, core: Core, order: Order) -> str | None:
+    """The drone that pushed the branch, where it takes work now: its workstation is known to the repository's host."""
+    drone = db.get(Drone, order.drone_id) if order.drone_id else None
+    if drone is None or not can(drone, "teams"):
+        return None
+    return drone.id if status_of(drone, loads(db)[drone.id], core.clock.now()) in _TAKES_WORK else None
+
+
+def _document(by: Order, asked: OpenPullRequest, **told: Any) -> dict[str, Any]:
+    said = {"url": None, "number": None, "via": "", "why": "", "order": by.id}
+    words = asked.model_dump(mode="json", include={"head", "base", "title", "body"})
+    return PullRequestDocument(**{**said, **words, **told}).model_dump(mode="json")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from control_plane.automation.schedules import make_due
+from control_plane.automation.sending import Sender
 from control_plane.background.loops import Loop, Loops
 from control_plane.background.timings import Timings
 from control_plane.core import Core
@@ -15,6 +17,7 @@ from control_plane.supervisor.placing import place_queued
 from control_plane.supervisor.reasons import refresh_reasons
 from control_plane.supervisor.relay import Relay
 from control_plane.supervisor.silence import take_back_lost_runs
+from control_plane.supervisor.teams import claim_everywhere
 from control_plane.supervisor.unclaimed import Unclaimed
 from control_plane.supervisor.users import ensure_users
 
@@ -30,6 +33,7 @@ class Supervisor:
         self._relay = Relay(core)
         self._ear = Ear(core, holder, self._timings, self._rouse)
         self._unclaimed = Unclaimed(core, self._relay, self._timings)
+        self._sender = Sender(core)
         self._seldom: list[Loop] = []
         self._roused = self._plan()
 
@@ -39,6 +43,7 @@ class Supervisor:
     def stop(self) -> list[str]:
         """End all loops and let another supervisor lead at once; returns the loops that did not end in time."""
         self._ear.close()
+        self._sender.close()
         hanging = self.loops.stop()
         self._leader.resign()
         return hanging
@@ -52,12 +57,15 @@ class Supervisor:
             self._add("relay", self._relay.publish_all, every=often),
             self._add("inbox", lambda: inbox.send_new(self._core), every=often),
         ]
+        self._add("schedules", lambda: make_due(self._core), every=2 * often)
+        self._add("webhooks", self._sender.send_due, every=often)
         self._add("unclaimed", self._unclaimed.look, every=4 * often)
         self._add("reasons", lambda: refresh_reasons(self._core), every=4 * often)
         self._add("lost", lambda: take_back_lost_runs(self._core, self._ear, self._timings), every=4 * often)
         self._seldom = [
             self._add("users", lambda: ensure_users(self._core), every=seldom),
             self._add("inbox-missing", lambda: inbox.send_missing(self._core), every=seldom),
+            self._add("teams", lambda: claim_everywhere(self._core), every=seldom),
         ]
         self._add("cleaning", lambda: clean(self._core), every=self._timings.clean_every)
         return roused

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Select, delete, func, select, update
 
+from control_plane.automation.sending import clean_deliveries
 from control_plane.core import Core
 from control_plane.db.models import Blob, Dispatch, InboxMessage, LoginLink, Order, WebSession
 from shared.states import OrderStatus
@@ -26,6 +27,7 @@ def clean(core: Core) -> None:
         db.execute(delete(LoginLink).where(LoginLink.expires_at < now - _KEPT))
         db.execute(delete(WebSession).where(WebSession.expires_at < now))
         db.execute(delete(InboxMessage).where(InboxMessage.done_at < now - _KEPT))
+        clean_deliveries(db, now)
         old = update(Order).where(Order.idempotency_key.is_not(None), Order.created_at < now - _KEPT)
         db.execute(old.values(idempotency_key=None))
     while _clean_checkpoints(core, now):

@@ -1,13 +1,170 @@
-"""What an agent is told of its task: the briefing, block D, and the team around it, blocks B and C (S-070)."""
+"""What an agent is told of its task: the briefing, block D, and the team around it, blocks B and C (S-070).
+
+An agent remembers nothing and sees nothing of other runs: the comments are all that it has (S-041, S-073). The same
+rows give the same bytes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from control_plane.db.models import Order
-from shared.work_order import Team
+from control_plane.db.models import Order, Organization, Run
+from control_plane.db.teams import Agent, Comment, Task
+from control_plane.team_documents import USER
+from control_plane.teams.terms import limits_of
+from shared.work_order import Limits, RosterAgent, Team
+
+MAX_BRIEFING = 190_000
+"""Characters; so many that it fits into a prompt (`MAX_PROMPT` of submitting) with room for what is said meanwhile."""
+_MAX_DESCRIPTION = 60_000
+_AT_ONCE = 100
+
+
+def briefing(db: Session, task: Task, agent: Agent) -> str:
+    """The task as it is now, and what is to be done: the prompt of the agent's turn."""
+    name = db.get_one(Organization, task.organization_id).name
+    head = _head(task, name, agent)
+    tail = _what_to_do(agent, limits_of(task, agent))
+    room = MAX_BRIEFING - len(head) - len(tail)
+    return "\n\n".join([head, *_thread(db, task, room), tail])
 
 
 def team_of(db: Session, order: Order) -> Team | None:
     """The team that an order travels with; None where it is no agent's turn."""
-    return None
+    if order.agent_id is None or order.task_id is None:
+        return None
+    agent = db.get_one(Agent, order.agent_id)
+    organization = db.get_one(Organization, order.organization_id)
+    active = _active(db, order.organization_id)
+    names = {each.id: each.name for each in active}
+    return Team(
+        organization=organization.name,
+        purpose=organization.description,
+        roster=tuple(
+            RosterAgent(name=each.name, boss=names.get(each.boss_id or ""), description=each.description)
+            for each in active
+        ),
+        agent=agent.name,
+        instructions=agent.instructions,
+        instructions_path=agent.instructions_path,
+        boss=names.get(agent.boss_id or ""),
+        reports=tuple(each.name for each in active if each.boss_id == agent.id),
+        task=order.task_id,
+        comments=_written(db, order),
+    )
+
+
+def _active(db: Session, organization_id: str) -> Sequence[Agent]:
+    alive = select(Agent).where(Agent.organization_id == organization_id, Agent.removed_at.is_(None))
+    return sorted(db.scalars(alive), key=lambda agent: agent.name)
+
+
+def _written(db: Session, order: Order) -> int:
+    """How many comments the earlier runs of this order wrote."""
+    written = select(func.count()).select_from(Comment).join(Run, Run.id == Comment.run_id)
+    mine = written.where(Comment.task_id == order.task_id, Comment.agent_id == order.agent_id, Run.order_id == order.id)
+    return db.scalar(mine) or 0
+
+
+# --- block D ----------------------------------------------------------------------------
+
+
+def _head(task: Task, organization: str, agent: Agent) -> str:
+    title = " ".join(task.title.split())
+    return "\n".join([
+        f"# Task {task.id}: {title}",
+        "",
+        f"Organization: {organization}",
+        f"Assigned to: {agent.name} (you)",
+        f"Opened: {_time(task.created_at)}{f' by {task.user}' if task.user else ''}",
+        "",
+        "## Description",
+        "",
+        _quoted(_cut(task.description, _MAX_DESCRIPTION, f"fleet task show {task.id}")),
+    ])  # fmt: skip
+
+
+def _thread(db: Session, task: Task, room: int) -> Iterator[str]:
+    """The thread, from its end as far back as there is room; what is left out is said."""
+    shown, left_out = _newest(db, task, room)
+    yield "## Thread"
+    if left_out:
+        what = "comment is" if left_out == 1 else "comments are"
+        yield f"[The oldest {left_out:,} {what} left out here. People see them with: fleet task show {task.id}]"
+    yield from reversed(shown)
+    if not shown and not left_out:
+        yield "[Nobody has written a comment yet.]"
+
+
+def _newest(db: Session, task: Task, room: int) -> tuple[list[str], int]:
+    """The newest comments as they are shown, the newest first, and how many there are before them."""
+    shown: list[str] = []
+    before: int | None = None
+    total = db.scalar(select(func.count()).select_from(Comment).where(Comment.task_id == task.id)) or 0
+    while len(shown) < total:
+        wanted = select(Comment).where(Comment.task_id == task.id)
+        older = wanted if before is None else wanted.where(Comment.id < before)
+        for comment in db.scalars(older.order_by(Comment.id.desc()).limit(_AT_ONCE)).all():
+            text = _entry(comment, room if not shown else None)
+            room -= len(text) + 2
+            if room < 0 and shown:
+                return shown, total - len(shown)
+            shown.append(text)
+            before = comment.id
+    return shown, 0
+
+
+def _entry(comment: Comment, room: int | None) -> str:
+    """One comment: its author and time at the left edge, where no comment's own text ever stands."""
+    who = f"{USER} ({comment.user})" if comment.author == USER and comment.user else comment.author
+    text = _quoted(comment.text)
+    if room is not None:
+        text = _cut(text, max(0, room - 200), f"fleet task show {comment.task_id}")
+    return f"[{_time(comment.at)}] {who}:\n{text}"
+
+
+def _what_to_do(agent: Agent, limits: Limits) -> str:
+    """The instruction to act and to hand on, and the budget (S-071)."""
+    return "\n".join([
+        "## Your turn",
+        "",
+        f"It is your turn on this task, {agent.name}. Read the thread, do your part in the workspace, and write what "
+        "matters to the others with the tool add_comment: they see your comments and the files, and nothing else.",
+        "When your part is done, write a last comment that says what you did, what is open, and who is next. Its last "
+        "tag decides: @name hands the task to that agent, @user gives it back to the people. Then stop.",
+        "",
+        f"Budget of this turn: {_budget(limits)}. Hand on before it is spent: what is not written down then is lost.",
+    ])  # fmt: skip
+
+
+def _budget(limits: Limits) -> str:
+    parts = []
+    if limits.max_iterations:
+        parts.append(f"{limits.max_iterations} iterations")
+    if limits.cost_limit:
+        parts.append(f"USD {limits.cost_limit:.2f}")
+    if limits.max_run_seconds:
+        parts.append(f"{limits.max_run_seconds:g} seconds")
+    return ", ".join(parts) or "no limit"
+
+
+# --- text -------------------------------------------------------------------------------
+
+
+def _quoted(text: str) -> str:
+    """The text moved in from the left edge, so that no line of it can be taken for one of ours."""
+    return "\n".join(f"  {line}".rstrip() for line in text.strip("\n").splitlines())
+
+
+def _cut(text: str, limit: int, where: str) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[Cut here: {len(text) - limit:,} more characters. People see them with: {where}]"
+
+
+def _time(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,15 +1,186 @@
-"""Which tasks begin now: oldest first, within what the organization and each agent may do at once (S-101, S-102)."""
+"""Which tasks begin now: urgent ones first, then the oldest (S-102), within what the organization and each agent may
+do at once (S-101). Nothing polls: whatever may let a task begin asks here, in its own transaction.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
+from control_plane.db.models import Order, Organization, Project
+from control_plane.db.models import Session as Chat
+from control_plane.db.teams import Agent, Task
+from control_plane.dispatching.new_order import Draft, put_in
+from control_plane.dispatching.notices import notify
+from control_plane.dispatching.transitions import move_task
+from control_plane.operations.organizations import locked_organization
+from control_plane.teams import notes
+from control_plane.teams.briefing import briefing
+from control_plane.teams.terms import limits_of, provider_of
+from control_plane.teams.thread import system_says
+from shared.states import ENDED, TaskStatus
+from shared.work_order import Mode
+
+_AT_ONCE = 50
+_MAX_TOLD = 500
+"""Characters of an agent's comment that a webhook is told."""
 
 
 def claim_tasks(db: Session, core: Core, organization_id: str) -> list[str]:
     """Begin every open task of the organization that may begin; the ids of the orders that were written.
 
-    Takes the organization's row lock, so that of several processes each counts what the others began.
+    Takes the organization's row lock, so that of several processes each counts what the others began: whoever moves
+    tasks by hand takes it first (`locked_organization`). Tell of the orders after the commit (`broker.changed`).
     """
-    return []
+    organization = locked_organization(db, organization_id)
+    if organization.paused_at is not None:
+        return []
+    db.flush()
+    return _Round(db, core, organization).begin_all()
+
+
+class _Round:
+    """One look at the tasks of an organization whose row is locked."""
+
+    def __init__(self, db: Session, core: Core, organization: Organization) -> None:
+        self._db = db
+        self._core = core
+        self._organization = organization
+        self._in_progress = in_progress(db, organization.id)
+        self._agents = {agent.id: agent for agent in _agents(db, organization.id)}
+
+    def begin_all(self) -> list[str]:
+        begun: list[str] = []
+        while wanted := min(self._room(), _AT_ONCE):
+            tasks = self._candidates(wanted)
+            for task in tasks:
+                agent = self._agents[task.assignee_id or ""]
+                if not self._full(agent):
+                    begun += self._begin(task, agent)
+            if len(tasks) < wanted:
+                break
+        return begun
+
+    def _room(self) -> int:
+        """How many more may be in progress; with no limit, as many as are looked at at once."""
+        limit = self._organization.concurrency
+        return max(0, limit - self._in_progress.total()) if limit else _AT_ONCE
+
+    def _full(self, agent: Agent) -> bool:
+        return 0 < agent.concurrency <= self._in_progress[agent.id]
+
+    def _candidates(self, count: int) -> Sequence[Task]:
+        """The next tasks that may begin. One that somebody changes right now is left to them: they ask here too."""
+        full = [agent.id for agent in self._agents.values() if self._full(agent)]
+        waiting = waiting_tasks(self._organization.id).where(_previous_run_ended(), Task.assignee_id.not_in(full))
+        free = waiting.limit(count).with_for_update(skip_locked=True, key_share=True, of=Task)
+        return self._db.scalars(free.execution_options(populate_existing=True)).all()
+
+    def _begin(self, task: Task, agent: Agent) -> list[str]:
+        """Write the agent's turn as an order; where there can be none, the user hears why and what to do."""
+        db, core = self._db, self._core
+        project = db.get_one(Project, task.project_id)
+        if agent.removed_at is not None:
+            give_to_user(db, core, task, TaskStatus.OPEN, notes.agent_removed(agent.name))
+            return []
+        if project.removed_at is not None:
+            why, next_ = f"project {project.slug} was removed", "fleet task create … --project SLUG"
+            return self._fail(task, notes.cannot_begin(agent.name, why, next_))
+        provider = provider_of(db, agent, project)
+        if provider is None:
+            return self._fail(task, _no_provider(agent, project))
+        draft = Draft(
+            project=project,
+            provider=provider,
+            session=db.get_one(Chat, task.session_id),
+            prompt=briefing(db, task, agent),
+            user=task.user,
+            mode=_mode(task),
+            model=agent.model,
+            limits=limits_of(task, agent),
+            priority=task.priority,
+            labels=agent.labels,
+            agent_id=agent.id,
+            task_id=task.id,
+        )
+        order = put_in(db, core, draft)
+        move_task(db, task, TaskStatus.IN_PROGRESS, order_id=order.id, updated_at=core.clock.now())
+        self._in_progress[agent.id] += 1
+        return [order.id]
+
+    def _fail(self, task: Task, note: notes.Note) -> list[str]:
+        """Its turn came, and could not be written."""
+        move_task(self._db, task, TaskStatus.IN_PROGRESS)
+        give_to_user(self._db, self._core, task, TaskStatus.FAILED, note)
+        return []
+
+
+def give_to_user(  # noqa: PLR0913, PLR0917 - what the thread is told is three things
+    db: Session,
+    core: Core,
+    task: Task,
+    to: TaskStatus,
+    note: notes.Note | None,
+    run_id: str | None = None,
+    said: str = "",
+) -> None:
+    """Give a task back to the people: `note` says why, or an agent did, with `said`.
+
+    Webhooks hear of it: `task.failed`, or `task.waiting`.
+    """
+    move_task(db, task, to, assignee_id=None, updated_at=core.clock.now())
+    if note is not None:
+        system_says(db, core, task, note, run_id)
+    told = {
+        "task": task.id,
+        "title": task.title,
+        "status": task.status,
+        "reason": note.text if note is not None else said[:_MAX_TOLD],
+        "order": task.order_id,
+        "run": run_id,
+    }
+    notify(db, core, task.organization_id, "task.failed" if to is TaskStatus.FAILED else "task.waiting", told)
+
+
+def waiting_tasks(organization_id: str) -> Select[Task]:
+    """The tasks that wait for their agent, in the order in which they begin."""
+    waits = Task.organization_id == organization_id, Task.status == TaskStatus.OPEN, Task.assignee_id.is_not(None)
+    return select(Task).where(*waits).order_by(Task.priority.desc(), Task.queued_at, Task.number)
+
+
+def in_progress(db: Session, organization_id: str) -> Counter[str]:
+    """How many tasks of each agent are in progress, by the agent's id."""
+    busy = select(Task.assignee_id, func.count()).where(
+        Task.organization_id == organization_id, Task.status == TaskStatus.IN_PROGRESS
+    )
+    return Counter({agent_id: count for agent_id, count in db.execute(busy.group_by(Task.assignee_id)) if agent_id})
+
+
+def _previous_run_ended() -> ColumnElement[bool]:
+    """Only then is the workspace free: a preempted run's receipt must be in."""
+    unfinished = select(Order.id).where(Order.id == Task.order_id, Order.status.not_in(ENDED))
+    return ~unfinished.exists()
+
+
+def _agents(db: Session, organization_id: str) -> Sequence[Agent]:
+    return db.scalars(select(Agent).where(Agent.organization_id == organization_id)).all()
+
+
+def _no_provider(agent: Agent, project: Project) -> notes.Note:
+    if agent.provider_id or project.provider_id:
+        whose = f"agent {agent.name}" if agent.provider_id else f"project {project.slug}"
+        return notes.cannot_begin(agent.name, f"the provider of {whose} was removed", _SET_PROVIDER.format(agent.name))
+    why = f"neither the agent nor project {project.slug} names a provider, and there is none or more than one"
+    return notes.cannot_begin(agent.name, why, _SET_PROVIDER.format(agent.name))
+
+
+_SET_PROVIDER = "fleet agent edit {} --provider NAME, then: fleet task retry"
+
+
+def _mode(task: Task) -> Mode:
+    mode: Mode = task.mode  # type: ignore[assignment]
+    return mode

@@ -7,7 +7,7 @@ from typing import Annotated
 from urllib.parse import quote, urlsplit
 
 from anyio import to_thread
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Path, Query, Request
 from fastapi.security import HTTPBearer
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse
@@ -15,10 +15,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from control_plane.core import Caller, Core
 from control_plane.operations import registration, tokens
+from control_plane.operations.organizations import in_organization
 from control_plane.operations.registration import DroneIdentity
 from control_plane.operations.secrets_of import DRONE_PREFIX
 from control_plane.web.problems import wants_page
-from shared.errors import Forbidden, NotFound, Unauthenticated
+from shared.errors import Forbidden, Unauthenticated
 
 API = "/api/v1"
 OPEN = frozenset(
@@ -32,6 +33,8 @@ OPEN = frozenset(
     }
 )
 """All that is answered without a token, beside static files."""
+HOOKS = "/hooks/"
+"""Below it what code hosts send is known by its signature."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -85,7 +88,11 @@ def identify(core: Core, headers: Headers) -> Caller | DroneIdentity:
 def is_open(method: str, path: str) -> bool:
     """Whether this is answered without a token."""
     method = "GET" if method == "HEAD" else method
-    return (method, path) in OPEN or (method == "GET" and path.startswith("/static/"))
+    return (
+        (method, path) in OPEN
+        or (method == "GET" and path.startswith("/static/"))
+        or (method == "POST" and path.startswith(HOOKS))
+    )
 
 
 def cookie_name(core: Core) -> str:
@@ -139,17 +146,29 @@ async def caller_of(
     org: Annotated[str | None, Query(description="The organization; default: the token's own.", max_length=64)] = None,
 ) -> Caller:
     """The person or script that asks. Raises Forbidden for a drone, NotFound for an organization it may not see."""
+    return await _caller_in(request, org)
+
+
+async def person_of(request: Request) -> Caller:
+    """Whoever asks, in the organization of their own token, whatever `?org=` says. Raises Forbidden for a drone."""
+    return await _caller_in(request, None)
+
+
+async def organization_caller_of(
+    request: Request, organization: Annotated[str, Path(description="The organization's name.", max_length=64)]
+) -> Caller:
+    """Whoever asks, as they are in the organization that the address names; `?org=` says nothing there."""
+    return await _caller_in(request, organization)
+
+
+async def _caller_in(request: Request, organization: str | None) -> Caller:
     identity = request.state.identity
     if not isinstance(identity, Caller):
         raise Forbidden("this address is for people; the token is a drone's", code="E-TOKEN-KIND")
-    if org is not None and org != identity.organization:
-        raise NotFound(
-            f"there is no organization {org!r} that this token may see",
-            code="E-ORGANIZATION-404",
-            why=f"the token belongs to {identity.organization!r}",
-            next=f"use --org {identity.organization}, or a token of {org!r}",
-        )
-    return identity
+    if organization is None or organization == identity.organization:
+        return identity
+    # Only somebody who may act everywhere makes the database be asked, and that is not for the loop to wait for.
+    return await to_thread.run_sync(in_organization, request.app.state.core, identity, organization)
 
 
 async def drone_of(request: Request) -> DroneIdentity:
@@ -164,6 +183,10 @@ async def drone_of(request: Request) -> DroneIdentity:
 
 CoreDep = Annotated[Core, Depends(core_of)]
 CallerDep = Annotated[Caller, Depends(caller_of)]
+PersonDep = Annotated[Caller, Depends(person_of)]
+"""For addresses where the request itself names the organization."""
+OrganizationCallerDep = Annotated[Caller, Depends(organization_caller_of)]
+"""For addresses with `{organization}` in them."""
 DroneDep = Annotated[DroneIdentity, Depends(drone_of)]
 documented_bearer = HTTPBearer(auto_error=False, scheme_name="token", description="fa_... (people), fd_... (drones)")
 """Only says in the OpenAPI document what the gate enforces."""

@@ -8,9 +8,12 @@ from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
+from starlette.routing import Route
 
 from control_plane.core import Core
-from control_plane.web import openapi, problems
+from control_plane.mcp_server.about import PATH as MCP
+from control_plane.mcp_server.endpoint import McpEndpoint
+from control_plane.web import hooks, openapi, problems
 from control_plane.web.access import Gate
 from control_plane.web.api import api_router
 from control_plane.web.guards import SecurityHeaders, WholeBody
@@ -41,7 +44,10 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     problems.install(app)
     openapi.install(app)
     app.include_router(api_router())
+    app.include_router(hooks.router)
     app.include_router(page_router, include_in_schema=False)
+    app.state.mcp = McpEndpoint(core)
+    app.router.routes.append(Route(MCP, app.state.mcp, include_in_schema=False))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     # The last one added is the outermost: every answer has the headers, every error below becomes a document, and
     # nobody's body is read before we know who they are.
@@ -56,6 +62,7 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.live.hub.start()
     try:
-        yield
+        async with app.state.mcp.running():
+            yield
     finally:
         app.state.live.hub.stop()

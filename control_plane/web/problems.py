@@ -62,12 +62,10 @@ class Throttled(TooOften):
 class InvalidRequest(Invalid):
     """A request that does not have the form of one; names each field."""
 
-    def __init__(self, fields: Sequence[FieldProblem]) -> None:
+    def __init__(self, fields: Sequence[FieldProblem], form: str = "see /openapi.json for its form") -> None:
         named = "; ".join(f"{each.field}: {each.what}" for each in fields[:SHOWN_FIELDS])
         more = f"; and {len(fields) - SHOWN_FIELDS} more" if len(fields) > SHOWN_FIELDS else ""
-        super().__init__(
-            f"the request is not acceptable: {named}{more}", code="E-REQUEST", next="see /openapi.json for its form"
-        )
+        super().__init__(f"the request is not acceptable: {named}{more}", code="E-REQUEST", next=form)
         self.fields = list(fields)
 
 
@@ -101,7 +99,7 @@ class Boundary:
                 raise
             await respond(scope, error)(scope, receive, send)
         except Exception as error:  # the boundary of a request: a person gets a sentence and a number, the log the rest
-            unexpected = _full_disk(error) or _unexpected(scope, error)
+            unexpected = told(scope, error)
             if began:
                 raise
             await respond(scope, unexpected)(scope, receive, send)
@@ -125,6 +123,13 @@ def respond(scope: Scope, error: FleetError, status: int | None = None) -> Respo
         return error_page(problem.model_dump(), headers)
     # ASCII: what a refusal repeats of a request may be half of a surrogate pair, which UTF-8 cannot hold.
     return Response(json.dumps(problem.model_dump()), problem.status, headers, media_type=MEDIA_TYPE)
+
+
+def told(scope: Scope, error: Exception) -> FleetError:
+    """What whoever asked is told of an error: what it says if it is the fleet's own, else a number and no more."""
+    if isinstance(error, FleetError):
+        return error
+    return _full_disk(error) or _unexpected(scope, error)
 
 
 def problem_of(scope: Scope, error: FleetError, status: int | None = None) -> Problem:
@@ -173,10 +178,10 @@ async def _http_exception(request: Request, error: Exception) -> Response:
 
 async def _validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return respond(request.scope, InvalidRequest([_field_problem(each) for each in error.errors()]))
+    return respond(request.scope, InvalidRequest([field_problem(each) for each in error.errors()]))
 
 
-def _field_problem(error: dict[str, Any]) -> FieldProblem:
+def field_problem(error: dict[str, Any]) -> FieldProblem:
     """One finding of pydantic without the value: that may be a secret, or a megabyte."""
     kind, where = error["type"], error["loc"]
     if kind == "json_invalid":

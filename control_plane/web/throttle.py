@@ -12,7 +12,12 @@ from limits.strategies import MovingWindowRateLimiter
 
 from control_plane.web.problems import Throttled
 
-LIMITS = {"log-in": parse("20/minute"), "registration": parse("120/minute")}
+LIMITS = {
+    "log-in": parse("20/minute"),
+    "registration": parse("120/minute"),
+    # One address of a code host sends what happens in all repositories of an organization.
+    "hook": parse("600/minute"),
+}
 
 
 class Throttle:

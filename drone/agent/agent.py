@@ -65,6 +65,8 @@ class Agent:
     """None: a conversation that outgrows the window ends the run."""
     ids: set[str] = field(default_factory=set)
     """Call ids that are taken; a child shares its parent's, so that a word about one call never counts for another."""
+    notices: Callable[[], Sequence[Message]] = tuple
+    """Messages of the run itself for the next question alone; they stay in no transcript."""
     on_step: Callable[[Message], None] | None = None
     """Called after each complete step, when all calls of its message are answered: a later run can go on from there."""
 
@@ -250,7 +252,8 @@ class Agent:
         while True:
             attempt += 1
             self.recorder.doing("waiting for the model")
-            messages = [*self.transcript, *extra] if (extra := self.hooks.ephemeral()) else self.transcript
+            extra = [*self.hooks.ephemeral(), *self.notices()]
+            messages = [*self.transcript, *extra] if extra else self.transcript
             try:
                 answer = self.model.answer(messages, self._tools, self._on_delta)
             except ModelCallFailed as failed:

@@ -47,6 +47,27 @@ class Budget:
             self._waited += self._clock.monotonic() - self._paused
             self._paused = None
 
+    @contextmanager
+    def at_most(self, answers: int) -> Iterator[None]:
+        """Let the model give no more than so many answers meanwhile, within all the limits that hold anyway."""
+        before, most = self.limits, self.iterations + answers
+        fewer = min(before.max_iterations, most) if before.max_iterations else most
+        self.limits = before.model_copy(update={"max_iterations": fewer})
+        try:
+            yield
+        finally:
+            self.limits = before
+
+    @property
+    def answers_left(self) -> int | None:
+        """How many more the limit of answers leaves; None: there is no such limit."""
+        limit = self.limits.max_iterations
+        return max(0, limit - self.iterations) if limit else None
+
+    @property
+    def may_answer(self) -> bool:
+        return self.answers_left != 0
+
     def charge(self, usage: Usage) -> None:
         """Add one answer. Answers that cannot be used are charged too: they were paid for."""
         self.iterations += 1
@@ -98,7 +119,7 @@ class Budget:
     def check_iterations(self) -> None:
         """Raise LimitsExceeded, which here is a success that says so, when the model has answered often enough."""
         limit = self.limits.max_iterations
-        if limit and self.iterations >= limit:
+        if not self.may_answer:
             raise _ended(ExitStatus.MAX_ITERATIONS, f"The limit of {limit} answers was reached; the work is kept.")
 
     def _elapsed(self) -> float:

@@ -33,6 +33,11 @@ from shared.messages import ToolCall
 from shared.work_order import Limits
 
 SPAWN = "spawn"
+_NOT_FOR_CHILDREN = {
+    SPAWN: "a child agent cannot have children; do this part yourself.",
+    "add_comment": "a child agent does not write into the thread; say it in your answer.",
+}
+"""Tools that are in the request, since its bytes are the parent's, and why a call is not run."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Children:
     """Children have no extensions, but policies hold for them as well."""
 
     def spawn(self, call_id: str, task: str, tools: Collection[str] | None = None) -> ToolResult:
-        """Let a child do `task` with `tools`, None for all but `spawn`, and return its last word.
+        """Let a child do `task` with `tools`, None for all that children may have, and return its last word.
 
         Raises what the controls and the shared limits raise: that ends the parent's step as well.
         """
@@ -94,8 +99,8 @@ class _Whitelisted:
         return self._toolbox.specs()
 
     def execute(self, call: ToolCall) -> ToolResult:
-        if call.name == SPAWN:
-            return ToolResult("Error: a child agent cannot have children; do this part yourself.", is_error=True)
+        if why := _NOT_FOR_CHILDREN.get(call.name):
+            return ToolResult(f"Error: {why}", is_error=True)
         if self._names is not None and call.name not in self._names:
             return ToolResult(
                 f"Error: {call.name} is not for you; use {', '.join(sorted(self._names))}.", is_error=True

@@ -13,7 +13,8 @@ from xml.sax.saxutils import escape
 
 from drone.prompting import PromptParts, Skill, Templates
 from drone.prompting.files import MAX_CHARACTERS
-from shared.work_order import Resumed, WorkOrder
+from shared.roster import draw
+from shared.work_order import Resumed, Team, WorkOrder
 
 MAX_INSTRUCTIONS = MAX_CHARACTERS
 """Characters of project instructions that enter the prompt."""
@@ -21,6 +22,7 @@ READING = "file_read"
 """Without this tool no skill could be read, and none is listed."""
 _SECTIONS = (
     "rules",
+    "thread",
     "identity",
     "organization",
     "agent",
@@ -38,7 +40,10 @@ _SECTIONS = (
 def system_prompt(
     order: WorkOrder, parts: PromptParts | str = "", *, channel: str = "", tools: Collection[str] = (READING,)
 ) -> str:
-    """Return the system prompt of an order: the same bytes for the same mode, parts, channel and tools.
+    """Return the system prompt of an order: the same bytes for the same team, mode, parts, channel and tools.
+
+    An agent's turn has three more sections: how a thread works, the same for all agents (A, with the rules), the
+    organization (B) and the agent (C). What changes from task to task is in none of them (S-070).
 
     `parts` is what `read_sources` gave, or the project's instructions alone. `channel` names where the conversation is
     held, where that makes a difference. What goes wrong with a template of the owner's is added to `parts.problems`.
@@ -47,6 +52,7 @@ def system_prompt(
     templates = Templates(parts.templates, parts.problems)
     values = {
         "mode": order.session.mode,
+        "team": _told_of(order.team) if order.team else None,
         "system": parts.system,
         "soul": parts.soul,
         "instructions": parts.instructions[:MAX_INSTRUCTIONS],
@@ -74,13 +80,14 @@ def user_prompt(order: WorkOrder, workspace: Path, now: datetime, parts: PromptP
         workspace=workspace,
         date=now.date().isoformat(),
     )
-    return text + "\n"
+    return "\n\n".join(filter(None, (text, _unseen(order.team)))) + "\n"
 
 
-def resumed_prompt(resumed: Resumed) -> str:
+def resumed_prompt(resumed: Resumed, team: Team | None = None) -> str:
     """Return the one line that opens a run which goes on from a checkpoint of an earlier one.
 
-    It says what was salvaged and what was not: the model is asked again, and must not rely on what is gone.
+    It says what was salvaged and what was not: the model is asked again, and must not rely on what is gone. Comments
+    that were cut off with their step stay in the thread, and are named.
     """
     parts = ["This work was broken off and goes on here, with the files as they were after your last complete step."]
     if resumed.cut_off:
@@ -88,7 +95,31 @@ def resumed_prompt(resumed: Resumed) -> str:
     parts.append("Processes that were running are gone.")
     if resumed.left_out:
         parts.append(f"Not kept, and missing or old now: {'; '.join(resumed.left_out)}.")
-    return " ".join(parts)
+    return "\n\n".join(filter(None, (" ".join(parts), _unseen(team))))
+
+
+def _told_of(team: Team) -> dict[str, object]:
+    """What the templates are given of a team: nothing that differs between two tasks of one agent."""
+    return {
+        "organization": team.organization,
+        "purpose": team.purpose.strip(),
+        "roster": draw(team.roster),
+        "agent": team.agent,
+        "boss": team.boss,
+        "reports": team.reports,
+        "instructions": (team.instructions or "").strip(),
+    }
+
+
+def _unseen(team: Team | None) -> str:
+    """The comments that a run of this turn wrote before it was broken off, and that this one would write again."""
+    if team is None or not team.unseen:
+        return ""
+    texts = "\n\n".join(f"<comment>\n{text}\n</comment>" for text in team.unseen)
+    return (
+        "Before it was broken off you had written this into the thread. It stays there and counts; do not write it "
+        f"again:\n\n{texts}"
+    )
 
 
 def _escaped(skill: Skill) -> dict[str, str]:

@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from drone.agent.agent import Agent
 from drone.agent.approvals import AskingFor
 from drone.agent.budget import Bounded, Budget
-from drone.agent.children import Children
+from drone.agent.children import SPAWN, Children
 from drone.agent.compaction import WindowCompaction
 from drone.agent.prompts import resumed_prompt, system_prompt, user_prompt
 from drone.agent.protocols import Controls, ToolResult
@@ -21,8 +22,9 @@ from drone.mcp_servers import McpServers, connect, read_configs
 from drone.prompting import PromptParts, PromptSources, read_sources
 from drone.runs.checkpoints import Checkpoints
 from drone.runs.context import RunContext
-from drone.tools import Tools, build_toolbox
-from drone.workspace import Workspace
+from drone.runs.nudge import Nudge, few_answers_left
+from drone.tools import AddComment, Tools, build_toolbox
+from drone.workspace import DefaultBranch, Workspace, read_agent_instructions
 from shared.events import ErrorStep
 from shared.work_order import WorkOrder
 
@@ -37,14 +39,36 @@ class Assembled:
     agent: Agent
     system: str
     prompt: str
+    nudge: Nudge | None = None
+    """For an agent's turn on a task."""
 
 
 def assemble(order: WorkOrder, workspace: Workspace, context: RunContext, stack: ExitStack) -> Assembled:
     """Build the agent of `order` in `workspace`; what has to be ended with the run is put on `stack`.
 
-    What people have added and cannot be used is recorded, and left out: it never fails a run.
+    What people have added and cannot be used is recorded, and left out: it never fails a run. Only an agent's
+    instructions are no addition: raises OrderError `E-AGENT-INSTRUCTIONS` where they cannot be read.
     """
-    return _Assembly(order, workspace, context).assembled(stack)
+    return _Assembly(_with_instructions(order, workspace, context), workspace, context).assembled(stack)
+
+
+def _with_instructions(order: WorkOrder, workspace: Workspace, context: RunContext) -> WorkOrder:
+    """The order with the instructions of its agent in it: as they are on the default branch now (S-010)."""
+    team = order.team
+    if team is None or team.instructions is not None or team.instructions_path is None:
+        return order
+    branch = workspace.published if team.instructions_url is None else _elsewhere(order, team.instructions_url, context)
+    text = read_agent_instructions(branch, team.instructions_path, team.agent)
+    return order.model_copy(update={"team": team.model_copy(update={"instructions": text})})
+
+
+def _elsewhere(order: WorkOrder, url: str, context: RunContext) -> DefaultBranch:
+    """The default branch of another repository than the order's."""
+    context.check_url(url)
+    project = order.project.model_copy(update={"git_url": url})
+    return context.workspaces().default_branch(
+        order.model_copy(update={"project": project}), context.controls.check_end
+    )
 
 
 class _Assembly:
@@ -56,6 +80,7 @@ class _Assembly:
         self._budget = Budget(order.limits, context.clock, order.resumed.spent if order.resumed else None)
         self._controls: Controls | None = None
         self._children: Children | None = None
+        self._thread: AddComment | None = None
 
     def assembled(self, stack: ExitStack) -> Assembled:
         order = self._order
@@ -72,12 +97,12 @@ class _Assembly:
         self._report("E-PROMPT", parts.problems)
         self._report("E-MCP", servers.problems)
         self._report("E-TOOL", toolbox.problems)
-        return Assembled(agent, system, prompt)
+        return Assembled(agent, system, prompt, self._nudge(agent, toolbox))
 
     def _opening(self, parts: PromptParts) -> str:
         """The first message of this run: the prompt, or that an earlier run's work goes on here."""
         if self._order.resumed is not None:
-            return resumed_prompt(self._order.resumed)
+            return resumed_prompt(self._order.resumed, self._order.team)
         return user_prompt(self._order, self._workspace.path, self._context.clock.now(), parts)
 
     def _servers(self, stack: ExitStack) -> McpServers:
@@ -114,7 +139,9 @@ class _Assembly:
         return read_sources(sources, self._workspace.instructions())
 
     def _toolbox(self, servers: McpServers, extensions: Extensions, parts: PromptParts) -> Tools:
-        recorder = extensions.recorder
+        recorder, team = extensions.recorder, self._order.team
+        if team is not None:
+            self._thread = AddComment(recorder.record, team.unseen)
         return build_toolbox(
             self._workspace.path,
             self._workspace.sandbox,
@@ -125,6 +152,7 @@ class _Assembly:
             check=self._check,
             spawn=self._spawn,
             record_todo=recorder.record,
+            thread=self._thread,
             foreign=[*servers.tools, *extensions.tools],
             readable=parts.readable,
         )
@@ -144,6 +172,8 @@ class _Assembly:
             guardrails=extensions.guardrails,
             approvals=AskingFor(order.approve, order.allow, toolbox.read_only),
         )
+        if self._thread is not None:
+            agent.notices = partial(few_answers_left, self._budget)
         if context.keeping is not None:
             checkpoints = Checkpoints(
                 order.run_id,
@@ -158,6 +188,12 @@ class _Assembly:
             agent.model, extensions.recorder, extensions.hooks, self._budget, lambda: agent.tools
         )
         return agent
+
+    def _nudge(self, agent: Agent, toolbox: Tools) -> Nudge | None:
+        team = self._order.team
+        if team is None or self._thread is None:
+            return None
+        return Nudge(agent, self._budget, self._thread, team.comments, toolbox.read_only - {SPAWN})
 
     def _children_of(self, agent: Agent, extensions: Extensions, system: str) -> Children:
         return Children(

@@ -14,6 +14,7 @@ from shared.backoff import delay
 from shared.clock import Clock
 from shared.errors import Conflict, FleetError, FleetFault, Preempted
 from shared.events import Delivered
+from shared.trailers import trailers_of
 from shared.work_order import WorkOrder
 
 SUBJECT_CHARACTERS = 72
@@ -82,10 +83,14 @@ def deliver(
 
 
 def commit_message(order: WorkOrder) -> str:
-    """First line of the prompt as subject, and a trailer that names the order."""
+    """First line of what the order is about as subject, and the trailers that the project wants."""
     first = next((line.strip() for line in order.prompt.splitlines() if line.strip()), "Work order")
+    if order.task is not None:
+        # The briefing begins with a heading: `# Task PAYM-0001: Mend the sum`.
+        first = first.removeprefix("# Task ")
     subject = first if len(first) <= SUBJECT_CHARACTERS else first[: SUBJECT_CHARACTERS - 1].rstrip() + "…"
-    return f"{subject}\n\nFleet-Order: {order.order_id}\n"
+    trailers = trailers_of(order.project.trailers, model=order.provider.model, order_id=order.order_id)
+    return "\n".join([subject, "", *trailers, ""])
 
 
 def _pushed(stored: Delivered, order: WorkOrder, workspace: Workspace, pushing: Pushing) -> Delivered:

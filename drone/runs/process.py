@@ -171,7 +171,8 @@ def _patience(controls: RunControls) -> float:
 
 def _secrets(order: WorkOrder, job: Job) -> list[str]:
     """Known secrets of this run; well-known shapes of others are found besides."""
-    addresses = (job.credentials.broker_url, order.project.git_url)
+    elsewhere = order.team.instructions_url if order.team else None
+    addresses = (job.credentials.broker_url, order.project.git_url, elsewhere or "")
     passwords = [password for address in addresses if (password := urlsplit(address).password)]
     servers = secrets_of(job.home, os.environ)
     return [job.credentials.api_token, *passwords, *keys_of(order.provider, os.environ), *servers]

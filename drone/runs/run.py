@@ -9,13 +9,14 @@ from functools import partial
 
 from pydantic import TypeAdapter
 
-from drone.agent.agent import Agent
+from drone.agent.budget import Budget
 from drone.agent.journal import Source
 from drone.runs.assembly import assemble
 from drone.runs.blobs import HeldByAnother
 from drone.runs.context import RunContext
 from drone.runs.controls import Wish
 from drone.runs.delivery import Pushing, deliver
+from drone.runs.nudge import judged
 from drone.runs.verdict import Verdict, of_error, of_outcome, of_wish, step_of
 from drone.runs.verification import SHOWN_OF_COMMAND, Verifier, how_it_ended
 from drone.sandbox import CommandResult
@@ -49,7 +50,8 @@ class _Run:
         self._context = context
         self._record = context.recorder.record
         self._workspace: Workspace | None = None
-        self._agent: Agent | None = None
+        self._stats: Callable[[], Stats] = Stats
+        """What was spent so far."""
         self._verification = Verification.NOT_REACHED
 
     def to_its_end(self) -> RunEnded:
@@ -70,7 +72,7 @@ class _Run:
             exit_status=verdict.exit_status,
             reason=verdict.reason,
             response=verdict.response,
-            stats=self._agent.stats() if self._agent else Stats(),
+            stats=self._stats(),
             receipt=receipt,
             give_back=verdict.give_back,
             order_at_fault=verdict.order_at_fault,
@@ -91,10 +93,9 @@ class _Run:
             return of_error(error)
 
     def _work(self) -> Verdict:
-        order, controls = self._order, self._context.controls
+        order = self._order
         if order.purpose != "work":
-            self._phase("working", f"service: {order.purpose}")
-            return of_outcome(serve(order, self._context))
+            return self._verdict(self._service())
         self._phase("preparing", "the workspace")
         self._context.check_url(order.project.git_url)
         workspace = self._context.workspaces().prepare(order, self._context.store.get, self._check_git)
@@ -104,8 +105,18 @@ class _Run:
             self._set_up(workspace)
         if order.resumed is not None:
             self._go_back(workspace, order.resumed)
-        outcome = self._loop(workspace)
-        wish = controls.wish
+        return self._verdict(self._loop(workspace))
+
+    def _service(self) -> Outcome:
+        """Do a small service, with nothing of a workspace around it."""
+        self._phase("working", f"service: {self._order.purpose}")
+        budget = Budget(self._order.limits, self._context.clock)
+        self._stats = budget.stats
+        return serve(self._order, self._context, budget)
+
+    def _verdict(self, outcome: Outcome) -> Verdict:
+        """How the run ended: the loop cannot know why it was to stop."""
+        wish = self._context.controls.wish
         if outcome.exit_status is ExitStatus.CANCELED and wish is not None:
             return of_wish(wish, outcome.response)
         return of_outcome(outcome)
@@ -137,13 +148,13 @@ class _Run:
         self._phase("working")
         with ExitStack() as stack:
             assembled = assemble(order, workspace, context, stack)
-            self._agent = assembled.agent
+            agent = assembled.agent
+            self._stats = agent.stats
             source: Source = "prompt" if order.resumed is None else "loop"
-            outcome = self._agent.run(assembled.system, self._history(), assembled.prompt, source)
+            outcome = agent.run(assembled.system, self._history(), assembled.prompt, source)
             run = partial(self._command, workspace)
-            outcome, self._verification = Verifier(order, context.recorder, run, context.clock).judge(
-                outcome, self._agent
-            )
+            verifier = Verifier(order, context.recorder, run, context.clock)
+            outcome, self._verification = judged(outcome, agent, verifier, assembled.nudge)
             return outcome
 
     def _history(self) -> tuple[Message, ...]:

@@ -29,7 +29,7 @@ class Verifier:
     clock: Clock
 
     def judge(self, outcome: Outcome, agent: Agent) -> tuple[Outcome, Verification]:
-        """Return how the run ends with this, and what the commands said.
+        """Return how the run ends with this, and what the commands said; `in_words` tells people of it.
 
         A failure goes to the model as a message, up to `verify_attempts` times; the work is kept either way.
         """
@@ -51,8 +51,15 @@ class Verifier:
         # A word that came while the commands ran is heard, and what is done about it is verified as well.
         if agent.heard():
             return self.judge(agent.go_on(), agent)
+        return outcome, Verification.VERIFIED
+
+    def in_words(self, outcome: Outcome, verification: Verification) -> Outcome:
+        """The outcome, whose reason says that the work was verified, where it was."""
+        if verification is not Verification.VERIFIED:
+            return outcome
+        commands = self.order.project.verify
         count = "one command" if len(commands) == 1 else f"{len(commands)} commands"
-        return replace(outcome, reason=f"{outcome.reason} It was verified by {count}."), Verification.VERIFIED
+        return replace(outcome, reason=f"{outcome.reason} It was verified by {count}.")
 
     def _failure(self, attempt: int) -> _Failure | None:
         """Run the commands until one fails; None when all of them passed."""

@@ -6,7 +6,8 @@ sentence that says how to mend the call.
 
 from __future__ import annotations
 
+from drone.tools.add_comment import AddComment
 from drone.tools.toolbox import Tools, build_toolbox
 from drone.tools.wrong_use import WrongUse
 
-__all__ = ["Tools", "WrongUse", "build_toolbox"]
+__all__ = ["AddComment", "Tools", "WrongUse", "build_toolbox"]

@@ -83,6 +83,10 @@ class SpawnArguments(Arguments):
     tools: tuple[str, ...] | None = Field(None, description="Names of the tools that it may use; all, if left out.")
 
 
+class AddCommentArguments(Arguments):
+    message: str = Field(description="The whole comment: plain prose, closed with the tag of who is next.")
+
+
 class SubmitArguments(Arguments):
     summary: str = Field("", description="What was done, for the person who asked.")
 

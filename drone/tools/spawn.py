@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from drone.agent.protocols import ToolResult, ToolSpec
+from drone.tools import add_comment
 from drone.tools.arguments import SpawnArguments
 from drone.tools.tool import Tool
 from drone.tools.wrong_use import WrongUse
@@ -14,6 +15,8 @@ from shared.messages import ToolCall
 SpawnChild = Callable[[str, str, Sequence[str] | None], ToolResult]
 """Call id, task, and the names of the tools, None for all."""
 NAME = "spawn"
+NOT_FOR_CHILDREN = frozenset({NAME, add_comment.NAME})
+"""What a child finds out is its parent's to say in the thread (S-065)."""
 _DESCRIPTION = (
     "Give a part of the work to a child agent with a conversation of its own, in the same workspace and on the same "
     "budget. You get its last answer. Good for searches and checks whose details you need not keep."
@@ -26,7 +29,7 @@ class Spawn:
 
     child: SpawnChild
     names: Callable[[], Sequence[str]]
-    """The names of all tools; this one is not for children."""
+    """The names of all tools; some of them are not for children."""
 
     @property
     def spec(self) -> ToolSpec:
@@ -42,7 +45,7 @@ class Spawn:
         wanted: SpawnArguments = self._tool.parsed(call.arguments)
         if wanted.tools is None:
             return self.child(call.id, wanted.task, None)
-        known = [name for name in self.names() if name != NAME]
+        known = [name for name in self.names() if name not in NOT_FOR_CHILDREN]
         unknown = [name for name in wanted.tools if name not in known]
         if unknown:
             raise WrongUse(

@@ -9,7 +9,10 @@ from pathlib import Path
 from drone.agent.protocols import ForeignTool, ToolResult, ToolSpec
 from drone.sandbox import Sandbox
 from drone.sandbox.protocol import Check, OnOutput
+from drone.tools import add_comment
+from drone.tools.add_comment import AddComment
 from drone.tools.arguments import (
+    AddCommentArguments,
     EditorArguments,
     FileReadArguments,
     FileWriteArguments,
@@ -124,13 +127,15 @@ def build_toolbox(  # noqa: PLR0913 - each is a fact of one run
     check: Check,
     spawn: SpawnChild | None = None,
     record_todo: Callable[[TodoStep], object] | None = None,
+    thread: AddComment | None = None,
     foreign: Sequence[ForeignTool] = (),
     readable: Sequence[Path] = (),
 ) -> Tools:
     """Give the tools of a mode. `check` is called while commands and searches run, and may raise to end them.
 
-    `spawn` runs a child agent and `record_todo` keeps a list; without them these tools are not there. `foreign` tools
-    come last, in mode plan only those that change nothing. What lies in `readable` can be read like the workspace.
+    `spawn` runs a child agent, `record_todo` keeps a list and `thread` takes comments; without them these tools are not
+    there. `foreign` tools come last, in mode plan only those that change nothing. What lies in `readable` can be read
+    like the workspace.
     """
     may_read = tuple(path.resolve() for path in readable if path.is_dir())
     search = Search(workspace, sandbox, check, may_read)
@@ -138,6 +143,9 @@ def build_toolbox(  # noqa: PLR0913 - each is a fact of one run
     own: list[ForeignTool] = [*_reading(search, check), *_changing(workspace, shell)]
     if record_todo is not None:
         own.append(Tool("todo", _TODO, TodoArguments, Todo(record_todo), read_only=True))
+    if thread is not None:
+        # It changes nothing that the workspace holds: an agent that only plans has to say so as well.
+        own.append(Tool(add_comment.NAME, _ADD_COMMENT, AddCommentArguments, thread, read_only=True))
     if spawn is not None:
         own.append(Spawn(spawn, lambda: tools.names))
     own.append(Tool("submit", _SUBMIT, SubmitArguments, _submit, read_only=True))
@@ -188,4 +196,8 @@ _GLOB = f"Find files by name or path, at most {ENTRIES}. In a git repository wha
 _FILE_WRITE = "Write a whole file in the workspace; its parents are made. For a change in a file use editor."
 _EDITOR = "Change a file: str_replace a text that occurs exactly once, insert lines, or undo_edit the last change."
 _TODO = "Keep a list of what is to be done, for work of several steps. People see it. Send the whole list each time."
+_ADD_COMMENT = (
+    "Write a comment into the thread of your task, where people and the other agents read it. It is there at once and "
+    "for good. The last tag in the last comment of your turn, @name or @user, says who is next."
+)
 _SUBMIT = "Say that the work is done, with a summary. Nothing can be done after it."

@@ -13,6 +13,7 @@ is ever run or believed.
 
 from __future__ import annotations
 
+from drone.workspace.agent_instructions import DefaultBranch, read_agent_instructions
 from drone.workspace.checkpoint import Snapshot
 from drone.workspace.delivery import Delivery
 from drone.workspace.git_environment import git_environment
@@ -23,6 +24,7 @@ from drone.workspace.push import PushResult
 from drone.workspace.workspaces import Workspace, Workspaces
 
 __all__ = [
+    "DefaultBranch",
     "Delivery",
     "LocalSource",
     "PushResult",
@@ -33,4 +35,5 @@ __all__ = [
     "copy_owner_config",
     "git_environment",
     "local_source",
+    "read_agent_instructions",
 ]

@@ -38,9 +38,8 @@ def find_base(order: WorkOrder, mirror: Mirror, advertised: Advertised, fetch_bl
     Raises OrderError when the project's branch does not exist, FleetFault when the work of the session's last order
     cannot be had.
     """
-    default = _default_branch(advertised)
+    default, default_commit = default_of(advertised)
     branch = order.project.branch or default or _USUAL[0]
-    default_commit = advertised.branches.get(default or "", advertised.head)
     if order.resumed:
         base, tip = order.resumed.base, advertised.branches.get(branch, advertised.head)
         _see_to_again(order, mirror, fetch_blob)
@@ -50,6 +49,12 @@ def find_base(order: WorkOrder, mirror: Mirror, advertised: Advertised, fetch_bl
     if order.base.commit:
         _see_to(order, mirror, fetch_blob)
     return StartingPoint(commit, branch, default, default_commit, tip)
+
+
+def default_of(advertised: Advertised) -> tuple[str | None, str | None]:
+    """Name and commit of the remote's default branch; both None in an empty repository."""
+    default = _default_branch(advertised)
+    return default, advertised.branches.get(default or "", advertised.head)
 
 
 def _default_branch(advertised: Advertised) -> str | None:

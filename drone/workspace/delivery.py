@@ -11,6 +11,7 @@ from drone.workspace.agent_commits import bring_over
 from drone.workspace.git import Git
 from drone.workspace.session import Session
 from drone.workspace.staging import stage
+from shared.trailers import has_trailers
 
 DELIVERED = "refs/dronefleet/delivered"
 """In the drone's git directory of a session: the head of its last delivery."""
@@ -88,13 +89,13 @@ def _commit(git: Git, tree: str, parent: str | None, wanted: Wanted) -> str:
         }
     )
     parents = ["-p", parent] if parent else []
-    return signed.text("commit-tree", tree, *parents, "-F", "-", stdin=_with_trailer(wanted).encode(errors="replace"))
+    return signed.text("commit-tree", tree, *parents, "-F", "-", stdin=_with_trailers(wanted).encode(errors="replace"))
 
 
-def _with_trailer(wanted: Wanted) -> str:
-    trailer = f"Fleet-Order: {wanted.order_id}"
+def _with_trailers(wanted: Wanted) -> str:
+    """The message with the trailers that it came with; where it came with none, with the order's name."""
     message = wanted.message.replace("\0", " ").rstrip() or "Work of a drone"
-    return f"{message}\n" if trailer in message else f"{message}\n\n{trailer}\n"
+    return f"{message}\n" if has_trailers(message) else f"{message}\n\nFleet-Order: {wanted.order_id}\n"
 
 
 def _written(git: Git, made: Delivery, base: str | None, wanted: Wanted) -> Delivery:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from drone.workspace.failures import explain
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.remote import Remote
+from drone.workspace.session import AUTHOR_EMAIL
 from shared.errors import FleetFault
 
 _THERE = "refs/dronefleet/there"
@@ -69,13 +70,15 @@ def _by_an_earlier_run(git: Git, remote: Remote, commit: str, target: Target) ->
     """What the branch is on the remote, if a run of this very order left it there; None if somebody else may have.
 
     A drone can die between its push and its word of it. Its grant is over by now, so it pushes no more; and the commit
-    says by its trailer, or by being an ancestor of ours, that nobody's work but the order's is replaced.
+    says by its trailer, by being a drone's where the project wants no such trailer, or by being an ancestor of ours,
+    that nobody's work but the order's is replaced.
     """
     fetching = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--", remote.address)
     git.text(*fetching, f"+{target.full}:{_THERE}", seconds=target.seconds)
     there = git.text("rev-parse", _THERE)
-    orders = git.text("log", "-1", "--format=%(trailers:key=Fleet-Order,valueonly)", there).split()
-    return there if target.order_id in orders or _is_ancestor(git, there, commit) else None
+    committer, *orders = git.text("log", "-1", "--format=%ce%n%(trailers:key=Fleet-Order,valueonly)", there).split("\n")
+    own = target.order_id in orders or (not any(orders) and committer == AUTHOR_EMAIL)
+    return there if own or _is_ancestor(git, there, commit) else None
 
 
 def _is_ancestor(git: Git, older: str, newer: str) -> bool:

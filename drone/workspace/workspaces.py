@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drone.sandbox import Sandbox
-from drone.workspace.base import FetchBlob, StartingPoint, find_base
+from drone.workspace.agent_instructions import DefaultBranch
+from drone.workspace.base import FetchBlob, StartingPoint, default_of, find_base
 from drone.workspace.checkpoint import Checkpoints, Snapshot
 from drone.workspace.delivery import DELIVERED, Delivery, Wanted, make_delivery
 from drone.workspace.failures import explained
@@ -60,7 +61,7 @@ class Workspaces:
         session.take(check)
         try:
             with explained(remote):
-                mirror = Mirror(self.root / "mirrors" / f"{remote.key}.git", remote, git)
+                mirror = self._mirror(remote, git)
                 start = find_base(order, mirror, mirror.refresh(), fetch_blob)
                 fresh = not _go_on(order, session, mirror)
                 if fresh:
@@ -71,6 +72,21 @@ class Workspaces:
         sandbox = self._sandbox.for_session(scratch=session.scratch, read_only=[mirror.objects])
         checkpoints = Checkpoints(session, sandbox, start)
         return Workspace(order.order_id, session, mirror, start, sandbox, fresh, checkpoints)
+
+    def default_branch(self, order: WorkOrder, check: Callable[[], None]) -> DefaultBranch:
+        """What the default branch of the order's repository is now, for a service that needs no workspace.
+
+        Raises as `prepare` does, where the repository is at fault or cannot be reached.
+        """
+        git = self._git.checking(check)
+        remote = Remote(order.project.git_url)
+        with explained(remote):
+            mirror = self._mirror(remote, git)
+            name, commit = default_of(mirror.refresh())
+        return DefaultBranch(git.at(mirror.directory), name, commit)
+
+    def _mirror(self, remote: Remote, git: Git) -> Mirror:
+        return Mirror(self.root / "mirrors" / f"{remote.key}.git", remote, git)
 
 
 def _go_on(order: WorkOrder, session: Session, mirror: Mirror) -> bool:
@@ -111,6 +127,13 @@ class Workspace:
     @property
     def default_branch(self) -> str | None:
         return self.start.default_branch
+
+    @property
+    def published(self) -> DefaultBranch:
+        """The default branch as it lies in the mirror, beside whatever the agent does in the workspace."""
+        return DefaultBranch(
+            self.session.git.at(self.mirror.directory), self.start.default_branch, self.start.default_commit
+        )
 
     def instructions(self) -> str:
         """AGENTS.md, or AGENT.md, of the default branch; never of the agent's own work."""

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import event, select
 
 from control_plane.core import Caller, Core
-from control_plane.db.models import InboxMessage, Order, Run
+from control_plane.db.models import Drone, InboxMessage, Order, Run
 from control_plane.operations import drones, orders
 from shared.errors import Forbidden, NotFound
 from tests.support.made import later, make_drone, make_project, start_run, submit
@@ -29,10 +29,12 @@ def test_a_drone_without_a_free_slot_is_busy(core: Core, admin: Caller) -> None:
 
 
 def test_drones_are_listed_by_name_with_what_they_do(core: Core, admin: Caller) -> None:
-    runs = [{"run_id": "r", "doing": "cloning", "ended": False}, {"run_id": "s", "doing": "", "ended": True}]
     make_project(core, admin)
-    make_drone(core, admin, "berta", beat={"runs": runs})
-    start_run(core, submit(core, admin).id)
+    berta = make_drone(core, admin, "berta")
+    run_id = start_run(core, submit(core, admin).id)
+    runs = [{"run_id": run_id, "doing": "cloning", "ended": False}, {"run_id": "s", "doing": "", "ended": True}]
+    with core.database.write() as db:
+        db.get_one(Drone, berta.drone_id).beat = {"runs": runs}
     make_drone(core, admin, "anna", public_key="B" * 43 + "=")
     listed = drones.list_drones(core, admin)
     assert [each.name for each in listed] == ["anna", "berta"]

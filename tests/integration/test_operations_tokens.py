@@ -113,7 +113,7 @@ def test_a_second_bootstrap_takes_the_place_of_the_first(core: Core, admin: Call
 
 
 def test_a_bootstrap_that_must_be_the_first_is_refused_while_an_admin_is_there(core: Core, admin: Caller) -> None:
-    issue(core, admin, role="admin")
+    issue(core, admin, role="admin", everywhere=True)
     with pytest.raises(Conflict) as refusal:
         tokens.bootstrap_admin(core, only_first=True)
     assert refusal.value.code == "E-BOOTSTRAP"

@@ -317,18 +317,15 @@ class StandIn:
 def window(fleet: StandIn) -> Iterator[Any]:
     """Celery's own picture of workers and tasks, put together from their events: what Flower shows."""
     app = fleet.broker.celery
-    state, over = app.events.State(), threading.Event()
-
-    def look() -> None:
-        with app.connection_for_read() as connection:
-            receiver = app.events.Receiver(connection, handlers={"*": state.event})
-            while not over.is_set():
-                with suppress(TimeoutError):
-                    receiver.capture(limit=None, timeout=0.5, wakeup=False)
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    wait_until(lambda: state.workers, seconds=15)
-    yield state
-    over.set()
-    thread.join(5)
+    state = app.events.State()
+    with app.connection_for_read() as connection:
+        receiver = app.events.Receiver(connection, handlers={"*": state.event})
+        # In one go: whatever is sent between two subscriptions is heard by nobody.
+        thread = threading.Thread(target=receiver.capture, kwargs={"limit": None, "wakeup": False}, daemon=True)
+        thread.start()
+        try:
+            wait_until(lambda: state.workers)
+            yield state
+        finally:
+            receiver.should_stop = True
+            thread.join(30)

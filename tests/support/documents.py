@@ -69,10 +69,15 @@ def code_families() -> set[str]:
 def examples() -> Iterator[list[str]]:
     """Each command in a `sh` block of the documents, in words; also inside `$(...)`, behind `|` and `&&`."""
     for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]):
-        for block in re.findall(r"(?s)```sh\n(.*?)```", page.read_text(encoding="utf-8")):
-            for line in re.sub(r"\\\n|\s#.*", " ", block).splitlines():
-                inner = re.sub(r".*\$\((.*)\).*", r"\1", line)
-                yield from (shlex.split(part) for part in re.split(r"\||&&", inner) if part.strip())
+        yield from commands_in(page.read_text(encoding="utf-8"))
+
+
+def commands_in(page: str) -> Iterator[list[str]]:
+    """Each command in a `sh` block of a page, in words."""
+    for block in re.findall(r"(?s)```sh\n(.*?)```", page):
+        for line in re.sub(r"\\\n|\s#.*", " ", block).splitlines():
+            inner = re.sub(r".*\$\((.*)\).*", r"\1", line)
+            yield from (shlex.split(part) for part in re.split(r"\||&&", inner) if part.strip())
 
 
 def parse(words: Sequence[str]) -> None:

@@ -130,9 +130,9 @@ class WholeFleet:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def client(self) -> FleetClient:
+    def client(self, organization: str = "default") -> FleetClient:
         """A client with the admin's token, for what a command line would be too slow for."""
-        return FleetClient(self.url, self._server_file()["token"])
+        return FleetClient(self.url, self._server_file()["token"], organization)
 
     def add_work(self, model_url: str, git_url: str, *, slug: str = "demo") -> None:
         """A provider at `model_url`, called scripted, and a project for `git_url`."""
@@ -151,10 +151,15 @@ class WholeFleet:
         return wait_until(lambda: (o := self.order(order_id))["status"] in ends and o, seconds=seconds, every=0.3)
 
     def workstation(
-        self, name: str, *options: str, home: Path | None = None, code: Mapping[str, str] | None = None
+        self,
+        name: str,
+        *options: str,
+        home: Path | None = None,
+        code: Mapping[str, str] | None = None,
+        token_options: Sequence[str] = (),
     ) -> WorkstationDrone:
         """Register a drone as somebody on another workstation does, in a home of its own; `code`: of what version."""
-        token = self.fleet("token", "create").stdout.strip()
+        token = self.fleet("token", "create", *token_options).stdout.strip()
         directory = home or self.root / f"workstation {name}"
         version = self.code if code is None else code
         inherited = {name: value for name, value in self.environment.items() if name not in self.code}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session as Db
 
 from control_plane.core import Caller, Core
@@ -34,10 +34,17 @@ class _Row(NamedTuple):
     ended: datetime | None
 
 
-def list_(core: Core, caller: Caller, project: str | None = None, limit: int = 50) -> list[SessionSummary]:
-    """Sessions, the one with the newest turn first. Raises NotFound for an unknown project."""
+def list_(
+    core: Core, caller: Caller, project: str | None = None, limit: int = 50, *, every: bool = False
+) -> list[SessionSummary]:
+    """Sessions, the one with the newest turn first. Raises NotFound for an unknown project.
+
+    Those of tasks and of small services are left out, unless `every` asks for them.
+    """
     with core.database.read() as db:
         wanted = _sessions(caller)
+        if not every:
+            wanted = wanted.where(Session.task_id.is_(None), ~_of_a_service())
         if project is not None:
             wanted = wanted.where(Session.project_id == find_project(db, caller.organization_id, project).id)
         rows = [_Row(*row) for row in db.execute(wanted.limit(max(1, min(limit, MAX_LISTED))))]
@@ -126,6 +133,11 @@ def _sessions(caller: Caller) -> Select[Session, str, int | None, datetime | Non
         .where(Session.organization_id == caller.organization_id)
         .order_by(func.coalesce(turns.c.began, Session.created_at).desc(), Session.id)
     )
+
+
+def _of_a_service() -> ColumnElement[bool]:
+    """Whether the session was made for an order that the control plane wrote for itself."""
+    return select(Order.id).where(Order.session_id == Session.id, Order.purpose != "work").exists()
 
 
 def _running(db: Db, session_ids: Sequence[str]) -> dict[str, str]:

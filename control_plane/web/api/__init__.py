@@ -24,6 +24,7 @@ from control_plane.web.api import (
     tasks,
     tokens,
     trajectories,
+    transfer,
     triggers,
     webhooks,
 )
@@ -41,6 +42,7 @@ ROUTERS = (
     trajectories.router,
     events.router,
     runs.router,
+    transfer.router,
     organizations.router,
     agents.router,
     tasks.router,

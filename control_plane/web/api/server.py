@@ -64,7 +64,7 @@ def doctor(core: CoreDep, caller: CallerDep) -> Any:
     from control_plane.diagnosis import server_checks
 
     roles.require(caller, "operator")
-    return document(server_checks(core))["checks"]
+    return document(server_checks(core, caller.organization_id))["checks"]
 
 
 def _database_answers(core: Core) -> bool:

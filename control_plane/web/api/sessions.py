@@ -34,8 +34,9 @@ def list_sessions(
     caller: CallerDep,
     project: Annotated[str | None, Query(description="Slug.")] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 50,
+    every: Annotated[bool, Query(alias="all", description="Also those of tasks and of small services.")] = False,
 ) -> list[SessionSummary]:
-    return sessions.list_(core, caller, project, limit)
+    return sessions.list_(core, caller, project, limit, every=every)
 
 
 @router.post("", status_code=201, summary="Begin a session", responses=errors(401, 403, 404, 413))

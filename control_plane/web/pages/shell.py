@@ -9,11 +9,11 @@ from control_plane.operations.roles import may
 
 
 def shell(core: Core, caller: Caller) -> dict[str, Any]:
-    """The context of the frame: who is here, what they may do, what time it is."""
+    """The context of the frame: who is here, what they may do, what time it is. Flower shows all organizations."""
     return {
         "caller": caller,
         "may_submit": may(caller, "operator"),
         "url": core.settings.url,
-        "flower_url": core.settings.flower_url if may(caller, "admin") else None,
+        "flower_url": core.settings.flower_url if caller.everywhere and may(caller, "admin") else None,
         "now": core.clock.now(),
     }

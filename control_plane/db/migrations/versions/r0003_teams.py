@@ -65,6 +65,11 @@ def _orders() -> None:
     op.add_column("orders", sa.Column("pull_request", sa.JSON))
     op.create_index("ix_orders_agent_id", "orders", ["agent_id"])
     op.create_index("ix_orders_task_id", "orders", ["task_id"])
+    # What is open in one organization, among all that ever ended there.
+    op.create_index("ix_orders_state", "orders", ["organization_id", "status"])
+    # Which drones worked on a project before, without a look at all that they did.
+    op.create_index("ix_orders_mirrors", "orders", ["project_id", "drone_id"])
+    op.create_index("ix_dispatches_open", "dispatches", ["organization_id", "closed_at"])
     op.add_column("runs", sa.Column("agent_id", Id))
     op.add_column("runs", sa.Column("task_id", TaskId))
     op.create_index("ix_runs_task_id", "runs", ["task_id"])

@@ -1,0 +1,106 @@
+"""The supervisor's look at schedules: those that are due make their task, each time exactly once.
+
+When a schedule comes next stands in its row, and is moved in the transaction that writes the task. Of two supervisors
+that look at once, and of one that is ended in the middle, either both happen or neither. The time only ever moves
+forward: a clock that is set back makes nothing twice.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.automation.making import make_task
+from control_plane.automation.times import Times, times_of
+from control_plane.core import Core
+from control_plane.db.automation import Schedule
+from control_plane.team_documents import TaskRequest
+from shared.errors import FleetError
+
+GRACE = timedelta(seconds=60)
+"""A time that is noticed so late was not missed."""
+_AT_ONCE = 200
+_PLACE = re.compile(r"\{\{\s*(date|time)\s*\}\}")
+
+
+def make_due(core: Core) -> int:
+    """Make the tasks of all schedules that are due; returns how many were made.
+
+    One that fails keeps none of the others back: the first error is raised when all were looked at.
+    """
+    made, failure = 0, None
+    for schedule_id, due_at in _due(core):
+        try:
+            made += _make_one(core, schedule_id, due_at)
+        except Exception as error:  # noqa: BLE001 - a part of a background loop's body; told below
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return made
+
+
+def filled(request: TaskRequest, at: datetime, zone: str) -> TaskRequest:
+    """The request with `{{date}}` and `{{time}}` of its texts as they are in the zone."""
+    local = at.astimezone(ZoneInfo(zone))
+    values = {"date": f"{local:%Y-%m-%d}", "time": f"{local:%H:%M}"}
+
+    def fill(text: str) -> str:
+        return _PLACE.sub(lambda found: values[found[1]], text)
+
+    description = fill(request.description) if request.description is not None else None
+    return request.model_copy(update={"title": fill(request.title), "description": description})
+
+
+def _due(core: Core) -> list[tuple[str, datetime]]:
+    now = core.clock.now()
+    due = (
+        select(Schedule.id, Schedule.next_at)
+        .where(Schedule.enabled, Schedule.removed_at.is_(None), Schedule.next_at <= now)
+        .order_by(Schedule.next_at)
+    )
+    with core.database.read() as db:
+        return [(schedule_id, at) for schedule_id, at in db.execute(due.limit(_AT_ONCE)) if at is not None]
+
+
+def _make_one(core: Core, schedule_id: str, due_at: datetime) -> bool:
+    """True if a task was made."""
+
+    def work(db: Session) -> tuple[bool, str | None]:
+        row = db.get_one(Schedule, schedule_id, with_for_update=True, populate_existing=True)
+        # Another supervisor was here first, or a person.
+        if row.next_at != due_at or not row.enabled or row.removed_at is not None:
+            return False, None
+        now, times = core.clock.now(), times_of(row.cron, row.timezone)
+        row.next_at = times.after(max(now, due_at))
+        if row.missed == "skip" and _missed(times, due_at, now):
+            row.last_error = f"what was due at {due_at:%Y-%m-%d %H:%M} UTC was missed, and left out"
+            return False, None
+        return _make(db, core, row, due_at if now - due_at <= GRACE else now)
+
+    made, order_id = core.database.transact(work)
+    if order_id is not None:
+        core.broker.changed(order_id)
+    return made
+
+
+def _missed(times: Times, due_at: datetime, now: datetime) -> bool:
+    """Whether the schedule's latest time, too, is past for longer than the grace."""
+    if now - due_at <= GRACE:
+        return False
+    latest = times.after(now - GRACE - timedelta(microseconds=1))
+    return latest is None or latest > now
+
+
+def _make(db: Session, core: Core, row: Schedule, at: datetime) -> tuple[bool, str | None]:
+    """Whether a task was made, and the order that began with it. What is refused is noted, and the schedule goes on."""
+    try:
+        task = make_task(db, core, row, filled(TaskRequest.model_validate(row.task), at, row.timezone))
+    except FleetError as error:
+        row.last_error = f"no task at {at:%Y-%m-%d %H:%M} UTC: {error.what}"
+        return False, None
+    row.last_at, row.last_task_id, row.last_error = core.clock.now(), task.id, ""
+    return True, task.order_id

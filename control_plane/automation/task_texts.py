@@ -1,0 +1,78 @@
+"""What tasks from code hosts are called and told, where their trigger has no texts of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from control_plane.automation.hooks import Hook
+from control_plane.automation.templates import Unfilled, description_of, title_of
+from control_plane.team_documents import TaskRequest
+
+DEFAULT_EVENTS = {"github": ["issues.opened"], "gitea": ["issues.opened"], "gitlab": ["issue.open"], "standard": []}
+"""Pushes are no default: most of them are work that is done already."""
+_WORK = (
+    "Find out what it asks for and check that against the repository. Do the work where it is clear and wanted;"
+    " otherwise say what is missing."
+)
+_LOOK = "Look at what was pushed, and say in a comment what you found: mistakes, missing tests, documents to mend."
+_ISSUE = (
+    "{{ payload.repository.name }}#{{ payload.issue.number }}: {{ payload.issue.title }}",
+    "Issue #{{ payload.issue.number }} of {{ payload.repository.full_name }} was {{ payload.action }} by"
+    " {{ payload.sender.login }}: {{ payload.issue.html_url }}\n\n" + _WORK + "\n\n{{ payload.issue.title }}\n\n"
+    "{{ payload.issue.body|default('', true) }}",
+)
+_COMMITS = "{% for commit in payload.commits %}\n\nCommit {{ commit.id[:12] }}:\n\n{{ commit.message }}\n{% endfor %}"
+_PUSH = (
+    "{{ payload.repository.name }}: push to {{ payload.ref[11:] }}",
+    "{{ payload.pusher.name|default(payload.pusher.login) }} pushed to `{{ payload.ref }}` of"
+    " {{ payload.repository.full_name }}; the branch is at {{ payload.after }} now.\n\n" + _LOOK + _COMMITS,
+)
+_GITLAB_ISSUE = (
+    "{{ payload.project.name }}#{{ payload.object_attributes.iid }}: {{ payload.object_attributes.title }}",
+    "Issue #{{ payload.object_attributes.iid }} of {{ payload.project.path_with_namespace }}"
+    " ({{ payload.object_attributes.action }}) by {{ payload.user.username }}: {{ payload.object_attributes.url }}\n\n"
+    + _WORK
+    + "\n\n{{ payload.object_attributes.title }}\n\n{{ payload.object_attributes.description|default('', true) }}",
+)
+_GITLAB_PUSH = (
+    "{{ payload.project.name }}: push to {{ payload.ref[11:] }}",
+    "{{ payload.user_username }} pushed to `{{ payload.ref }}` of {{ payload.project.path_with_namespace }}; the branch"
+    " is at {{ payload.after }} now.\n\n" + _LOOK + _COMMITS,
+)
+_ANY = (
+    "{{ event }} ({{ kind }})",
+    "The event `{{ event }}` came. " + _WORK + "\n\n{{ payload }}",
+)
+_OWN = {
+    ("github", "issues"): _ISSUE,
+    ("gitea", "issues"): _ISSUE,
+    ("github", "push"): _PUSH,
+    ("gitea", "push"): _PUSH,
+    ("gitlab", "issue"): _GITLAB_ISSUE,
+    ("gitlab", "push"): _GITLAB_PUSH,
+}
+
+
+def task_of(kind: str, hook: Hook, stored: Mapping[str, Any]) -> tuple[TaskRequest, str]:
+    """The task that a hook makes, and which template did not fit it, if one did not: the task then has a plain text.
+
+    An event is never lost to a template; the trigger keeps the note.
+    """
+    values = {"event": hook.event, "kind": kind, "payload": hook.payload}
+    title, description = _OWN.get((kind, hook.event.partition(".")[0]), _ANY)
+    unfit: list[str] = []
+
+    def filled(what: str, fill: Any, templates: tuple[str, ...]) -> str:
+        for template in templates:
+            try:
+                return str(fill(template, values))
+            except Unfilled as error:
+                unfit.append(f"the {what}'s template did not fit {hook.event or 'the event'}: {error}")
+        return f"an event of {kind}"
+
+    texts = {
+        "title": filled("title", title_of, (stored.get("title") or title, _ANY[0])) or f"an event of {kind}",
+        "description": filled("description", description_of, (stored.get("description") or description, _ANY[1])),
+    }
+    return TaskRequest.model_validate({**stored, **texts}), "; ".join(unfit)

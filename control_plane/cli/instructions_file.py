@@ -1,0 +1,39 @@
+"""An agent's instructions as somebody has them on their machine: a file, or stdin."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from shared.errors import Invalid
+from shared.instructions import MAX_BYTES, instructions_of, too_large
+
+
+def read_instructions(file: str, agent: str) -> str:
+    """The text of `file`, of stdin where it is `-`.
+
+    Raises Invalid `E-AGENT-INSTRUCTIONS` where it is not there, is empty, too large, or no text.
+    """
+    try:
+        return instructions_of(_content(file))
+    except ValueError as error:
+        why = str(error)
+    except OSError as error:
+        why = f"cannot be read: {error.strerror}"
+    raise Invalid(
+        f"the instructions of agent {agent} cannot be read",
+        code="E-AGENT-INSTRUCTIONS",
+        why=f"{'stdin' if file == '-' else file} {why}",
+        next="name a Markdown file: --instructions agents/lead.md",
+    )
+
+
+def _content(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    path = Path(file)
+    with path.open("rb") as opened:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise ValueError(too_large(size))
+        return opened.read(MAX_BYTES + 1)

@@ -1,0 +1,125 @@
+"""Following a task in a terminal: entries of its timeline as they come, through restarts of the server."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from control_plane.cli.task_text import Teller
+from shared.backoff import delay
+from shared.clock import Clock, SystemClock
+from shared.errors import FleetFault, TooOften
+from shared.terminal import iso, paint, print_json_line, printable, put, say
+
+Doc = dict[str, Any]
+EVERY_S = 1.0
+MAX_WAIT_S = 10.0
+_OVERLAP = timedelta(minutes=1)
+"""What was written at the same time may become visible one after the other; what comes twice is told once."""
+
+
+def follow_task(fleet: Any, task_id: str, *, as_json: bool, clock: Clock | None = None) -> int:
+    """Tell what happens until a person is asked for or nothing more will; the exit code that stands for that."""
+    screen = _Json() if as_json else _Text()
+    seen = _Seen()
+    task: Doc = {}
+    for task in _looks(fleet, task_id, seen, clock or SystemClock()):
+        for entry in seen.new(task["timeline"]):
+            screen.entry(entry)
+        screen.state(task)
+    screen.end(task)
+    return 1 if task["status"] in {"failed", "canceled"} else 0
+
+
+class _Seen:
+    """What was told already."""
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, str]] = set()
+        self.since: datetime | None = None
+
+    def new(self, timeline: list[Doc]) -> list[Doc]:
+        """The entries that are new; a run is new when it begins and when it has ended."""
+        fresh = [entry for entry in timeline if _key(entry) not in self._told]
+        self._told.update(_key(entry) for entry in fresh)
+        comments = [datetime.fromisoformat(entry["at"]) for entry in timeline if entry["kind"] == "comment"]
+        if comments:
+            self.since = max(comments) - _OVERLAP
+        return fresh
+
+
+def _key(entry: Doc) -> tuple[str, str]:
+    if entry["kind"] == "comment":
+        return "comment", entry["comment"]["id"]
+    return f"run {entry['run']['ended_at'] is not None}", entry["run"]["run_id"]
+
+
+def _looks(fleet: Any, task_id: str, seen: _Seen, clock: Clock) -> Iterator[Doc]:
+    """The task, once a second until it rests. Raises what the first look is refused with; later ones are repeated."""
+    failures, reached = 0, False
+    while True:
+        try:
+            task = fleet.show_task(task_id, since=iso(seen.since) if seen.since else None)
+        except (FleetFault, TooOften) as trouble:
+            if not reached:
+                raise
+            failures += 1
+            if failures == 1:
+                say(f"connection lost: {trouble.what}; trying again")
+            clock.sleep(min(delay(min(failures, 8), base=0.25), MAX_WAIT_S))
+            continue
+        if failures:
+            say("connected again")
+        failures, reached = 0, True
+        yield task
+        if _rests(task):
+            return
+        clock.sleep(EVERY_S)
+
+
+def _rests(task: Doc) -> bool:
+    return task["status"] in {"done", "failed", "canceled"} or (task["status"] == "open" and task["assignee"] == "user")
+
+
+class _Json:
+    """One JSON document a line: entries, changes of the state, and the task last."""
+
+    def __init__(self) -> None:
+        self._state: Doc = {}
+
+    def entry(self, entry: Doc) -> None:
+        print_json_line({"event": entry["kind"], **entry})
+
+    def state(self, task: Doc) -> None:
+        state = {name: task[name] for name in ("status", "assignee")}
+        if state != self._state:
+            self._state = state
+            print_json_line({"event": "task", "id": task["id"], **state, "reason": task["reason"]})
+
+    def end(self, task: Doc) -> None:
+        print_json_line(task)
+
+
+class _Text:
+    """For people."""
+
+    def __init__(self) -> None:
+        self._teller = Teller()
+        self._state = ""
+
+    def entry(self, entry: Doc) -> None:
+        put("".join(f"{line.rstrip()}\n" for line in self._teller.lines(entry)))
+
+    def state(self, task: Doc) -> None:
+        state = f"{task['status'].replace('_', ' ')}, with {task['assignee']}"
+        if task["status"] != "in_progress":
+            state = f"{state}: {printable(task['reason'])}"
+        if state != self._state:
+            self._state = state
+            put(paint(f"● {state}", "bold", sys.stdout) + "\n")
+
+    def end(self, task: Doc) -> None:
+        spent = task["totals"]
+        say(f"{task['id']}: {spent['runs']} runs; fleet task show {task['id']} tells all of it")

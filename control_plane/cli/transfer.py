@@ -1,0 +1,114 @@
+"""`fleet organization export|import`: an organization as a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+
+import typer
+
+from control_plane.cli.connection import Org, client
+from shared.command_line import JsonFlag, examples, print_json, say
+from shared.errors import FleetFault, NotFound, Precondition
+from shared.terminal import printable
+
+_CHUNK = 64 * 1024
+_LAST = 1024 * 1024
+"""Bytes in which the last line is looked for."""
+
+
+def add_commands(commands: typer.Typer) -> None:
+    """Register the commands in the group `organization`."""
+    commands.command("export", epilog=examples("fleet organization export payments --output payments.jsonl"))(export)
+    commands.command("import", epilog=examples("fleet organization import payments.jsonl --name payments_2"))(import_)
+
+
+def export(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The organization's name.")],
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE|-", help="Default: stdout.")] = "-",
+    org: Org = None,
+) -> None:
+    """Write all that an organization has to a file: JSON lines, without any secret."""
+    chunks = client(org).export_organization(name)
+    if output == "-":
+        last = _written(chunks, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    else:
+        last = _into(Path(output), chunks)
+    end = _end_of(last)
+    rows = sum(end["counts"].values())
+    say(f"exported {name}: {rows:,} rows, {end['totals']['runs']:,} runs")
+    for left in end["left_out"]:
+        say(f"not in it: {printable(left)}")
+
+
+def import_(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="What `fleet organization export` wrote.")],
+    name: Annotated[str | None, typer.Option("--name", help="Default: as it was called.")] = None,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> None:
+    """Make an organization of an exported file: all of it, or nothing. This needs a token that may act everywhere."""
+    if file == "-":
+        made = client(org).import_organization(_pieces(sys.stdin.buffer), name=name)
+    else:
+        try:
+            with Path(file).open("rb") as source:
+                made = client(org).import_organization(_pieces(source), name=name)
+        except FileNotFoundError:
+            raise NotFound(
+                f"there is no file {file!r}", code="E-FILE-404", next="fleet organization export NAME"
+            ) from None
+        except OSError as error:
+            raise Precondition(f"{file!r} cannot be read", code="E-FILE", why=str(error)) from error
+    if as_json:
+        print_json(made)
+        return
+    say(f"organization {made['name']} is here: {sum(made['tasks'].values()):,} tasks, {made['totals']['runs']:,} runs")
+    for warning in made["warnings"]:
+        say(f"note: {printable(warning)}")
+
+
+def _into(path: Path, chunks: Iterable[bytes]) -> bytes:
+    """Write beside `path` and move it there when it is whole: half an export never bears its name."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            last = _written(chunks, file)
+        _end_of(last)
+        draft.replace(path)
+    except OSError as error:
+        raise Precondition(f"{str(path)!r} cannot be written", code="E-FILE", why=str(error)) from error
+    finally:
+        with suppress(FileNotFoundError):
+            draft.unlink()
+    return last
+
+
+def _written(chunks: Iterable[bytes], into: BinaryIO) -> bytes:
+    """Write all of it; returns the end."""
+    last = b""
+    for chunk in chunks:
+        into.write(chunk)
+        last = (last + chunk)[-_LAST:]
+    return last
+
+
+def _end_of(last: bytes) -> dict[str, Any]:
+    """The last line. Raises FleetFault where it is not the end."""
+    with suppress(ValueError):
+        end = json.loads(last.rstrip(b"\n").rpartition(b"\n")[2])
+        if last.endswith(b"\n") and isinstance(end, dict) and end.get("kind") == "end":
+            return end
+    raise FleetFault("the export was cut off before its end", code="E-EXPORT-CUT", next="make it again")
+
+
+def _pieces(source: BinaryIO) -> Iterator[bytes]:
+    while piece := source.read(_CHUNK):
+        yield piece

@@ -1,0 +1,221 @@
+"""Tools for work orders: submit, look into, steer, end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pydantic import Field
+
+from control_plane.core import Caller, Core
+from control_plane.dispatching.cancel import cancel
+from control_plane.documents import (
+    ApproveRequest,
+    DecideRequest,
+    Document,
+    OrderDocument,
+    OrderSummary,
+    SayRequest,
+    SubmitRequest,
+)
+from control_plane.mcp_server.shortening import shorter_order
+from control_plane.mcp_server.tools import (
+    ADDS,
+    ADDS_WORK,
+    ENDS,
+    READS,
+    SETS,
+    SETS_WORK,
+    InOrganization,
+    Toolbox,
+    request_of,
+)
+from control_plane.operations import again, orders, steering
+from shared.states import OrderStatus
+
+TOOLS = Toolbox()
+MAX_LISTED = 1000
+LIMITS = {
+    "mode": "Which tools the agent has and how it is instructed: plan (reads only), build (the usual), test, ship or "
+    "develop. Default: the session's, else build.",
+    "priority": "-100 to 100; a higher number goes first. Default: 0.",
+    "max_iterations": "At most so many rounds of the model; 0: no limit. Default: 50.",
+    "cost_limit": "At most so many USD; 0: no limit. Default: 3.00.",
+    "max_run_seconds": "At most so many seconds of work; 0: no limit. Default: 1800.",
+}
+CALL = {
+    "call": "The id of the call, as in the order's waiting_for.call_id. Default: the call that waits longest.",
+    "comment": "What the model, and whoever reads it later, is told with the decision.",
+}
+
+
+class OfOrder(InOrganization):
+    order_id: str = Field(max_length=64, description="The order's id: 12 hexadecimal characters.")
+
+
+class Submit(InOrganization, SubmitRequest):
+    idempotency_key: str | None = Field(
+        None,
+        min_length=1,
+        max_length=255,
+        description="Any text of your own. The same key with the same arguments gives the same order again, for 7 "
+        "days: send one if you may have to repeat the call. Default: each call makes a new order.",
+    )
+    about: ClassVar[Mapping[str, str]] = {
+        **LIMITS,
+        "prompt": "What is to be done, in plain words, complete: the agent sees nothing but this, the repository and, "
+        "in a session, what was said there before.",
+        "project": "Slug of the project whose repository is worked on; list_projects has them.",
+        "provider": "Name of the provider whose model is asked; list_providers has them. Default: the project's, else "
+        "the organization's only one.",
+        "drone": "Name of the drone that shall do it; list_drones has them. Default: any that fits.",
+        "labels": 'Only a drone that has all these labels does it, such as {"gpu": "yes"}. Default: any drone.',
+        "session": "Id of a session that this goes on: the agent remembers what was said there and starts from its "
+        "last commit. Default: a new session.",
+        "verify_attempts": "How often the agent may mend what the project's verify commands find. Default: the "
+        "fleet's.",
+        "approval_timeout": "Seconds after which a call that waits for a person counts as denied; 0: never. "
+        "Default: a day.",
+        "progress_timeout": "Seconds without any sign of progress after which a run is ended; 0: never. Default: the "
+        "fleet's.",
+        "max_attempts": "How many runs may be lost (drone gone, machine off) before the order fails. Default: 3.",
+        "approve": "Which calls wait for a person: yolo (none), risky, all. Default: the session's, else yolo.",
+        "allow": "Shell patterns of commands that need no approval, such as `npm test*`. Default: none.",
+    }
+
+
+class OrderFilter(InOrganization):
+    status: OrderStatus | None = Field(None, description="Only orders in this state. Default: all.")
+    project: str | None = Field(None, description="Only orders of this project (slug). Default: all.")
+    drone: str | None = Field(None, description="Only orders of this drone (name). Default: all.")
+    limit: int = Field(20, ge=1, le=MAX_LISTED, description="At most so many, the newest first.")
+
+
+class GetOrder(OfOrder):
+    full: bool = Field(
+        False,
+        description="All steps with their whole outputs, and the patch of up to 1 MB. Without it: the last 20 steps, "
+        "outputs cut to 500 characters, and no patch over 20,000 characters (then it is null; get_patch has it).",
+    )
+
+
+class CancelOrder(OfOrder):
+    reason: str = Field("", max_length=1000, description="Why, in one sentence; shown on the order.")
+
+
+class Say(OfOrder, SayRequest):
+    about: ClassVar[Mapping[str, str]] = {
+        "text": "What the agent is to hear: a correction, a hint, an answer.",
+        "after": "true: only when the model stops, as a further task. Default: after the calls it makes just now.",
+        "interrupt": "true: at once; what runs now is broken off.",
+    }
+
+
+class ApproveCall(OfOrder, ApproveRequest):
+    about: ClassVar[Mapping[str, str]] = {
+        **CALL,
+        "always": "true: the same command needs no approval in later orders of the session either.",
+    }
+
+
+class DenyCall(OfOrder, DecideRequest):
+    about: ClassVar[Mapping[str, str]] = CALL
+
+
+class GetPatch(OfOrder):
+    offset: int = Field(0, ge=0, description="From which character on; to read a long patch in parts.")
+    limit: int = Field(100_000, ge=1, le=1_000_000, description="At most so many characters.")
+
+
+class PatchDocument(Document):
+    """A part of an order's patch."""
+
+    order: str
+    patch: str
+    """A unified diff; empty if nothing changed."""
+    offset: int
+    characters: int
+    """Of the whole patch."""
+    next_offset: int | None
+    """Where the next part begins; null at the end."""
+
+
+@TOOLS.declare("Submit a work order", ADDS_WORK)
+def submit_order(core: Core, caller: Caller, arguments: Submit) -> OrderDocument:
+    """Have one prompt carried out by a coding agent in a project's repository. Returns at once with the order's id;
+    the order is kept whatever happens. It is queued until a drone takes it (reason says what it waits for), then
+    running. Call get_order every few seconds until its status is succeeded, failed or canceled; then response is the
+    agent's answer, branch and get_patch the change. With status awaiting_approval call approve_call or deny_call. To
+    say something to the agent while it works: say_to_order. For operators."""
+    order = orders.submit(core, caller, request_of(SubmitRequest, arguments), arguments.idempotency_key)
+    return shorter_order(order)
+
+
+@TOOLS.declare("List work orders", READS)
+def list_orders(core: Core, caller: Caller, arguments: OrderFilter) -> list[OrderSummary]:
+    """The work orders of the organization, newest first, without their steps: status, reason (why it waits or how it
+    ended), response, branch, cost. The turns of agents on tasks are orders too; agent and task name them."""
+    a = arguments
+    return orders.list_orders(core, caller, a.status, a.project, a.drone, a.limit)
+
+
+@TOOLS.declare("Show a work order", READS)
+def get_order(core: Core, caller: Caller, arguments: GetOrder) -> OrderDocument:
+    """All that is known of a work order: status (queued, assigned, running, awaiting_approval, canceling; ended are
+    succeeded, failed, canceled), reason, what its run does (doing), the call that waits for a person (waiting_for),
+    response, branch, patch, cost, runs, and the steps that the agent took. Call it again to wait for the end."""
+    document = orders.show_order(core, caller, arguments.order_id)
+    return document if arguments.full else shorter_order(document)
+
+
+@TOOLS.declare("Cancel a work order", ENDS)
+def cancel_order(core: Core, caller: Caller, arguments: CancelOrder) -> OrderSummary:
+    """Stop a work order that has not ended. Returns when that is recorded: the status is canceling until its drone has
+    ended every process, then canceled. What it changed so far is kept; retry_order begins it anew. For operators."""
+    return cancel(core, caller, arguments.order_id, arguments.reason)
+
+
+@TOOLS.declare("Run a work order again", SETS_WORK)
+def retry_order(core: Core, caller: Caller, arguments: OfOrder) -> OrderSummary:
+    """Run a work order that failed or was canceled again from its beginning, in a fresh workspace: the same order,
+    with the same prompt and limits. Then get_order as after submit_order. For operators."""
+    return again.retry(core, caller, arguments.order_id)
+
+
+@TOOLS.declare("Say something to a running order", ADDS)
+def say_to_order(core: Core, caller: Caller, arguments: Say) -> OrderSummary:
+    """Say something to the agent of an order that has not ended: it hears it after the calls it makes just now. A word
+    is never lost: one that has not been taken up is in get_order's unheard. After the end submit a new order with the
+    same session instead. For operators."""
+    return steering.say(core, caller, arguments.order_id, request_of(SayRequest, arguments))
+
+
+@TOOLS.declare("Let a waiting call be run", SETS_WORK)
+def approve_call(core: Core, caller: Caller, arguments: ApproveCall) -> OrderSummary:
+    """Let the call be run that an order in the state awaiting_approval waits with; get_order's waiting_for says which
+    command it is and why it waits. Ask your user first: the command then runs on the drone. The first decision counts.
+    For operators."""
+    return steering.approve(core, caller, arguments.order_id, request_of(ApproveRequest, arguments))
+
+
+@TOOLS.declare("Refuse a waiting call", SETS)
+def deny_call(core: Core, caller: Caller, arguments: DenyCall) -> OrderSummary:
+    """Refuse the call that an order in the state awaiting_approval waits with. The agent is told so, with the comment,
+    and goes on without it. The first decision counts. For operators."""
+    return steering.deny(core, caller, arguments.order_id, request_of(DecideRequest, arguments))
+
+
+@TOOLS.declare("Show the patch of an order", READS)
+def get_patch(core: Core, caller: Caller, arguments: GetPatch) -> PatchDocument:
+    """What an order changed, as a unified diff against the commit that it began from: `git apply` takes it. Empty if
+    nothing changed; an error while the order has not ended. A long one comes in parts: call again with next_offset as
+    offset until that is null."""
+    text = orders.patch_of(core, caller, arguments.order_id).decode("utf-8", "replace")
+    end = arguments.offset + arguments.limit
+    return PatchDocument(
+        order=arguments.order_id,
+        patch=text[arguments.offset : end],
+        offset=arguments.offset,
+        characters=len(text),
+        next_offset=end if end < len(text) else None,
+    )

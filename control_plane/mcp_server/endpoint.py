@@ -1,0 +1,98 @@
+"""`/mcp`: the MCP server over streamable HTTP, without sessions, behind the gate that all of HTTP is behind."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
+
+from control_plane.core import Caller, Core
+from control_plane.mcp_server.about import PATH
+from control_plane.mcp_server.server import mcp_server
+from shared.errors import Forbidden, Unauthenticated
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+"""Where a client's own page may come from, beside ours: an inspector that runs on this machine."""
+
+
+class McpEndpoint:
+    """An ASGI application that answers each message by itself: nothing is kept between two, any process may answer.
+
+    MCP 2026-07-28 is without sessions; a client of an older revision does its handshake, and is given none either.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._manager: StreamableHTTPSessionManager | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """As long as the server runs; a manager is good for one run."""
+        self._manager = StreamableHTTPSessionManager(mcp_server(self._core), json_response=True, stateless=True)
+        async with self._manager.run():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        refuse_strangers(headers, self._core.settings.url)
+        _require_token(headers, scope)
+        if scope["method"] != "POST":
+            raise HTTPException(405, headers={"Allow": "POST"})
+        assert self._manager is not None, "the application's lifespan has not begun"
+        await self._manager.handle_request(scope, receive, send)
+
+
+def refuse_strangers(headers: Headers, public_url: str) -> None:
+    """Raise Forbidden for a request that was sent to another name than ours, or by a page of another site.
+
+    A page whose name was bound to this address after it was loaded (DNS rebinding) sends its own name as `Host`; an
+    address in figures cannot be bound to anything.
+    """
+    public = _hostname(public_url)
+    host, origin = headers.get("host", ""), headers.get("origin")
+    meant = _hostname(f"//{host}")
+    if meant not in {"localhost", public} and not _is_address(meant):
+        raise Forbidden(
+            f"the request was sent to {host[:100]!r}, which is no name of this control plane",
+            code="E-MCP-HOST",
+            next=f"use {public_url}{PATH}, or start the control plane with the name that it has here: --public-url",
+        )
+    if origin is not None and _hostname(origin) not in {*LOOPBACK, public}:
+        raise Forbidden(
+            f"the request was sent by a page of {origin[:100]!r}", code="E-OTHER-SITE", next="use an MCP client"
+        )
+
+
+def _is_address(host: str | None) -> bool:
+    try:
+        return host is not None and bool(ip_address(host))
+    except ValueError:
+        return False
+
+
+def _hostname(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _require_token(headers: Headers, scope: Scope) -> None:
+    """Raise where the caller came in by a browser's session, which is for pages, or is a drone."""
+    identity: Any = scope["state"]["identity"]
+    if not isinstance(identity, Caller):
+        raise Forbidden("this address is for people; the token is a drone's", code="E-TOKEN-KIND")
+    if "authorization" not in headers:
+        raise Unauthenticated(
+            "this needs a token",
+            code="E-TOKEN-MISSING",
+            why="the session of a browser is for pages",
+            next="fleet api-token create --role operator    then send it as: Authorization: Bearer fa_...",
+        )

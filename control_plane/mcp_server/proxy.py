@@ -1,0 +1,134 @@
+"""`fleet mcp`: a server over stdin and stdout that hands every call on to the control plane's `/mcp`.
+
+There is one implementation of the tools. The connection is looked up for each call, so that a control plane that was
+stopped and started, at another address with another token, is found again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import httpx
+from anyio import to_thread
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    INTERNAL_ERROR,
+    PROTOCOL_VERSION_META_KEY,
+    CallToolRequestParams,
+    CallToolResult,
+    ErrorData,
+    ListToolsResult,
+    PaginatedRequestParams,
+)
+from mcp_types.version import LATEST_MODERN_VERSION
+
+from control_plane.http_calls import Doc, HttpCalls
+from control_plane.mcp_server.about import INSTRUCTIONS, NAME, PATH, TITLE
+from control_plane.mcp_server.answers import error_document, refused
+from control_plane.refusals import not_a_fleet, refusal, unreachable
+from shared.boundary import version
+from shared.errors import FleetError, Unreachable
+
+
+class ToolCalls(HttpCalls):
+    """The `/mcp` of one control plane. It keeps no sessions: each message stands for itself."""
+
+    def send(self, method: str, params: Mapping[str, Any], organization: str | None) -> Doc:
+        """The result of one request.
+
+        Raises MCPError for an error of the protocol, Unreachable where nothing answers, and what is refused before the
+        message is read as the error that it is.
+        """
+        meta = {PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION, CLIENT_CAPABILITIES_META_KEY: {}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+        headers = {
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": LATEST_MODERN_VERSION,
+            "Mcp-Method": method,
+            **({"Mcp-Name": params["name"]} if "name" in params else {}),
+        }
+        query = {"org": organization} if organization else {}
+        try:
+            response = self._connection().post(PATH, params=query, json=message, headers=headers)
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise unreachable(self.url, error) from error
+        return self._result(response)
+
+    def _result(self, response: httpx.Response) -> Doc:
+        try:
+            answer = response.json()
+        except ValueError as error:
+            raise not_a_fleet(self.url, response) from error
+        if not isinstance(answer, dict) or answer.get("jsonrpc") != "2.0":
+            raise refusal(self.url, response)
+        if "error" in answer:
+            raise MCPError.from_error_data(ErrorData.model_validate(answer["error"]))
+        return dict(answer["result"])
+
+
+class Upstream:
+    """The control plane that was meant, as it can be found at the moment."""
+
+    def __init__(self, find: Callable[[], tuple[str, str | None]], organization: str | None) -> None:
+        self._find = find
+        self._organization = organization
+        self._where: tuple[str, str | None] | None = None
+        self._calls: ToolCalls | None = None
+
+    def send(self, method: str, params: Mapping[str, Any]) -> Doc:
+        """As `ToolCalls.send`; raises Unreachable also where nothing says where a control plane is."""
+        where = self._find()
+        if self._calls is None or where != self._where:
+            self._where, self._calls = where, ToolCalls(*where)
+        return self._calls.send(method, params, self._organization)
+
+
+def proxy(upstream: Upstream) -> Server[Any]:
+    """The server whose tools are those of `upstream`."""
+
+    async def list_tools(_context: Any, _params: PaginatedRequestParams | None) -> ListToolsResult:
+        return await to_thread.run_sync(partial(_list, upstream), abandon_on_cancel=True)
+
+    async def call_tool(_context: Any, params: CallToolRequestParams) -> CallToolResult:
+        return await to_thread.run_sync(partial(_call, upstream, params), abandon_on_cancel=True)
+
+    return Server(
+        NAME,
+        version=version(),
+        title=TITLE,
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+async def serve(upstream: Upstream) -> None:
+    """Answer what comes on stdin until it ends. Nothing but the protocol is written to stdout."""
+    server = proxy(upstream)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+def _list(upstream: Upstream) -> ListToolsResult:
+    """The control plane's tools; while it is away our own, as clients ask once and keep what they were told."""
+    try:
+        return ListToolsResult.model_validate(upstream.send("tools/list", {}))
+    except Unreachable:
+        from control_plane.mcp_server.declared import TOOLS
+
+        return ListToolsResult(tools=[tool.listed for tool in TOOLS.values()])
+    except FleetError as error:
+        raise MCPError(INTERNAL_ERROR, error.what, error_document(error)) from error
+
+
+def _call(upstream: Upstream, params: CallToolRequestParams) -> CallToolResult:
+    try:
+        given = {"name": params.name, "arguments": params.arguments or {}}
+        return CallToolResult.model_validate(upstream.send("tools/call", given))
+    except FleetError as error:
+        return refused(error)

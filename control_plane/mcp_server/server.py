@@ -1,0 +1,86 @@
+"""The MCP server over the operations: lists the tools, and calls one for whoever the gate let in."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from anyio import to_thread
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+)
+from pydantic import ValidationError
+from starlette.requests import Request
+
+from control_plane.core import Caller, Core
+from control_plane.mcp_server.about import INSTRUCTIONS, NAME, TITLE
+from control_plane.mcp_server.answers import answered, error_document, refused
+from control_plane.mcp_server.declared import TOOLS
+from control_plane.mcp_server.tools import InOrganization, Tool
+from control_plane.operations.organizations import in_organization
+from control_plane.web.problems import InvalidRequest, field_problem, told
+from shared.boundary import version
+from shared.errors import NotFound
+
+
+def mcp_server(core: Core) -> Server[Any]:
+    """The server, to be run by a transport that brings the request with its identity (`Gate`)."""
+
+    async def list_tools(_context: Any, _params: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=[tool.listed for tool in TOOLS.values()])
+
+    async def call_tool(context: Any, params: CallToolRequestParams) -> CallToolResult:
+        tool = TOOLS.get(params.name)
+        if tool is None:
+            raise _no_tool(params.name)
+        # A call that is canceled while it works is carried out all the same, and its answer dropped: each is a
+        # transaction, and none takes long.
+        return await to_thread.run_sync(partial(_call, core, context.request, tool, params.arguments or {}))
+
+    return Server(
+        NAME,
+        version=version(),
+        title=TITLE,
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        get_tool_input_schema=lambda name: TOOLS[name].listed.input_schema if name in TOOLS else None,
+    )
+
+
+def _call(core: Core, request: Request, tool: Tool[Any], given: dict[str, Any]) -> CallToolResult:
+    """Call the operation and tell what it answers, or its error."""
+    try:
+        arguments = _arguments(tool, given)
+        return answered(tool.run(core, _caller(core, request, arguments), arguments))
+    except Exception as error:  # noqa: BLE001 - the boundary of a call: the client gets a sentence, the log the rest
+        return refused(told(request.scope, error))
+
+
+def _no_tool(name: str) -> MCPError:
+    error = NotFound(f"there is no tool {name[:80]!r}", code="E-MCP-TOOL", next="tools/list has those that there are")
+    return MCPError(INVALID_PARAMS, error.what, error_document(error))
+
+
+def _arguments(tool: Tool[Any], given: dict[str, Any]) -> Any:
+    try:
+        return tool.arguments.model_validate(given)
+    except ValidationError as error:
+        # An error of the call and not of the protocol: the model is to read it and mend the call. Without the values,
+        # which may be a megabyte, or secret.
+        fields = [field_problem(dict(each)) for each in error.errors()]
+        raise InvalidRequest(fields, form=f"tools/list has the form of its arguments: {tool.name}") from error
+
+
+def _caller(core: Core, request: Request, arguments: Any) -> Caller:
+    """Who calls, in the organization that the call names, else the connection (`?org=`), else the token's own."""
+    caller: Caller = request.scope["state"]["identity"]
+    named = arguments.organization if isinstance(arguments, InOrganization) else None
+    organization = named if named is not None else request.query_params.get("org")
+    return caller if organization is None else in_organization(core, caller, organization)

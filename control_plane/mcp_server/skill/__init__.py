@@ -1,0 +1,90 @@
+"""The skill for coding assistants, and how it gets into a project (S-125)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from shared.errors import Conflict, FleetFault
+
+NAME = "dronefleet"
+FILE = "SKILL.md"
+OURS = ".written"
+"""Beside the skill: the digest of what was written, by which a later version tells ours from what somebody changed."""
+Outcome = Literal["written", "updated", "unchanged"]
+_SENTENCES: dict[Outcome, str] = {
+    "written": "is written: assistants that look there now know how to use the fleet",
+    "updated": "is updated",
+    "unchanged": "is there already, as it is to be",
+}
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What was done, and where."""
+
+    path: Path
+    outcome: Outcome
+
+    @property
+    def sentence(self) -> str:
+        return _SENTENCES[self.outcome]
+
+
+def skill_text() -> bytes:
+    """The skill, as it came with this version."""
+    return (files(__name__) / FILE).read_bytes()
+
+
+def skills_directory(project: Path) -> Path:
+    """Where assistants look for skills in a project: `.claude/skills` where a `.claude` is, else `.agents/skills`."""
+    return project / (".claude" if (project / ".claude").is_dir() else ".agents") / "skills"
+
+
+def install(skills: Path, *, force: bool = False, text: bytes | None = None) -> Installed:
+    """Write the skill below `skills`, in a directory of its own; `text`: another one than this version's.
+
+    Raises Conflict for a file that somebody changed or wrote, without `force`; FleetFault where nothing can be written.
+    """
+    path = skills.expanduser().absolute() / NAME / FILE
+    try:
+        return _install(path, text or skill_text(), force=force)
+    except OSError as error:
+        raise FleetFault(
+            f"{path} cannot be written", code="E-SKILL-PATH", why=str(error), next="fleet install-skill --path DIR"
+        ) from error
+
+
+def _install(path: Path, text: bytes, *, force: bool) -> Installed:
+    before = path.read_bytes() if path.exists() else None
+    if before == text:
+        return Installed(path, "unchanged")
+    if before is not None and not force and _digest(before) != _written(path):
+        raise Conflict(
+            f"{path} was changed since it was written, and is left as it is",
+            code="E-SKILL-CHANGED",
+            next="fleet install-skill --force    overwrites it",
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _replace(path, text)
+    _replace(path.with_name(OURS), _digest(text).encode())
+    return Installed(path, "written" if before is None else "updated")
+
+
+def _written(path: Path) -> str | None:
+    mark = path.with_name(OURS)
+    return mark.read_text(errors="replace").strip() if mark.is_file() else None
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write the file at once or not at all."""
+    draft = path.with_name(f".{path.name}.new")
+    draft.write_bytes(content)
+    draft.replace(path)
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()

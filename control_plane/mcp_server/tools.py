@@ -1,0 +1,162 @@
+"""What a tool is: a thin function over an operation, its arguments as a request model, and what the client is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_type_hints
+
+from mcp_types import Tool as ListedTool
+from mcp_types import ToolAnnotations
+from pydantic import BaseModel, Field, TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+
+from control_plane.core import Caller, Core
+from control_plane.documents import Request
+
+Schema = dict[str, Any]
+RESULT = "result"
+"""The key under which a list stands: up to MCP 2025-11-25 what a tool answers is an object."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a call does to the fleet, as MCP's hints; clients ask their user by them."""
+
+    reads: bool = False
+    destroys: bool = False
+    """It overwrites, stops or removes what was there."""
+    repeatable: bool = False
+    """The same call once more changes nothing more."""
+    begins_work: bool = False
+    """Agents run commands in a repository because of it."""
+
+
+READS = Effect(reads=True, repeatable=True)
+ADDS = Effect()
+ADDS_WORK = Effect(begins_work=True)
+SETS = Effect(repeatable=True)
+SETS_WORK = Effect(repeatable=True, begins_work=True)
+OVERWRITES = Effect(destroys=True, repeatable=True)
+ENDS = Effect(destroys=True, repeatable=True)
+
+
+class Arguments(Request):
+    """The arguments of a tool; one that does not exist is refused."""
+
+    about: ClassVar[Mapping[str, str]] = {}
+    """What the client is told of the fields that come from a request model."""
+
+
+class InOrganization(Arguments):
+    """Arguments of a tool that acts in one organization."""
+
+    organization: str | None = Field(
+        None,
+        max_length=64,
+        description=(
+            "Name of the organization to act in; list_organizations has the names. Default: the one that the API token "
+            "belongs to, or that the connection was made for. Only needed with a token that may act everywhere."
+        ),
+    )
+
+
+A = TypeVar("A", bound=Arguments)
+F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Tool(Generic[A]):
+    """One tool of the MCP server."""
+
+    name: str
+    title: str
+    description: str
+    effect: Effect
+    arguments: type[A]
+    answers: Any
+    """The document that it answers with, or a list of them."""
+    run: Callable[[Core, Caller, A], Any]
+
+    @cached_property
+    def listed(self) -> ListedTool:
+        """The tool as `tools/list` shows it."""
+        return ListedTool(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            input_schema=input_schema(self.arguments),
+            output_schema=output_schema(self.answers),
+            annotations=ToolAnnotations(
+                title=self.title,
+                read_only_hint=self.effect.reads,
+                destructive_hint=self.effect.destroys,
+                idempotent_hint=self.effect.repeatable,
+                open_world_hint=self.effect.begins_work,
+            ),
+        )
+
+
+class Toolbox(dict[str, Tool[Any]]):
+    """Tools by name, in the order in which they were declared."""
+
+    def declare(self, title: str, effect: Effect) -> Callable[[F], F]:
+        """Make a tool of a function `(core, caller, arguments)`, or of one that needs to know only the organization.
+
+        Its name is the function's, its description the docstring, its arguments and answer the types there.
+        """
+
+        def add(run: F) -> F:
+            types = get_type_hints(run)
+            description = " ".join((run.__doc__ or "").split())
+            if "arguments" in types:
+                arguments, call = types["arguments"], cast("Callable[..., Any]", run)
+            else:
+                arguments, call = InOrganization, partial(_without_arguments, run)
+            self[run.__name__] = Tool(run.__name__, title, description, effect, arguments, types["return"], call)
+            return run
+
+        return add
+
+
+def _without_arguments(run: Callable[[Core, Caller], Any], core: Core, caller: Caller, _: Arguments) -> Any:
+    return run(core, caller)
+
+
+def request_of(kind: type[R], arguments: Arguments) -> R:
+    """The operation's own request, with the fields that were given; the others keep their defaults."""
+    given = arguments.model_dump(include=set(kind.model_fields), exclude_unset=True)
+    return kind.model_validate(given)
+
+
+# --- schemas -------------------------------------------------------------------------
+
+
+class _Plain(GenerateJsonSchema):
+    """Without a title for each field, which would only say its name again."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
+        return False
+
+
+def input_schema(arguments: type[Arguments]) -> Schema:
+    """The JSON schema of a tool's arguments, with a description for each."""
+    schema = arguments.model_json_schema(schema_generator=_Plain)
+    for name in ("title", "description"):
+        schema.pop(name, None)
+    schema.setdefault("properties", {})
+    for field, text in arguments.about.items():
+        schema["properties"][field]["description"] = text
+    return schema
+
+
+def output_schema(answers: Any) -> Schema:
+    """The JSON schema of what a tool answers: a document, or an object with a list of them."""
+    schema = TypeAdapter(answers).json_schema(mode="serialization", schema_generator=_Plain)
+    if schema.get("type") != "array":
+        return schema
+    definitions = schema.pop("$defs", None)
+    wrapped: Schema = {"type": "object", "properties": {RESULT: schema}, "required": [RESULT]}
+    return wrapped if definitions is None else {**wrapped, "$defs": definitions}

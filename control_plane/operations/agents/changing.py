@@ -1,0 +1,156 @@
+"""Making, changing and removing agents. Each under the organization's lock, so that two people see each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.teams import Agent, Task
+from control_plane.operations.agents.fields import fill
+from control_plane.operations.agents.reading import agent_document, find_agent
+from control_plane.operations.checking import check_agent
+from control_plane.operations.organizations import locked_organization
+from control_plane.operations.roles import require
+from control_plane.services.describing import ask_description
+from control_plane.team_documents import AgentDocument, AgentEdit, AgentRequest
+from control_plane.teams.claiming import claim_tasks
+from control_plane.teams.roster import active_agents
+from shared.errors import Conflict, Invalid
+from shared.names import new_id
+from shared.states import TaskStatus
+
+_SHOWN = 5
+"""Tasks that a refusal names."""
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What a transaction did: the answer, and the orders that whoever follows them is to hear of."""
+
+    agent: AgentDocument
+    orders: Sequence[str] = field(default=())
+
+
+def create(core: Core, caller: Caller, request: AgentRequest) -> AgentDocument:
+    """A new agent, or a removed one of the same name brought back with all of this (S-013). For admins.
+
+    A description is asked for; it comes later, or never (S-012). Raises Conflict for a name that is taken, NotFound for
+    a boss, project or provider that is not there, Invalid for any value that cannot be.
+    """
+    require(caller, "admin")
+    check_agent(request.name)
+    return _done(core, lambda db: _create(db, core, caller, request))
+
+
+def edit(core: Core, caller: Caller, name: str, changes: AgentEdit) -> AgentDocument:
+    """Change the fields that are set, at least one (S-015). For admins.
+
+    The description is asked for anew where the instructions changed. Raises Conflict while the agent is at work,
+    NotFound, and Invalid, also for bosses that would go round in a circle.
+    """
+    require(caller, "admin")
+    if not changes.model_fields_set:
+        raise Invalid(
+            f"nothing of agent {name[:64]} is to be changed", code="E-AGENT-EDIT", next="fleet agent edit --help"
+        )
+    return _done(core, lambda db: _edit(db, core, caller, name, changes))
+
+
+def remove(core: Core, caller: Caller, name: str) -> AgentDocument:
+    """Remove an agent; its row stays for what it cost, and its reports stand at the top from now on (S-013, S-014).
+
+    For admins. Each report that was moved is among the warnings. Raises NotFound, Conflict while a task is the agent's.
+    """
+    require(caller, "admin")
+    return _done(core, lambda db: _remove(db, core, caller, name))
+
+
+def _done(core: Core, work: Callable[[Session], _Change]) -> AgentDocument:
+    change = core.database.transact(work)
+    for order_id in change.orders:
+        core.broker.changed(order_id)
+    return change.agent
+
+
+def _create(db: Session, core: Core, caller: Caller, request: AgentRequest) -> _Change:
+    locked_organization(db, caller.organization_id)
+    agent = db.scalar(select(Agent).where(Agent.organization_id == caller.organization_id, Agent.name == request.name))
+    if agent is not None and agent.removed_at is None:
+        raise Conflict(
+            f"there is an agent {agent.name} already",
+            code="E-AGENT-NAME",
+            next=f"fleet agent edit {agent.name}    or: fleet agent show {agent.name}",
+        )
+    agent = agent or Agent(
+        id=new_id(), organization_id=caller.organization_id, name=request.name, created_at=core.clock.now()
+    )
+    fill(db, agent, request, AgentRequest.model_fields)
+    agent.description, agent.removed_at = "", None
+    db.add(agent)
+    db.flush()
+    return _described(db, core, caller, agent)
+
+
+def _edit(db: Session, core: Core, caller: Caller, name: str, changes: AgentEdit) -> _Change:
+    locked_organization(db, caller.organization_id)
+    agent = find_agent(db, caller.organization_id, name)
+    _refuse_tasks(db, agent, "changed", TaskStatus.IN_PROGRESS)
+    given = changes.model_fields_set
+    before = _source(agent)
+    fill(db, agent, changes, given)
+    db.flush()
+    begun = claim_tasks(db, core, caller.organization_id) if "concurrency" in given else []
+    if _source(agent) != before:
+        agent.description = ""
+    elif agent.description or not {"project", "provider"} & given:
+        return _Change(agent_document(db, agent), begun)
+    # Asked for again also where nobody could write one, until now that there is a project or a provider.
+    change = _described(db, core, caller, agent)
+    return _Change(change.agent, [*begun, *change.orders])
+
+
+def _remove(db: Session, core: Core, caller: Caller, name: str) -> _Change:
+    locked_organization(db, caller.organization_id)
+    agent = find_agent(db, caller.organization_id, name)
+    _refuse_tasks(db, agent, "removed", TaskStatus.OPEN, TaskStatus.IN_PROGRESS)
+    reports = [each for each in active_agents(db, caller.organization_id) if each.boss_id == agent.id]
+    for report in reports:
+        report.boss_id = None
+    agent.removed_at = core.clock.now()
+    db.flush()
+    warnings = [f"{report.name} had {name} as its boss, and has none from now on" for report in reports]
+    return _Change(agent_document(db, agent, warnings))
+
+
+def _described(db: Session, core: Core, caller: Caller, agent: Agent) -> _Change:
+    """Ask for the description, and say so where nobody can write one."""
+    order_id = ask_description(db, core, agent, caller.user)
+    if order_id is not None:
+        return _Change(agent_document(db, agent), [order_id])
+    warning = (
+        f"nobody can write a description of {agent.name} yet: it is not clear which project and provider are to be used"
+        f" (next: fleet agent edit {agent.name} --project SLUG --provider NAME)"
+    )
+    return _Change(agent_document(db, agent, [warning]))
+
+
+def _source(agent: Agent) -> tuple[str | None, ...]:
+    """What the description is written from."""
+    return agent.instructions, agent.instructions_path, agent.project_id if agent.instructions_path else None
+
+
+def _refuse_tasks(db: Session, agent: Agent, what: str, *states: TaskStatus) -> None:
+    """Return if no task in one of these states is the agent's. Raises Conflict that names some of them."""
+    own = select(Task.id).where(Task.assignee_id == agent.id, Task.status.in_(states))
+    tasks = db.scalars(own.order_by(Task.number).limit(_SHOWN + 1)).all()
+    if tasks:
+        named = ", ".join(tasks[:_SHOWN]) + (", …" if len(tasks) > _SHOWN else "")
+        raise Conflict(
+            f"agent {agent.name} cannot be {what} while it has tasks that are {' or '.join(states)}: {named}",
+            code="E-AGENT-TASKS",
+            next=f"fleet task assign {tasks[0]} user    or: fleet task cancel {tasks[0]}",
+        )

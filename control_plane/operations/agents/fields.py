@@ -1,0 +1,167 @@
+"""What can be said of an agent, each value looked at before it is stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from pathlib import PurePosixPath
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from control_plane.db.teams import Agent
+from control_plane.operations.agents.reading import find_agent
+from control_plane.operations.checking import check_labels, check_text, shown
+from control_plane.operations.projects import find_project
+from control_plane.operations.providers import check_model, find_provider
+from control_plane.team_documents import AgentEdit, AgentRequest
+from control_plane.teams.roster import active_agents
+from shared.errors import Invalid
+from shared.instructions import MAX_BYTES, instructions_of
+from shared.roster import circle
+
+MAX_PATH = 1024
+MAX_LEVELS = 32
+"""Of bosses above each other."""
+INSTRUCTIONS = frozenset({"instructions", "instructions_path"})
+
+
+def fill(db: Session, agent: Agent, wanted: AgentRequest | AgentEdit, given: Collection[str]) -> None:
+    """Set the `given` fields of an agent. Raises Invalid, and NotFound for a name that nothing has."""
+    if INSTRUCTIONS & set(given):
+        _set_instructions(agent, wanted.instructions, wanted.instructions_path)
+    for name, setter in _SETTERS.items():
+        if name in given:
+            setter(db, agent, getattr(wanted, name))
+
+
+def _set_instructions(agent: Agent, text: str | None, path: str | None) -> None:
+    """One of the two takes the place of whatever there was (S-010)."""
+    if (text is None) == (path is None):
+        raise Invalid(
+            f"agent {agent.name} needs its instructions once: {'none are' if text is None else 'both kinds are'} given",
+            code=_BAD,
+            next=f"--instructions FILE uploads them    or: --instructions-path agents/{agent.name}.md",
+        )
+    agent.instructions = _check_instructions(agent.name, text) if text is not None else None
+    agent.instructions_path = _check_path(agent.name, path) if path is not None else None
+
+
+_BAD = "E-AGENT-INSTRUCTIONS"
+
+
+def _check_instructions(name: str, text: str) -> str:
+    try:
+        # Half of a surrogate pair has no bytes; what is far too long need not be encoded to be refused.
+        return instructions_of(text[: MAX_BYTES + 1].encode())
+    except UnicodeEncodeError:
+        why = "they hold half of a surrogate pair, which is no text"
+    except ValueError as error:
+        why = f"the text {error}"
+    raise Invalid(
+        f"these cannot be the instructions of agent {name}",
+        code=_BAD,
+        why=why,
+        next=f"keep them short, or in the repository: fleet agent edit {name} --instructions-path PATH",
+    )
+
+
+def _check_path(name: str, path: str) -> str:
+    """A Markdown file inside the repository, as git names it (S-011, S-003)."""
+    check_text("the path of the instructions", path, limit=MAX_PATH)
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or pure.suffix.lower() != ".md" or not path.isprintable():
+        raise Invalid(
+            f"{shown(path)} cannot be where the instructions of agent {name} lie",
+            code=_BAD,
+            why="it must be the path of a .md file in the project's repository, without '..'",
+            next=f"for example agents/{name}.md",
+        )
+    return str(pure)
+
+
+def _set_project(db: Session, agent: Agent, slug: str | None) -> None:
+    agent.project_id = find_project(db, agent.organization_id, slug).id if slug is not None else None
+
+
+def _set_provider(db: Session, agent: Agent, name: str | None) -> None:
+    agent.provider_id = find_provider(db, agent.organization_id, name).id if name is not None else None
+
+
+def _set_model(_: Session, agent: Agent, model: str | None) -> None:
+    """`default` means the provider's own, as nothing does (S-015)."""
+    agent.model = check_model(model) if model not in {None, "default"} and model is not None else None
+
+
+def _set_cost_limit(_: Session, agent: Agent, amount: float | None) -> None:
+    if amount is not None and not math.isfinite(amount):
+        raise Invalid("cost_limit is not a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
+    agent.cost_limit = amount
+
+
+def _set_labels(_: Session, agent: Agent, labels: dict[str, str] | None) -> None:
+    agent.labels = check_labels(labels or {})
+
+
+def _set_max_iterations(_: Session, agent: Agent, number: int | None) -> None:
+    if number is not None:
+        agent.max_iterations = number
+
+
+def _set_concurrency(_: Session, agent: Agent, number: int | None) -> None:
+    if number is not None:
+        agent.concurrency = number
+
+
+def _set_boss(db: Session, agent: Agent, name: str | None) -> None:
+    """`none` puts the agent at the top, as nothing does (S-015). Raises Invalid where bosses would go in a circle."""
+    if name in {None, "none"} or name is None:
+        agent.boss_id = None
+        return
+    if name == agent.name:
+        raise Invalid(
+            f"agent {name} cannot be its own boss", code="E-AGENT-BOSS", next="--boss none puts it at the top"
+        )
+    boss = find_agent(db, agent.organization_id, name)
+    everyone = active_agents(db, agent.organization_id)
+    named = {each.id: each.name for each in everyone}
+    bosses = {each.name: named.get(each.boss_id or "") for each in everyone} | {agent.name: name}
+    _check_bosses(agent.name, bosses)
+    agent.boss_id = boss.id
+
+
+def _check_bosses(name: str, bosses: dict[str, str | None]) -> None:
+    if way := circle(bosses, name):
+        raise Invalid(
+            f"agent {name} cannot have {way[1]} as its boss: that would be a circle",
+            code="E-AGENT-BOSS",
+            why=f"the bosses would be {' → '.join(way)}",
+            next=f"first: fleet agent edit {way[-2]} --boss none",
+        )
+    levels = max(_levels(bosses, each) for each in bosses)
+    if levels > MAX_LEVELS:
+        raise Invalid(
+            f"there would be {levels} levels of bosses; {MAX_LEVELS} are allowed",
+            code="E-AGENT-BOSS",
+            next="give the agent a boss that is higher up: fleet agent tree",
+        )
+
+
+def _levels(bosses: dict[str, str | None], name: str) -> int:
+    above: str | None = name
+    count = 0
+    while above is not None:
+        above, count = bosses[above], count + 1
+    return count
+
+
+_SETTERS: dict[str, Callable[[Session, Agent, Any], None]] = {
+    "project": _set_project,
+    "provider": _set_provider,
+    "model": _set_model,
+    "boss": _set_boss,
+    "cost_limit": _set_cost_limit,
+    "labels": _set_labels,
+    "max_iterations": _set_max_iterations,
+    "concurrency": _set_concurrency,
+}

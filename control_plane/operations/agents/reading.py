@@ -1,0 +1,118 @@
+"""Agents as people see them: one, all, and the tree of who reports to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.models import Organization, Project, Provider
+from control_plane.db.teams import Agent
+from control_plane.operations import totals
+from control_plane.operations.checking import unknown
+from control_plane.team_documents import AgentDocument, AgentNode
+from control_plane.teams.roster import active_agents, roster_of, tree_of
+
+
+def list_(core: Core, caller: Caller, include_removed: bool = False) -> list[AgentDocument]:
+    """The agents of the organization by name, in four queries whatever their number; without their instructions."""
+    with core.database.read() as db:
+        agents = _agents(db, caller.organization_id, include_removed)
+        names = _Names.of(db, caller.organization_id)
+        return [_document(agent, caller.organization, names) for agent in agents]
+
+
+def show(core: Core, caller: Caller, name: str) -> AgentDocument:
+    """One agent with its instructions and what it cost; also one that was removed (S-013).
+
+    Raises NotFound with the names that are near.
+    """
+    with core.database.read() as db:
+        agent = db.scalar(select(Agent).where(Agent.organization_id == caller.organization_id, Agent.name == name))
+        return agent_document(db, agent or find_agent(db, caller.organization_id, name))
+
+
+def tree(core: Core, caller: Caller) -> list[AgentNode]:
+    """Those without a boss, by name, each with its reports; removed ones are not among them."""
+    with core.database.read() as db:
+        return tree_of(roster_of(db, caller.organization_id))
+
+
+def find_agent(db: Session, organization_id: str, name: str) -> Agent:
+    """The agent of this name that was not removed. Raises NotFound with the names that are near."""
+    known = {agent.name: agent for agent in active_agents(db, organization_id)}
+    if name not in known:
+        raise unknown("agent", name, known, "fleet agent ls")
+    return known[name]
+
+
+def agent_document(db: Session, agent: Agent, warnings: Sequence[str] = ()) -> AgentDocument:
+    """The agent in full, as an operation answers."""
+    organization = db.get_one(Organization, agent.organization_id).name
+    document = _document(agent, organization, _Names.of(db, agent.organization_id))
+    more = {"instructions": agent.instructions, "totals": totals.of_agent(db, agent.organization_id, agent.id)}
+    return document.model_copy(update={**more, "warnings": list(warnings)})
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What the ids in an agent's row are called."""
+
+    agents: Mapping[str, str]
+    reports: Mapping[str, Sequence[str]]
+    projects: Mapping[str, str]
+    providers: Mapping[str, str]
+
+    @classmethod
+    def of(cls, db: Session, organization_id: str) -> _Names:
+        agents = _agents(db, organization_id, include_removed=True)
+        reports: dict[str, list[str]] = {}
+        for agent in agents:
+            if agent.boss_id is not None and agent.removed_at is None:
+                reports.setdefault(agent.boss_id, []).append(agent.name)
+        return cls(
+            {agent.id: agent.name for agent in agents},
+            reports,
+            _named(db, Project.id, Project.slug, Project.organization_id == organization_id),
+            _named(db, Provider.id, Provider.name, Provider.organization_id == organization_id),
+        )
+
+
+def _named(
+    db: Session, key: InstrumentedAttribute[str], name: InstrumentedAttribute[str], own: ColumnElement[bool]
+) -> dict[str, str]:
+    return {row[0]: row[1] for row in db.execute(select(key, name).where(own))}
+
+
+def _agents(db: Session, organization_id: str, include_removed: bool) -> Sequence[Agent]:
+    if not include_removed:
+        return active_agents(db, organization_id)
+    everyone = select(Agent).where(Agent.organization_id == organization_id)
+    return sorted(db.scalars(everyone), key=lambda agent: agent.name)
+
+
+def _document(agent: Agent, organization: str, names: _Names) -> AgentDocument:
+    return AgentDocument(
+        id=agent.id,
+        name=agent.name,
+        organization=organization,
+        description=agent.description,
+        instructions_path=agent.instructions_path,
+        instructions=None,
+        project=names.projects.get(agent.project_id or ""),
+        boss=names.agents.get(agent.boss_id or ""),
+        reports=list(names.reports.get(agent.id, ())),
+        max_iterations=agent.max_iterations,
+        cost_limit=agent.cost_limit,
+        provider=names.providers.get(agent.provider_id or ""),
+        model=agent.model,
+        labels=agent.labels,
+        concurrency=agent.concurrency,
+        is_removed=agent.removed_at is not None,
+        created_at=agent.created_at,
+        removed_at=agent.removed_at,
+        totals=None,
+    )

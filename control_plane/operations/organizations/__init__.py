@@ -1,0 +1,35 @@
+"""Organizations: the isolated units. `default` always exists."""
+
+from control_plane.operations.organizations.acronyms import next_acronym
+from control_plane.operations.organizations.changing import create, create_within, edit, pause, resume
+from control_plane.operations.organizations.finding import (
+    DEFAULT,
+    ORDERS,
+    find_organization,
+    in_organization,
+    locked_organization,
+    next_number,
+    system_caller,
+)
+from control_plane.operations.organizations.reading import document_of, list_, show
+from control_plane.operations.organizations.removing import remove
+
+__all__ = [
+    "DEFAULT",
+    "ORDERS",
+    "create",
+    "create_within",
+    "document_of",
+    "edit",
+    "find_organization",
+    "in_organization",
+    "list_",
+    "locked_organization",
+    "next_acronym",
+    "next_number",
+    "pause",
+    "remove",
+    "resume",
+    "show",
+    "system_caller",
+]

@@ -1,0 +1,143 @@
+"""Making organizations, changing them, and holding their tasks up for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.models import Organization
+from control_plane.operations.checking import check_organization, check_text, shown
+from control_plane.operations.organizations.acronyms import next_acronym
+from control_plane.operations.organizations.finding import in_organization, locked_organization
+from control_plane.operations.organizations.reading import document_of
+from control_plane.operations.projects import find_project
+from control_plane.operations.roles import require, require_everywhere
+from control_plane.team_documents import OrganizationDocument, OrganizationEdit, OrganizationRequest
+from shared.errors import Conflict, Invalid, NotFound
+from shared.names import new_id
+
+MAX_DESCRIPTION = 10_000
+"""Characters: every agent of it reads them in every turn."""
+_TRIES = 5
+"""Of making one, where each time somebody else took the acronym first."""
+
+
+def create(core: Core, caller: Caller, request: OrganizationRequest) -> OrganizationDocument:
+    """A new organization. For admins everywhere. Raises Conflict for a name that is taken, Invalid for one that cannot
+    be (S-001, S-002).
+    """
+    require(caller, "admin")
+    require_everywhere(caller)
+    check_organization(request.name)
+    check_text("the description", request.description, limit=MAX_DESCRIPTION, empty=True)
+    if request.project is not None:
+        raise NotFound(
+            f"a new organization has no project {shown(request.project)} yet",
+            code="E-PROJECT-404",
+            next=f"make it without, then: fleet project add … --org {request.name}",
+        )
+    for _ in range(_TRIES):
+        try:
+            return core.database.transact(lambda db: document_of(db, create_within(db, core, request)))
+        except IntegrityError:
+            # Somebody else took the name or the acronym since we looked: look again.
+            continue
+    return core.database.transact(lambda db: document_of(db, create_within(db, core, request)))
+
+
+def create_within(db: Session, core: Core, request: OrganizationRequest) -> Organization:
+    """Write a new organization in the caller's transaction; what the request says has been checked.
+
+    Raises Conflict for a name that is taken; IntegrityError where another transaction took name or acronym just now.
+    """
+    if db.scalar(select(Organization.id).where(Organization.name == request.name)):
+        raise Conflict(
+            f"there is an organization {shown(request.name)} already",
+            code="E-ORGANIZATION-NAME",
+            next=f"fleet organization show {request.name}",
+        )
+    row = Organization(
+        id=new_id(),
+        name=request.name,
+        description=request.description,
+        acronym=next_acronym(db, request.name),
+        concurrency=request.concurrency,
+        max_hand_offs=request.max_hand_offs,
+        created_at=core.clock.now(),
+    )
+    db.add(row)
+    db.flush()
+    return row
+
+
+def edit(core: Core, caller: Caller, name: str, changes: OrganizationEdit) -> OrganizationDocument:
+    """Change the fields that are set, at least one; null takes the project away (S-005). For its admins.
+
+    Tasks that a higher limit lets begin have begun when this returns.
+    """
+    caller = in_organization(core, caller, name)
+    require(caller, "admin")
+    if not changes.model_fields_set:
+        raise Invalid(
+            "nothing is to be changed",
+            code="E-NOTHING",
+            why="no field was given",
+            next=f"fleet organization edit {name} --help",
+        )
+    if changes.description is not None:
+        check_text("the description", changes.description, limit=MAX_DESCRIPTION, empty=True)
+
+    def change(db: Session, row: Organization) -> None:
+        if "project" in changes.model_fields_set:
+            slug = changes.project
+            row.project_id = find_project(db, row.id, slug).id if slug is not None else None
+        for field in ("description", "concurrency", "max_hand_offs"):
+            value = getattr(changes, field)
+            if value is not None:
+                setattr(row, field, value)
+
+    return _change(core, caller, change)
+
+
+def pause(core: Core, caller: Caller, name: str) -> OrganizationDocument:
+    """Let no task of it begin any more; what is in progress goes on. For operators. Doing it twice changes nothing."""
+    caller = in_organization(core, caller, name)
+    require(caller, "operator")
+
+    def change(_db: Session, row: Organization) -> None:
+        row.paused_at = row.paused_at or core.clock.now()
+
+    return _change(core, caller, change)
+
+
+def resume(core: Core, caller: Caller, name: str) -> OrganizationDocument:
+    """Let its tasks begin again; those that may have begun when this returns. For operators."""
+    caller = in_organization(core, caller, name)
+    require(caller, "operator")
+
+    def change(_db: Session, row: Organization) -> None:
+        row.paused_at = None
+
+    return _change(core, caller, change)
+
+
+def _change(core: Core, caller: Caller, change: Callable[[Session, Organization], None]) -> OrganizationDocument:
+    """Change the locked row, let begin what may begin then, and tell of the orders that were written."""
+    # Here and not above: claiming asks this package for the row that it locks.
+    from control_plane.teams.claiming import claim_tasks
+
+    def work(db: Session) -> tuple[OrganizationDocument, list[str]]:
+        row = locked_organization(db, caller.organization_id)
+        change(db, row)
+        db.flush()
+        written = claim_tasks(db, core, row.id)
+        return document_of(db, row), written
+
+    document, written = core.database.transact(work)
+    for order_id in written:
+        core.broker.changed(order_id)
+    return document

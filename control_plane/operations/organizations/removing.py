@@ -1,0 +1,188 @@
+"""Removing an organization: all that carries its id goes with it (S-006)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sqlalchemy import ColumnElement, delete, exists, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.metadata import METADATA
+from control_plane.db.models import ApiToken, Blob, Dispatch, Drone, JoinToken, Order, Organization, Owned, Project, Run
+from control_plane.db.teams import Agent, Task
+from control_plane.operations.organizations.finding import (
+    DEFAULT,
+    find_organization,
+    in_organization,
+    locked_organization,
+)
+from control_plane.operations.organizations.reading import document_of
+from control_plane.operations.roles import require, require_everywhere
+from control_plane.team_documents import OrganizationDocument
+from shared import logs
+from shared.errors import Conflict, FleetFault
+from shared.states import ENDED, TaskStatus
+
+if TYPE_CHECKING:
+    from control_plane.flower.events import EndedRun
+
+log = logs.get(__name__)
+_JUST_STORED_S = 300
+"""A file that was stored since may belong to a row that follows."""
+
+
+@dataclass
+class _Removed:
+    """What is to be done once the rows are gone."""
+
+    document: OrganizationDocument
+    drones: list[str] = field(default_factory=list)
+    orders: list[str] = field(default_factory=list)
+    """Of other organizations, taken back from its drones."""
+    ended: list[EndedRun] = field(default_factory=list)
+    blobs: set[tuple[str, bool]] = field(default_factory=set)
+    """Names of files that nobody else has, and whether they are sealed."""
+
+
+def remove(core: Core, caller: Caller, name: str) -> OrganizationDocument:
+    """Remove an organization with its agents, tasks, comments, orders, runs, tokens and drones. For admins everywhere.
+
+    `warnings` of the answer says what went with it. Raises Conflict for `default`, and while a task is in progress or
+    an order has not ended (S-006). What its drones had in hand for others waits for another drone.
+    """
+    require(caller, "admin")
+    require_everywhere(caller)
+    caller = in_organization(core, caller, name)
+    if caller.organization == DEFAULT:
+        raise Conflict(
+            f"the organization {DEFAULT!r} always exists",
+            code="E-ORGANIZATION-DEFAULT",
+            why="it is whose nobody says otherwise",
+            next="fleet organization ls",
+        )
+    removed = core.database.transact(lambda db: _remove(db, core, caller.organization_id))
+    _afterwards(core, removed)
+    return removed.document
+
+
+def _remove(db: Session, core: Core, organization_id: str) -> _Removed:
+    locked_organization(db, organization_id)
+    # The whole row, key and all: from here on nobody can write a row that belongs to it.
+    row = db.get_one(Organization, organization_id, with_for_update=True, populate_existing=True)
+    _refuse_unfinished(db, row)
+    removed = _Removed(document_of(db, row).model_copy(update={"warnings": _warnings(db, row)}))
+    removed.blobs = _only_here(db, row)
+    _remove_drones(db, core, row, removed)
+    db.flush()
+    for table in reversed(METADATA.sorted_tables):
+        if "organization_id" in table.columns:
+            db.execute(delete(table).where(table.c.organization_id == row.id))
+    db.execute(delete(Organization).where(Organization.id == row.id))
+    return removed
+
+
+def _refuse_unfinished(db: Session, row: Organization) -> None:
+    """Raise Conflict while anything is at work."""
+    at_work = select(Task.id).where(Task.organization_id == row.id, Task.status == TaskStatus.IN_PROGRESS)
+    if task := db.scalar(at_work.order_by(Task.number).limit(1)):
+        raise Conflict(
+            f"organization {row.name} has tasks in progress: {task} is one",
+            code="E-ORGANIZATION-BUSY",
+            next=f"fleet task cancel {task} --org {row.name}",
+        )
+    unfinished = select(Order.id).where(Order.organization_id == row.id, Order.status.not_in(ENDED))
+    if order := db.scalar(unfinished.order_by(Order.number).limit(1)):
+        raise Conflict(
+            f"organization {row.name} has unfinished orders: {order} is one",
+            code="E-ORGANIZATION-BUSY",
+            next=f"fleet cancel {order} --wait --org {row.name}",
+        )
+
+
+def _warnings(db: Session, row: Organization) -> list[str]:
+    """What goes with it, one sentence each."""
+
+    def number(table: type[Owned], *also: ColumnElement[bool]) -> int:
+        own = select(func.count()).select_from(table).where(table.organization_id == row.id, *also)
+        return db.execute(own).scalar_one()
+
+    counted = (
+        (number(Agent), "agent", "was deleted", "were deleted"),
+        (number(Task), "task", "was deleted with its comments", "were deleted with their comments"),
+        (number(Order), "order", "was deleted with its runs", "were deleted with their runs"),
+        (number(Project), "project", "was deleted", "were deleted"),
+        (number(ApiToken, ApiToken.revoked_at.is_(None)), "API token", "no longer works", "no longer work"),
+        (number(Drone, Drone.removed_at.is_(None)), "drone", "was removed", "were removed"),
+    )
+    return [f"{n} {what}{'s' if n > 1 else ''} {one if n == 1 else many}" for n, what, one, many in counted if n]
+
+
+def _only_here(db: Session, row: Organization) -> set[tuple[str, bool]]:
+    """The files that runs of this organization alone stored."""
+    others = select(Blob.sha256, Blob.sealed).where(Blob.organization_id != row.id)
+    own = select(Blob.sha256, Blob.sealed).where(Blob.organization_id == row.id)
+    return {(name, sealed) for name, sealed in db.execute(own.except_(others))}
+
+
+def _remove_drones(db: Session, core: Core, row: Organization, removed: _Removed) -> None:
+    """Take its drones out of service; what they did for others stays those others' history."""
+    # Here and not above: removing a drone writes orders, which needs the numbers of this package.
+    from control_plane.operations.drones import take_back
+
+    now = core.clock.now()
+    drones = db.scalars(select(Drone).where(Drone.organization_id == row.id).order_by(Drone.id).with_for_update()).all()
+    for drone in drones:
+        if drone.removed_at is None:
+            drone.removed_at = now
+            order_ids, ended = take_back(db, core, drone)
+            removed.drones.append(drone.id)
+            removed.orders += order_ids
+            removed.ended += ended
+    db.flush()
+    _hand_over(db, row)
+    _serve_no_more(db, row.id)
+
+
+def _hand_over(db: Session, row: Organization) -> None:
+    """Drones that other organizations' rows name go to `default`, as removed ones: the names in a history stay."""
+    named = or_(
+        exists().where(Dispatch.drone_id == Drone.id, Dispatch.organization_id != row.id),
+        exists().where(Run.drone_id == Drone.id, Run.organization_id != row.id),
+        exists().where(Order.wanted_drone_id == Drone.id, Order.organization_id != row.id),
+    )
+    home = find_organization(db, DEFAULT).id
+    moved = select(Drone.id).where(Drone.organization_id == row.id, named)
+    drones = db.scalars(moved).all()
+    db.execute(update(Drone).where(Drone.id.in_(drones)).values(organization_id=home))
+
+
+def _serve_no_more(db: Session, organization_id: str) -> None:
+    """Take its id out of what drones and tokens of others serve."""
+    for each in (*db.scalars(select(Drone)), *db.scalars(select(JoinToken))):
+        if organization_id in each.serves:
+            each.serves = [served for served in each.serves if served != organization_id]
+
+
+def _afterwards(core: Core, removed: _Removed) -> None:
+    """Cut its drones off, tell of what changed, and delete its files."""
+    from control_plane.dispatching.lost import announce
+
+    for drone_id in removed.drones:
+        try:
+            core.broker.remove_user(drone_id)
+        except FleetFault as error:
+            # Its bearer token is gone already, and the supervisor takes the user away when the broker is back.
+            log.warning("removed without the broker", drone=drone_id, why=error.what)
+    announce(core, removed.orders, removed.ended)
+    _delete_files(core, removed.blobs)
+
+
+def _delete_files(core: Core, blobs: Iterable[tuple[str, bool]]) -> None:
+    now = core.clock.now().timestamp()
+    for name, sealed in blobs:
+        path = core.blobs.path(name, sealed=sealed)
+        if path.is_file() and now - path.stat().st_mtime > _JUST_STORED_S:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,63 @@
+"""The whole of an organization at a glance (S-122)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.models import Order, Organization
+from control_plane.db.teams import Task
+from control_plane.documents import DroneDocument
+from control_plane.operations import totals
+from control_plane.operations.drones import list_drones
+from control_plane.team_documents import StatusDocument
+from shared.command_line import version
+from shared.states import ENDED, DroneStatus, OrderStatus, TaskStatus
+
+_WITH_A_RUN = (OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL, OrderStatus.CANCELING)
+_THERE = frozenset({DroneStatus.ONLINE, DroneStatus.BUSY})
+
+
+def status(core: Core, caller: Caller) -> StatusDocument:
+    """How many drones, orders and tasks there are in each state, what runs now, and what it all cost."""
+    drones = list_drones(core, caller)
+    with core.database.read() as db:
+        organization = db.get_one(Organization, caller.organization_id)
+        orders = _orders(db, caller.organization_id)
+        return StatusDocument(
+            server=core.settings.url,
+            version=version(),
+            organization=organization.name,
+            paused=organization.paused_at is not None,
+            drones=Counter(str(drone.status) for drone in drones),
+            orders=orders,
+            tasks=tasks_by_state(db, organization.id),
+            active_runs=sum(orders.get(each, 0) for each in _WITH_A_RUN),
+            max_concurrency=_slots(drones),
+            totals=totals.of_organization(db, organization.id),
+        )
+
+
+def tasks_by_state(db: Session, organization_id: str) -> dict[str, int]:
+    """How many tasks are in each state; every state has an entry."""
+    counted = select(Task.status, func.count()).where(Task.organization_id == organization_id).group_by(Task.status)
+    found = dict(db.execute(counted).all())
+    return {each.value: found.get(each, 0) for each in TaskStatus}
+
+
+def _orders(db: Session, organization_id: str) -> dict[str, int]:
+    """Of the orders that have not ended, how many are in each state."""
+    open_ones = [each.value for each in OrderStatus if each not in ENDED]
+    counted = select(Order.status, func.count()).where(
+        Order.organization_id == organization_id, Order.status.in_(open_ones)
+    )
+    return dict(db.execute(counted.group_by(Order.status)).all())
+
+
+def _slots(drones: Sequence[DroneDocument]) -> int:
+    """How many runs may be on at once, on the drones that are there."""
+    return sum(drone.concurrency for drone in drones if drone.status in _THERE)

@@ -1,0 +1,143 @@
+"""What people do with tasks (S-110 to S-114). Each is one transaction under the organization's lock.
+
+Of two people at once the second sees what the first one did, and gets a Conflict where that leaves nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.models import Run
+from control_plane.db.teams import Agent, Task
+from control_plane.dispatching.notices import notify
+from control_plane.dispatching.transitions import move_task
+from control_plane.operations.agents import find_agent
+from control_plane.operations.roles import require
+from control_plane.operations.tasks import finding, reading
+from control_plane.team_documents import USER, AssignRequest, TaskDocument, TaskRetryRequest
+from control_plane.teams import notes
+from control_plane.teams.claiming import claim_tasks, give_to_user
+from control_plane.teams.notes import Note
+from control_plane.teams.thread import system_says
+from shared.errors import Invalid, Precondition
+from shared.states import TaskStatus
+
+_T = TaskStatus
+_ENDED_RUN = (_T.DONE, _T.FAILED)
+_BETWEEN_RUNS = (_T.OPEN, _T.FAILED)
+
+
+def done(core: Core, caller: Caller, task_id: str) -> TaskDocument:
+    """Close a task that is with the user (S-111). For operators. Raises NotFound, Conflict."""
+
+    def work(db: Session, task: Task) -> None:
+        if task.status not in _BETWEEN_RUNS or task.assignee_id is not None:
+            raise finding.refused(task, "only a task that is with you can be marked as done")
+        end(db, core, task, _T.DONE, notes.done(caller.user))
+
+    return acted(core, caller, task_id, work)
+
+
+def reopen(core: Core, caller: Caller, task_id: str) -> TaskDocument:
+    """Open a done or failed task again, for the user (S-112). For operators. Raises NotFound, Conflict."""
+
+    def work(db: Session, task: Task) -> None:
+        if task.status not in _ENDED_RUN:
+            raise finding.refused(task, "only a done or a failed task can be reopened")
+        give(db, core, task, None, notes.reopened(caller.user))
+
+    return acted(core, caller, task_id, work)
+
+
+def retry(core: Core, caller: Caller, task_id: str, request: TaskRetryRequest) -> TaskDocument:
+    """Give a done or failed task to an agent again: the named one, else that of its latest run (S-113). For operators.
+
+    Raises NotFound, Conflict, Invalid for `user`, Precondition where no agent ever ran on it.
+    """
+
+    def work(db: Session, task: Task) -> None:
+        if task.status not in _ENDED_RUN:
+            raise finding.refused(task, "only a done or a failed task can be retried")
+        agent = _to_retry(db, caller, task, request.assignee)
+        give(db, core, task, agent, notes.retried(caller.user, agent.name))
+
+    if request.assignee == USER:
+        raise Invalid(
+            "a task is retried by an agent, not by the user",
+            code="E-TASK-ASSIGNEE",
+            next=f"fleet task reopen {task_id.upper()}    gives it to you",
+        )
+    return acted(core, caller, task_id, work)
+
+
+def assign(core: Core, caller: Caller, task_id: str, request: AssignRequest) -> TaskDocument:
+    """Give an open or failed task to an agent or to the user, as a comment with a tag does (S-042). For operators.
+
+    Raises NotFound for task and agent, Conflict.
+    """
+
+    def work(db: Session, task: Task) -> None:
+        if task.status not in _BETWEEN_RUNS:
+            raise finding.refused(task, "only an open or a failed task can be assigned")
+        agent = finding.assignee(db, caller.organization_id, request.assignee)
+        give(db, core, task, agent, notes.assigned(caller.user, request.assignee))
+
+    return acted(core, caller, task_id, work)
+
+
+def acted(core: Core, caller: Caller, task_id: str, work: Callable[[Session, Task], None]) -> TaskDocument:
+    """Do `work` on the task, let begin what may begin now, and tell who is next."""
+    require(caller, "operator")
+
+    def write(db: Session) -> list[str]:
+        work(db, finding.locked_task(db, caller, task_id))
+        return claim_tasks(db, core, caller.organization_id)
+
+    for order_id in core.database.transact(write):
+        core.broker.changed(order_id)
+    return reading.answer(core, caller, task_id)
+
+
+def give(db: Session, core: Core, task: Task, agent: Agent | None, note: Note | None) -> None:
+    """Open the task for an agent, at the end of the queue, or for the user (S-042, S-051).
+
+    A person had a hand in it, so hand-offs count anew.
+    """
+    task.hand_offs, task.ended_at = 0, None
+    if agent is None:
+        give_to_user(db, core, task, _T.OPEN, note)
+        return
+    now = core.clock.now()
+    move_task(db, task, _T.OPEN, assignee_id=agent.id, queued_at=now, updated_at=now)
+    if note is not None:
+        system_says(db, core, task, note)
+
+
+def end(  # noqa: PLR0913, PLR0917 - what ends, how, and what is told of it
+    db: Session, core: Core, task: Task, to: TaskStatus, note: Note, run_id: str | None = None
+) -> None:
+    """Close the task as done or canceled, and tell those who wait for that."""
+    now = core.clock.now()
+    move_task(db, task, to, assignee_id=None, updated_at=now, ended_at=now)
+    system_says(db, core, task, note, run_id)
+    told = {"task": task.id, "title": task.title, "status": task.status, "assignee": USER, "order": task.order_id}
+    notify(db, core, task.organization_id, f"task.{to}", {**told, "reason": note.text, "run": run_id})
+
+
+def _to_retry(db: Session, caller: Caller, task: Task, name: str | None) -> Agent:
+    if name is not None:
+        return find_agent(db, caller.organization_id, name)
+    latest = select(Agent).join(Run, Run.agent_id == Agent.id).where(Run.task_id == task.id)
+    agent = db.scalar(latest.order_by(Run.started_at.desc(), Run.id.desc()).limit(1))
+    if agent is not None and agent.removed_at is None:
+        return agent
+    raise Precondition(
+        f"no agent is known that could retry task {task.id}",
+        code="E-TASK-AGENT",
+        why=f"{agent.name}, who ran last, was removed" if agent else "no agent has run on it yet",
+        next=f"fleet task retry {task.id} --assign AGENT",
+    )

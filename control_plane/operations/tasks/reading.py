@@ -1,0 +1,237 @@
+"""Tasks as people see them: listed, and one with its whole timeline. A list takes as many queries as one task."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import Session, load_only
+
+from control_plane.core import Caller, Core
+from control_plane.db.models import Order, Project, Run
+from control_plane.db.teams import Agent, Comment, Task
+from control_plane.operations import task_runs, totals
+from control_plane.operations.checking import shown, unknown
+from control_plane.operations.projects import find_project
+from control_plane.operations.tasks import reasons
+from control_plane.operations.tasks.finding import find_task
+from control_plane.team_documents import (
+    USER,
+    CommentDocument,
+    TaskDocument,
+    TaskRunDocument,
+    TaskSummary,
+    TimelineEntry,
+    Totals,
+)
+from shared.errors import Invalid
+from shared.states import RunStatus, TaskStatus
+
+MAX_LISTED = 1000
+Row = tuple[Task, str, str | None]
+"""A task, its project's slug and its agent's name."""
+
+
+def list_(  # noqa: PLR0913, PLR0917 - the filters are the interface
+    core: Core,
+    caller: Caller,
+    status: str | None = None,
+    assignee: str | None = None,
+    project: str | None = None,
+    limit: int = 50,
+) -> list[TaskSummary]:
+    """Tasks, newest first (S-025). Raises Invalid or NotFound for a wrong filter."""
+    with core.database.read() as db:
+        wanted = _filtered(db, caller, status, assignee, project).order_by(Task.number.desc())
+        rows = db.execute(wanted.limit(max(1, min(limit, MAX_LISTED)))).all()
+        return _summaries(db, core, caller, rows)
+
+
+def summary(core: Core, caller: Caller, task_id: str) -> TaskSummary:
+    """A task without its timeline. Raises NotFound."""
+    with core.database.read() as db:
+        task = find_task(db, caller, task_id)
+        row = db.execute(_tasks(caller).where(Task.id == task.id)).one()
+        return _summaries(db, core, caller, [row])[0]
+
+
+def show(core: Core, caller: Caller, task_id: str, since: datetime | None = None) -> TaskDocument:
+    """A task with comments and runs in order of time (S-026); with `since`, without the comments before it.
+
+    Raises NotFound.
+    """
+    with core.database.read() as db:
+        task = find_task(db, caller, task_id)
+        row = db.execute(_tasks(caller).where(Task.id == task.id)).one()
+        (summary,) = _summaries(db, core, caller, [row])
+        orders = _orders(db, task.id)
+        timeline = timeline_of(comments_of(db, task.id, since), task_runs.runs_on(db, task.id, core.clock.now()))
+    return TaskDocument(
+        **dict(summary),
+        description=task.description,
+        session=task.session_id,
+        limits=task.limits,
+        **_delivered(orders),
+        pull_request=next((each.pull_request for each in orders if each.pull_request), None),
+        timeline=timeline,
+    )
+
+
+def answer(core: Core, caller: Caller, task_id: str) -> TaskDocument:
+    """The task as an action left it, with a sentence that says what happens next."""
+    document = show(core, caller, task_id)
+    return document.model_copy(update={"note": next_for(document)})
+
+
+def next_for(task: TaskSummary) -> str:
+    """Who is next, and why not yet."""
+    if task.status == TaskStatus.OPEN and task.assignee == USER:
+        return f"{task.id} waits for you: comment with @agent, or fleet task assign {task.id} AGENT"
+    if task.status in {TaskStatus.OPEN, TaskStatus.IN_PROGRESS}:
+        return f"{task.assignee} is next on {task.id}: {task.reason}"
+    return f"{task.id} is {task.status}: {task.reason}"
+
+
+def comments_of(db: Session, task_id: str, since: datetime | None = None) -> list[CommentDocument]:
+    """The thread, oldest first."""
+    thread = select(Comment).where(Comment.task_id == task_id).order_by(Comment.id)
+    if since is not None:
+        thread = thread.where(Comment.at >= since)
+    return [comment_document(comment) for comment in db.scalars(thread)]
+
+
+def comment_document(comment: Comment) -> CommentDocument:
+    return CommentDocument(
+        id=str(comment.id),
+        author=comment.author,
+        user=comment.user,
+        kind=comment.kind,
+        text=comment.text,
+        run=comment.run_id,
+        at=comment.at,
+    )
+
+
+def timeline_of(comments: Iterable[CommentDocument], runs: Iterable[TaskRunDocument]) -> list[TimelineEntry]:
+    """Both in order of time; a run comes before what was written at the same moment."""
+    entries = [
+        *(TimelineEntry(kind="run", at=run.started_at, run=run) for run in runs),
+        *(TimelineEntry(kind="comment", at=comment.at, comment=comment) for comment in comments),
+    ]
+    # Sorting is stable: comments keep the order of their numbers.
+    return sorted(entries, key=lambda entry: entry.at)
+
+
+def _orders(db: Session, task_id: str) -> Sequence[Order]:
+    """The orders of its runs, the newest first; of each what it delivered, and not its whole prompt."""
+    delivered = load_only(Order.branch, Order.head_commit, Order.pushed, Order.pull_request)
+    of_task = select(Order).where(Order.task_id == task_id).options(delivered)
+    return db.scalars(of_task.order_by(Order.number.desc())).all()
+
+
+def _delivered(orders: Sequence[Order]) -> dict[str, Any]:
+    """Where the newest work lies; `orders` newest first."""
+    newest = next((order for order in orders if order.head_commit), None)
+    if newest is None:
+        return {"branch": None, "head_commit": None, "pushed": False}
+    return {"branch": newest.branch, "head_commit": newest.head_commit, "pushed": newest.pushed}
+
+
+def _tasks(caller: Caller) -> Select[Task, str, str | None]:
+    return (
+        select(Task, Project.slug, Agent.name)
+        .join(Project, Project.id == Task.project_id)
+        .outerjoin(Agent, Agent.id == Task.assignee_id)
+        .where(Task.organization_id == caller.organization_id)
+    )
+
+
+def _filtered(
+    db: Session, caller: Caller, status: str | None, assignee: str | None, project: str | None
+) -> Select[Task, str, str | None]:
+    query = _tasks(caller)
+    if status is not None:
+        query = query.where(Task.status == _status(status))
+    if assignee == USER:
+        query = query.where(Task.assignee_id.is_(None))
+    elif assignee is not None:
+        query = query.where(Task.assignee_id == _agent_id(db, caller, assignee))
+    if project is not None:
+        query = query.where(Task.project_id == find_project(db, caller.organization_id, project).id)
+    return query
+
+
+def _status(text: str) -> str:
+    if text not in {each.value for each in TaskStatus}:
+        raise Invalid(f"{shown(text)} is not a state of tasks", code="E-TASK-STATUS", next=", ".join(TaskStatus))
+    return text
+
+
+def _agent_id(db: Session, caller: Caller, name: str) -> str:
+    """Removed agents count too: a task may still be theirs."""
+    named = db.execute(select(Agent.name, Agent.id).where(Agent.organization_id == caller.organization_id))
+    ids = {each: agent_id for each, agent_id in named}
+    if name not in ids:
+        raise unknown("agent", name, [USER, *ids], "fleet agent ls")
+    return ids[name]
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """What is known of the listed tasks beside their own rows."""
+
+    totals: Mapping[str, Totals]
+    reasons: Mapping[str, str]
+    begun: Mapping[str, datetime]
+    """When the run began that is on now, by task."""
+    now: datetime
+
+
+def _summaries(db: Session, core: Core, caller: Caller, rows: Sequence[Row]) -> list[TaskSummary]:
+    tasks = [row[0] for row in rows]
+    beside = _Beside(
+        totals.of_tasks(db, [task.id for task in tasks]),
+        reasons.of_tasks(db, core, tasks),
+        _begun(db, [task.order_id for task in tasks if task.status == TaskStatus.IN_PROGRESS and task.order_id]),
+        core.clock.now(),
+    )
+    return [_summary(caller, row, beside) for row in rows]
+
+
+def _begun(db: Session, order_ids: Collection[str]) -> dict[str, datetime]:
+    if not order_ids:
+        return {}
+    running = select(Run.task_id, func.max(Run.started_at)).where(
+        Run.order_id.in_(order_ids), Run.status == RunStatus.RUNNING
+    )
+    return {str(task_id): began for task_id, began in db.execute(running.group_by(Run.task_id))}
+
+
+def _summary(caller: Caller, row: Row, beside: _Beside) -> TaskSummary:
+    task, project, agent = row
+    began = beside.begun.get(task.id)
+    spent = beside.totals[task.id]
+    return TaskSummary(
+        id=task.id,
+        title=task.title,
+        organization=caller.organization,
+        status=task.status,
+        assignee=agent or USER,
+        reason=beside.reasons[task.id],
+        project=project,
+        mode=task.mode,
+        priority=task.priority,
+        user=task.user,
+        order=task.order_id,
+        hand_offs=task.hand_offs,
+        created_at=task.created_at,
+        updated_at=task.updated_at,
+        queued_at=task.queued_at,
+        ended_at=task.ended_at,
+        current_run_elapsed_seconds=max(0.0, (beside.now - began).total_seconds()) if began else None,
+        total_duration_seconds=spent.duration_ms / 1000,
+        totals=spent,
+    )

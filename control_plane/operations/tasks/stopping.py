@@ -1,0 +1,146 @@
+"""Preempt and cancel: they take a task away from the run that is at work on it (S-110, S-114).
+
+The task and the order of its run move in one transaction, so that no death of this process can leave the one without
+the other. Before it, as with every cancel, the run's key is withdrawn, so that no drone can claim the run after the
+record; should we die in between, the task is still in progress, and the supervisor finds the withdrawn run and queues
+its order again. The order ends with its drone's receipt, and only then the task's next run begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.models import Drone, Order
+from control_plane.db.teams import Agent, Task
+from control_plane.dispatching.cancel import MOVED, TRIES, Seen, asked_by, look, record
+from control_plane.flower import events as flower_events
+from control_plane.flower.events import EndedRun
+from control_plane.operations.checking import check_text
+from control_plane.operations.roles import require
+from control_plane.operations.tasks import acting, finding, reading
+from control_plane.team_documents import TaskCancelRequest, TaskDocument
+from control_plane.teams import notes
+from control_plane.teams.claiming import claim_tasks, give_to_user
+from shared.errors import Conflict
+from shared.states import ENDED, OrderStatus, TaskStatus
+
+MAX_REASON = 1000
+_T = TaskStatus
+
+
+@dataclass(frozen=True)
+class _Stopped:
+    """What an action did with the run, where there was one."""
+
+    note: str = ""
+    run_id: str | None = None
+    told: EndedRun | None = None
+    begun: tuple[str, ...] = ()
+
+
+def preempt(core: Core, caller: Caller, task_id: str) -> TaskDocument:
+    """Take the task from its run: it is the user's at once, and the run is asked to stop (S-110). For operators.
+
+    The answer names the run. Raises NotFound; Conflict where the task is not in progress.
+    """
+    require(caller, "operator")
+
+    def work(db: Session, task: Task, run_id: str | None) -> None:
+        if task.status != _T.IN_PROGRESS:
+            raise finding.refused(task, "only a task in progress can be preempted")
+        agent = db.get_one(Agent, task.assignee_id)
+        give_to_user(db, core, task, _T.OPEN, notes.preempted(caller.user, agent.name), run_id)
+
+    return _stop(core, caller, task_id, work, "the task was preempted")
+
+
+def cancel(core: Core, caller: Caller, task_id: str, request: TaskCancelRequest) -> TaskDocument:
+    """End the task for good, and its run with it (S-114). For operators.
+
+    Raises NotFound; Conflict for a task that is done or canceled.
+    """
+    require(caller, "operator")
+    reason = check_text("the reason", request.reason, limit=MAX_REASON, empty=True)
+
+    def work(db: Session, task: Task, run_id: str | None) -> None:
+        if task.status in {_T.DONE, _T.CANCELED}:
+            raise finding.refused(task, "only a task that has not ended can be canceled")
+        acting.end(db, core, task, _T.CANCELED, notes.canceled(caller.user, reason), run_id)
+
+    return _stop(core, caller, task_id, work, "the task was canceled")
+
+
+Work = Callable[[Session, Task, str | None], None]
+"""Moves the task; the id is that of the run it is taken from."""
+
+
+def _stop(core: Core, caller: Caller, task_id: str, work: Work, why: str) -> TaskDocument:
+    """Do `work` on the task and cancel the order of its run, as one; then let begin what may begin now."""
+    for attempt in range(1, TRIES + 1):
+        order_id = _order_at_work(core, caller, task_id)
+        seen = look(core, order_id) if order_id is not None else None
+        try:
+            stopped = core.database.transact(partial(_write, core, caller, task_id, work, _Order(order_id, seen, why)))
+            break
+        except Conflict as conflict:
+            # Task or order moved between our look and our write: look again, but never for ever.
+            if conflict.code != MOVED or attempt == TRIES:
+                raise
+    if stopped.told is not None:
+        flower_events.tell_flower(core, [stopped.told])
+    for changed in filter(None, (order_id, *stopped.begun)):
+        core.broker.changed(changed)
+    document = reading.show(core, caller, task_id)
+    note = "; ".join(filter(None, (stopped.note, reading.next_for(document))))
+    return document.model_copy(update={"note": note, "stopped_run": stopped.run_id})
+
+
+@dataclass(frozen=True)
+class _Order:
+    """The order of the run that is on, as it was when the run's key was withdrawn; all None where none is."""
+
+    id: str | None
+    seen: Seen | None
+    why: str
+
+
+def _order_at_work(core: Core, caller: Caller, task_id: str) -> str | None:
+    with core.database.read() as db:
+        task = finding.find_task(db, caller, task_id)
+        return task.order_id if task.status == _T.IN_PROGRESS else None
+
+
+def _write(core: Core, caller: Caller, task_id: str, work: Work, at_work: _Order, db: Session) -> _Stopped:  # noqa: PLR0913, PLR0917 - bound one by one
+    """One transaction. The order's row is locked before the organization's, as whoever takes in a run's end does it."""
+    order = db.get_one(Order, at_work.id, with_for_update=True) if at_work.id is not None else None
+    task = finding.locked_task(db, caller, task_id)
+    if task.status != _T.IN_PROGRESS:
+        order = None
+    elif order is None or order.id != task.order_id or (order.status, order.run_id) != _seen(at_work):
+        raise Conflict(f"task {task.id} went on while this was done", code=MOVED, next=f"fleet task show {task.id}")
+    run_id = order.run_id if order is not None else None
+    work(db, task, run_id)
+    note, told = _cancel_order(db, core, order, at_work, asked_by(caller, at_work.why)) if order else ("", None)
+    begun = claim_tasks(db, core, caller.organization_id)
+    return _Stopped(note, run_id, told, tuple(begun))
+
+
+def _seen(at_work: _Order) -> tuple[str, str | None] | None:
+    return (at_work.seen.status, at_work.seen.run_id) if at_work.seen is not None else None
+
+
+def _cancel_order(db: Session, core: Core, order: Order, at_work: _Order, sentence: str) -> tuple[str, EndedRun | None]:
+    """Cancel the order of the run. Returns what that means for people, and for Flower."""
+    told = None
+    if at_work.seen is not None and order.status not in {*ENDED, OrderStatus.CANCELING}:
+        told = record(db, core, order, at_work.seen.taken_back, sentence)
+    if order.status in ENDED:
+        return f"run {order.run_id or f'of order {order.id}'} had not begun, and will not", told
+    drone = db.get(Drone, order.drone_id) if order.drone_id else None
+    where = f" on {drone.name}" if drone else ""
+    return f"run {order.run_id}{where} is being stopped, and the next one begins when it has ended", told

@@ -1,0 +1,63 @@
+"""What runs cost in sum. Runs are the only unit of cost; sums are made when they are asked for (S-034).
+
+All that is summed lies in one index, `ix_runs_totals`: no row of a run is read for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import Session
+
+from control_plane.db.models import Run
+from control_plane.team_documents import Totals
+
+NOTHING = Totals(runs=0, input_tokens=0, output_tokens=0, cost_usd=0.0, unknown_costs=0, duration_ms=0)
+_SUMS = (
+    func.count(),
+    func.count(Run.cost_usd),
+    func.sum(Run.cost_usd),
+    func.sum(Run.input_tokens),
+    func.sum(Run.output_tokens),
+    func.sum(Run.duration_ms),
+)
+
+
+def of_task(db: Session, task_id: str) -> Totals:
+    """Of all runs on a task."""
+    return of_tasks(db, [task_id])[task_id]
+
+
+def of_tasks(db: Session, task_ids: Collection[str]) -> dict[str, Totals]:
+    """Of each of these tasks, in one query; every one has an entry."""
+    summed = select(Run.task_id, *_SUMS).where(Run.task_id.in_(task_ids)).group_by(Run.task_id)
+    found = {task_id: _totals(*sums) for task_id, *sums in db.execute(summed)} if task_ids else {}
+    return {task_id: found.get(task_id, NOTHING) for task_id in task_ids}
+
+
+def of_agent(db: Session, organization_id: str, agent_id: str) -> Totals:
+    """Of all runs of an agent, on whatever task; it keeps them when it is removed (S-013)."""
+    return _of(db, Run.organization_id == organization_id, Run.agent_id == agent_id)
+
+
+def of_organization(db: Session, organization_id: str) -> Totals:
+    """Of all runs of an organization, those of plain orders too."""
+    return _of(db, Run.organization_id == organization_id)
+
+
+def _of(db: Session, *which: ColumnElement[bool]) -> Totals:
+    return _totals(*db.execute(select(*_SUMS).where(*which)).one())
+
+
+def _totals(*sums: Any) -> Totals:
+    runs, known, cost, given, answered, took = sums
+    return Totals(
+        runs=runs,
+        input_tokens=int(given or 0),
+        output_tokens=int(answered or 0),
+        cost_usd=float(cost) if known else None if runs else 0.0,
+        unknown_costs=runs - known,
+        duration_ms=int(took or 0),
+    )

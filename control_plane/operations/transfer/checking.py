@@ -1,0 +1,306 @@
+"""Reads an exported organization line by line, and refuses the first line that is not as it should be by its number."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, BinaryIO, NoReturn
+
+from sqlalchemy import JSON, Boolean, Column, DateTime, Float, Integer, String
+from sqlalchemy.types import TypeDecorator
+
+from control_plane.operations.checking import check_name, check_organization, shown
+from control_plane.operations.git_urls import parse_git_url
+from control_plane.operations.transfer.kinds import (
+    BY_NAME,
+    DRONE,
+    END,
+    HEADER,
+    ORGANIZATION,
+    TASK,
+    VERSION,
+    Kind,
+    Totals,
+    is_id,
+)
+from shared.errors import Conflict, FleetError, Invalid
+
+MAX_LINE = 16 * 1024 * 1024
+"""Bytes; a run's longest step has far fewer."""
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_ACRONYM = re.compile(r"[A-Z][A-Z0-9]{0,15}")
+_AGENT = re.compile(r"[a-z][a-z0-9_]{0,63}")
+Line = dict[str, Any]
+
+
+@dataclass
+class Checked:
+    """What a whole file holds, found by reading it once."""
+
+    header: Line
+    organization: Line
+    counts: dict[str, int] = field(default_factory=dict)
+    totals: Totals = field(default_factory=Totals)
+
+
+class NotOurs(Exception):
+    """Why a line is refused, as a sentence's end."""
+
+
+def check(spool: BinaryIO, *, files_allowed: bool) -> Checked:
+    """Read the whole file and say what it holds. Raises Invalid that names the line, Conflict for a newer version."""
+    return _Check(files_allowed=files_allowed).whole(spool)
+
+
+def lines_of(spool: BinaryIO) -> Iterator[tuple[int, Line]]:
+    """Number and object of each line, from where the file stands. Raises Invalid for one that is no object."""
+    number = 0
+    while raw := spool.readline(MAX_LINE + 1):
+        number += 1
+        if len(raw) > MAX_LINE:
+            _refuse(number, f"is longer than {MAX_LINE // 1024 // 1024} MB")
+        try:
+            line = json.loads(raw)
+        except (ValueError, RecursionError):
+            _refuse(number, "is not JSON")
+        if not isinstance(line, dict):
+            _refuse(number, "is no JSON object")
+        yield number, line
+
+
+class _Check:
+    """What is known of the file so far."""
+
+    def __init__(self, *, files_allowed: bool) -> None:
+        self._files_allowed = files_allowed
+        self._known: dict[str, set[str]] = {name: set() for name in (*BY_NAME, DRONE)}
+        self._checked: Checked | None = None
+        self._end: Line | None = None
+
+    def whole(self, spool: BinaryIO) -> Checked:
+        number = 0
+        for number, line in lines_of(spool):
+            try:
+                self._take(number, line)
+            except NotOurs as why:
+                _refuse(number, str(why))
+            except Conflict:
+                raise
+            except FleetError as error:
+                _refuse(number, error.what)
+        if self._checked is None or self._end is None:
+            raise Invalid(
+                "the file ends before its last line" if number else "the file is empty",
+                code="E-IMPORT-CUT",
+                why=f"it has {number} lines, and none of them says that it is the end",
+                next="make it again: fleet organization export NAME --output FILE",
+            )
+        return self._checked
+
+    def _take(self, number: int, line: Line) -> None:
+        if self._end is not None:
+            raise NotOurs("comes after the end")
+        if number == 1:
+            self._header(line)
+        elif line.get("kind") == END:
+            self._ends(line)
+        elif set(line) != {"kind", "row"} or not isinstance(line["row"], dict) or not isinstance(line["kind"], str):
+            raise NotOurs("has no kind with a row")
+        elif number == 2:
+            self._organization(line["kind"], line["row"])
+        else:
+            self._row(line["kind"], line["row"])
+
+    def _header(self, line: Line) -> None:
+        version = line.get(HEADER)
+        if type(version) is not int or not is_id(line.get("organization_id")):
+            raise NotOurs(f"is not the beginning of an exported organization, which has {HEADER!r}")
+        if version > VERSION:
+            raise Conflict(
+                f"the file was written by a newer version: its form is {version}, and {VERSION} is known here",
+                code="E-IMPORT-NEWER",
+                next="bring this installation up to date, then import again",
+            )
+        _time(line.get("made_at"), "made_at")
+        self._checked = Checked(line, {})
+
+    def _organization(self, kind: str, line: Line) -> None:
+        if kind != "organization" or set(line) != set(ORGANIZATION) or self._checked is None:
+            raise NotOurs("is not that of the organization itself")
+        check_organization(str(line["name"]))
+        if not isinstance(line["acronym"], str) or not _ACRONYM.fullmatch(line["acronym"]):
+            raise NotOurs("has an acronym that cannot be one")
+        for name in ("last_task", "concurrency", "max_hand_offs"):
+            if type(line[name]) is not int or line[name] < 0:
+                raise NotOurs(f"has a {name} that is no number")
+        _text(line["description"], "description")
+        self._checked.organization = line
+        self._checked.counts["organization"] = 1
+
+    def _row(self, name: str, line: Line) -> None:
+        checked = self._checked
+        assert checked is not None
+        if name == DRONE:
+            self._drone(line)
+        elif (kind := BY_NAME.get(name)) is None:
+            raise NotOurs(f"is of a kind that is not known: {shown(name)}")
+        else:
+            self._columns(kind, line)
+            self._references(kind, line)
+            if meaning := _MEANINGS.get(kind.name):
+                meaning(self, line)
+        checked.counts[name] = checked.counts.get(name, 0) + 1
+        if name == "run":
+            checked.totals.add(line)
+
+    def _drone(self, line: Line) -> None:
+        if set(line) != {"id", "name"} or not is_id(line["id"]):
+            raise NotOurs("is not as that of a drone is")
+        check_name("drone", str(line["name"]))
+        self._new(DRONE, line["id"])
+
+    def _columns(self, kind: Kind, line: Line) -> None:
+        """Every column is there, each with a value that it can have, and nothing else is."""
+        missing = {column.name for column in kind.columns} - set(line)
+        strange = set(line) - {column.name for column in kind.columns}
+        if missing or strange:
+            what = f"has no {min(missing)}" if missing else f"has something that is not known: {shown(min(strange))}"
+            raise NotOurs(what)
+        for column in kind.columns:
+            _value(column, line[column.name])
+        if kind.states is not None and line["status"] not in set(kind.states):
+            raise NotOurs(f"has a status that is not known: {shown(str(line['status']))}")
+
+    def _references(self, kind: Kind, line: Line) -> None:
+        for column, target in kind.refers.items():
+            value = line[column]
+            if value is None:
+                continue
+            if target != TASK and not is_id(value):
+                raise NotOurs(f"has a {column} that is no id")
+            if column in kind.needed and value not in self._known[target]:
+                raise NotOurs(f"names a {target} that did not come before it: {shown(str(value))}")
+            if target == TASK and value not in self._known[TASK] and kind.name not in {"session", TASK}:
+                raise NotOurs(f"names a task that did not come before it: {shown(str(value))}")
+        if "id" in line:
+            self._new(kind.name, line["id"])
+
+    def _new(self, kind: str, row_id: Any) -> None:
+        if kind != TASK and not is_id(row_id):
+            raise NotOurs("has an id that cannot be one")
+        if row_id in self._known[kind]:
+            raise NotOurs(f"repeats the {kind} {shown(str(row_id))}")
+        self._known[kind].add(str(row_id))
+
+    def _ends(self, line: Line) -> None:
+        checked = self._checked
+        assert checked is not None
+        if line.get("counts") != checked.counts:
+            raise NotOurs(f"counts other lines than there are: {_difference(line.get('counts'), checked.counts)}")
+        if line.get("totals") != checked.totals.document:
+            raise NotOurs("has other totals than the runs before it come to")
+        self._end = line
+
+    # --- what a row means ------------------------------------------------------------------
+
+    def _provider(self, line: Line) -> None:
+        check_name("provider", line["name"])
+
+    def _project(self, line: Line) -> None:
+        check_name("project", line["slug"])
+        if parse_git_url(line["git_url"], files_allowed=self._files_allowed).secret is not None:
+            raise NotOurs("has a password in its git URL")
+
+    def _agent(self, line: Line) -> None:
+        if not _AGENT.fullmatch(line["name"]) or line["name"] in {"user", "system"}:
+            raise NotOurs(f"has a name that no agent can have: {shown(line['name'])}")
+
+    def _task(self, line: Line) -> None:
+        acronym = self._checked.organization["acronym"] if self._checked else ""
+        if line["id"] != f"{acronym}-{line['number']:04d}":
+            raise NotOurs(f"has an id that does not fit its number: {shown(str(line['id']))}")
+
+
+_MEANINGS: Mapping[str, Callable[[_Check, Line], None]] = {
+    "provider": _Check._provider,
+    "project": _Check._project,
+    "agent": _Check._agent,
+    TASK: _Check._task,
+}
+
+
+def _value(column: Column[Any], value: Any) -> None:
+    """Return where the column can have the value; both databases alike, which by themselves are not."""
+    if value is None:
+        _must(bool(column.nullable), column)
+        return
+    type_ = column.type.impl if isinstance(column.type, TypeDecorator) else column.type
+    if isinstance(type_, DateTime):
+        _time(value, column.name)
+    elif isinstance(type_, JSON):
+        _must(isinstance(value, dict | list), column)
+        _storable(value, column.name)
+    elif isinstance(type_, String):
+        _text(value, column.name)
+        _must(type_.length is None or len(value) <= type_.length, column)
+    else:
+        _must(_fits(type_, value), column)
+
+
+def _fits(type_: Any, value: Any) -> bool:
+    if isinstance(type_, Boolean):
+        return isinstance(value, bool)
+    if isinstance(type_, Integer):
+        return type(value) is int and abs(value) < 2**63
+    return isinstance(type_, Float) and type(value) in {int, float} and math.isfinite(value)
+
+
+def _must(holds: bool, column: Column[Any]) -> None:
+    if not holds:
+        raise NotOurs(f"has a {column.name} that it cannot have")
+
+
+def _text(value: Any, name: str) -> None:
+    if not isinstance(value, str) or _UNSTORABLE.search(value):
+        raise NotOurs(f"has a {name} that is no text")
+
+
+def _time(value: Any, name: str) -> None:
+    try:
+        aware = datetime.fromisoformat(value).tzinfo is not None
+    except (TypeError, ValueError):
+        aware = False
+    if not aware:
+        raise NotOurs(f"has a {name} that is no time with its zone")
+
+
+def _storable(value: Any, name: str) -> None:
+    """PostgreSQL stores no NUL in JSON, and no half of a surrogate pair."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            _text(part, name)
+        elif isinstance(part, dict):
+            waiting += [*part.keys(), *part.values()]
+        elif isinstance(part, list):
+            waiting += part
+
+
+def _difference(said: Any, found: Mapping[str, int]) -> str:
+    said = said if isinstance(said, dict) else {}
+    kinds = [name for name in {*said, *found} if said.get(name) != found.get(name)]
+    return ", ".join(f"{shown(str(name))} {found.get(name, 0)}" for name in sorted(kinds)[:3])
+
+
+def _refuse(number: int, why: str) -> NoReturn:
+    raise Invalid(
+        f"line {number} {why}",
+        code="E-IMPORT-LINE",
+        why="nothing was imported",
+        next="make the file again: fleet organization export NAME --output FILE",
+    )

@@ -1,0 +1,163 @@
+"""An organization as JSON lines, read in one view of the database and never held in memory as a whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, func, or_, select
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.automation import Trigger, TriggerDelivery, Webhook, WebhookDelivery
+from control_plane.db.models import (
+    ApiToken,
+    Blob,
+    Dispatch,
+    Drone,
+    JoinToken,
+    Order,
+    Organization,
+    Owned,
+    Project,
+    Provider,
+    RawEvent,
+)
+from control_plane.operations.organizations import in_organization
+from control_plane.operations.roles import require
+from control_plane.operations.transfer.kinds import DRONE, END, HEADER, KINDS, ORGANIZATION, VERSION, Kind, Totals
+from shared.redaction import MARK
+
+BATCH = 500
+"""Rows that are in memory at once."""
+Line = dict[str, Any]
+
+
+def export_lines(core: Core, caller: Caller, name: str) -> Iterator[str]:
+    """All that the organization has, a JSON object a line with its newline: a header, a line a row, an end.
+
+    Each line comes after those that it names. No line has a secret; the last one says what was left out. Blobs are
+    named, not contained. For admins. Raises NotFound before the first line.
+    """
+    caller = in_organization(core, caller, name)
+    require(caller, "admin")
+    return _lines(core, caller)
+
+
+def _lines(core: Core, caller: Caller) -> Iterator[str]:
+    with core.database.read() as db:
+        if not core.database.is_sqlite:
+            # Before anything is read: then all of it is of one moment, as SQLite gives it anyway.
+            db.connection(execution_options={"isolation_level": "REPEATABLE READ"})
+        organization = db.get_one(Organization, caller.organization_id)
+        yield _line(_header(core, organization))
+        counts: dict[str, int] = {}
+        totals = Totals()
+        for kind, row in _rows(db, organization):
+            counts[kind] = counts.get(kind, 0) + 1
+            if kind == "run":
+                totals.add(row)
+            yield _line({"kind": kind, "row": row})
+        left_out = _left_out(db, organization.id)
+        yield _line({"kind": END, "counts": counts, "totals": totals.document, "left_out": left_out})
+
+
+def _header(core: Core, organization: Organization) -> Line:
+    return {
+        HEADER: VERSION,
+        "organization": organization.name,
+        "acronym": organization.acronym,
+        "organization_id": organization.id,
+        "made_at": core.clock.now(),
+        "blobs": "named, not contained",
+    }
+
+
+def _rows(db: Session, organization: Organization) -> Iterator[tuple[str, Line]]:
+    yield "organization", {name: getattr(organization, name) for name in ORGANIZATION}
+    for drone_id, name in db.execute(_drones(organization.id)):
+        yield DRONE, {"id": drone_id, "name": name}
+    for kind in KINDS:
+        rows: Iterable[Line] = _of_kind(db, kind, organization.id)
+        for row in _bosses_first(rows) if kind.name == "agent" else rows:
+            yield kind.name, row
+
+
+def _of_kind(db: Session, kind: Kind, organization_id: str) -> Iterator[Line]:
+    table = kind.table
+    wanted = select(*kind.columns).where(table.c.organization_id == organization_id)
+    for row in db.execute(
+        wanted.order_by(*(table.c[name] for name in kind.sorted_by)).execution_options(yield_per=BATCH)
+    ):
+        found = dict(row._mapping)
+        if "git_url" in found:
+            # What is shown in place of a login is no part of an address.
+            found["git_url"] = found["git_url"].replace(f"{MARK}@", "", 1)
+        yield found
+
+
+def _bosses_first(rows: Iterable[Line]) -> Iterator[Line]:
+    """Agents so that each comes after its boss; there are few."""
+    waiting, done = list(rows), set[str | None]({None})
+    while waiting:
+        ready = [row for row in waiting if row["boss_id"] in done]
+        yield from ready or waiting
+        done.update(row["id"] for row in ready)
+        waiting = [row for row in waiting if row["id"] not in done] if ready else []
+
+
+def _drones(organization_id: str) -> Select[str, str]:
+    """Those that worked for the organization, whosever they are."""
+    ran = select(Dispatch.drone_id).where(Dispatch.organization_id == organization_id)
+    asked = select(Order.wanted_drone_id).where(Order.organization_id == organization_id)
+    ended = select(Order.drone_id).where(Order.organization_id == organization_id)
+    named = or_(Drone.id.in_(ran), Drone.id.in_(asked), Drone.id.in_(ended))
+    return select(Drone.id, Drone.name).where(named).order_by(Drone.registered_at, Drone.id)
+
+
+def _left_out(db: Session, organization_id: str) -> list[str]:
+    """What is not in the file, one sentence each; it names no secret, but whose it is."""
+
+    def names(column: Any, table: type[Owned], *also: Any) -> list[str]:
+        return list(db.scalars(select(column).where(table.organization_id == organization_id, *also).order_by(column)))
+
+    def number(table: type[Owned]) -> int:
+        return db.execute(
+            select(func.count()).select_from(table).where(table.organization_id == organization_id)
+        ).scalar_one()
+
+    alive = {table: table.removed_at.is_(None) for table in (Provider, Project, Trigger, Webhook)}
+    sealed = (
+        ("the keys of providers", names(Provider.name, Provider, alive[Provider], Provider.sealed_key.is_not(None))),
+        (
+            "the passwords in the git URLs of projects",
+            names(Project.slug, Project, alive[Project], Project.sealed_git_url.is_not(None)),
+        ),
+        ("the secrets of triggers", names(Trigger.name, Trigger, alive[Trigger])),
+        ("the secrets of webhooks", names(Webhook.name, Webhook, alive[Webhook])),
+    )
+    counted = (
+        (number(ApiToken), "API tokens"),
+        (number(JoinToken), "join tokens"),
+        (number(Drone), "drones, with their credentials"),
+        (number(Blob), "blobs (patches, bundles, logs, checkpoints): they are named here and kept by their SHA-256"),
+        (number(TriggerDelivery), "deliveries to triggers"),
+        (number(WebhookDelivery), "deliveries of webhooks"),
+        (number(RawEvent), "reports of drones that could not be taken in"),
+    )
+    return [
+        *(f"{what}: {', '.join(named)}" for what, named in sealed if named),
+        *(f"{n:,} {what}" for n, what in counted if n),
+    ]
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, default=_plain, separators=(",", ":")) + "\n"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"a column of type {type(value).__name__} cannot be exported")

@@ -1,0 +1,341 @@
+"""Takes an exported organization in: all of it under a new name, or nothing."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from hashlib import sha256
+from typing import Any, BinaryIO
+
+from sqlalchemy import DateTime, func, insert, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+from sqlalchemy.types import TypeDecorator
+
+from control_plane.core import Caller, Core
+from control_plane.db.metadata import METADATA
+from control_plane.db.models import Counter, Organization, Run, SessionEntry
+from control_plane.db.teams import Comment
+from control_plane.operations.checking import check_organization, shown
+from control_plane.operations.organizations import ORDERS, create_within, document_of
+from control_plane.operations.roles import require, require_everywhere
+from control_plane.operations.secrets_of import hashed, new_secret
+from control_plane.operations.transfer.checking import Checked, check, lines_of
+from control_plane.operations.transfer.kinds import BY_NAME, DRONE, SUMMED, TASK, Kind, is_id
+from control_plane.team_documents import SYSTEM, OrganizationDocument, OrganizationRequest
+from shared.errors import Conflict, FleetFault
+from shared.outcome import ExitStatus
+from shared.states import ENDED, RunStatus, TaskStatus, TurnStatus
+
+BATCH = 500
+"""Rows that are in memory at once."""
+_TRIES = 3
+Line = dict[str, Any]
+
+
+def import_lines(core: Core, caller: Caller, lines: Iterable[str], name: str | None = None) -> OrganizationDocument:
+    """Make an organization of what `export_lines` gave, called `name` or as it was. For admins everywhere.
+
+    It comes in paused. Ids stay, and are made new where they are in use here; tasks keep their numbers. What was in
+    progress is open and the user's, with a system comment; orders in flight are canceled. Drones come in as removed
+    ones, for their names. `warnings` says what is to be set again.
+
+    Raises Conflict for a name that is taken and for a newer file, Invalid with the line's number for a broken or
+    foreign one; nothing is changed then.
+    """
+    require(caller, "admin")
+    require_everywhere(caller)
+    if name is not None:
+        check_organization(name)
+    core.blobs.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # Beside the blobs, not in /tmp: that may be memory.
+    with tempfile.TemporaryFile(dir=core.blobs.root) as spool:
+        spool.writelines(line.encode("utf-8", "surrogatepass") for line in lines)
+        return import_file(core, caller, spool, name)
+
+
+def import_file(core: Core, caller: Caller, spool: BinaryIO, name: str | None = None) -> OrganizationDocument:
+    """As `import_lines`, from a file that is read several times."""
+    require(caller, "admin")
+    require_everywhere(caller)
+    spool.seek(0)
+    # Before anything is written: on SQLite nobody else writes while we do.
+    checked = check(spool, files_allowed=core.settings.file_urls_allowed)
+    wanted = check_organization(name or checked.organization["name"])
+    for attempt in range(_TRIES):
+        _refuse_taken(core, wanted)
+        renewed = attempt > 0 or _is_here(core, checked.header["organization_id"])
+        importing = _Import(core, checked, wanted, Renewal(secrets.token_hex(8) if renewed else ""))
+        try:
+            return core.database.transact(partial(importing.write, spool=spool))
+        except IntegrityError:
+            # An id, the name or the acronym was in use here after all: look again, and make all ids new.
+            continue
+    raise FleetFault("the organization could not be written", code="E-IMPORT", why="others change what it needs")
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """Makes new ids of old ones, the same new one for the same old one, whether its line came before or comes later."""
+
+    salt: str
+    """Empty: ids stay."""
+
+    def of(self, old: str) -> str:
+        return sha256(f"{self.salt}{old}".encode()).hexdigest()[: len(old)] if self.salt else old
+
+
+@dataclass
+class _Import:
+    """One file on its way into the database, within one transaction."""
+
+    core: Core
+    checked: Checked
+    name: str
+    ids: Renewal
+    acronym: str = ""
+    organization_id: str = ""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """The last number that was given, by kind."""
+    put_back: list[str] = field(default_factory=list)
+    """Tasks that were in progress."""
+
+    @property
+    def made_at(self) -> datetime:
+        return datetime.fromisoformat(self.checked.header["made_at"])
+
+    def write(self, db: Session, spool: BinaryIO) -> OrganizationDocument:
+        self.put_back, self.numbers = [], {}
+        spool.seek(0)
+        row = self._organization(db)
+        self._begin_numbers(db)
+        for kind, rows in _by_kind(lines_of(spool)):
+            table = METADATA.tables["drones"] if kind == DRONE else BY_NAME[kind].table
+            made = map(self._drone, rows) if kind == DRONE else (self._row(BY_NAME[kind], line) for line in rows)
+            if kept := [row for row in made if kind != "blob" or self._has_blob(row)]:
+                db.execute(insert(table), kept)
+        self._tell_of_tasks(db)
+        self._compare(db)
+        db.flush()
+        return document_of(db, row).model_copy(update={"warnings": self._warnings(db)})
+
+    def _organization(self, db: Session) -> Organization:
+        told = self.checked.organization
+        request = OrganizationRequest(name=self.name, description=told["description"])
+        row = create_within(db, self.core, request)
+        if not db.scalar(select(Organization.id).where(Organization.acronym == told["acronym"])):
+            row.acronym = told["acronym"]
+        row.concurrency, row.max_hand_offs = told["concurrency"], told["max_hand_offs"]
+        row.last_task = told["last_task"]
+        row.project_id = self.ids.of(told["project_id"]) if told["project_id"] else None
+        # Nothing shall begin before somebody has given the keys again, or at all in a mere copy.
+        row.paused_at = self.core.clock.now()
+        db.flush()
+        self.organization_id, self.acronym = row.id, row.acronym
+        return row
+
+    def _begin_numbers(self, db: Session) -> None:
+        """Take as many numbers as there are orders; until the commit nobody else gets one."""
+        counter = db.get_one(Counter, ORDERS, with_for_update=True, populate_existing=True)
+        self.numbers["order"] = counter.value
+        counter.value += self.checked.counts.get("order", 0)
+        self.numbers["entry"] = db.scalar(select(func.max(SessionEntry.number))) or 0
+        db.flush()
+
+    def _drone(self, line: Line) -> Line:
+        """A drone as a removed one: its name stays with what it did, and nobody can be it."""
+        return {
+            "id": self.ids.of(line["id"]),
+            "organization_id": self.organization_id,
+            "name": line["name"],
+            "machine_id": "",
+            "public_key": "",
+            "labels": {},
+            "fixed_labels": {},
+            "serves": [],
+            "token_hash": hashed(new_secret()),
+            "broker_password_hash": hashed(new_secret()),
+            "registered_at": self.made_at,
+            "removed_at": self.made_at,
+        }
+
+    def _row(self, kind: Kind, line: Line) -> Line:
+        row = {column.name: _of_type(column.type, line[column.name]) for column in kind.columns}
+        for column, target in kind.refers.items():
+            if (value := row[column]) is not None:
+                row[column] = self._task_id(value) if target == TASK else self.ids.of(value)
+        if "id" in row and "id" not in kind.refers:
+            row["id"] = self._task_id(row["id"]) if kind.name == TASK else self.ids.of(row["id"])
+        for column, keys in kind.inside.items():
+            if isinstance(row[column], dict):
+                row[column] = self._inside(row[column], keys)
+        if kind.name in self.numbers:
+            self.numbers[kind.name] += 1
+            row["number"] = self.numbers[kind.name]
+        if settle := _SETTLES.get(kind.name):
+            settle(self, row)
+        return {**row, "organization_id": self.organization_id}
+
+    def _inside(self, value: Line, keys: tuple[str, ...]) -> Line:
+        return {key: self.ids.of(each) if key in keys and is_id(each) else each for key, each in value.items()}
+
+    def _task_id(self, old: str) -> str:
+        """`PAYM-0007` under the acronym of here: the number stays."""
+        return f"{self.acronym}-{old.rpartition('-')[2]}"
+
+    # --- what cannot go on as it was ---------------------------------------------------------
+
+    def _settle_session(self, row: Line) -> None:
+        """A task's session is called as its task is."""
+        if row["task_id"] and self._task_id(row["name"]) == row["task_id"]:
+            row["name"] = row["task_id"]
+
+    def _settle_task(self, row: Line) -> None:
+        if row["status"] == TaskStatus.IN_PROGRESS:
+            row["status"], row["assignee_id"] = TaskStatus.OPEN.value, None
+            self.put_back.append(row["id"])
+
+    def _settle_order(self, row: Line) -> None:
+        if row["status"] not in ENDED:
+            row["reason"] = f"was {row['status']} when its organization was exported, and did not travel with it"
+            row["status"], row["exit_status"] = "canceled", ExitStatus.CANCELED.value
+            row["ended_at"] = self.made_at
+        asked = row["pull_request"]
+        if asked and asked.get("state") == "asked":
+            why = "its organization was exported before it was opened (next: fleet pull-request ORDER)"
+            row["pull_request"] = {**asked, "state": "failed", "why": why}
+
+    def _settle_turn(self, row: Line) -> None:
+        if row["status"] == TurnStatus.PROCESSING:
+            row["status"], row["ended_at"] = TurnStatus.ABORTED.value, self.made_at
+
+    def _settle_dispatch(self, row: Line) -> None:
+        row["closed_at"] = row["closed_at"] or self.made_at
+        row["published_at"] = row["published_at"] or self.made_at
+
+    def _settle_run(self, row: Line) -> None:
+        if row["status"] == RunStatus.RUNNING:
+            row["status"], row["exit_status"] = RunStatus.PREEMPTED.value, ExitStatus.CANCELED.value
+            row["reason"] = "its organization was exported while it ran"
+            row["ended_at"], row["doing"], row["waits_for"] = self.made_at, "", ""
+
+    def _settle_secret(self, row: Line) -> None:
+        """Nothing is signed or let in by a secret that nobody was told: it waits for a new one."""
+        made = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+        row["sealed_secret"] = self.core.vault.seal_at_rest(made)
+        row["enabled"] = False
+        row["last_error"] = "came from another installation without its secret: give it one, then enable it"
+
+    def _settle_provider(self, row: Line) -> None:
+        row["sealed_key"] = None
+
+    def _settle_project(self, row: Line) -> None:
+        row["sealed_git_url"] = None
+
+    def _tell_of_tasks(self, db: Session) -> None:
+        """Each task that was in progress says why it is not any more (S-043)."""
+        text = "The task was in progress when its organization was exported; its run did not travel with it."
+        now = self.core.clock.now()
+        for task_id in self.put_back:
+            db.add(
+                Comment(
+                    organization_id=self.organization_id,
+                    task_id=task_id,
+                    author=SYSTEM,
+                    kind="imported",
+                    text=f"{text} The task is with the user.",
+                    at=now,
+                )
+            )
+        db.flush()
+
+    def _has_blob(self, row: Line) -> bool:
+        """A row promises that the file is there: only in the installation that it came from it still is."""
+        return self.core.blobs.path(row["sha256"], sealed=row["sealed"]).is_file()
+
+    def _compare(self, db: Session) -> None:
+        """Totals are the same as before, or nothing is imported."""
+        sums = [func.coalesce(func.sum(getattr(Run, name)), 0) for name in SUMMED]
+        found = db.execute(select(func.count(), *sums).where(Run.organization_id == self.organization_id)).one()
+        told = self.checked.totals
+        if list(map(int, found)) != [told.runs, *(told.sums[name] for name in SUMMED)]:
+            raise FleetFault("the totals of what was imported are not those of the file", code="E-IMPORT")
+
+    def _warnings(self, db: Session) -> list[str]:
+        """What a person is to do before it works here as it did there."""
+        counts = self.checked.counts
+        renamed = self.acronym != self.checked.organization["acronym"]
+        said = [
+            f"it is paused (next: fleet organization resume {self.name})",
+            f"its tasks are called {self.acronym}-… here" if renamed and counts.get(TASK) else "",
+            "keys of providers did not travel (next: fleet provider edit NAME --api-key-stdin)"
+            if counts.get("provider")
+            else "",
+            "passwords in git URLs did not travel (next: fleet project edit SLUG --git-url URL, where there was one)"
+            if counts.get("project")
+            else "",
+            "triggers and webhooks are disabled until they have a secret again"
+            if counts.get("trigger") or counts.get("webhook")
+            else "",
+            f"{len(self.put_back)} tasks that were in progress are with the user" if self.put_back else "",
+            "drones and tokens did not travel (next: fleet token create --org "
+            f"{self.name}, fleet api-token create --org {self.name})",
+        ]
+        del db
+        return [each for each in said if each]
+
+
+_SETTLES: Mapping[str, Callable[[_Import, Line], None]] = {
+    "provider": _Import._settle_provider,
+    "project": _Import._settle_project,
+    "session": _Import._settle_session,
+    TASK: _Import._settle_task,
+    "order": _Import._settle_order,
+    "turn": _Import._settle_turn,
+    "dispatch": _Import._settle_dispatch,
+    "run": _Import._settle_run,
+    "trigger": _Import._settle_secret,
+    "webhook": _Import._settle_secret,
+}
+
+
+def _by_kind(lines: Iterator[tuple[int, Line]]) -> Iterator[tuple[str, list[Line]]]:
+    """The rows in batches of one kind each, in the order of the file."""
+    batch: list[Line] = []
+    of = ""
+    for _, line in lines:
+        kind = line.get("kind")
+        if batch and (kind != of or len(batch) == BATCH):
+            yield of, batch
+            batch = []
+        if kind in BY_NAME or kind == DRONE:
+            of = str(kind)
+            batch.append(line["row"])
+    if batch:
+        yield of, batch
+
+
+def _of_type(type_: Any, value: Any) -> Any:
+    inner = type_.impl if isinstance(type_, TypeDecorator) else type_
+    return datetime.fromisoformat(value) if isinstance(inner, DateTime) and value is not None else value
+
+
+def _is_here(core: Core, organization_id: str) -> bool:
+    with core.database.read() as db:
+        return db.get(Organization, organization_id) is not None
+
+
+def _refuse_taken(core: Core, name: str) -> None:
+    with core.database.read() as db:
+        if db.scalar(select(Organization.id).where(Organization.name == name)):
+            raise Conflict(
+                f"there is an organization {shown(name)} already",
+                code="E-ORGANIZATION-NAME",
+                why="an import makes a new one, and never changes one that is there",
+                next="fleet organization import FILE --name ANOTHER_NAME",
+            )

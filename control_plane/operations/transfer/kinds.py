@@ -1,0 +1,205 @@
+"""What an exported organization consists of: a kind of line for each kind of row, in an order in which references come
+first. Nothing here is secret: sealed columns, credentials and tokens are left out, each named in the last line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Column, Table
+
+from control_plane.db import metadata
+from control_plane.db.automation import Schedule, Trigger, Webhook
+from control_plane.db.models import (
+    Blob,
+    Dispatch,
+    Order,
+    Owned,
+    Project,
+    Provider,
+    Run,
+    Session,
+    SessionEntry,
+    Step,
+    Turn,
+    Word,
+)
+from control_plane.db.teams import Agent, Comment, Task
+from shared.states import OrderStatus, RunStatus, TaskStatus, TurnStatus
+
+VERSION = 1
+HEADER = "dronefleet_export"
+DRONE, END = "drone", "end"
+TASK = "task"
+_OWN = re.compile(r"[0-9a-f]{12}")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of line and the rows behind it."""
+
+    name: str
+    model: type[Owned]
+    sorted_by: tuple[str, ...]
+    left_out: frozenset[str] = frozenset()
+    """Columns that no line has: secrets, and what is counted anew."""
+    refers: Mapping[str, str] = field(default_factory=dict)
+    """Columns with the id of another line, and of which kind that is. What the database asks for comes first."""
+    inside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Columns of JSON in which some keys have ids."""
+    states: type[StrEnum] | None = None
+    """What `status` may be."""
+
+    @cached_property
+    def table(self) -> Table:
+        return metadata.METADATA.tables[str(self.model.__tablename__)]  # type: ignore[attr-defined]
+
+    @cached_property
+    def columns(self) -> tuple[Column[Any], ...]:
+        without = {*self.left_out, "organization_id"}
+        return tuple(column for column in self.table.columns if column.name not in without)
+
+    @cached_property
+    def needed(self) -> frozenset[str]:
+        """Columns whose line must have come before."""
+        return frozenset(column.name for column in self.columns if column.foreign_keys and column.name in self.refers)
+
+
+def _kind(name: str, model: type[Owned], *sorted_by: str, without: str = "", **more: Any) -> Kind:
+    return Kind(name, model, sorted_by, frozenset(without.split()), **more)
+
+
+KINDS: tuple[Kind, ...] = (
+    _kind("provider", Provider, "created_at", "id", without="sealed_key"),
+    _kind("project", Project, "created_at", "id", without="sealed_git_url", refers={"provider_id": "provider"}),
+    _kind(
+        "agent",
+        Agent,
+        "created_at",
+        "id",
+        refers={"project_id": "project", "boss_id": "agent", "provider_id": "provider"},
+    ),
+    _kind(
+        "session",
+        Session,
+        "created_at",
+        "id",
+        refers={"project_id": "project", "leaf_id": "entry", "forked_from_id": "session", "task_id": TASK},
+    ),
+    _kind(
+        TASK,
+        Task,
+        "number",
+        states=TaskStatus,
+        refers={"assignee_id": "agent", "project_id": "project", "session_id": "session", "order_id": "order"},
+    ),
+    _kind(
+        "order",
+        Order,
+        "number",
+        without="number idempotency_key request_hash grant_until",
+        states=OrderStatus,
+        inside={"pull_request": ("order",)},
+        refers={
+            "project_id": "project",
+            "session_id": "session",
+            "provider_id": "provider",
+            "agent_id": "agent",
+            "task_id": TASK,
+            "wanted_drone_id": DRONE,
+            "drone_id": DRONE,
+            "run_id": "dispatch",
+            "result_run_id": "dispatch",
+        },
+    ),
+    _kind("turn", Turn, "created_at", "id", states=TurnStatus, refers={"session_id": "session", "order_id": "order"}),
+    _kind(
+        "entry",
+        SessionEntry,
+        "number",
+        "id",
+        without="number",
+        inside={"data": ("run", "from", "to", "forked_from")},
+        refers={"session_id": "session", "parent_id": "entry", "order_id": "order"},
+    ),
+    _kind("dispatch", Dispatch, "created_at", "id", refers={"order_id": "order", "drone_id": DRONE}),
+    _kind(
+        "run",
+        Run,
+        "started_at",
+        "id",
+        states=RunStatus,
+        refers={
+            "id": "dispatch",
+            "order_id": "order",
+            "drone_id": DRONE,
+            "agent_id": "agent",
+            "task_id": TASK,
+            "resumed_run_id": "dispatch",
+        },
+    ),
+    _kind(
+        "step",
+        Step,
+        "id",
+        without="id",
+        inside={"body": ("run_id",)},
+        refers={"order_id": "order", "run_id": "run"},
+    ),
+    _kind("word", Word, "number", without="number", refers={"order_id": "order", "run_id": "dispatch"}),
+    _kind("comment", Comment, "id", without="id", refers={"task_id": TASK, "agent_id": "agent", "run_id": "dispatch"}),
+    _kind("schedule", Schedule, "created_at", "id", refers={"last_task_id": TASK}),
+    _kind("trigger", Trigger, "created_at", "id", without="sealed_secret", refers={"last_task_id": TASK}),
+    _kind("webhook", Webhook, "created_at", "id", without="sealed_secret"),
+    _kind("blob", Blob, "run_id", "sha256", refers={"run_id": "dispatch"}),
+)
+BY_NAME = {kind.name: kind for kind in KINDS}
+ORGANIZATION = (
+    "name",
+    "description",
+    "acronym",
+    "last_task",
+    "project_id",
+    "concurrency",
+    "max_hand_offs",
+    "paused_at",
+)
+"""Columns of the organization itself that its line has."""
+SUMMED = ("input_tokens", "output_tokens", "thinking_tokens", "tool_calls", "duration_ms")
+
+
+@dataclass
+class Totals:
+    """Sums over run lines; an import that comes to other ones is refused."""
+
+    runs: int = 0
+    sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SUMMED, 0))
+    cost_usd: float = 0.0
+    unknown_costs: int = 0
+
+    def add(self, run: Mapping[str, Any]) -> None:
+        self.runs += 1
+        for name in SUMMED:
+            self.sums[name] += run[name]
+        self.cost_usd += run["cost_usd"] or 0.0
+        self.unknown_costs += run["cost_usd"] is None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        # Sums of floats depend on their order; nobody pays a millionth of a cent.
+        return {
+            "runs": self.runs,
+            **self.sums,
+            "cost_usd": round(self.cost_usd, 8),
+            "unknown_costs": self.unknown_costs,
+        }
+
+
+def is_id(value: object) -> bool:
+    """Whether this has the form of one of our ids."""
+    return isinstance(value, str) and _OWN.fullmatch(value) is not None

@@ -1,0 +1,108 @@
+"""What a pull request says: a title, what was done, how that was verified, where it came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.db.models import Order, Project
+from control_plane.db.teams import Agent, Comment, Task
+from shared.outcome import Verification
+from shared.trailers import trailers_of
+
+MAX_TITLE = 72
+"""Characters of a title that is made up."""
+MAX_SUMMARY = 20_000
+MAX_LISTED = 50
+VERIFICATION = "## Verification"
+"""Ends the first part of the text, which goes under a form's own heading."""
+_MARK = re.compile(r"^(?:#{1,6}|[-*+>])\s+")
+_TAG = re.compile(r"(?<![\w`@/.+-])@([A-Za-z0-9][\w-]*)")
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)")
+
+
+def title_of(about: str) -> str:
+    """The first line of what the work is about, in one line of at most 72 characters; empty where there is none."""
+    first = next((line.strip() for line in about.splitlines() if line.strip()), "")
+    words = " ".join(_MARK.sub("", first).split())
+    return words if len(words) <= MAX_TITLE else words[: MAX_TITLE - 1].rstrip() + "…"
+
+
+def about(db: Session, order: Order) -> str:
+    """What the order's work is about: its task's title, else its prompt."""
+    task = db.get(Task, order.task_id) if order.task_id else None
+    return task.title if task else order.prompt
+
+
+def body_of(db: Session, order: Order) -> str:
+    """The text for the pull request of this order's branch; its trailers are the last paragraph."""
+    project = db.get_one(Project, order.project_id)
+    task = db.get(Task, order.task_id) if order.task_id else None
+    named = [f"Task: {task.id}"] if task else []
+    sections = [
+        _summary(db, order, task),
+        f"{VERIFICATION}\n\n{_verified(order, project)}",
+        f"## Hand-offs\n\n{_hand_offs(db, task)}" if task else f"## Commits\n\n{_commits(order)}",
+        "\n".join([*named, f"Order: {order.id}"]),
+        "\n".join(trailers_of(project.trailers, model=order.model, order_id=order.id)),
+    ]
+    return "\n\n".join(filter(None, sections)) + "\n"
+
+
+def quiet(text: str) -> str:
+    """The text with its tags as code: on a code host, `@tester` would call a stranger of that name."""
+    lines, fenced = [], False
+    for line in text.splitlines():
+        if _FENCE.match(line):
+            fenced = not fenced
+        lines.append(line if fenced else _TAG.sub(r"`@\1`", line))
+    return "\n".join(lines)
+
+
+def _summary(db: Session, order: Order, task: Task | None) -> str:
+    said = (_last_comment(db, task) if task else None) or order.response or f"The work of order {order.id}."
+    text = quiet(said.strip())
+    return text if len(text) <= MAX_SUMMARY else text[:MAX_SUMMARY].rstrip() + "\n\n… (cut)"
+
+
+def _last_comment(db: Session, task: Task) -> str | None:
+    by_agents = select(Comment.text).where(Comment.task_id == task.id, Comment.agent_id.is_not(None))
+    return db.scalar(by_agents.where(Comment.author != "system").order_by(Comment.id.desc()).limit(1))
+
+
+def _verified(order: Order, project: Project) -> str:
+    commands = ", ".join(f"`{' '.join(command.split())[:200]}`" for command in project.verify)
+    match order.verification:
+        case Verification.VERIFIED:
+            return f"Passed: {commands}." if commands else "The project's commands passed."
+        case Verification.FAILED:
+            return f"**Failed**: the project's commands did not pass{f' ({commands})' if commands else ''}."
+        case Verification.NOTHING_TO_VERIFY:
+            return "The project names no commands that verify work."
+        case _:
+            return "Not verified: the run ended before it came to that."
+
+
+def _commits(order: Order) -> str:
+    base = f"{order.base_commit[:12]}.." if order.base_commit else ""
+    return f"{base}{(order.head_commit or '')[:12]} on `{order.branch}`"
+
+
+def _hand_offs(db: Session, task: Task) -> str:
+    """A line for each of the task's runs that ended, the oldest first; of many, the newest."""
+    turns = (
+        select(Order, Agent.name)
+        .outerjoin(Agent, Agent.id == Order.agent_id)
+        .where(Order.task_id == task.id, Order.purpose == "work", Order.ended_at.is_not(None))
+    )
+    newest = db.execute(turns.order_by(Order.number.desc()).limit(MAX_LISTED)).all()
+    return "\n".join(_turns((order, name) for order, name in reversed(newest))) or "None yet."
+
+
+def _turns(turns: Iterator[tuple[Order, str | None]]) -> Iterator[str]:
+    for order, name in turns:
+        what = f"`{order.head_commit[:12]}`" if order.head_commit else "no changes"
+        yield f"- {name or 'an agent'} ({order.status}): {what}"

@@ -1,0 +1,157 @@
+"""The system's sentences in a task's thread, one function for each thing that it tells (S-043)."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from shared.outcome import ExitStatus
+
+
+class Note(NamedTuple):
+    """What a system comment says, and of which kind it is."""
+
+    kind: str
+    text: str
+
+
+# --- what people did -------------------------------------------------------------------
+
+
+def preempted(who: str, agent: str) -> Note:
+    return Note("preempted", f"{_person(who)} preempted the run of {agent}. The task is with the user.")
+
+
+def reopened(who: str) -> Note:
+    return Note("reopened", f"{_person(who)} reopened the task. It is with the user.")
+
+
+def retried(who: str, agent: str) -> Note:
+    return Note("retried", f"{_person(who)} asked for another try. It is the turn of {agent}.")
+
+
+def canceled(who: str, reason: str = "") -> Note:
+    return Note("canceled", f"{_person(who)} canceled the task{_because(reason)}.")
+
+
+def assigned(who: str, assignee: str) -> Note:
+    return Note("assigned", f"{_person(who)} assigned the task to {_named(assignee)}.")
+
+
+def done(who: str) -> Note:
+    return Note("done", f"{_person(who)} marked the task as done.")
+
+
+# --- how runs ended --------------------------------------------------------------------
+
+
+def iteration_limit(agent: str, limit: int) -> Note:
+    return Note("iteration_limit", f"The run of {agent} reached its iteration limit ({limit}).")
+
+
+def no_comment(agent: str) -> Note:
+    return Note("no_comment", f"The run of {agent} ended without a comment.")
+
+
+def failed(agent: str, exit_status: str, reason: str, run_id: str | None) -> Note:
+    """A run failed, and with it the task (S-083); the whole text is in the run (S-084)."""
+    said = sanitized(reason) if exit_status in _FOREIGN else _short(reason)
+    return Note(
+        "failed", f"The run of {agent} failed: {said.rstrip('.')}{_pointer(run_id)}. The task is with the user."
+    )
+
+
+def lost(agent: str, attempts: int, run_id: str | None) -> Note:
+    what = f"The run of {agent} was lost with its drone{_times(attempts)}"
+    return Note("lost", f"{what}{_pointer(run_id)}. The task is with the user.")
+
+
+def run_canceled(agent: str, reason: str) -> Note:
+    return Note("run_canceled", f"The run of {agent} was {_short(reason).rstrip('.')}. The task is with the user.")
+
+
+# --- who is next -----------------------------------------------------------------------
+
+
+def handed_off(author: str, to: str) -> Note:
+    """The thread scan found somebody who was asked and has not answered (S-052)."""
+    return Note("handed_off", f"{author} tagged nobody last. {to} was mentioned and has not run since: handed to {to}.")
+
+
+def escalated(author: str, boss: str) -> Note:
+    return Note(
+        "escalated", f"{author} tagged nobody, and no mention is open. Escalated to {boss}, the boss of {author}."
+    )
+
+
+def returned(author: str) -> Note:
+    return Note("returned", f"{author} tagged nobody, no mention is open, and {author} has no boss. Back to the user.")
+
+
+def hand_off_limit(to: str, limit: int) -> Note:
+    """The agents pass the task among themselves; a person is to look at it."""
+    return Note(
+        "hand_off_limit",
+        f"The task was handed from agent to agent {limit} times in a row, which is the limit, so it goes to the user "
+        f"and not to {to}. A comment, or a retry, lets it go on.",
+    )
+
+
+# --- why a task could not begin ---------------------------------------------------------
+
+
+def agent_removed(agent: str) -> Note:
+    return Note("agent_removed", f"The agent {agent} was removed. The task is with the user: tag another agent.")
+
+
+def cannot_begin(agent: str, why: str, next_: str) -> Note:
+    """The order of the run could not even be written."""
+    return Note("failed", f"The run of {agent} could not begin: {why} (next: {next_}). The task is with the user.")
+
+
+# --- words ------------------------------------------------------------------------------
+
+
+def sanitized(reason: str) -> str:
+    """What a person is told of a failure that a provider or a library put into words of its own (S-084)."""
+    return next((said for pattern, said in _KNOWN if pattern.search(reason)), _short(reason))
+
+
+_FOREIGN = frozenset({ExitStatus.MODEL_ERROR.value, ""})
+"""How runs end whose reason is not the fleet's own sentence."""
+_MAX = 120
+_KNOWN = (
+    (
+        re.compile(r"context.?(window|length|size)|maximum context|(too many|max\w*) tokens", re.I),
+        "Context window exceeded",
+    ),
+    (re.compile(r"\b429\b|rate.?limit|too many requests", re.I), "LLM rate limit reached"),
+    (re.compile(r"connection|network|unreachable|cannot be reached|name resolution", re.I), "Network error"),
+    (re.compile(r"time.?out|timed out|did not answer in time", re.I), "request timed out"),
+)
+
+
+def _short(reason: str) -> str:
+    """The first 120 characters, in one line."""
+    line = " ".join(reason.split()) or "no reason was given"
+    return line if len(line) <= _MAX else f"{line[:_MAX].rstrip()}…"
+
+
+def _pointer(run_id: str | None) -> str:
+    return f" (all of it: fleet run show {run_id})" if run_id else ""
+
+
+def _times(attempts: int) -> str:
+    return f", {attempts} times" if attempts > 1 else ""
+
+
+def _person(who: str) -> str:
+    return who or "The user"
+
+
+def _because(reason: str) -> str:
+    return f": {reason.strip().rstrip('.')}" if reason.strip() else ""
+
+
+def _named(assignee: str) -> str:
+    return "the user" if assignee == "user" else assignee

@@ -1,0 +1,87 @@
+"""Who is next on a task when an agent's run has ended (S-050 to S-055). Nothing here asks the database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from control_plane.team_documents import SYSTEM, USER
+from control_plane.teams import notes
+from control_plane.teams.notes import Note
+from control_plane.teams.tags import last_valid, tags_in
+
+How = Literal["tag", "handed_off", "escalated", "returned", "hand_off_limit"]
+
+
+class Said(NamedTuple):
+    """A comment, as far as it concerns routing."""
+
+    author: str
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What else decides, beside what was written."""
+
+    author: str
+    """The agent whose run ended."""
+    agents: Collection[str]
+    """All active agents of the organization."""
+    boss: str | None = None
+    ran_at: Mapping[str, datetime] = field(default_factory=dict)
+    """For each agent that ran on the task, up to when it last read the thread: as its latest run was briefed."""
+    hand_offs: int = 0
+    """From agent to agent in a row, before this one."""
+    max_hand_offs: int = 0
+    """0: no limit."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Who is next, how that came, and what the thread is told of it."""
+
+    to: str
+    """An active agent, or `user`."""
+    how: How
+    note: Note | None = None
+
+
+def decide(last: str | None, thread: Iterable[Said], situation: Situation) -> Decision:
+    """Who is next after a run whose last comment is `last`; None where it wrote none.
+
+    The last valid tag of that comment decides, whatever was tagged before it (S-050). `thread`, the newest comment
+    first, is looked at only where there is none.
+    """
+    to = last_valid(last or "", {*situation.agents, USER})
+    found = Decision(to, "tag") if to else _without_tag(thread, situation)
+    limit = situation.max_hand_offs
+    if found.to != USER and 0 < limit <= situation.hand_offs:
+        return Decision(USER, "hand_off_limit", notes.hand_off_limit(found.to, limit))
+    return found
+
+
+def _without_tag(thread: Iterable[Said], situation: Situation) -> Decision:
+    """Whoever was asked and has not answered; else the boss; else the user (S-052)."""
+    author = situation.author
+    if waiting := _open_mention(thread, situation):
+        return Decision(waiting, "handed_off", notes.handed_off(author, waiting))
+    if situation.boss in situation.agents and situation.boss is not None:
+        return Decision(situation.boss, "escalated", notes.escalated(author, situation.boss))
+    return Decision(USER, "returned", notes.returned(author))
+
+
+def _open_mention(thread: Iterable[Said], situation: Situation) -> str | None:
+    """The agent that was mentioned last of those that have not run since; what the system says mentions nobody."""
+    others = {*situation.agents} - {situation.author}
+    for comment in thread:
+        if comment.author == SYSTEM:
+            continue
+        for name in reversed(tags_in(comment.text)):
+            ran_at = situation.ran_at.get(name)
+            if name in others and (ran_at is None or comment.at > ran_at):
+                return name
+    return None

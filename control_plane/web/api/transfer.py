@@ -1,0 +1,83 @@
+"""Organizations as files: out, and in under a new name."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, BinaryIO
+
+from anyio import to_thread
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
+
+from control_plane.operations import transfer
+from control_plane.operations.roles import require, require_everywhere
+from control_plane.team_documents import OrganizationDocument
+from control_plane.web.access import CoreDep, PersonDep
+from control_plane.web.openapi import errors
+from shared.errors import TooLarge
+
+router = APIRouter(prefix="/organizations", tags=["organizations"])
+
+LINES = "application/x-ndjson"
+MAX_BYTES = 8 * 1024**3
+_CHUNK = 64 * 1024
+_BODY: dict[str, Any] = {LINES: {"schema": {"type": "string"}}}
+
+
+@router.get(
+    "/{name}/export",
+    summary="All of an organization as JSON lines",
+    response_class=StreamingResponse,
+    responses={200: {"content": _BODY}, **errors(401, 403, 404)},
+)
+def export_organization(core: CoreDep, caller: PersonDep, name: str) -> StreamingResponse:
+    """Without any secret; blobs are named, not contained. The last line says what was left out: without it, the answer
+    was cut off.
+    """
+    lines = transfer.export_lines(core, caller, name)
+    headers = {"Content-Disposition": 'attachment; filename="organization.jsonl"'}
+    return StreamingResponse(_chunks(lines), media_type=LINES, headers=headers)
+
+
+@router.post(
+    "/import",
+    status_code=201,
+    summary="Make an organization of exported lines",
+    responses=errors(401, 403, 409, 413),
+    openapi_extra={"requestBody": {"required": True, "content": _BODY}},
+)
+async def import_organization(
+    core: CoreDep,
+    caller: PersonDep,
+    request: Request,
+    name: Annotated[str | None, Query(description="Default: as it was called.", max_length=64)] = None,
+) -> OrganizationDocument:
+    """All of it, or nothing. It comes in paused; `warnings` says what is to be set again."""
+    # Before gigabytes are taken in.
+    require(caller, "admin")
+    require_everywhere(caller)
+    await to_thread.run_sync(lambda: core.blobs.root.mkdir(parents=True, exist_ok=True, mode=0o700))
+    with tempfile.TemporaryFile(dir=core.blobs.root) as spool:
+        await _spool(request, spool)
+        return await to_thread.run_sync(transfer.import_file, core, caller, spool, name)
+
+
+def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
+    """The lines in pieces that are worth a packet."""
+    piece = bytearray()
+    for line in lines:
+        piece += line.encode()
+        if len(piece) >= _CHUNK:
+            yield bytes(piece)
+            piece.clear()
+    yield bytes(piece)
+
+
+async def _spool(request: Request, spool: BinaryIO) -> None:
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > MAX_BYTES:
+            raise TooLarge(f"the file is larger than {MAX_BYTES // 1024**3} GB", code="E-IMPORT-SIZE")
+        await to_thread.run_sync(spool.write, chunk)

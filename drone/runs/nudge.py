@@ -1,0 +1,88 @@
+"""What reminds an agent of the others: near the end of its budget, and once when it would end silently (S-054)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from drone.agent.agent import Agent
+from drone.agent.budget import Budget
+from drone.runs.verification import Verifier
+from drone.tools import AddComment
+from shared.messages import Message
+from shared.outcome import ExitStatus, Outcome, Verification
+
+MORE_ANSWERS = 5
+"""Of the model, within all other limits."""
+MESSAGE = (
+    "Your turn is about to end, and you have written nothing into the thread: the others would not know what you did, "
+    "nor who is next. Call add_comment now, with what they have to know and the tag of who is to go on; then end again."
+)
+LAST = 3
+"""With so many answers left, the agent is told so before each."""
+
+
+_LAST_WORDS = (
+    "Write your last comment in time: what is done, what is open, and the tag of who is next. "
+    "The calls of the last answer are still run."
+)
+
+
+@dataclass(frozen=True)
+class Nudge:
+    """What reminds the agent of one turn."""
+
+    agent: Agent
+    budget: Budget
+    thread: AddComment
+    before: int
+    """Comments that earlier runs of the turn wrote."""
+    harmless: frozenset[str]
+    """The names of the tools that leave the work as it is."""
+
+    def is_due(self, outcome: Outcome) -> bool:
+        """Whether the turn would end by itself and without any comment. At a limit nothing is left to say it with."""
+        silent = not self.before and not self.thread.written
+        return silent and outcome.succeeded and self.budget.may_answer
+
+    def give(self) -> Outcome:
+        """Remind the agent, and return how what it did then ended."""
+        with self.budget.at_most(MORE_ANSWERS):
+            return self.agent.go_on(MESSAGE)
+
+    def changed(self) -> bool:
+        """Whether the agent has called anything since that may have changed the work."""
+        since: set[str] = set()
+        for message in reversed(self.agent.transcript):
+            if message.role == "user" and message.content == MESSAGE:
+                return not since <= self.harmless
+            since.update(call.name for call in message.tool_calls)
+        # A compaction took the message away: nobody can tell any more.
+        return True
+
+
+def few_answers_left(budget: Budget) -> tuple[Message, ...]:
+    """For the next question alone: how many answers are left, when they are few (S-071)."""
+    left = budget.answers_left
+    if left is None or left > LAST:
+        return ()
+    many = "This is the last answer" if left <= 1 else f"{left} answers are left, this one included,"
+    return (Message(role="user", content=f"<budget>\n{many} in this turn. {_LAST_WORDS}\n</budget>"),)
+
+
+def judged(outcome: Outcome, agent: Agent, verifier: Verifier, nudge: Nudge | None) -> tuple[Outcome, Verification]:
+    """Let the project's commands judge the work and the agent tell of it; how the run ends with that.
+
+    The commands come first: their failures go back to the model, so only after them is there something true to tell.
+    What the nudge leads to changes nothing about how the run ends, unless the work was changed again: then that is
+    judged once more.
+    """
+    outcome, verification = verifier.judge(outcome, agent)
+    if nudge is not None and nudge.is_due(outcome):
+        after = nudge.give()
+        if after.exit_status is ExitStatus.CANCELED:
+            return after, verification
+        if after.succeeded and agent.heard():
+            outcome, verification = verifier.judge(agent.go_on(), agent)
+        elif nudge.changed():
+            outcome, verification = verifier.judge(outcome, agent)
+    return verifier.in_words(outcome, verification), verification

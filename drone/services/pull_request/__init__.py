@@ -1,0 +1,14 @@
+"""Pull requests, opened with the credentials of the drone's owner, outside the sandbox.
+
+    open_pull_request(order, context) -> Outcome
+
+`address` says where a repository is hosted, `ways` how its host may be reached from this workstation, `commands` and
+`http_api` are the two kinds of way, `hosts` knows what GitHub, GitLab and Gitea want to be asked, `template` fills the
+repository's own form.
+"""
+
+from __future__ import annotations
+
+from drone.services.pull_request.opening import open_pull_request
+
+__all__ = ["open_pull_request"]

@@ -1,0 +1,84 @@
+"""A host's HTTP interface with a token or a password. Neither ever goes to another host, whatever the answer says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+
+from drone.policy import is_loopback
+from drone.services.pull_request.api import HostRefused, Json, NotLetIn, refusal_of
+
+ANSWER_SECONDS = 30.0
+MOST_REDIRECTS = 3
+_MOVED = frozenset({301, 302, 307, 308})
+
+
+@dataclass(frozen=True)
+class HttpApi:
+    """One interface at `root`, with one login."""
+
+    root: str
+    """`https://api.github.com`, `https://host/api/v4`."""
+    headers: dict[str, str] = field(repr=False)
+    """What lets us in, and what the host wants to see beside it."""
+    check: Callable[[], None] = field(default=lambda: None)
+    seconds: float = ANSWER_SECONDS
+    via: str = "http"
+
+    def call(self, method: str, path: str, body: dict[str, Json] | None = None) -> Json:
+        """As `Api.call`. A redirect is followed within the same server, as for a repository that was renamed."""
+        address = f"{self.root}/{path}"
+        host = urlsplit(self.root).netloc
+        with self._client() as http:
+            for _ in range(MOST_REDIRECTS):
+                self.check()
+                try:
+                    answer = http.request(method, address, json=body)
+                except httpx.HTTPError as error:
+                    raise HostRefused(f"{host} cannot be reached: {error or type(error).__name__}") from error
+                if answer.status_code not in _MOVED:
+                    return _judged(host, answer)
+                address = self._moved_to(address, answer)
+        raise HostRefused(f"{host} sends from one address to the next")
+
+    def _client(self) -> httpx.Client:
+        # A proxy that the environment names cannot reach this machine's own loopback.
+        return httpx.Client(
+            headers=self.headers, timeout=self.seconds, follow_redirects=False, trust_env=not is_loopback(self.root)
+        )
+
+    def _moved_to(self, address: str, answer: httpx.Response) -> str:
+        """Where it is now. Raises HostRefused where that is another server: what lets us in here is not sent there."""
+        moved = urljoin(address, answer.headers.get("location", ""))
+        here, there = urlsplit(self.root), urlsplit(moved)
+        if (there.scheme, there.netloc) != (here.scheme, here.netloc):
+            raise HostRefused(f"{here.netloc} points to {there.netloc or 'nowhere'}, and nothing was sent there")
+        return str(moved)
+
+
+def asks_nobody(root: str, path: str, seconds: float = 10.0) -> tuple[int, Json]:
+    """Status and answer of a request without any login, by which a host shows its kind; 0 where nothing answers."""
+    try:
+        with httpx.Client(timeout=seconds, follow_redirects=False, trust_env=not is_loopback(root)) as http:
+            answer = http.get(f"{root}/{path}")
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return 0, None
+    return answer.status_code, _json(answer)
+
+
+def _judged(host: str, answer: httpx.Response) -> Json:
+    if answer.status_code == 401:
+        raise NotLetIn(f"{host} does not take the login")
+    if not answer.is_success:
+        raise refusal_of(host, answer.status_code, _json(answer))
+    return _json(answer)
+
+
+def _json(answer: httpx.Response) -> Json:
+    try:
+        return answer.json()
+    except ValueError:
+        return None

@@ -1,0 +1,165 @@
+"""Opens a pull request, or brings the open one up to date; where no way is open, makes it ready for a person."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from drone.runs.context import RunContext
+from drone.services.pull_request.address import Address, address_of
+from drone.services.pull_request.api import HostRefused, NotLetIn
+from drone.services.pull_request.hosts import Host, PullRequest, Wanted, host_for
+from drone.services.pull_request.template import ANY, filled, template_of
+from drone.services.pull_request.ways import KNOWN, Surroundings, Way, surroundings, ways_to
+from drone.workspace import DefaultBranch
+from drone.workspace.git import GitFailed
+from drone.workspace.remote import Remote
+from shared.errors import OrderError
+from shared.events import PullRequestStep
+from shared.outcome import ExitStatus, Outcome
+from shared.redaction import Redactor
+from shared.work_order import OpenPullRequest, WorkOrder
+
+MAX_TITLE = 250
+"""Characters; hosts take 255."""
+
+
+def open_pull_request(order: WorkOrder, context: RunContext, environment: Mapping[str, str] | None = None) -> Outcome:
+    """Do what the order's `pull_request` asks for, and record what became of it.
+
+    An open pull request from the branch is changed and never doubled. Where the workstation has no login for the host,
+    or its owner allows none, title and text are made up, and that is a success. `environment`: in place of the
+    process's own.
+
+    Raises OrderError (`E-PULL-REQUEST`) where the host refuses, and as `prepare` does where the repository is at fault.
+    """
+    asked = order.pull_request
+    if asked is None:
+        raise OrderError("this order does not say which pull request is meant", code="E-SERVICE-UNKNOWN")
+    return _Opening(order, asked, context, os.environ if environment is None else environment).done()
+
+
+class _Opening:
+    """One pull request on its way."""
+
+    def __init__(
+        self, order: WorkOrder, asked: OpenPullRequest, context: RunContext, environment: Mapping[str, str]
+    ) -> None:
+        self._asked = asked
+        self._order = order
+        self._context = context
+        self._environment = environment
+        self._redactor = Redactor()
+
+    def done(self) -> Outcome:
+        context, order = self._context, self._order
+        context.check_url(order.project.git_url)
+        branch = context.workspaces().default_branch(order, context.controls.check_end)
+        remote = Remote(order.project.git_url)
+        address = address_of(_rewritten(branch, remote))
+        wanted = self._wanted(branch, KNOWN.get(address.host, ANY) if address else ANY)
+        if address is None:
+            return self._ready(wanted, f"no host can be seen behind {remote.shown}, only a repository")
+        if not context.policy.pull_requests:
+            return self._ready(wanted, "the owner of the drone does not let it open pull requests")
+        git = branch.git.adding(remote.login)
+        around = surroundings(address, self._environment, context.policy, git, context.controls.check_end)
+        self._redactor = Redactor(around.secrets)
+        return self._by_any_way(around, branch, wanted)
+
+    def _by_any_way(self, around: Surroundings, branch: DefaultBranch, wanted: Wanted) -> Outcome:
+        """The first way that the host lets in decides."""
+        for way in ways_to(around):
+            # A password that was found on the way is as secret as one that was there before.
+            self._redactor = Redactor(around.secrets)
+            wanted = self._wanted(branch, way.kind)
+            try:
+                return self._opened(way, around.address, wanted)
+            except NotLetIn as error:
+                around.missing.append(str(error))
+            except HostRefused as error:
+                raise self._failed(wanted, way, str(error)) from error
+        host = around.address.host
+        why = "; ".join(around.missing) or f"this workstation has no login for {host}"
+        return self._ready(wanted, f"{why} (next: log in there with gh, glab or tea, or open it by hand)")
+
+    def _opened(self, way: Way, address: Address, wanted: Wanted) -> Outcome:
+        self._context.recorder.doing(f"pull request on {address.host}, by {way.api.via}")
+        host = host_for(way.kind, way.api, address.path)
+        there = host.find(wanted.head)
+        made = host.change(there.number, wanted) if there else self._new(host, wanted)
+        word = "updated" if there else "opened"
+        why = "" if there else self._replaced(host, made)
+        step = self._step(wanted).model_copy(
+            update={"state": word, "url": made.url, "number": made.number, "via": way.api.via, "why": self._clean(why)}
+        )
+        self._context.recorder.record(step)
+        named = made.url or f"number {made.number} on {address.host}"
+        return Outcome(ExitStatus.SUBMITTED, f"Pull request {named} was {word}.", made.url or "")
+
+    def _new(self, host: Host, wanted: Wanted) -> PullRequest:
+        try:
+            return host.open(wanted)
+        except HostRefused:
+            # Somebody may have opened it since we looked, and then it is not doubled.
+            there = host.find(wanted.head)
+            if there is None:
+                raise
+            return host.change(there.number, wanted)
+
+    def _replaced(self, host: Host, made: PullRequest) -> str:
+        """Close the pull request of the same work that came before; a word where that did not do."""
+        before = self._asked.replaces
+        if before is None or before == made.number:
+            return ""
+        try:
+            host.close(before, f"The work goes on in {made.url or f'#{made.number}'}.")
+        except (HostRefused, NotLetIn) as error:
+            return f"#{before}, which it takes the place of, could not be closed: {error}"
+        return ""
+
+    def _wanted(self, branch: DefaultBranch, kind: str) -> Wanted:
+        """What it is to say on a host of this kind. Raises OrderError where there is nothing to merge it into."""
+        asked = self._asked
+        base = asked.base or branch.name
+        if base is None:
+            raise OrderError(
+                "the repository has no branch that a pull request could be for",
+                code="E-PULL-REQUEST",
+                next=f"push a first branch, then: fleet retry {self._order.order_id}",
+            )
+        title = " ".join(asked.title.split())[:MAX_TITLE].strip() or f"Work on {asked.head}"
+        body = filled(template_of(branch, kind), asked.body)
+        return Wanted(asked.head, base, title, body, asked.draft)
+
+    def _ready(self, wanted: Wanted, why: str) -> Outcome:
+        sentence = self._clean(why)
+        self._context.recorder.record(self._step(wanted).model_copy(update={"why": sentence}))
+        return Outcome(
+            ExitStatus.SUBMITTED, f"The pull request is ready to be opened by hand: {sentence}.", wanted.body
+        )
+
+    def _failed(self, wanted: Wanted, way: Way, why: str) -> OrderError:
+        sentence = self._clean(why)
+        failed = {"state": "failed", "via": way.api.via, "why": sentence}
+        self._context.recorder.record(self._step(wanted).model_copy(update=failed))
+        return OrderError(
+            f"the pull request for {wanted.head} could not be opened",
+            code="E-PULL-REQUEST",
+            why=sentence,
+            next=f"mend that, then: fleet retry {self._order.order_id}",
+        )
+
+    def _step(self, wanted: Wanted) -> PullRequestStep:
+        return PullRequestStep(state="ready", head=wanted.head, base=wanted.base, title=wanted.title, body=wanted.body)
+
+    def _clean(self, text: str) -> str:
+        return self._redactor.text(text)
+
+
+def _rewritten(branch: DefaultBranch, remote: Remote) -> str:
+    """The address that git really goes to: the owner's `insteadOf` rules count here too."""
+    try:
+        return branch.git.text("ls-remote", "--get-url", "--", remote.address) or remote.address
+    except GitFailed:
+        return remote.address

@@ -1,0 +1,106 @@
+"""The repository's own form for pull requests: filled, never replaced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from drone.workspace import DefaultBranch
+from drone.workspace.git import GitFailed
+
+MAX_TEMPLATE = 20_000
+"""Bytes; a longer file is no form."""
+MAX_BODY = 60_000
+"""Characters; GitHub takes 65,536."""
+_NAMES = ("pull_request_template.md", "PULL_REQUEST_TEMPLATE.md")
+_GITLAB = (".gitlab/merge_request_templates/Default.md", ".gitlab/merge_request_templates/default.md")
+_GITHUB = tuple(f"{folder}{name}" for folder in (".github/", "", "docs/") for name in _NAMES)
+_GITEA = tuple(f"{folder}/{name}" for folder in (".gitea", ".forgejo") for name in _NAMES)
+ANY = "any"
+PLACES = {
+    "github": _GITHUB,
+    "gitlab": _GITLAB,
+    "gitea": (*_GITEA, *_GITHUB),
+    ANY: (*_GITEA, *_GITHUB, *_GITLAB),
+}
+"""Where each kind of host looks for it; `ANY`: where it is not known what kind of host that is."""
+_HEADING = re.compile(r" {0,3}#{1,6}\s")
+_ASKS = re.compile(r"(?i)\b(?:description|descri\w*|summary|what|overview)\b")
+_FENCE = re.compile(r" {0,3}(?:```|~~~)")
+_NEXT_SECTION = re.compile(r"^(?=## |(?:Order|Task): )", re.MULTILINE)
+
+
+def template_of(branch: DefaultBranch, kind: str) -> str:
+    """The form that a host of this kind would show, from the default branch; empty where there is none."""
+    if branch.commit is None:
+        return ""
+    return next(filter(None, (_file(branch, place) for place in PLACES[kind])), "")
+
+
+def filled(template: str, body: str) -> str:
+    """`body` in the form: its first part below the heading that asks for a description, the rest at the end.
+
+    What the form has itself stays as it is, boxes to tick among it. Without such a heading the first part stands in
+    front. The end of `body`, where the trailers are, is kept whatever the length.
+    """
+    if not template.strip():
+        return _cut(body, "")
+    start = _NEXT_SECTION.search(body)
+    summary, rest = (body[: start.start()], body[start.start() :]) if start else (body, "")
+    lines = template.replace("\r\n", "\n").rstrip().split("\n")
+    at = next((number for number, line in _headings(lines) if _ASKS.search(line)), None)
+    if at is None:
+        return _cut(summary, _joined("\n".join(lines), rest))
+    before, after = "\n".join(lines[: at + 1]), "\n".join(lines[at + 1 :])
+    return before + "\n\n" + _cut(summary, _joined(after, rest), len(before) + 2)
+
+
+def _file(branch: DefaultBranch, place: str) -> str:
+    """A plain file of the branch as text; empty where there is none."""
+    try:
+        listing = branch.git.text("ls-tree", "--long", f"{branch.commit}", "--", place).split(maxsplit=4)
+        if len(listing) < 5 or not listing[0].startswith("100") or int(listing[3]) > MAX_TEMPLATE:
+            return ""
+        return branch.git.raw("cat-file", "blob", listing[2]).decode(errors="replace").replace("\0", "")
+    except GitFailed:
+        return ""
+
+
+def _headings(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """The headings that are shown: not those in code or in comments."""
+    outside = _Outside()
+    for number, line in enumerate(lines):
+        if outside(line) and _HEADING.match(line):
+            yield number, line
+
+
+class _Outside:
+    """Says of line after line whether it is neither code nor comment."""
+
+    def __init__(self) -> None:
+        self._until: Callable[[str], bool] | None = None
+
+    def __call__(self, line: str) -> bool:
+        if self._until is not None:
+            if self._until(line):
+                self._until = None
+            return False
+        if _FENCE.match(line):
+            self._until = lambda later: _FENCE.match(later) is not None
+            return False
+        if "<!--" in line and "-->" not in line.rpartition("<!--")[2]:
+            self._until = lambda later: "-->" in later
+            return not line.lstrip().startswith("<!--")
+        return True
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part.strip("\n") for part in parts if part.strip())
+
+
+def _cut(summary: str, rest: str, taken: int = 0) -> str:
+    """The two with an empty line between, the first cut so that the whole keeps within what hosts take."""
+    room = max(0, MAX_BODY - taken - len(rest) - 2)
+    text = summary.strip()
+    text = text if len(text) <= room else text[: max(0, room - 20)].rstrip() + "\n\n… (cut)"
+    return _joined(text, rest) + "\n"

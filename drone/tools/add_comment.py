@@ -1,0 +1,49 @@
+"""add_comment: the one way in which an agent writes into the thread of its task (S-065)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from drone.agent.protocols import ToolResult
+from drone.reporting.fit import sealed_size
+from drone.tools.arguments import AddCommentArguments
+from drone.tools.wrong_use import WrongUse
+from shared.blobs import MAX_EVENT
+from shared.events import CommentStep
+
+NAME = "add_comment"
+MAX_COMMENT = 100_000
+"""Characters; what is longer belongs into a file (S-072)."""
+
+
+class AddComment:
+    """Records comments, each once and for good, as soon as it is called.
+
+    A comment does not wait for the end of its step: people read it while the agent works on. So it stays when the step
+    is cut off, and the run that goes on may come to the same words again; those are not recorded a second time.
+    """
+
+    def __init__(self, record: Callable[[CommentStep], object], unseen: Iterable[str] = ()) -> None:
+        """`unseen`: comments of earlier runs of this turn that the conversation does not show."""
+        self._record = record
+        self._unseen = Counter(map(str.strip, unseen))
+        self.written = 0
+        """By this run."""
+
+    def __call__(self, call: AddCommentArguments) -> ToolResult:
+        text = call.message.strip()
+        if not text:
+            raise WrongUse("add_comment: the message is empty; write what the others have to know")
+        if self._unseen[text]:
+            self._unseen[text] -= 1
+            return ToolResult("this comment is in the thread already, from before the run was broken off")
+        step = CommentStep(text=text, to_task=True)
+        if len(text) > MAX_COMMENT or sealed_size(step.model_dump_json()) > MAX_EVENT:
+            raise WrongUse(
+                f"add_comment: {len(text):,} characters are too much for a comment; write them to a file of the "
+                "repository, and a comment that names its path and says the gist"
+            )
+        self._record(step)
+        self.written += 1
+        return ToolResult(f"comment {self.written} of this turn is in the thread")

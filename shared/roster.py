@@ -1,0 +1,47 @@
+"""The agents of an organization as a tree in plain text: the same for a model's prompt and on a terminal (S-070)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from shared.work_order import RosterAgent
+
+_BRANCH, _LAST, _BESIDE, _BELOW = "├── ", "└── ", "│   ", "    "
+
+
+def draw(agents: Iterable[RosterAgent]) -> str:
+    """One line for each agent, by name, below its boss: `├── backend — Writes the server.`; empty without agents.
+
+    Whatever order they come in, the same agents give the same text. One whose boss is not among them stands at the top.
+    """
+    below = reports_of(agents)
+    return "\n".join(line for agent in below[None] for line in _lines(agent, below, "", ""))
+
+
+def reports_of(agents: Iterable[RosterAgent]) -> dict[str | None, list[RosterAgent]]:
+    """Whom each agent is the boss of, by name; under None those who have no boss among these."""
+    everyone = sorted(agents, key=lambda agent: agent.name)
+    names = {agent.name for agent in everyone}
+    below: dict[str | None, list[RosterAgent]] = defaultdict(list)
+    for agent in everyone:
+        below[agent.boss if agent.boss in names else None].append(agent)
+    return below
+
+
+def circle(bosses: dict[str, str | None], name: str) -> Sequence[str]:
+    """The way from `name` up to itself, where its bosses go round in a circle; else nothing (S-016, W13 mended)."""
+    way = [name]
+    while (boss := bosses.get(way[-1])) is not None and boss not in way:
+        way.append(boss)
+    return [*way, name] if boss == name else ()
+
+
+def _lines(agent: RosterAgent, below: dict[str | None, list[RosterAgent]], first: str, others: str) -> Iterator[str]:
+    """The line of an agent behind `first`, then those of its reports behind `others`."""
+    said = " ".join(agent.description.split())
+    yield f"{first}{agent.name} — {said}" if said else f"{first}{agent.name}"
+    reports = below[agent.name]
+    for report in reports:
+        last = report is reports[-1]
+        yield from _lines(report, below, others + (_LAST if last else _BRANCH), others + (_BELOW if last else _BESIDE))

@@ -1,0 +1,32 @@
+"""Trailers of commits and pull requests: which model had a hand in the work, and which order it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+Trailer = Literal["Assisted-by", "Fleet-Order"]
+TRAILERS: tuple[Trailer, ...] = get_args(Trailer)
+DEFAULT: tuple[Trailer, ...] = ("Fleet-Order",)
+"""Where nothing was chosen: work always says which order it came from."""
+_OURS = re.compile(rf"^(?:{'|'.join(TRAILERS)}): \S", re.MULTILINE)
+
+
+def trailers_of(chosen: Sequence[str], *, model: str, order_id: str) -> list[str]:
+    """The lines, in a fixed order; those of `DEFAULT` where nothing is chosen. What is not known here is left out."""
+    wanted = chosen or DEFAULT
+    lines = {
+        "Assisted-by": f"Assisted-by: {_one_line(model)} via Dronefleet",
+        "Fleet-Order": f"Fleet-Order: {order_id}",
+    }
+    return [line for name, line in lines.items() if name in wanted]
+
+
+def has_trailers(message: str) -> bool:
+    """Whether the last paragraph of a message has a trailer of ours already."""
+    return _OURS.search(message.rstrip().rpartition("\n\n")[2]) is not None
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()) or "a model"

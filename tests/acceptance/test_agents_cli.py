@@ -1,0 +1,130 @@
+"""Agents from the terminal, on a whole fleet: an organization of its own, a real drone, and a scripted model."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drone.model.scripted import ScriptedServer
+from tests.support import wait_until
+from tests.support.repositories import calc_project
+from tests.support.whole_fleet import WholeFleet
+
+pytestmark = pytest.mark.timeout(240)
+CREW = ("--org", "crew")
+TEXT = "Lead plans the work. It hands tasks on. Give it goals. Do not give it code."
+
+
+@pytest.fixture(scope="module")
+def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFleet]:
+    """The shared fleet with an organization `crew`, whose model describes whatever it is shown."""
+    remote = calc_project(tmp_path_factory.mktemp("crew") / "calc.git")
+    sets = {"tool_calls": [{"name": "set_description", "arguments": {"text": TEXT}}]}
+    with ScriptedServer([sets]) as model:
+        shared_fleet.json("organization", "add", "crew")
+        provider = ("--model", "openai/scripted", "--api-base", model.url, "--no-key")
+        shared_fleet.json("provider", "add", "scripted", *provider, *CREW)
+        shared_fleet.json("project", "add", "calc", "--git-url", f"file://{remote}", *CREW)
+        yield shared_fleet
+
+
+def agent(fleet: WholeFleet, verb: str, *arguments: str, text: str | None = None) -> Any:
+    """What a `fleet agent` command says as JSON."""
+    return fleet.json("agent", verb, *arguments, *CREW, text=text)
+
+
+def described(fleet: WholeFleet, name: str) -> dict[str, Any]:
+    """The agent, once a drone has had it described."""
+    return wait_until(lambda: (a := agent(fleet, "show", name))["description"] and a, seconds=90, every=0.5)
+
+
+def test_agents_are_added_described_drawn_and_removed(fleet: WholeFleet, tmp_path: Path) -> None:
+    """S-011 to S-016, S-123."""
+    (tmp_path / "lead.md").write_text("# Lead\n\nPlan the work.\n")
+    added = agent(fleet, "add", "lead", "--instructions", str(tmp_path / "lead.md"), "--cost-limit", "0.5")
+    assert (added["instructions"], added["cost_limit"], added["warnings"]) == ("# Lead\n\nPlan the work.", 0.5, [])
+    agent(fleet, "create", "backend", "--instructions", "-", "--boss", "lead", "--label", "gpu=yes", text="Write it.")
+
+    assert described(fleet, "lead")["description"] == TEXT
+    drawn = fleet.fleet("agent", "tree", *CREW)
+    assert drawn.stdout == f"lead — {TEXT}\n└── backend\n"
+    assert [order["purpose"] for order in fleet.json("orders", *CREW)] == ["describe", "describe"]
+
+    assert agent(fleet, "edit", "backend", "--boss", "none", "--no-labels", "--model", "openai/x")["labels"] == {}
+    shown = fleet.fleet("agent", "view", "lead", *CREW).stdout
+    assert "# Lead\n\nPlan the work." in shown
+    assert "$0.50 a run" in shown
+
+    agent(fleet, "edit", "backend", "--boss", "lead")
+    removed = agent(fleet, "delete", "lead", "--yes")
+    assert removed["warnings"] == ["backend had lead as its boss, and has none from now on"]
+    assert [each["name"] for each in agent(fleet, "list")] == ["backend"]
+    assert [each["name"] for each in agent(fleet, "ls", "--all")] == ["backend", "lead"]
+
+
+def test_instructions_in_the_repository_are_read_by_the_drone(fleet: WholeFleet, tmp_path: Path) -> None:
+    """S-010, S-012."""
+    remote = fleet.json("project", "show", "calc", *CREW)["git_url"].removeprefix("file://")
+    work = tmp_path / "work"
+    subprocess.run(["git", "clone", "-q", remote, str(work)], check=True)
+    (work / "tester.md").write_text("Test it.\n")
+    git = ["git", "-C", str(work), "-c", "user.name=t", "-c", "user.email=t@localhost"]
+    for arguments in (["add", "."], ["commit", "-q", "-m", "tester"], ["push", "-q", "origin", "HEAD"]):
+        subprocess.run([*git, *arguments], check=True)
+
+    agent(fleet, "add", "tester", "--instructions-path", "tester.md", "--project", "calc")
+    assert described(fleet, "tester")["description"] == TEXT
+
+
+def test_a_missing_file_of_the_repository_is_told_by_the_order_and_leaves_the_agent(fleet: WholeFleet) -> None:
+    """S-012."""
+    agent(fleet, "add", "auditor", "--instructions-path", "agents/gone.md", "--project", "calc")
+    failed = wait_until(lambda: fleet.json("orders", "--status", "failed", *CREW), seconds=90, every=0.5)
+
+    assert "agents/gone.md" in failed[0]["reason"]
+    assert "agent auditor" in failed[0]["reason"]
+    assert agent(fleet, "show", "auditor")["description"] == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [(None, "No such file"), (b"x" * 5_000_000, "5,000,000 bytes")],
+    ids=["gone", "5 MB"],
+)
+def test_a_file_that_cannot_be_instructions_is_one_clear_refusal(
+    fleet: WholeFleet, tmp_path: Path, content: bytes | None, word: str
+) -> None:
+    file = tmp_path / "lead.md"
+    if content is not None:
+        file.write_bytes(content)
+    done = fleet.fleet("agent", "add", "broken", "--instructions", str(file), *CREW, "--json")
+
+    error = json.loads(done.stderr)
+    assert (done.returncode, done.stdout, error["code"]) == (2, "", "E-AGENT-INSTRUCTIONS")
+    assert word in error["why"]
+    assert "broken" in error["what"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"),
+    [
+        (("add", "user", "--instructions", "-"), 2, "reserved"),
+        (("add", "writer", "--instructions", "-", "--boss", "nobody"), 3, "nobody"),
+        (("rm", "nobody", "--yes"), 3, "nobody"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_wrong_use_of_agents_is_one_clear_refusal(
+    fleet: WholeFleet, arguments: tuple[str, ...], code: int, word: str
+) -> None:
+    done = fleet.fleet("agent", *arguments, *CREW, text="Write.")
+
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert done.stderr.startswith("error: ")
+    assert word in done.stderr
+    assert len(done.stderr) < 2000

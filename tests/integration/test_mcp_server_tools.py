@@ -1,0 +1,163 @@
+"""Every tool of the fleet's MCP server (S-124), called by the official client over HTTP and over stdio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.states import OrderStatus
+from tests.support.fleet import Api, PlayedDrone
+from tests.support.fleet_tools import WAYS, Connected, reached
+
+Doc = dict[str, Any]
+
+
+def about_organizations(client: Connected) -> None:
+    """The tools of S-124 for the fleet and its organizations."""
+    assert client.get("create_organization", name="payments", description="Money.")["acronym"] == "PAYM"
+    assert [each["name"] for each in client.get("list_organizations")] == ["default", "payments"]
+    assert client.get("update_organization", name="payments", concurrency=2)["concurrency"] == 2
+    assert client.get("get_organization", name="payments")["description"] == "Money."
+    assert client.get("get_status", organization="payments")["organization"] == "payments"
+    assert client.get("delete_organization", name="payments")["name"] == "payments"
+    assert [each["name"] for each in client.get("list_organizations")] == ["default"]
+
+
+def about_agents(client: Connected) -> None:
+    """A lead, and a helper that comes and goes."""
+    client.get("create_agent", name="lead", instructions="You lead.", project="demo")
+    client.get("create_agent", name="helper", instructions="You help.", boss="lead")
+    assert client.get("get_agent", name="helper")["instructions"] == "You help."
+    assert client.get("update_agent", name="helper", boss=None)["boss"] is None
+    assert client.get("remove_agent", name="helper")["is_removed"]
+    assert [each["name"] for each in client.get("list_agents")] == ["lead"]
+    assert len(client.get("list_agents", include_removed=True)) == 2
+
+
+def about_tasks(client: Connected) -> None:
+    """A task from its beginning to done, and another one that is canceled."""
+    task = client.get("create_task", title="Mend it", assignee="user")["id"]
+    assert client.get("add_comment", task_id=task, text="Only a note.")["author"] == "user"
+    assert client.get("complete_task", task_id=task)["status"] == "done"
+    assert client.get("reopen_task", task_id=task)["status"] == "open"
+    assert client.get("assign_task", task_id=task, assignee="lead")["assignee"] == "lead"
+    assert client.get("preempt_task", task_id=task)["assignee"] == "user"
+    assert client.get("list_runs", task_id=task) == []
+    assert client.get("complete_task", task_id=task)["status"] == "done"
+    assert client.get("retry_task", task_id=task, assignee="lead")["assignee"] == "lead"
+    assert client.get("cancel_task", task_id=task, reason="Not needed.")["status"] == "canceled"
+    assert [each["id"] for each in client.get("list_tasks", status="canceled")] == [task]
+    assert client.get("get_task", task_id=task)["timeline"][0]["comment"]["text"] == "Only a note."
+
+
+def about_orders(api: Api, mila: PlayedDrone, client: Connected) -> None:
+    """An order that is steered while it runs, and another one that is canceled."""
+    order = client.get("submit_order", prompt="Mend it", project="demo", idempotency_key="one")
+    assert client.get("submit_order", prompt="Mend it", project="demo", idempotency_key="one")["id"] == order["id"]
+    run = mila.take(order)
+    assert client.get("say_to_order", order_id=order["id"], text="Look at the tests.")["status"] == "running"
+    run.asks("c1", "shell", "it removes files")
+    assert client.get("approve_call", order_id=order["id"], call="c1")["id"] == order["id"]
+    run.asks("c2", "shell", "it removes files")
+    assert client.get("deny_call", order_id=order["id"], call="c2", comment="No.")["id"] == order["id"]
+    run.says("Mended.")
+    patch = b"diff --git a/calc.py b/calc.py\n"
+    run.ends(result_run_id=run.id, patch_sha256=api.store_blob(run, patch), patch_bytes=len(patch))
+    assert client.get("get_order", order_id=order["id"])["status"] == "succeeded"
+    assert client.get("get_patch", order_id=order["id"], limit=4)["next_offset"] == 4
+    assert client.get("get_run", run_id=run.id)["steps"][-1]["kind"] == "run_ended"
+    other = client.get("submit_order", prompt="And this", project="demo")
+    mila.take(other).ends(OrderStatus.FAILED)
+    other = client.get("retry_order", order_id=other["id"])["id"]
+    assert client.get("cancel_order", order_id=other, reason="Not needed.")["id"] == other
+    assert {each["id"] for each in client.get("list_orders", project="demo")} >= {order["id"], other}
+
+
+def about_the_rest(client: Connected) -> None:
+    """What work runs on."""
+    session = client.get("create_session", project="demo", name="Parser")
+    assert client.get("get_session", session_id=session["id"]) == session
+    assert session["id"] in [each["id"] for each in client.get("list_sessions")]
+    assert client.get("drain_drone", name="mila")["draining"]
+    assert not client.get("resume_drone", name="mila")["draining"]
+    assert "mila" in [each["name"] for each in client.get("list_drones")]
+    assert [each["slug"] for each in client.get("list_projects")] == ["demo"]
+    assert [each["name"] for each in client.get("list_providers")] == ["scripted"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_tool_does_what_it_says(api: Api, way: str, tmp_path: Path) -> None:
+    api.add_work()
+    mila = api.add_drone("mila")
+    with reached(way, api.url, api.token, tmp_path) as client:
+        about_organizations(client)
+        about_agents(client)
+        about_tasks(client)
+        about_orders(api, mila, client)
+        about_the_rest(client)
+
+        assert client.called == {tool.name for tool in client.list()}
+
+
+NOWHERE = "a1b2c3d4e5f6"
+BAD: dict[str, tuple[Doc, str]] = {
+    "get_status": ({"organization": "nowhere"}, "E-ORGANIZATION-404"),
+    "list_organizations": ({"nonsense": 1}, "E-REQUEST"),
+    "get_organization": ({"name": "nowhere"}, "E-ORGANIZATION-404"),
+    "create_organization": ({"name": "user"}, "E-NAME"),
+    "update_organization": ({"name": "default"}, "E-NOTHING"),
+    "delete_organization": ({"name": "default"}, "E-ORGANIZATION-DEFAULT"),
+    "list_agents": ({"include_removed": "perhaps"}, "E-REQUEST"),
+    "get_agent": ({"name": "nobody"}, "E-AGENT-404"),
+    "create_agent": ({"name": "writer", "instructions": "You write.", "boss": "nobody"}, "E-AGENT-404"),
+    "update_agent": ({"name": "lead"}, "E-AGENT-EDIT"),
+    "remove_agent": ({"name": "nobody"}, "E-AGENT-404"),
+    "list_tasks": ({"status": "sleeping"}, "E-REQUEST"),
+    "get_task": ({"task_id": "NONE-0001"}, "E-TASK-404"),
+    "create_task": ({"title": ""}, "E-EMPTY"),
+    "add_comment": ({"task_id": "DEFA-0001", "text": "@nobody go on"}, "E-TASK-TAG"),
+    "preempt_task": ({"task_id": "DEFA-0001"}, "E-TASK-STATE"),
+    "complete_task": ({"task_id": "NONE-0001"}, "E-TASK-404"),
+    "reopen_task": ({"task_id": "DEFA-0001"}, "E-TASK-STATE"),
+    "retry_task": ({"task_id": "DEFA-0001", "assignee": "user"}, "E-TASK-ASSIGNEE"),
+    "cancel_task": ({"task_id": "DEFA-0001", "reason": 7}, "E-REQUEST"),
+    "assign_task": ({"task_id": "DEFA-0001", "assignee": "nobody"}, "E-AGENT-404"),
+    "list_runs": ({"task_id": "NONE-0001"}, "E-TASK-404"),
+    "get_run": ({"run_id": NOWHERE}, "E-RUN-404"),
+    "submit_order": ({"prompt": "x", "project": "nowhere"}, "E-PROJECT-404"),
+    "list_orders": ({"limit": 0}, "E-REQUEST"),
+    "get_order": ({"order_id": NOWHERE}, "E-ORDER-404"),
+    "cancel_order": ({"order_id": NOWHERE}, "E-ORDER-404"),
+    "retry_order": ({"order_id": NOWHERE}, "E-ORDER-404"),
+    "say_to_order": ({"order_id": NOWHERE, "text": "x"}, "E-ORDER-404"),
+    "approve_call": ({"order_id": NOWHERE}, "E-ORDER-404"),
+    "deny_call": ({"order_id": NOWHERE}, "E-ORDER-404"),
+    "get_patch": ({"order_id": NOWHERE}, "E-ORDER-404"),
+    "list_drones": ({"name": "mila"}, "E-REQUEST"),
+    "drain_drone": ({"name": "nobody"}, "E-DRONE-404"),
+    "resume_drone": ({"name": "nobody"}, "E-DRONE-404"),
+    "list_sessions": ({"project": "nowhere"}, "E-PROJECT-404"),
+    "get_session": ({"session_id": NOWHERE}, "E-SESSION-404"),
+    "create_session": ({"project": "nowhere"}, "E-PROJECT-404"),
+    "list_projects": ({"organization": 7}, "E-REQUEST"),
+    "list_providers": ({"organization": ""}, "E-ORGANIZATION-404"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_tool_refuses_bad_input_with_a_typed_error_and_nothing_is_lost(
+    api: Api, way: str, tmp_path: Path
+) -> None:
+    api.add_work()
+    with reached(way, api.url, api.token, tmp_path) as client:
+        client.get("create_agent", name="lead", instructions="You lead.")
+        task = client.get("create_task", title="Mend it", assignee="user")
+        told = {tool: client.refused(tool, **arguments) for tool, (arguments, _) in BAD.items()}
+        before = client.get("get_task", task_id="DEFA-0001")
+
+        assert set(BAD) == {tool.name for tool in client.list()}
+        assert {tool: error["code"] for tool, error in told.items()} == {tool: code for tool, (_, code) in BAD.items()}
+        assert all(set(error) == {"code", "what", "why", "next", "status", "help"} for error in told.values())
+        assert before["timeline"] == task["timeline"]

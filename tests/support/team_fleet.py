@@ -1,0 +1,105 @@
+"""An organization at work on a whole fleet: three agents, two workstations, and tasks that a test looks into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from control_plane.client import FleetClient
+from drone.model.scripted import ScriptedServer
+from tests.support import wait_until
+from tests.support.team_scripts import DESCRIBED
+from tests.support.whole_fleet import WholeFleet, WorkstationDrone
+
+Doc = dict[str, Any]
+ORG = "payments"
+MODEL = "openai/gpt-4o-mini"
+"""A name with a price in litellm's list; what answers to it is a script."""
+LEAD, BACKEND, TESTER = "lead", "backend", "tester"
+SECONDS = 120.0
+
+
+@dataclass
+class TeamFleet:
+    """The organization `payments`: lead, and below it backend, who works on oka, and tester, who works on mila."""
+
+    fleet: WholeFleet
+    client: FleetClient
+    oka: WorkstationDrone
+    mila: WorkstationDrone
+
+    @classmethod
+    def of(cls, fleet: WholeFleet, client: FleetClient, model: ScriptedServer, remote: Path) -> TeamFleet:
+        """Make everything with the command line, as people do, and wait until the agents are described."""
+        fleet.json("organization", "add", ORG, "--description", "Keeps the money.")
+        fleet.json(
+            *("provider", "add", "scripted", "--org", ORG, "--model", MODEL, "--api-base", model.url, "--no-key")
+        )
+        fleet.json("project", "add", "shop", "--org", ORG, "--git-url", f"file://{remote}", "--provider", "scripted")
+        oka, mila = (
+            fleet.workstation(name, "--label", f"kind={kind}", "--concurrency", "3", token_options=("--serves", ORG))
+            for name, kind in (("oka", "build"), ("mila", "test"))
+        )
+        for drone in (oka, mila):
+            drone.start()
+        fleet.online("oka", "mila")
+        team = cls(fleet, client, oka, mila)
+        team.client.edit_organization(ORG, {"project": "shop", "concurrency": 6})
+        team._add_agents()
+        return team
+
+    def create(self, script: str, **more: Any) -> Doc:
+        """A task whose first turn plays a script."""
+        request = {"title": f"Play {script}", "description": f"Do your part. script:{script}", **more}
+        return self.client.create_task(request)
+
+    def show(self, task_id: str) -> Doc:
+        return self.client.show_task(task_id)
+
+    def with_user(self, task_id: str, *, runs: int = 1) -> Doc:
+        """The task once it is back with the user after so many runs, all of which have ended."""
+
+        def back() -> Doc | None:
+            task = self.show(task_id)
+            ended = [each["run"] for each in task["timeline"] if each["kind"] == "run" and each["run"]["ended_at"]]
+            return task if (task["status"], task["assignee"]) == ("open", "user") and len(ended) >= runs else None
+
+        return wait_until(back, seconds=SECONDS, every=0.2)
+
+    def order(self, order_id: str) -> Doc:
+        return self.client.show_order(order_id)
+
+    def _add_agents(self) -> None:
+        instructions = {"instructions": "You plan, and you judge what comes back."}
+        self.client.create_agent({"name": LEAD, **instructions})
+        path = {"instructions_path": "agents/backend.md"}
+        self.client.create_agent({"name": BACKEND, "boss": LEAD, "labels": {"kind": "build"}, **path})
+        text = {"instructions": "You test what others build."}
+        self.client.create_agent({"name": TESTER, "boss": LEAD, "labels": {"kind": "test"}, **text})
+        wait_until(self._described, seconds=SECONDS, every=0.2)
+
+    def _described(self) -> bool:
+        """Until then the roster still changes, and with it the prompts."""
+        return all(agent["description"].startswith(DESCRIBED) for agent in self.client.list_agents())
+
+
+def thread(task: Doc) -> list[tuple[str, str]]:
+    """Author and text of each comment."""
+    return [(each["comment"]["author"], each["comment"]["text"]) for each in comments_on(task)]
+
+
+def comments_on(task: Doc) -> list[Doc]:
+    return [each for each in task["timeline"] if each["kind"] == "comment"]
+
+
+def runs_of(task: Doc) -> list[Doc]:
+    return [each["run"] for each in task["timeline"] if each["kind"] == "run"]
+
+
+def told(task: Doc) -> list[str]:
+    """The timeline in words: who ran, and who wrote."""
+    return [
+        f"{each['run']['agent']} runs" if each["kind"] == "run" else f"{each['comment']['author']} writes"
+        for each in task["timeline"]
+    ]

@@ -1,0 +1,77 @@
+"""The agents of an organization as a tree in plain text."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from control_plane.teams.roster import draw as draw_nodes
+from control_plane.teams.roster import tree_of
+from shared.roster import circle, draw
+from shared.work_order import RosterAgent
+
+TEAM = (
+    RosterAgent(name="tester", boss="lead", description="Tests what others wrote.\nReports what fails."),
+    RosterAgent(name="db", boss="backend"),
+    RosterAgent(name="lead", description="Plans the work."),
+    RosterAgent(name="backend", boss="lead", description="Writes the server."),
+    RosterAgent(name="api", boss="backend"),
+    RosterAgent(name="auditor"),
+)
+DRAWN = """\
+auditor
+lead — Plans the work.
+├── backend — Writes the server.
+│   ├── api
+│   └── db
+└── tester — Tests what others wrote. Reports what fails."""
+names = st.lists(st.from_regex(r"[a-z][a-z0-9_]{0,6}", fullmatch=True), unique=True, max_size=12)
+
+
+@st.composite
+def teams(draw_from: st.DrawFn) -> list[RosterAgent]:
+    """Agents of whom each has one of the earlier ones as its boss, or nobody."""
+    known = draw_from(names)
+    bosses = [draw_from(st.sampled_from([None, *known[:number]])) for number in range(len(known))]
+    return [RosterAgent(name=name, boss=boss) for name, boss in zip(known, bosses, strict=True)]
+
+
+def test_the_roster_is_a_tree_with_each_description_on_the_line_of_its_agent() -> None:
+    assert draw(TEAM) == DRAWN
+
+
+def test_an_agent_whose_boss_is_not_among_them_stands_at_the_top() -> None:
+    assert draw([RosterAgent(name="backend", boss="gone"), RosterAgent(name="api", boss="backend")]) == (
+        "backend\n└── api"
+    )
+
+
+def test_no_agents_give_no_text() -> None:
+    assert draw(()) == ""
+
+
+@given(team=teams(), order=st.randoms(use_true_random=False))
+def test_whatever_order_the_agents_come_in_the_text_is_the_same_and_has_each_once(
+    team: list[RosterAgent], order: Random
+) -> None:
+    text = draw(team)
+    shuffled = list(team)
+    order.shuffle(shuffled)
+
+    assert draw(shuffled) == text
+    assert sorted(line.split("─ ")[-1] for line in text.splitlines()) == sorted(agent.name for agent in team)
+
+
+@given(team=teams())
+def test_the_terminal_and_the_prompt_draw_the_same(team: list[RosterAgent]) -> None:
+    assert draw_nodes(tree_of(team)) == draw(team)
+
+
+def test_a_circle_of_bosses_is_named_from_the_agent_up_to_itself() -> None:
+    assert circle({"lead": "db", "backend": "lead", "db": "backend"}, "lead") == ["lead", "db", "backend", "lead"]
+
+
+def test_bosses_that_end_at_the_top_are_no_circle() -> None:
+    assert circle({"lead": None, "backend": "lead", "db": "backend"}, "db") == ()

@@ -1,0 +1,148 @@
+"""Who is next when an agent's run has ended, against a small model that was written by itself (S-050 to S-055)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from control_plane.teams.routing import Decision, Said, Situation, decide
+
+START = datetime(2026, 11, 21, tzinfo=UTC)
+AGENTS = ("lead", "backend", "tester", "gone")
+ACTIVE = frozenset(AGENTS[:3])
+TAGS = st.lists(st.sampled_from([*AGENTS, "user", "nobody"]), max_size=3).map(tuple)
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread as lists of tags; each comment is written a minute after the one before."""
+
+    comments: tuple[tuple[str, tuple[str, ...]], ...]
+    runs: tuple[tuple[str, int], ...]
+    """Which agent was briefed before which comment was written."""
+    last: tuple[str, ...] | None
+    boss: str | None
+    hand_offs: int
+    limit: int
+
+    def at(self, index: float) -> datetime:
+        return START + timedelta(minutes=index)
+
+    def situation(self) -> Situation:
+        ran = {name: max(self.at(place - 0.5) for agent, place in self.runs if agent == name) for name, _ in self.runs}
+        return Situation("lead", ACTIVE, self.boss, ran, self.hand_offs, self.limit)
+
+    def newest_first(self) -> Iterator[Said]:
+        for index in reversed(range(len(self.comments))):
+            author, tags = self.comments[index]
+            yield Said(author, text_of(tags), self.at(index))
+
+
+def text_of(tags: tuple[str, ...]) -> str:
+    return "Some words, " + ", ".join(f"@{tag}" for tag in tags) + "."
+
+
+def modelled(thread: Thread) -> tuple[str, str]:
+    """Who is next and how, written down as the rules are read: all mentions in one list, the newest first."""
+    to, how = "user", "returned"
+    if thread.boss in ACTIVE:
+        to, how = str(thread.boss), "escalated"
+    mentions = [
+        (index, name)
+        for index, (author, tags) in enumerate(thread.comments)
+        for name in tags
+        if author != "system" and name in ACTIVE and name != "lead"
+    ]
+    unanswered = [
+        name for index, name in mentions if all(place <= index for agent, place in thread.runs if agent == name)
+    ]
+    if unanswered:
+        to, how = unanswered[-1], "handed_off"
+    valid = [name for name in thread.last or () if name == "user" or name in ACTIVE]
+    if valid:
+        to, how = valid[-1], "tag"
+    if to != "user" and thread.limit and thread.hand_offs >= thread.limit:
+        to, how = "user", "hand_off_limit"
+    return to, how
+
+
+THREADS = st.builds(
+    Thread,
+    comments=st.lists(st.tuples(st.sampled_from([*AGENTS, "user", "system"]), TAGS), max_size=8).map(tuple),
+    runs=st.lists(st.tuples(st.sampled_from(AGENTS), st.integers(0, 8)), max_size=5).map(tuple),
+    last=st.one_of(st.none(), TAGS),
+    boss=st.sampled_from([None, "backend", "tester", "gone"]),
+    hand_offs=st.integers(0, 4),
+    limit=st.integers(0, 4),
+)
+
+
+def decided(thread: Thread) -> Decision:
+    last = text_of(thread.last) if thread.last is not None else None
+    return decide(last, thread.newest_first(), thread.situation())
+
+
+@given(THREADS)
+def test_every_decision_is_the_models(thread: Thread) -> None:
+    found = decided(thread)
+    assert (found.to, found.how) == modelled(thread)
+
+
+@given(THREADS)
+def test_a_fallback_tells_the_thread_of_itself_and_a_tag_does_not(thread: Thread) -> None:
+    found = decided(thread)
+    assert (found.note.kind if found.note else "tag") == found.how
+
+
+@given(THREADS)
+def test_only_an_active_agent_or_the_user_is_ever_next(thread: Thread) -> None:
+    assert decided(thread).to in {*ACTIVE, "user"}
+
+
+def after(last: str | None, *thread: tuple[str, str], **fields: Any) -> tuple[str, str]:
+    """Who is next after a run of `lead`, in a thread that is given from its beginning."""
+    said = [Said(author, text, START + timedelta(minutes=n)) for n, (author, text) in enumerate(thread)]
+    found = decide(last, reversed(said), Situation("lead", ACTIVE, **fields))
+    return found.to, found.how
+
+
+def test_the_last_valid_tag_of_the_last_comment_decides() -> None:
+    assert after("@backend did it; @tester, go on. @nobody, `@user`") == ("tester", "tag")
+
+
+def test_an_agent_may_tag_itself() -> None:
+    assert after("more to do: @lead") == ("lead", "tag")
+
+
+def test_without_a_tag_whoever_was_mentioned_last_and_has_not_run_since_is_next() -> None:
+    thread = [("user", "@tester and @backend"), ("lead", "@backend first")]
+    assert after("done", *thread, boss="tester") == ("backend", "handed_off")
+    ran = {"backend": START + timedelta(hours=1)}
+    assert after("done", *thread, boss="backend", ran_at=ran) == ("tester", "handed_off")
+
+
+def test_mentions_of_the_user_of_oneself_and_by_the_system_count_for_nothing() -> None:
+    assert after("done", ("user", "@lead"), ("backend", "@user"), ("system", "@tester")) == ("user", "returned")
+
+
+def test_without_mentions_the_boss_is_next_and_without_a_boss_the_user() -> None:
+    assert after("done", boss="backend") == ("backend", "escalated")
+    assert after(None, boss="backend") == ("backend", "escalated")
+    assert after("done") == ("user", "returned")
+
+
+def test_a_boss_who_was_removed_is_nobodys_boss() -> None:
+    assert after("done", boss="gone") == ("user", "returned")
+
+
+def test_at_the_limit_of_hand_offs_the_task_goes_to_the_user() -> None:
+    assert after("@backend", hand_offs=19, max_hand_offs=20) == ("backend", "tag")
+    assert after("@backend", hand_offs=20, max_hand_offs=20) == ("user", "hand_off_limit")
+    assert after("done", hand_offs=20, max_hand_offs=20, boss="backend") == ("user", "hand_off_limit")
+    assert after("@user", hand_offs=20, max_hand_offs=20) == ("user", "tag")
+    assert after("@backend", hand_offs=500, max_hand_offs=0) == ("backend", "tag")

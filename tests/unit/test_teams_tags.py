@@ -1,0 +1,75 @@
+"""What in a comment is a tag (S-050)."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from control_plane.teams.tags import last_valid, tags_in
+
+PIECES: list[tuple[str, tuple[str, ...]]] = [
+    ("plain words", ()),
+    ("@backend_dev.", ("backend_dev",)),
+    ("(@user)", ("user",)),
+    ("@lead, @tester: look", ("lead", "tester")),
+    ("**@lead**", ("lead",)),
+    ("@lead's", ("lead",)),
+    ("@Foo and @1x and @_x", ()),
+    ("@fooBar", ()),
+    ("me@example.org", ()),
+    ("a@b", ()),
+    ("@a@b", ()),
+    ("@@lead", ()),
+    ("@", ()),
+    ("`@lead`", ()),
+    ("`` a ` @lead ``", ()),
+    ("```@lead```", ()),
+    ("a lonely ` and @lead", ("lead",)),
+    ("é@lead @leadé", ()),
+    ("\n```\n@lead\n```\n", ()),
+    ("\n~~~~ python\n@lead\n~~~\n@lead\n~~~~\n", ()),
+    ("\n- ```\n  @lead\n  ```\n", ()),
+    ("\n> ```\n> @lead\n> ```\n", ()),
+    ("\n```py\r\n@lead\r\n```\r\n", ()),
+]
+
+
+@pytest.mark.parametrize(("text", "tags"), PIECES)
+def test_a_tag_is_a_name_behind_an_at_sign_and_not_code_or_an_address(text: str, tags: tuple[str, ...]) -> None:
+    assert tags_in(text) == tags
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=8))
+def test_tags_come_in_the_order_of_the_text(pieces: list[tuple[str, tuple[str, ...]]]) -> None:
+    text = "\n\n".join(text for text, _ in pieces)
+    assert tags_in(text) == tuple(tag for _, tags in pieces for tag in tags)
+
+
+def test_a_fenced_block_that_is_never_closed_goes_to_the_end() -> None:
+    assert tags_in("@lead\n```\n@tester\n\n@user") == ("lead",)
+
+
+def test_code_ends_with_its_paragraph() -> None:
+    assert tags_in("a lonely ` here\n\n@lead and a lonely ` there") == ("lead",)
+
+
+def test_the_last_valid_tag_counts_whatever_follows_it() -> None:
+    assert last_valid("@lead then @tester, not @nobody or `@lead`", {"lead", "tester", "user"}) == "tester"
+    assert last_valid("@nobody", {"lead"}) is None
+
+
+@given(st.text(alphabet="`@ab ~\n>-1.\\é_", max_size=200))
+def test_any_text_at_all_has_tags_or_has_none(text: str) -> None:
+    assert all(f"@{tag}" in text for tag in tags_in(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["`" * 3000 + "``` " * 30_000, " ".join("`" * n for n in range(1, 440)), "> " * 50_000]
+)
+def test_a_long_comment_full_of_marks_takes_no_time(text: str) -> None:
+    began = time.process_time()
+    tags_in(text)
+    assert time.process_time() - began < 5
