@@ -24,6 +24,7 @@ FIELDS = 5
 _HORIZON = timedelta(days=50 * 366)
 """A line that has not come by then never does: 29 February on one weekday recurs within 40 years."""
 _MINUTE = timedelta(minutes=1)
+_FARTHEST = timedelta(hours=4)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,9 @@ class Times:
         named = (
             datetime.combine(day, time(hour, minute)) for hour in self.fields.hours for minute in self.fields.minutes
         )
-        moments = {moment for each in named for moment in self._moments(each)}
+        # Looking at each is dear; no zone's clocks go back or ahead so far.
+        begin = after.astimezone(self.zone).replace(tzinfo=None) - _FARTHEST
+        moments = {moment for each in named if each >= begin for moment in self._moments(each)}
         return sorted(moment for moment in moments if moment > after)
 
     def _moments(self, named: datetime) -> Iterator[datetime]:

@@ -23,6 +23,7 @@ OUTPUT = 500
 WIDEST = 100
 _INDENT = " " * 7
 _TAG = re.compile(r"(?<![\w@])@[a-z][a-z0-9_]*")
+_ITEM = re.compile(r"(?:[-*+]|\d+[.)]) +")
 _COLOUR: dict[str, Style] = {
     "open": "yellow",
     "in_progress": "cyan",
@@ -99,7 +100,7 @@ def _head(task: Doc) -> list[str]:
     tokens = f"{totals['input_tokens']:,} tokens in, {totals['output_tokens']:,} out"
     state = _styled(task["status"].replace("_", " "), _COLOUR.get(task["status"], "dim"))
     return [
-        *_folded(_styled(task["id"], "bold") + f"  {printable(task['title'])}", ""),
+        *(_styled(line, "bold") for line in _folded(printable(task["title"]), f"{task['id']}  ")),
         f"  state    {state}, with {task['assignee']}",
         *_folded(printable(task["reason"]), "  why      "),
         f"  project  {task['project']}, mode {task['mode']}, priority {task['priority']}",
@@ -134,7 +135,7 @@ def _description(task: Doc) -> list[str]:
 def _comment(comment: Doc, at: datetime) -> list[str]:
     clock = _styled(f"{at:%H:%M}", "dim")
     if comment["author"] == "system":
-        return [_styled(line, "dim") for line in _folded(f"· {printable(comment['text'])}", f"{at:%H:%M}  ")]
+        return [_styled(line, "dim") for line in _folded(printable(comment["text"]), f"{at:%H:%M}  · ")]
     who = comment["author"]
     if who == "user":
         who = f"{printable(comment['user'])} (user)" if comment["user"] else "user"
@@ -195,8 +196,10 @@ def _paragraphs(text: str, indent: str) -> list[str]:
         if code or fence:
             lines.append(indent + line)
         else:
-            inner = line[: len(line) - len(line.lstrip())]
-            lines += [_with_tags(each) for each in _folded(line.strip(), indent + inner)] or [""]
+            begin = indent + line[: len(line) - len(line.lstrip())]
+            item = _ITEM.match(line.lstrip())
+            others = begin + " " * len(item.group()) if item else begin
+            lines += [_with_tags(each) for each in _folded(line.strip(), begin, others)] or [""]
         code = code != fence
     return lines
 

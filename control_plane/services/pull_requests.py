@@ -16,6 +16,7 @@ from control_plane.db.models import Drone, Order, Project, Provider
 from control_plane.dispatching.conversation import way_of
 from control_plane.dispatching.loads import can, loads, status_of
 from control_plane.dispatching.new_order import Draft, put_in
+from control_plane.dispatching.placement import serves
 from control_plane.operations.sessions import new_session
 from control_plane.services.pull_request_text import about, body_of, title_of
 from control_plane.team_documents import PullRequestDocument
@@ -132,7 +133,7 @@ def _before(db: Session, order: Order) -> int | None:
 def _with_the_logins(db: Session, core: Core, order: Order) -> str | None:
     """The drone that pushed the branch, where it takes work now: its workstation is known to the repository's host."""
     drone = db.get(Drone, order.drone_id) if order.drone_id else None
-    if drone is None or not can(drone, "teams"):
+    if drone is None or not can(drone, "teams") or not serves(drone, order.organization_id):
         return None
     return drone.id if status_of(drone, loads(db)[drone.id], core.clock.now()) in _TAKES_WORK else None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,16 +93,4 @@ def test_a_client_that_knows_only_the_schemas_gets_a_task_done(fleet: WholeFleet
         assert run["agent"] == agent["name"]
         patch = answer(client.call("get_patch", order_id=run["order"]))["patch"]
         assert "+hello" in patch
-
-
-def test_the_fleet_is_the_same_by_both_doors_and_in_the_terminal(fleet: WholeFleet) -> None:
-    with connected(fleet, "stdio") as inside, connected(fleet, "http") as outside:
-        assert inside.get("list_agents") == outside.get("list_agents") == fleet.json("agent", "ls")
-        assert inside.get("list_tasks") == outside.get("list_tasks") == fleet.json("task", "ls")
-
-
-def test_the_skill_is_installed_by_its_command(fleet: WholeFleet, tmp_path: Path) -> None:
-    done = fleet.json("install-skill", "--path", str(tmp_path))
-
-    assert done == {"path": str(tmp_path / "dronefleet" / "SKILL.md"), "outcome": "written"}
-    assert (tmp_path / "dronefleet" / "SKILL.md").read_text().startswith("---\nname: dronefleet\n")
+        assert newcomer.does("get", "task") == fleet.json("task", "show", task["id"])

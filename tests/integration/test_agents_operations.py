@@ -377,6 +377,8 @@ def test_its_reports_stand_at_the_top_and_each_is_named(work: Core, admin: Calle
         "tester had lead as its boss, and has none from now on",
     ]
     assert draw(agents.tree(work, admin)) == "backend\n└── db\ntester"
+    assert agents.show(work, admin, "backend").boss is None
+    assert add_agent(work, admin, "lead").reports == []
 
 
 @pytest.mark.parametrize("status", ["open", "in_progress"])

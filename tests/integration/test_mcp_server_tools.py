@@ -36,8 +36,8 @@ def about_agents(client: Connected) -> None:
     assert len(client.get("list_agents", include_removed=True)) == 2
 
 
-def about_tasks(client: Connected) -> None:
-    """A task from its beginning to done, and another one that is canceled."""
+def about_tasks(api: Api, client: Connected) -> None:
+    """A task from its beginning to done, and on to its end; the documents are those of the terminal."""
     task = client.get("create_task", title="Mend it", assignee="user")["id"]
     assert client.get("add_comment", task_id=task, text="Only a note.")["author"] == "user"
     assert client.get("complete_task", task_id=task)["status"] == "done"
@@ -50,6 +50,8 @@ def about_tasks(client: Connected) -> None:
     assert client.get("cancel_task", task_id=task, reason="Not needed.")["status"] == "canceled"
     assert [each["id"] for each in client.get("list_tasks", status="canceled")] == [task]
     assert client.get("get_task", task_id=task)["timeline"][0]["comment"]["text"] == "Only a note."
+    assert client.get("get_task", task_id=task) == api.client.show_task(task)
+    assert client.get("list_tasks") == api.client.list_tasks()
 
 
 def about_orders(api: Api, mila: PlayedDrone, client: Connected) -> None:
@@ -66,6 +68,7 @@ def about_orders(api: Api, mila: PlayedDrone, client: Connected) -> None:
     patch = b"diff --git a/calc.py b/calc.py\n"
     run.ends(result_run_id=run.id, patch_sha256=api.store_blob(run, patch), patch_bytes=len(patch))
     assert client.get("get_order", order_id=order["id"])["status"] == "succeeded"
+    assert client.get("get_order", order_id=order["id"], full=True) == api.client.show_order(order["id"])
     assert client.get("get_patch", order_id=order["id"], limit=4)["next_offset"] == 4
     assert client.get("get_run", run_id=run.id)["steps"][-1]["kind"] == "run_ended"
     other = client.get("submit_order", prompt="And this", project="demo")
@@ -94,7 +97,7 @@ def test_every_tool_does_what_it_says(api: Api, way: str, tmp_path: Path) -> Non
     with reached(way, api.url, api.token, tmp_path) as client:
         about_organizations(client)
         about_agents(client)
-        about_tasks(client)
+        about_tasks(api, client)
         about_orders(api, mila, client)
         about_the_rest(client)
 

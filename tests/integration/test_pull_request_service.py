@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -203,7 +204,7 @@ def test_nothing_that_people_wrote_is_on_a_tools_command_line(
         *("api", "--hostname", "127.0.0.1", "--method", "POST", "--input", "-", "repos/shop/calc/pulls"),
     ]
     assert (step.via, step.number, step.url) == ("gh", 7, GITHUB["html_url"])
-    assert f'"title": "{step.title[:3]}' in post["stdin"].encode().decode("unicode_escape", "replace") or step.title
+    assert json.loads(post["stdin"])["title"] == step.title
     assert "\n" not in step.title
     assert len(step.title) <= 250
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from threading import Barrier
+from typing import cast
 
 import pytest
 
@@ -20,6 +24,7 @@ from control_plane.team_documents import (
     TaskRetryRequest,
 )
 from shared.errors import FleetError, Forbidden, Invalid, NotFound, Precondition, TooLarge
+from tests.support.clocks import HandClock
 from tests.support.made import make_project
 from tests.support.task_states import STATES, Workshop
 from tests.support.team_rows import add_agent, begin, comments_of, edit_organization, end, kinds_of, order_of, play
@@ -423,3 +428,34 @@ def test_the_last_run_of_a_task_that_was_played_is_in_its_timeline(workshop: Wor
         for entry in workshop.show(task_id).timeline
     ]
     assert told == ["user", "backend", "backend"]
+
+
+class Dying(HandClock):
+    """The process dies the n-th time that somebody asks for the time."""
+
+    def __init__(self, at: HandClock, calls: int) -> None:
+        super().__init__(at.now())
+        self.calls = calls
+
+    def now(self) -> datetime:
+        self.calls -= 1
+        if self.calls == 0:
+            raise KeyboardInterrupt
+        return super().now()
+
+
+@pytest.mark.parametrize("calls", range(1, 8))
+def test_wherever_a_preempt_is_cut_off_task_and_order_are_still_together(workshop: Workshop, calls: int) -> None:
+    """S-110: either neither moved, and it can be asked for again, or both did."""
+    task_id = workshop.at("in_progress/lead")
+    begin(workshop.core, order_of(workshop.core, task_id).id)
+    dying = replace(workshop.core, clock=Dying(cast("HandClock", workshop.core.clock), calls))
+
+    with suppress(KeyboardInterrupt):
+        tasks.preempt(dying, workshop.caller, task_id)
+
+    left = workshop.where(task_id), workshop.order_status(task_id)
+    assert left in {("in_progress/lead", "running"), ("open/user", "canceling")}
+    again = tried(lambda: tasks.preempt(workshop.core, workshop.caller, task_id))
+    assert (again, workshop.where(task_id)) == ("done" if left[1] == "running" else "Conflict", "open/user")
+    assert workshop.order_status(task_id) == "canceling"

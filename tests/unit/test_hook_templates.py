@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from control_plane.automation.hooks import Hook
@@ -68,6 +68,7 @@ def test_a_template_reaches_nothing_but_what_was_sent(template: str) -> None:
         title_of(check_template("the title", template), VALUES)
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.text(max_size=2000))
 def test_whatever_somebody_wrote_is_a_quotation_in_a_description(text: str) -> None:
     filled = description_of("{{ payload.text }}", {"payload": {"text": f"long: {text}{'.' * 120}"}})
@@ -76,6 +77,7 @@ def test_whatever_somebody_wrote_is_a_quotation_in_a_description(text: str) -> N
     assert all(line.startswith(">") for line in body.splitlines() if line)
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.text(max_size=500))
 def test_a_title_is_one_line_that_both_databases_can_store(text: str) -> None:
     title = title_of("{{ payload.text }}", {"payload": {"text": text}})
@@ -93,6 +95,7 @@ JSON = st.recursive(
 FIELDS = st.sampled_from(["issue", "repository", "sender", "commits", "ref", "pusher", "object_attributes", "project"])
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.sampled_from(["github", "gitlab", "gitea", "standard"]), st.dictionaries(FIELDS, JSON, max_size=8))
 def test_no_payload_keeps_an_event_from_becoming_a_task(kind: str, payload: dict[str, Any]) -> None:
     for event in ("issues.opened", "issue.open", "push", ""):

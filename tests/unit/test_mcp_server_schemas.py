@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from control_plane import documents, session_documents, team_documents
 from control_plane.mcp_server.answers import answered, refused
 from control_plane.mcp_server.declared import TOOLS
+from control_plane.mcp_server.shortening import shortened
 from control_plane.mcp_server.tools import Arguments, InOrganization, Tool, request_of
 from control_plane.web import problems
 from shared import errors
@@ -163,6 +164,12 @@ def test_the_text_of_an_answer_is_its_structured_content() -> None:
 
     assert result.structured_content == {"result": [{"name": "lead", "description": "Führt.", "reports": []}]}
     assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+
+
+def test_long_texts_of_a_step_are_cut_and_say_by_how_much() -> None:
+    step = shortened({"seq": 3, "output": "x" * 1700, "tool": "shell"})
+
+    assert step == {"seq": 3, "output": f"{'x' * 500}… (1,200 more characters; full=true has them)", "tool": "shell"}
 
 
 def test_the_document_lists_the_tools_that_there_are() -> None:

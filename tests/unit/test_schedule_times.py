@@ -7,7 +7,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from control_plane.automation.schedules import filled
@@ -160,6 +160,7 @@ HOURS = st.sampled_from(["*", "2", "1-3", "*/5", "0,23"])
 DAYS = st.sampled_from(["* * *", "1 * *", "* * SUN", "13,14 * 5", "* 3,4,10,11 *"])
 
 
+@settings(deadline=None, max_examples=30)
 @given(MINUTES, HOURS, DAYS, st.sampled_from([BERLIN, NEW_YORK, LORD_HOWE, "UTC"]), st.integers(0, 500_000))
 def test_times_only_go_forward_and_asking_at_one_of_them_gives_the_next(
     minute: str, hour: str, days: str, zone: str, offset: int

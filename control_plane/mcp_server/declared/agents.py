@@ -45,7 +45,7 @@ class CreateAgent(InOrganization, AgentRequest):
         "project": f"{ABOUT['project']} Default: the task's.",
         "boss": f"{ABOUT['boss']} Default: none; the first agent by name without a boss gets new tasks.",
         "max_iterations": f"{ABOUT['max_iterations']} Default: 50.",
-        "cost_limit": f"{ABOUT['cost_limit']} Default: the task's, else 3.00.",
+        "cost_limit": f"{ABOUT['cost_limit']} Default: 3.00. A task's own limit goes before it.",
         "provider": f"{ABOUT['provider']} Default: the project's.",
         "model": f"{ABOUT['model']} Default: the provider's.",
         "labels": f"{ABOUT['labels']} Default: any drone.",
@@ -58,7 +58,7 @@ class UpdateAgent(OfAgent, AgentEdit):
         **ABOUT,
         "project": f"{ABOUT['project']} null: that of the task.",
         "boss": f"{ABOUT['boss']} null: it reports to nobody any more.",
-        "cost_limit": f"{ABOUT['cost_limit']} null: that of the task.",
+        "cost_limit": f"{ABOUT['cost_limit']} null: 3.00, as without one.",
         "provider": f"{ABOUT['provider']} null: that of the project.",
         "model": f"{ABOUT['model']} null: that of the provider.",
     }

@@ -16,7 +16,7 @@ TOOLS = Toolbox()
 ABOUT = {
     "description": "What the organization is for, in a few sentences; its agents read it in every run.",
     "project": "Slug of the project where tasks work that name none; list_projects has them.",
-    "concurrency": "How many of its tasks may be in progress at once; 0: as many as there are drones for.",
+    "concurrency": "How many of its tasks may be in progress at once; 0: no limit.",
     "max_hand_offs": "After so many hand-offs from agent to agent a task goes back to the user; 0: no limit.",
 }
 

@@ -150,7 +150,7 @@ def _check_bosses(name: str, bosses: dict[str, str | None]) -> None:
 def _levels(bosses: dict[str, str | None], name: str) -> int:
     above: str | None = name
     count = 0
-    while above is not None:
+    while above is not None and count <= len(bosses):
         above, count = bosses[above], count + 1
     return count
 

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any, BinaryIO, NoReturn
 
 from sqlalchemy import JSON, Boolean, Column, DateTime, Float, Integer, String
-from sqlalchemy.types import TypeDecorator
 
 from control_plane.operations.checking import check_name, check_organization, shown
 from control_plane.operations.git_urls import parse_git_url
@@ -26,6 +25,7 @@ from control_plane.operations.transfer.kinds import (
     Kind,
     Totals,
     is_id,
+    plain_type,
 )
 from shared.errors import Conflict, FleetError, Invalid
 
@@ -238,7 +238,7 @@ def _value(column: Column[Any], value: Any) -> None:
     if value is None:
         _must(bool(column.nullable), column)
         return
-    type_ = column.type.impl if isinstance(column.type, TypeDecorator) else column.type
+    type_ = plain_type(column.type)
     if isinstance(type_, DateTime):
         _time(value, column.name)
     elif isinstance(type_, JSON):

@@ -12,10 +12,9 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, BinaryIO
 
-from sqlalchemy import DateTime, func, insert, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
-from sqlalchemy.types import TypeDecorator
 
 from control_plane.core import Caller, Core
 from control_plane.db.metadata import METADATA
@@ -165,7 +164,19 @@ class _Import:
         }
 
     def _row(self, kind: Kind, line: Line) -> Line:
-        row = {column.name: _of_type(column.type, line[column.name]) for column in kind.columns}
+        row = dict(line)
+        for column in kind.times:
+            row[column] = datetime.fromisoformat(row[column]) if row[column] is not None else None
+        self._rename(kind, row)
+        if kind.name in self.numbers:
+            self.numbers[kind.name] += 1
+            row["number"] = self.numbers[kind.name]
+        if settle := _SETTLES.get(kind.name):
+            settle(self, row)
+        return {**row, "organization_id": self.organization_id}
+
+    def _rename(self, kind: Kind, row: Line) -> None:
+        """Put the ids of here in place of those of there."""
         for column, target in kind.refers.items():
             if (value := row[column]) is not None:
                 row[column] = self._task_id(value) if target == TASK else self.ids.of(value)
@@ -174,12 +185,6 @@ class _Import:
         for column, keys in kind.inside.items():
             if isinstance(row[column], dict):
                 row[column] = self._inside(row[column], keys)
-        if kind.name in self.numbers:
-            self.numbers[kind.name] += 1
-            row["number"] = self.numbers[kind.name]
-        if settle := _SETTLES.get(kind.name):
-            settle(self, row)
-        return {**row, "organization_id": self.organization_id}
 
     def _inside(self, value: Line, keys: tuple[str, ...]) -> Line:
         return {key: self.ids.of(each) if key in keys and is_id(each) else each for key, each in value.items()}
@@ -318,11 +323,6 @@ def _by_kind(lines: Iterator[tuple[int, Line]]) -> Iterator[tuple[str, list[Line
             batch.append(line["row"])
     if batch:
         yield of, batch
-
-
-def _of_type(type_: Any, value: Any) -> Any:
-    inner = type_.impl if isinstance(type_, TypeDecorator) else type_
-    return datetime.fromisoformat(value) if isinstance(inner, DateTime) and value is not None else value
 
 
 def _is_here(core: Core, organization_id: str) -> bool:

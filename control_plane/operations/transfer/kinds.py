@@ -11,7 +11,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Column, Table
+from sqlalchemy import Column, DateTime, Table
+from sqlalchemy.types import TypeDecorator
 
 from control_plane.db import metadata
 from control_plane.db.automation import Schedule, Trigger, Webhook
@@ -63,6 +64,12 @@ class Kind:
     def columns(self) -> tuple[Column[Any], ...]:
         without = {*self.left_out, "organization_id"}
         return tuple(column for column in self.table.columns if column.name not in without)
+
+    @cached_property
+    def times(self) -> tuple[str, ...]:
+        """Columns that hold a moment."""
+        types = {column.name: column.type for column in self.columns}
+        return tuple(name for name, type_ in types.items() if isinstance(plain_type(type_), DateTime))
 
     @cached_property
     def needed(self) -> frozenset[str]:
@@ -198,6 +205,11 @@ class Totals:
             "cost_usd": round(self.cost_usd, 8),
             "unknown_costs": self.unknown_costs,
         }
+
+
+def plain_type(type_: Any) -> Any:
+    """What a column's type is to the database."""
+    return type_.impl if isinstance(type_, TypeDecorator) else type_
 
 
 def is_id(value: object) -> bool:
