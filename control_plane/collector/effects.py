@@ -61,6 +61,8 @@ class Scene:
     late: bool
     order_changed: bool = False
     """The order's status or result changed."""
+    also_changed: str | None = None
+    """Another order whose followers have something to see."""
     told: bool = False
     """A message was left for the drone."""
 
@@ -160,7 +162,7 @@ def _comment(scene: Scene, body: CommentStep) -> None:
 
 def _pull_request(scene: Scene, body: PullRequestStep) -> None:
     if not scene.late and scene.order.purpose == "pull_request":
-        pull_requests.noted(scene.db, scene.core, scene.order, body)
+        scene.also_changed = pull_requests.noted(scene.db, scene.order, body)
 
 
 def _decision(scene: Scene, body: DecisionStep) -> None:

@@ -127,6 +127,8 @@ class Intake:
         effects.apply(scene)
         if scene.order_changed:
             self.taken.changed.add(order.id)
+        if scene.also_changed is not None:
+            self.taken.stepped.add(scene.also_changed)
         self.taken.told = self.taken.told or scene.told
 
     def _begin_run(self, dispatch: Dispatch, order: Order) -> Run:

@@ -7,7 +7,7 @@ import sqlite3
 import psycopg
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from shared.errors import FleetError, FleetFault, Precondition, Unreachable
+from shared.errors import Conflict, FleetError, FleetFault, Precondition, Unreachable
 
 _SQLITE_PASSING = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _SQLITE_FULL = frozenset({sqlite3.SQLITE_FULL})
@@ -26,6 +26,12 @@ def is_passing(error: DBAPIError) -> bool:
 
 def translated(error: DBAPIError, shown_url: str) -> FleetError | DBAPIError:
     """The error as a FleetError, or itself where it is none of the server's doing but a mistake of ours."""
+    if _points_nowhere(error):
+        return Conflict(
+            "something that this refers to was removed meanwhile, and nothing was stored",
+            code="E-REMOVED-MEANWHILE",
+            next="look again, and leave out what is gone",
+        )
     if isinstance(error, IntegrityError):
         return error
     if _lacks_schema(error):
@@ -79,6 +85,14 @@ def _lacks_schema(error: DBAPIError) -> bool:
     if isinstance(cause, sqlite3.OperationalError):
         return str(cause).startswith(("no such table", "no such column"))
     return isinstance(cause, psycopg.errors.UndefinedTable | psycopg.errors.UndefinedColumn)
+
+
+def _points_nowhere(error: DBAPIError) -> bool:
+    """Whether a row names another that is not there: it was when the work looked, or the work would have refused."""
+    cause = error.orig
+    if isinstance(cause, sqlite3.IntegrityError):
+        return cause.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
+    return isinstance(cause, psycopg.errors.ForeignKeyViolation)
 
 
 def _unreachable(error: DBAPIError, shown_url: str) -> Unreachable:

@@ -16,7 +16,9 @@ from control_plane.operations.checking import shown
 from control_plane.operations.documents_of import step_document
 from control_plane.operations.tasks.finding import find_task
 from control_plane.team_documents import TaskRunDetail, TaskRunDocument
+from control_plane.teams.notes import sanitized
 from shared.errors import NotFound
+from shared.outcome import ExitStatus
 from shared.states import RunStatus
 
 Row = tuple[Run, Order, str | None, str | None]
@@ -37,7 +39,8 @@ def show_run(core: Core, caller: Caller, run_id: str) -> TaskRunDetail:
         steps = db.scalars(select(Step).where(Step.run_id == run_id).order_by(Step.run_seq)).all()
         document = run_document(*row, now=core.clock.now())
     numbered = [{"number": number, **step_document(step).model_dump()} for number, step in enumerate(steps, start=1)]
-    return TaskRunDetail(**dict(document), steps=numbered)
+    # Whoever asks for one run wants the whole text, as the provider put it (S-084).
+    return TaskRunDetail(**{**dict(document), "reason": row[0].reason}, steps=numbered)
 
 
 def runs_on(db: Session, task_id: str, now: datetime) -> list[TaskRunDocument]:
@@ -56,7 +59,7 @@ def run_document(run: Run, order: Order, drone: str | None, agent: str | None, *
         agent=agent,
         status=run.status,
         exit_status=run.exit_status,
-        reason=run.reason,
+        reason=sanitized(run.reason) if run.exit_status == ExitStatus.MODEL_ERROR else run.reason,
         drone=drone,
         model=order.model,
         attempt=run.attempt,

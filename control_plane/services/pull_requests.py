@@ -87,15 +87,19 @@ def ask(db: Session, core: Core, order: Order, asked: OpenPullRequest, user: str
     return service
 
 
-def noted(db: Session, core: Core, service: Order, step: PullRequestStep) -> None:
-    """Write what became of it on the order that it is for. What a service of before says counts no more."""
-    del core
-    if (order := _asked_by(db, service)) is not None:
+def noted(db: Session, service: Order, step: PullRequestStep) -> str | None:
+    """Write what became of it on the order that it is for, and return that one's id.
+
+    None: what a service of before says counts no more.
+    """
+    order = _asked_by(db, service)
+    if order is not None:
         before = order.pull_request or {}
         told = step.model_dump(mode="json", exclude={"kind"})
         kept = {key: told[key] if told[key] is not None else before.get(key) for key in ("url", "number")}
         clean = {key: value.replace("\0", "") if isinstance(value, str) else value for key, value in told.items()}
         order.pull_request = PullRequestDocument(**{**clean, **kept, "order": service.id}).model_dump(mode="json")
+    return order.id if order is not None else None
 
 
 def ended(db: Session, core: Core, service: Order) -> None:

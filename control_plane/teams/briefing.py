@@ -6,7 +6,7 @@ rows give the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 
 from sqlalchemy import func, select
@@ -15,8 +15,9 @@ from sqlalchemy.orm import Session
 from control_plane.db.models import Order, Organization, Run
 from control_plane.db.teams import Agent, Comment, Task
 from control_plane.team_documents import USER
+from control_plane.teams.roster import roster_of
 from control_plane.teams.terms import limits_of
-from shared.work_order import Limits, RosterAgent, Team
+from shared.work_order import Limits, Team
 
 MAX_BRIEFING = 190_000
 """Characters; so many that it fits into a prompt (`MAX_PROMPT` of submitting) with room for what is said meanwhile."""
@@ -39,28 +40,20 @@ def team_of(db: Session, order: Order) -> Team | None:
         return None
     agent = db.get_one(Agent, order.agent_id)
     organization = db.get_one(Organization, order.organization_id)
-    active = _active(db, order.organization_id)
-    names = {each.id: each.name for each in active}
+    roster = roster_of(db, order.organization_id)
+    boss = db.get_one(Agent, agent.boss_id) if agent.boss_id else None
     return Team(
         organization=organization.name,
         purpose=organization.description,
-        roster=tuple(
-            RosterAgent(name=each.name, boss=names.get(each.boss_id or ""), description=each.description)
-            for each in active
-        ),
+        roster=roster,
         agent=agent.name,
         instructions=agent.instructions,
         instructions_path=agent.instructions_path,
-        boss=names.get(agent.boss_id or ""),
-        reports=tuple(each.name for each in active if each.boss_id == agent.id),
+        boss=boss.name if boss is not None and boss.removed_at is None else None,
+        reports=tuple(each.name for each in roster if each.boss == agent.name),
         task=order.task_id,
         comments=_written(db, order),
     )
-
-
-def _active(db: Session, organization_id: str) -> Sequence[Agent]:
-    alive = select(Agent).where(Agent.organization_id == organization_id, Agent.removed_at.is_(None))
-    return sorted(db.scalars(alive), key=lambda agent: agent.name)
 
 
 def _written(db: Session, order: Order) -> int:

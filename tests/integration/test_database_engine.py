@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.db.engine import Database, sqlite_url_of
 from control_plane.db.models import Counter, Organization
-from shared.errors import FleetError, Invalid, Precondition, Unreachable
+from shared.errors import Conflict, FleetError, Invalid, Precondition, Unreachable
 from tests.support.postgres import PostgresServer
 
 ADD_ONE = update(Counter).values(value=Counter.value + 1)
@@ -54,10 +54,10 @@ def test_what_one_connection_wrote_another_sees(database: Database) -> None:
 
 def test_a_row_that_points_nowhere_is_refused(database: Database) -> None:
     statement = text(
-        "INSERT INTO web_sessions (id, organization_id, secret_hash, role, created_at, expires_at)"
-        " VALUES ('a', 'nowhere', 'h', 'admin', '2026-01-01', '2026-01-01')"
+        "INSERT INTO web_sessions (id, organization_id, secret_hash, role, everywhere, created_at, expires_at)"
+        " VALUES ('a', 'nowhere', 'h', 'admin', false, '2026-01-01', '2026-01-01')"
     )
-    with pytest.raises(Exception, match=r"(?i)foreign key"), database.write() as db:
+    with pytest.raises(Conflict, match="was removed meanwhile"), database.write() as db:
         db.execute(statement)
 
 

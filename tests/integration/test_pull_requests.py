@@ -60,7 +60,7 @@ def note(core: Core, service: Order, **said: Any) -> None:
     asked = OpenPullRequest.model_validate(service.asked)
     step = {"state": "opened", "url": "https://host/o/r/pull/7", "number": 7, "via": "gh", "head": asked.head}
     with core.database.write() as db:
-        services.noted(db, core, db.get_one(Order, service.id), PullRequestStep.model_validate({**step, **said}))
+        services.noted(db, db.get_one(Order, service.id), PullRequestStep.model_validate({**step, **said}))
 
 
 # --- where the project wants them ------------------------------------------------------------

@@ -262,14 +262,14 @@ def test_every_answer_says_what_happens_next(workshop: Workshop) -> None:
         "@Backend is nobody's name",
     ],
 )
-def test_what_is_no_tag_hands_nothing_over_and_refuses_nothing(workshop: Workshop, text: str) -> None:
+def test_what_is_no_tag_hands_nothing_over_and_refuses_nothing(sqlite_workshop: Workshop, text: str) -> None:
     """Tags in code and in e-mail addresses."""
-    task_id = workshop.at("open/user")
+    task_id = sqlite_workshop.at("open/user")
 
-    tasks.comment(workshop.core, workshop.caller, task_id, CommentRequest(text=text))
+    tasks.comment(sqlite_workshop.core, sqlite_workshop.caller, task_id, CommentRequest(text=text))
 
-    assert workshop.where(task_id) == "open/user"
-    assert comments_of(workshop.core, task_id)[-1][2] == text
+    assert sqlite_workshop.where(task_id) == "open/user"
+    assert comments_of(sqlite_workshop.core, task_id)[-1][2] == text
 
 
 @pytest.mark.parametrize(
@@ -286,16 +286,16 @@ def test_what_is_no_tag_hands_nothing_over_and_refuses_nothing(workshop: Worksho
     ],
 )
 def test_a_comment_that_cannot_be_is_refused_and_nothing_is_stored(
-    workshop: Workshop, text: str, error: type[FleetError], code: str
+    sqlite_workshop: Workshop, text: str, error: type[FleetError], code: str
 ) -> None:
-    task_id = workshop.at("open/lead")
+    task_id = sqlite_workshop.at("open/lead")
 
     with pytest.raises(error) as refused:
-        tasks.comment(workshop.core, workshop.caller, task_id, CommentRequest(text=text))
+        tasks.comment(sqlite_workshop.core, sqlite_workshop.caller, task_id, CommentRequest(text=text))
 
     assert refused.value.code == code
-    assert comments_of(workshop.core, task_id) == []
-    assert workshop.where(task_id) == "open/lead"
+    assert comments_of(sqlite_workshop.core, task_id) == []
+    assert sqlite_workshop.where(task_id) == "open/lead"
 
 
 def test_the_longest_comment_that_is_taken_comes_back_whole(workshop: Workshop) -> None:

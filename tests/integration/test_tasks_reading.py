@@ -157,6 +157,19 @@ def test_a_run_is_shown_with_its_steps_numbered_from_1(workshop: Workshop) -> No
         task_runs.show_run(workshop.core, stranger, run_id)
 
 
+def test_a_failure_is_short_in_the_timeline_and_whole_in_the_run(workshop: Workshop) -> None:
+    """S-084."""
+    task_id = workshop.new()
+    why = "litellm.RateLimitError: 429 from the provider, try again in 3 h, and a lot of other text"
+    run_id = spend(workshop, task_id, exit_status="model_error", reason=why)
+    end(workshop.core, order_of(workshop.core, task_id).id, "failed")
+
+    (entry,) = [each.run for each in workshop.show(task_id).timeline if each.run]
+
+    assert entry.reason == "LLM rate limit reached"
+    assert task_runs.show_run(workshop.core, workshop.caller, run_id).reason == why
+
+
 def test_a_list_costs_as_many_queries_for_many_tasks_as_for_one(workshop: Workshop) -> None:
     core, caller = workshop.core, workshop.caller
     add_task(core, caller, None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, text
 
 from control_plane.core import Caller, Core
 from control_plane.db.models import Dispatch, Drone, Order, Organization, Project, Provider, Run, SessionEntry, Turn
@@ -42,6 +42,8 @@ def fill(core: Core, caller: Caller, agents: list[str], *, tasks: int, each: int
                 db.execute(insert(model), values)
     with core.database.write() as db:
         db.get_one(Organization, organization.id).last_task = tasks
+        # What grew over years has been looked through by the database many times.
+        db.execute(text("ANALYZE"))
 
 
 class _Made:
@@ -86,9 +88,9 @@ class _Made:
 
     def _comments(self, task_id: str, at: datetime, runs: list[tuple[str, str, str]]) -> Iterator[dict[str, Any]]:
         for turn, (_, run_id, agent_id) in enumerate(runs):
-            text = f"I did part {turn} of it, and this is what I found out about it. " * 4 + "@user"
+            said = f"I did part {turn} of it, and this is what I found out about it. " * 4 + "@user"
             author = {"author": f"agent{turn}", "agent_id": agent_id, "user": "", "kind": "comment", "run_id": run_id}
-            yield self.owned | author | {"task_id": task_id, "text": text, "at": at + timedelta(seconds=turn)}
+            yield self.owned | author | {"task_id": task_id, "text": said, "at": at + timedelta(seconds=turn)}
 
     def _order(  # noqa: PLR0917 - an order has that many ids
         self,

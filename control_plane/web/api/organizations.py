@@ -49,6 +49,3 @@ def pause_organization(core: CoreDep, caller: PersonDep, name: str) -> Organizat
 @router.post("/{name}/resume", summary="Let tasks begin again", responses=errors(401, 403, 404))
 def resume_organization(core: CoreDep, caller: PersonDep, name: str) -> OrganizationDocument:
     return organizations.resume(core, caller, name)
-
-
-# --- taking one along: export and import ------------------------------------------------
