@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from shared.errors import Invalid, NotFound
+from control_plane.cli.text_file import text_of
+from shared.errors import Invalid
 
 PANEL = "Teams"
 Doc = dict[str, Any]
@@ -45,7 +44,7 @@ def task_given(options: Doc) -> Doc:
     if file is not None and options.get("description") is not None:
         raise Invalid("two descriptions were given", code="E-USAGE", next="leave out --description")
     given = {name: options[name] for name in _FIELDS if options.get(name) is not None}
-    return {**given, "description": _content(file)} if file is not None else given
+    return {**given, "description": text_of(file)} if file is not None else given
 
 
 def task_lines(task: Doc) -> list[str]:
@@ -60,13 +59,3 @@ def task_lines(task: Doc) -> list[str]:
 def local_time(text: str | None) -> str:
     """A time of a document in short: `2026-11-21 12:00 UTC`."""
     return f"{text[:10]} {text[11:16]} UTC" if text else ""
-
-
-def _content(file: str) -> str:
-    try:
-        raw = sys.stdin.buffer.read() if file == "-" else Path(file).expanduser().read_bytes()
-        return raw.decode("utf-8-sig").rstrip("\n")
-    except UnicodeDecodeError as error:
-        raise Invalid(f"{file} is not UTF-8 text", code="E-FILE-TEXT", why=f"byte {error.start} is no part") from None
-    except OSError as error:
-        raise NotFound(f"{file} cannot be read: {error.strerror}", code="E-FILE-404", next=f"ls -l {file}") from None

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from control_plane.cli.connection import Org, client
 from control_plane.cli.orders import cost
+from control_plane.cli.text_file import text_of
 from shared.command_line import JsonFlag, examples, group, print_json, print_table, put, say
 from shared.durations import duration_label
-from shared.errors import Invalid, NotFound
+from shared.errors import Invalid
 from shared.states import TaskStatus
 
 PANEL = "Teams"
@@ -68,7 +67,7 @@ def create(
         raise Invalid("two descriptions were given", code="E-USAGE", next="leave out --description")
     request: Doc = {
         "title": title,
-        "description": _content(description_file) if description_file is not None else description,
+        "description": text_of(description_file) if description_file is not None else description,
         "project": project,
         "assignee": assignee,
         "mode": mode,
@@ -144,7 +143,7 @@ def follow(task_id: TaskId, as_json: JsonFlag = False, org: Org = None) -> int:
 
 def comment(task_id: TaskId, text: Text, as_json: JsonFlag = False, org: Org = None) -> None:
     """Write on an open or failed task; the last @agent or @user in it decides whose turn it is."""
-    written = client(org).comment_task(task_id, _content("-") if text == "-" else text)
+    written = client(org).comment_task(task_id, text_of("-") if text == "-" else text)
     if as_json:
         print_json(written)
     else:
@@ -203,20 +202,6 @@ def _tell(task: Doc, *, as_json: bool) -> None:
         print_json(task)
     else:
         say(task["note"])
-
-
-def _content(file: str) -> str:
-    """The text of a file, or of stdin for `-`. Raises NotFound, and Invalid for what is no text."""
-    try:
-        raw = sys.stdin.buffer.read() if file == "-" else Path(file).expanduser().read_bytes()
-        return raw.decode("utf-8-sig").rstrip("\n")
-    except UnicodeDecodeError as error:
-        where = "stdin" if file == "-" else file
-        raise Invalid(
-            f"{where} is not UTF-8 text", code="E-FILE-TEXT", why=f"byte {error.start} is no part of any"
-        ) from None
-    except OSError as error:
-        raise NotFound(f"{file} cannot be read: {error.strerror}", code="E-FILE-404", next="ls -l " + file) from None
 
 
 def _short(text: str, length: int) -> str:
