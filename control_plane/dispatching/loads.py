@@ -30,9 +30,9 @@ class Load:
 def loads(db: Session) -> defaultdict[str, Load]:
     """The load of every drone by its id; one without work has an empty one."""
     columns = (Order.drone_id, Order.status, func.count())
-    taken = select(*columns).where(Order.status.in_(_TAKEN)).group_by(Order.drone_id, Order.status)
+    taken = select(*columns).where(Order.ended_at.is_(None), Order.status.in_(_TAKEN))
     found: defaultdict[str, Load] = defaultdict(Load)
-    for drone_id, status, count in db.execute(taken):
+    for drone_id, status, count in db.execute(taken.group_by(Order.drone_id, Order.status)):
         if drone_id is None:
             continue
         before = found[drone_id]

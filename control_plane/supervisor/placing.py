@@ -54,7 +54,7 @@ def _movable(core: Core, pauses: Sequence[float]) -> Sequence[tuple[str, bool]]:
     An order for which a drone turns up only now has to wait for the next round: a more urgent one may have been looked
     at just before, and must not be overtaken.
     """
-    queued = select(Order).where(Order.status == OrderStatus.QUEUED)
+    queued = select(Order).where(Order.ended_at.is_(None), Order.status == OrderStatus.QUEUED)
     with core.database.read() as db:
         orders = db.scalars(queued.order_by(Order.priority.desc(), Order.number)).all()
         placements = [(order, _placement(db, core, order, pauses)) for order in orders]

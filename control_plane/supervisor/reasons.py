@@ -12,7 +12,8 @@ from shared.states import OrderStatus
 
 def refresh_reasons(core: Core) -> list[str]:
     """Rewrite the reasons that are no longer true; returns those orders' ids."""
-    waiting = select(Order, Drone).join(Drone, Drone.id == Order.drone_id).where(Order.status == OrderStatus.ASSIGNED)
+    assigned = Order.ended_at.is_(None), Order.status == OrderStatus.ASSIGNED
+    waiting = select(Order, Drone).join(Drone, Drone.id == Order.drone_id).where(*assigned)
     with core.database.read() as db:
         reasons = {
             order: waiting_reason(db, core, drone, order.reason)

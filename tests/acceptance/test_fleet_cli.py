@@ -19,7 +19,7 @@ ALL = walk(app)
 HELP_SECONDS = 0.5
 SLACK = 4.0
 """A shared machine in CI may be that much slower than the half second a person is promised."""
-TALKERS = {"up", "serve", "flower", "patch", "completion", "help", "follow"}
+TALKERS = {"up", "serve", "flower", "patch", "completion", "help", "follow", "mcp", "export"}
 """Commands that run until stopped, or whose result is text by nature; `follow --json` has a test of its own."""
 
 

@@ -25,7 +25,7 @@ from tests.support.whole_fleet import WholeFleet
 
 pytestmark = pytest.mark.timeout(300)
 
-ORG = "crew"
+ORG = "task_crew"
 SCRIPTS = {
     "default": [
         shell("echo one >> steps.txt; seq 1 500"),
@@ -40,7 +40,7 @@ Cli = Callable[..., tuple[int, str, str]]
 @pytest.fixture(scope="module")
 def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFleet]:
     """The shared fleet with an organization of this module's own: agents `lead` and `backend`, and paused."""
-    remote = calc_project(tmp_path_factory.mktemp("crew") / "calc.git")
+    remote = calc_project(tmp_path_factory.mktemp("task_crew") / "calc.git")
     with ScriptedServer(SCRIPTS) as model:
         with shared_fleet.client() as everywhere:
             everywhere.create_organization({"name": ORG})
@@ -135,7 +135,7 @@ def test_every_command_of_tasks_speaks_to_people_and_says_what_happens_next(cli:
         assert said in err
     listed = cli("task", "ls", "--status", "canceled", "--assignee", "user", "--project", "calc", "--limit", "5")[1]
     assert "Mend the door" in listed
-    assert "organization resume crew" in cli("status")[1]
+    assert "organization resume task_crew" in cli("status")[1]
 
 
 def test_a_description_comes_from_an_option_a_file_or_a_pipe(cli: Cli, tmp_path: Path) -> None:

@@ -69,6 +69,9 @@ def _orders() -> None:
     op.create_index("ix_orders_state", "orders", ["organization_id", "status"])
     # Which drones worked on a project before, without a look at all that they did.
     op.create_index("ix_orders_mirrors", "orders", ["project_id", "drone_id"])
+    unended = sa.text("ended_at IS NULL")
+    columns = ["status", "drone_id"]
+    op.create_index("ix_orders_unended", "orders", columns, sqlite_where=unended, postgresql_where=unended)
     op.create_index("ix_dispatches_open", "dispatches", ["organization_id", "closed_at"])
     op.add_column("runs", sa.Column("agent_id", Id))
     op.add_column("runs", sa.Column("task_id", TaskId))
