@@ -324,7 +324,7 @@ class Order(Owned, Row):
         UniqueConstraint("organization_id", "idempotency_key", name="uq_orders_idempotency"),
         Index("ix_orders_state", "organization_id", "status"),
         Index("ix_orders_mirrors", "project_id", "drone_id"),
-        # The few that have not ended among all that ever were: where most states are the same, an index over all is none.
+        # The few that have not ended, among all that ever were: where most have one state, an index over all is none.
         Index("ix_orders_unended", "status", "drone_id", sqlite_where=_UNENDED, postgresql_where=_UNENDED),
     )
     id: Mapped[str] = mapped_column(Id, primary_key=True)
