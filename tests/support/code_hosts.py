@@ -5,6 +5,7 @@ they are asked.
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,8 +92,7 @@ class _HostHandler(_GitHandler):
         self._answer(status, {"Content-Type": "application/json"}, json.dumps(answer).encode())
 
 
-_TOOL = """#!{python}
-# A stand-in for {name}: it writes down what it is asked, and answers as it was told to.
+_TOOL = """# A stand-in for {name}: it writes down what it is asked, and answers as it was told to.
 import json, os, pathlib, sys
 here = pathlib.Path({folder!r})
 said = {{"arguments": sys.argv[1:], "stdin": sys.stdin.read(), "tokens": sorted(n for n in os.environ if "TOKEN" in n)}}
@@ -131,8 +131,10 @@ class Tool:
 def install(folder: Path, name: str, *answers: tuple[str, Any]) -> Tool:
     """Write the program; whoever runs it needs `folder` in PATH."""
     folder.mkdir(parents=True, exist_ok=True)
-    program = folder / name
-    program.write_text(_TOOL.format(python=sys.executable, name=name, folder=str(folder)))
+    program, code = folder / name, folder / f"{name}.py"
+    code.write_text(_TOOL.format(name=name, folder=str(folder)))
+    # By way of a shell: a line `#!` ends at the first space, and Python's own path may have one.
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(code))} "$@"\n')
     program.chmod(0o755)
     tool = Tool(folder, name)
     tool.answers(*answers)
