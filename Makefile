@@ -51,7 +51,7 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP) ## the whole fleet in a throw-away directory, one order from prompt to branch (MODEL= API_BASE= API_KEY=)
 	@$(PY) deploy/demo/demo.py
 
-test: $(STAMP) ## every test that fits in 15 minutes: real Valkey, SQLite, PostgreSQL and git (ARGS= goes to pytest)
+test: $(STAMP) ## every test that fits in 25 minutes: real Valkey, SQLite, PostgreSQL and git (ARGS= goes to pytest)
 	@$(PYTEST) -m "not long" -n 3 --dist loadfile $(ARGS)
 
 check: $(STAMP) ## ruff, its formatter, mypy strict and the import rules

@@ -113,6 +113,7 @@ class Sender:
                 send_one(self._core, waiting.pop(), self._retries, self._seconds)
                 waiting = waiting or self._leased(webhook_id, 1)
         except Exception as error:
+            # The body of a thread that nobody waits for: its message is due again when its lease is over.
             log.error("a webhook's message could not be dealt with", webhook=webhook_id, exc_info=error)
         finally:
             with self._lock:

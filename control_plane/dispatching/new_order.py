@@ -17,6 +17,7 @@ from shared.states import OrderStatus, TurnStatus
 from shared.work_order import Limits, Mode, Purpose
 
 MAX_ATTEMPTS = 3
+"""Of an order that does not say."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def put_in(db: Db, core: Core, draft: Draft) -> Order:
     """
     number = next_number(db)
     order = _order(core, draft, number)
-    for row in (draft.session, order, _turn(order, draft.provider)):
+    for row in (draft.session, order, turn_of(order, draft.provider)):
         db.add(row)
         db.flush()
     place_and_dispatch(db, core, order)
@@ -85,7 +86,8 @@ def _order(core: Core, draft: Draft, number: int) -> Order:
     )
 
 
-def _turn(order: Order, provider: Provider) -> Turn:
+def turn_of(order: Order, provider: Provider) -> Turn:
+    """What the user sees of the order in its session, as it begins."""
     return Turn(
         id=new_id(),
         organization_id=order.organization_id,

@@ -16,7 +16,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
 from control_plane.core import Caller, Core
-from control_plane.db.models import Order, Project, Provider, Session, Turn
+from control_plane.db.models import Order, Project, Provider, Session
+from control_plane.dispatching.dispatch import place_and_dispatch
+from control_plane.dispatching.new_order import MAX_ATTEMPTS, turn_of
 from control_plane.documents import SubmitRequest
 from control_plane.operations.checking import check_labels, check_text
 from control_plane.operations.drones import find_drone
@@ -26,14 +28,13 @@ from control_plane.operations.providers import find_provider, only_provider
 from control_plane.operations.sessions import find_session, new_session
 from shared.errors import Conflict, Invalid, Precondition, TooLarge
 from shared.names import new_id
-from shared.states import OrderStatus, TurnStatus
+from shared.states import OrderStatus
 from shared.work_order import Limits
 
 MAX_PROMPT = 200_000
 """Characters. The prompt is in every call of the model; what is longer belongs into a file of the repository."""
 KEY_LASTS = timedelta(days=7)
 MAX_KEY = 255
-MAX_ATTEMPTS = 3
 MAX_ALLOWED = 100
 MAX_PATTERN = 2000
 
@@ -104,10 +105,10 @@ def submit_within(
     if idempotency_key is not None:
         order.idempotency_key, order.request_hash = idempotency_key, body_hash
     # Session, order, turn: in the order in which their rows point at each other.
-    for row in (wanted.session, order, _turn(order, wanted.provider)):
+    for row in (wanted.session, order, turn_of(order, wanted.provider)):
         db.add(row)
         db.flush()
-    _place(db, core, order)
+    place_and_dispatch(db, core, order)
     return order.id, True
 
 
@@ -200,23 +201,6 @@ def _order(core: Core, caller: Caller, request: SubmitRequest, wanted: _Wanted) 
     )
 
 
-def _turn(order: Order, provider: Provider) -> Turn:
-    return Turn(
-        id=new_id(),
-        organization_id=order.organization_id,
-        session_id=order.session_id,
-        order_id=order.id,
-        user=order.user,
-        prompt=order.prompt,
-        provider=provider.name,
-        model=provider.model,
-        mode=order.mode,
-        status=TurnStatus.PROCESSING.value,
-        stats={},
-        created_at=order.created_at,
-    )
-
-
 def _limits(request: SubmitRequest) -> Limits:
     asked = {
         "max_iterations": request.max_iterations,
@@ -227,12 +211,6 @@ def _limits(request: SubmitRequest) -> Limits:
         "progress_timeout": request.progress_timeout,
     }
     return Limits.model_validate({name: value for name, value in asked.items() if value is not None})
-
-
-def _place(db: Db, core: Core, order: Order) -> None:
-    from control_plane.dispatching.dispatch import place_and_dispatch
-
-    place_and_dispatch(db, core, order)
 
 
 def _hash(request: SubmitRequest) -> str:
