@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from control_plane.blob_store import BlobStore
 from control_plane.core import Core
+from control_plane.core.blob_store import BlobStore
+from control_plane.core.settings import Settings
+from control_plane.core.vault import open_vault
 from control_plane.db import migrations
 from control_plane.db.engine import Database
-from control_plane.settings import Settings
-from control_plane.vault import open_vault
 from shared.clock import Clock, SystemClock
 
 if TYPE_CHECKING:

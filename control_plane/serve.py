@@ -13,11 +13,11 @@ from typing import Literal, Protocol, TypeVar
 from control_plane.assemble import open_core
 from control_plane.broker.broker import Broker
 from control_plane.core import Core
+from control_plane.core.settings import Settings
 from control_plane.db import migrations
-from control_plane.settings import Settings
-from shared import logs
 from shared.errors import Conflict, FleetFault, Unreachable
 from shared.names import new_id
+from shared.terminal import logs
 
 log = logs.get(__name__)
 

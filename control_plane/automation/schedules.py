@@ -14,11 +14,11 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.automation.making import make_task
-from control_plane.automation.times import Times, times_of
+from control_plane.automation.cron_times import Times, times_of
+from control_plane.automation.task_creation import make_task
 from control_plane.core import Core
 from control_plane.db.automation import Schedule
-from control_plane.team_documents import TaskRequest
+from control_plane.documents.tasks import TaskRequest
 from shared.errors import FleetError
 
 GRACE = timedelta(seconds=60)

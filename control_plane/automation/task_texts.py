@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from control_plane.automation.hooks import Hook
-from control_plane.automation.templates import Unfilled, description_of, title_of
-from control_plane.team_documents import TaskRequest
+from control_plane.automation.code_host_events import Hook
+from control_plane.automation.task_templates import Unfilled, description_of, title_of
+from control_plane.documents.tasks import TaskRequest
 
 DEFAULT_EVENTS = {"github": ["issues.opened"], "gitea": ["issues.opened"], "gitlab": ["issue.open"], "standard": []}
 """Pushes are no default: most of them are work that is done already."""

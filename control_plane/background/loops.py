@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from shared import logs
 from shared.backoff import delay
 from shared.errors import FleetError
+from shared.terminal import logs
 
 log = logs.get(__name__)
 

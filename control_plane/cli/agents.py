@@ -9,7 +9,8 @@ import typer
 
 from control_plane.cli.connection import Org, client
 from control_plane.cli.instructions_file import read_instructions
-from shared.command_line import (
+from shared.errors import Invalid
+from shared.terminal.command_line import (
     JsonFlag,
     confirmed,
     examples,
@@ -20,8 +21,7 @@ from shared.command_line import (
     put,
     say,
 )
-from shared.errors import Invalid
-from shared.terminal import printable
+from shared.terminal.output import printable
 
 if TYPE_CHECKING:
     from shared.work_order import RosterAgent

@@ -8,8 +8,8 @@ import typer
 
 from control_plane.cli.connection import Org, client
 from control_plane.cli.tokens import TokenId, seconds
-from shared.command_line import JsonFlag, examples, group, print_json, print_table, put, say
 from shared.errors import Invalid
+from shared.terminal.command_line import JsonFlag, examples, group, print_json, print_table, put, say
 
 PANEL = "Set-up"
 
@@ -84,8 +84,8 @@ def revoke(token_id: TokenId, as_json: JsonFlag = False, org: Org = None) -> Non
 
 def _bootstrap(*, as_json: bool) -> None:
     from control_plane.assemble import open_core
-    from control_plane.operations.tokens import bootstrap_admin
-    from control_plane.settings import read_settings
+    from control_plane.core.settings import read_settings
+    from control_plane.operations.access.tokens import bootstrap_admin
 
     token = bootstrap_admin(open_core(read_settings()))
     if as_json:

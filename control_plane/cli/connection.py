@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shared.directories import data_home
 from shared.errors import Unreachable
+from shared.terminal.directories import data_home
 
 if TYPE_CHECKING:
-    from control_plane.client import FleetClient
+    from control_plane.client.fleet import FleetClient
 
 Org = Annotated[str | None, typer.Option("--org", help="The organization.  [FLEET_ORG; default: default]")]
 """The `--org` of every command that talks to a server."""
@@ -39,7 +39,7 @@ def client(org: str | None = None) -> FleetClient:
 
     Raises Unreachable when nothing says where one is.
     """
-    from control_plane.client import FleetClient
+    from control_plane.client.fleet import FleetClient
 
     url, token = server_and_token()
     return FleetClient(url, token, organization(org) or "default")

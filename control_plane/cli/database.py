@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from shared.command_line import JsonFlag, examples, group, print_json, say
+from shared.terminal.command_line import JsonFlag, examples, group, print_json, say
 
 PANEL = "Run"
 
@@ -19,8 +19,8 @@ def add_to(app: typer.Typer) -> None:
 
 def upgrade(as_json: JsonFlag = False) -> None:
     """Bring the schema to this version's."""
+    from control_plane.core.settings import read_settings
     from control_plane.db import migrations
-    from control_plane.settings import read_settings
 
     applied = migrations.upgrade(read_settings().database_url)
     if as_json:
@@ -31,9 +31,9 @@ def upgrade(as_json: JsonFlag = False) -> None:
 
 def status(as_json: JsonFlag = False) -> None:
     """Say which version the schema has, and whether it lacks migrations."""
+    from control_plane.core.settings import read_settings
     from control_plane.db import migrations
     from control_plane.db.engine import Database
-    from control_plane.settings import read_settings
 
     database = Database(read_settings().database_url)
     revision, pending = migrations.current_revision(database), migrations.pending(database)

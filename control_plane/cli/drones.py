@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.connection import Org, client
-from shared.command_line import JsonFlag, confirmed, examples, group, print_json, print_table, put, say
-from shared.terminal import printable
+from shared.terminal.command_line import JsonFlag, confirmed, examples, group, print_json, print_table, put, say
+from shared.terminal.output import printable
 
 PANEL = "Drones"
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The drone's name.")]

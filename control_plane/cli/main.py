@@ -5,18 +5,18 @@ from __future__ import annotations
 import sys
 
 from control_plane.cli import (
-    again,
     agents,
     api_tokens,
     database,
+    doctor,
     drones,
-    look,
     mcp,
     orders,
     organizations,
     projects,
     providers,
     pull_requests,
+    retry,
     schedules,
     servers,
     sessions,
@@ -30,8 +30,8 @@ from control_plane.cli import (
     triggers,
     webhooks,
 )
-from shared.boundary import run
-from shared.command_line import application
+from shared.terminal.boundary import run
+from shared.terminal.command_line import application
 
 app = application(
     "fleet",
@@ -46,7 +46,7 @@ app = application(
 for group in (
     submit,
     orders,
-    again,
+    retry,
     steering,
     trajectory,
     sessions,
@@ -66,7 +66,7 @@ for group in (
     servers,
     database,
     status,
-    look,
+    doctor,
     mcp,
 ):
     group.add_to(app)

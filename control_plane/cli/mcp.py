@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from control_plane.cli.connection import Org, organization, server_and_token
-from shared.command_line import JsonFlag, examples, print_json, say
+from shared.terminal.command_line import JsonFlag, examples, print_json, say
 
 PANEL = "For other programs"
 

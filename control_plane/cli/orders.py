@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.connection import Org, client
-from shared.command_line import JsonFlag, examples, print_json, print_table, put, say
 from shared.errors import Invalid
 from shared.states import OrderStatus
+from shared.terminal.command_line import JsonFlag, examples, print_json, print_table, put, say
 
 PANEL = "Orders"
 Doc = dict[str, Any]
@@ -120,7 +120,7 @@ def _ended(fleet: Any, order_id: str) -> Doc:
 
 def follow_to_the_end(fleet: Any, order_id: str, *, as_json: bool) -> int:
     """Show an order on the terminal until it has ended; the exit code that stands for its outcome."""
-    from control_plane.cli.live import follow_as_json, follow_as_text
+    from control_plane.cli.order_follow import follow_as_json, follow_as_text
 
     order = (follow_as_json if as_json else follow_as_text)(fleet, order_id)
     return 0 if order["status"] == "succeeded" else 1

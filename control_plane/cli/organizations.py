@@ -9,8 +9,8 @@ import typer
 
 from control_plane.cli import transfer
 from control_plane.cli.connection import Org, client
-from shared.command_line import JsonFlag, confirmed, examples, group, print_json, print_table, put, say
-from shared.terminal import printable
+from shared.terminal.command_line import JsonFlag, confirmed, examples, group, print_json, print_table, put, say
+from shared.terminal.output import printable
 
 if TYPE_CHECKING:
     from shared.work_order import RosterAgent

@@ -9,8 +9,18 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.connection import Org, client
-from shared.command_line import JsonFlag, confirmed, examples, group, print_json, print_table, put, read_secret, say
 from shared.errors import Invalid
+from shared.terminal.command_line import (
+    JsonFlag,
+    confirmed,
+    examples,
+    group,
+    print_json,
+    print_table,
+    put,
+    read_secret,
+    say,
+)
 
 PANEL = "Set-up"
 Doc = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.connection import Org, client
-from shared.command_line import JsonFlag, examples, print_json, put
+from shared.terminal.command_line import JsonFlag, examples, print_json, put
 
 PANEL = "Orders"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from control_plane.cli.steps import step_lines, todo_lines
-from shared.terminal import Style, paint, printable
+from control_plane.cli.step_lines import step_lines, todo_lines
+from shared.terminal.output import Style, paint, printable
 
 Doc = dict[str, Any]
 _VERIFICATION = {

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from control_plane.cli.connection import fleet_home, server_file
-from shared.command_line import examples, say
 from shared.errors import Invalid, Precondition
+from shared.terminal.command_line import examples, say
 
 PANEL = "Run"
 ROLES = ("api", "collector", "supervisor", "all")
@@ -62,8 +62,8 @@ def serve(
     """Run the control plane on a database and a Redis of your own (FLEET_DATABASE_URL, FLEET_BROKER_URL)."""
     if role not in ROLES:
         raise Invalid(f"there is no role {role[:40]!r}", code="E-USAGE", next=f"one of {', '.join(ROLES)}")
+    from control_plane.core.settings import read_settings
     from control_plane.serve import serve as run
-    from control_plane.settings import read_settings
 
     return int(run(read_settings(), role) or 0)
 
@@ -75,8 +75,8 @@ def flower(
     """Start Flower for this fleet, behind a password (FLEET_FLOWER_PASSWORD, or one that is made and printed)."""
     import secrets
 
+    from control_plane.core.settings import read_settings
     from control_plane.flower.window import PASSWORD_VARIABLE, USER, run
-    from control_plane.settings import read_settings
 
     if "FLEET_BROKER_URL" not in os.environ:
         _use_local_fleet()

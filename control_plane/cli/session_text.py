@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from control_plane.session_tree import Place, note_text, places
-from shared.terminal import paint, printable
+from control_plane.documents.session_tree import Place, note_text, places
+from shared.terminal.output import paint, printable
 
 Doc = dict[str, Any]
 PROMPT = 60

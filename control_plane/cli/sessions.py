@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.connection import Org, client
-from shared.command_line import JsonFlag, examples, group, print_json, print_table, put, say
 from shared.errors import Invalid
+from shared.terminal.command_line import JsonFlag, examples, group, print_json, print_table, put, say
 
 PANEL = "Orders"
 Doc = dict[str, Any]

@@ -9,7 +9,7 @@ import typer
 
 from control_plane.cli.connection import Org, client
 from control_plane.cli.orders import cost
-from shared.command_line import JsonFlag, examples, print_json, put
+from shared.terminal.command_line import JsonFlag, examples, print_json, put
 
 PANEL = "Look inside"
 Doc = dict[str, Any]

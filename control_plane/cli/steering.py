@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.connection import Org, client
-from shared.command_line import JsonFlag, examples, print_json
-from shared.command_line import say as tell
+from shared.terminal.command_line import JsonFlag, examples, print_json
+from shared.terminal.command_line import say as tell
 
 PANEL = "Orders"
 Doc = dict[str, Any]

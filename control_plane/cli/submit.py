@@ -10,8 +10,8 @@ import typer
 from control_plane.cli.connection import Org, client
 from control_plane.cli.orders import PANEL, follow_to_the_end
 from control_plane.cli.tokens import seconds
-from shared.command_line import JsonFlag, examples, parse_labels, print_json, put, say
 from shared.errors import Invalid
+from shared.terminal.command_line import JsonFlag, examples, parse_labels, print_json, put, say
 
 Doc = dict[str, Any]
 

@@ -11,7 +11,7 @@ from control_plane.cli.task_text import Teller
 from shared.backoff import delay
 from shared.clock import Clock, SystemClock
 from shared.errors import FleetFault, TooOften
-from shared.terminal import iso, paint, print_json_line, printable, put, say
+from shared.terminal.output import iso, paint, print_json_line, printable, put, say
 
 Doc = dict[str, Any]
 EVERY_S = 1.0

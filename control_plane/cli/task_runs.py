@@ -8,9 +8,9 @@ import typer
 
 from control_plane.cli.connection import Org, client
 from control_plane.cli.orders import cost
-from shared.command_line import JsonFlag, examples, group, print_json, print_table, put
 from shared.durations import duration_label
 from shared.errors import Invalid
+from shared.terminal.command_line import JsonFlag, examples, group, print_json, print_table, put
 
 PANEL = "Teams"
 Doc = dict[str, Any]

@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Any
 
 from control_plane.cli.orders import cost
-from control_plane.cli.steps import step_lines
+from control_plane.cli.step_lines import step_lines
 from shared.durations import duration_label
-from shared.terminal import Style, paint, printable
+from shared.terminal.output import Style, paint, printable
 
 Doc = dict[str, Any]
 OUTPUT = 500

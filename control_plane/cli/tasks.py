@@ -9,10 +9,10 @@ import typer
 from control_plane.cli.connection import Org, client
 from control_plane.cli.orders import cost
 from control_plane.cli.text_file import text_of
-from shared.command_line import JsonFlag, examples, group, print_json, print_table, put, say
 from shared.durations import duration_label
 from shared.errors import Invalid
 from shared.states import TaskStatus
+from shared.terminal.command_line import JsonFlag, examples, group, print_json, print_table, put, say
 
 PANEL = "Teams"
 Doc = dict[str, Any]

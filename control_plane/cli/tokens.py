@@ -9,8 +9,8 @@ import typer
 
 from control_plane.cli.connection import Org, client
 from control_plane.cli.drones import labels
-from shared.command_line import JsonFlag, examples, group, parse_labels, print_json, print_table, put, say
 from shared.errors import Invalid
+from shared.terminal.command_line import JsonFlag, examples, group, parse_labels, print_json, print_table, put, say
 
 PANEL = "Drones"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from control_plane.cli.connection import Org, client
-from shared.command_line import JsonFlag, examples, print_json, say
 from shared.errors import Precondition
+from shared.terminal.command_line import JsonFlag, examples, print_json, say
 
 PANEL = "Orders"
 

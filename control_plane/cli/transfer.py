@@ -14,9 +14,9 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from control_plane.cli.connection import Org, client
-from shared.command_line import JsonFlag, examples, print_json, say
 from shared.errors import FleetFault, NotFound, Precondition
-from shared.terminal import printable
+from shared.terminal.command_line import JsonFlag, examples, print_json, say
+from shared.terminal.output import printable
 
 _CHUNK = 64 * 1024
 _LAST = 1024 * 1024

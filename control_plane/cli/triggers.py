@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.connection import Org, client
-from control_plane.cli.made_tasks import (
+from control_plane.cli.task_options import (
     PANEL,
     Assignee,
     CostLimit,
@@ -23,8 +23,18 @@ from control_plane.cli.made_tasks import (
     task_given,
     task_lines,
 )
-from shared.command_line import JsonFlag, confirmed, examples, group, print_json, print_table, put, read_secret, say
 from shared.errors import Invalid
+from shared.terminal.command_line import (
+    JsonFlag,
+    confirmed,
+    examples,
+    group,
+    print_json,
+    print_table,
+    put,
+    read_secret,
+    say,
+)
 
 Doc = dict[str, Any]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The trigger's name.")]

@@ -7,9 +7,19 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.connection import Org, client
-from control_plane.cli.made_tasks import PANEL, local_time
-from shared.command_line import JsonFlag, confirmed, examples, group, print_json, print_table, put, read_secret, say
+from control_plane.cli.task_options import PANEL, local_time
 from shared.errors import Invalid
+from shared.terminal.command_line import (
+    JsonFlag,
+    confirmed,
+    examples,
+    group,
+    print_json,
+    print_table,
+    put,
+    read_secret,
+    say,
+)
 
 Doc = dict[str, Any]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The webhook's name.")]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from control_plane.background.leases import Owners
 from control_plane.background.loops import Loops
-from control_plane.background.owners import Owners
 from control_plane.background.timings import Timings
-from control_plane.collector.beats import Beats
+from control_plane.collector.heartbeats import Beats
 from control_plane.collector.listener import Listener
-from control_plane.collector.streams import Streams
-from control_plane.collector.take import Taker
+from control_plane.collector.scheduling import Taker
+from control_plane.collector.stream_leases import Streams
 from control_plane.core import Core
 
 

@@ -12,15 +12,17 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
+from control_plane.automation.notices import notify
+from control_plane.conversations.entries import asked_meanwhile, compacted
+from control_plane.conversations.steering_messages import tell_missing_words, unheard
 from control_plane.core import Core
-from control_plane.db.models import Dispatch, Drone, Order, Run
-from control_plane.dispatching.approvals import waiting_calls, waiting_reason
-from control_plane.dispatching.dispatch import Ending, finish, requeue, settled_reason, try_again, who_canceled
-from control_plane.dispatching.inbox import tell
-from control_plane.dispatching.notices import notify
-from control_plane.dispatching.transitions import move_order, move_run
-from control_plane.dispatching.turns import asked_meanwhile, compacted
-from control_plane.dispatching.words import tell_missing_words, unheard
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Run
+from control_plane.drones.inbox import tell
+from control_plane.orders.dispatch import Ending, finish, requeue, settled_reason, try_again, who_canceled
+from control_plane.orders.transitions import move_order, move_run
+from control_plane.orders.waits import waiting_calls, waiting_reason
 from control_plane.services import pull_requests
 from control_plane.teams.thread import agent_wrote
 from shared.control import Confirm

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.collector.taken import Taken
+from control_plane.collector.follow_up import Taken
 from control_plane.core import Core
-from control_plane.db.models import Dispatch, Drone, Run
-from control_plane.dispatching.lost import Loss, lose
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch
+from control_plane.db.runs import Run
+from control_plane.orders.lost import Loss, lose
 from shared.events import Hello
 
 

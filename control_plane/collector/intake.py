@@ -11,13 +11,15 @@ from sqlalchemy.orm import Session
 
 from control_plane.background.timings import Timings
 from control_plane.collector import effects, hello
-from control_plane.collector.entries import Entry, has_later_hello
+from control_plane.collector.follow_up import Taken
 from control_plane.collector.gaps import Gaps
-from control_plane.collector.newer import newer_event
-from control_plane.collector.taken import Taken
+from control_plane.collector.stream_entries import Entry, has_later_hello
+from control_plane.collector.unknown_events import newer_event
 from control_plane.core import Core
-from control_plane.db.models import Dispatch, Drone, Order, RawEvent, Run, Step
-from control_plane.dispatching.inbox import tell
+from control_plane.db.drones import Drone, RawEvent
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Run, Step
+from control_plane.drones.inbox import tell
 from shared.control import Resend
 from shared.envelope import Binding, CannotOpen, Direction, Opened, open_envelope
 from shared.events import Event, GapStep, Hello

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from control_plane.background.owners import Owners
+from control_plane.background.leases import Owners
 from control_plane.background.timings import Timings
-from control_plane.collector.entries import Entries, Entry
+from control_plane.collector.follow_up import Taken
 from control_plane.collector.gaps import Gaps
 from control_plane.collector.intake import Intake
-from control_plane.collector.streams import lease_of
-from control_plane.collector.taken import Taken
+from control_plane.collector.stream_entries import Entries, Entry
+from control_plane.collector.stream_leases import lease_of
 from control_plane.core import Core
-from control_plane.db.models import Drone
-from control_plane.dispatching.lost import announce
-from shared import logs
+from control_plane.db.drones import Drone
+from control_plane.orders.lost import announce
 from shared.errors import FleetFault, Precondition
+from shared.terminal import logs
 
 log = logs.get(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from control_plane.db.models import Id, Owned, Row, unique_while_alive
+from control_plane.db.base import Id, Owned, Row, unique_while_alive
 from control_plane.db.teams import TaskId
 from control_plane.db.types import ForeignText, UtcDateTime
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from control_plane.db import automation, models, teams
+from control_plane.db import access, automation, base, drones, installation, orders, projects, runs, sessions, teams
 
-METADATA = models.Row.metadata
-MODULES = (models, teams, automation)
+METADATA = base.Row.metadata
+MODULES = (installation, access, drones, projects, sessions, orders, runs, teams, automation)

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ForeignKey, Index, Integer, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from control_plane.db.models import Id, Owned, Row, Seq
+from control_plane.db.base import Id, Owned, Row, Seq
 from control_plane.db.types import ForeignText
 
 TaskId = String(32)
@@ -93,7 +93,7 @@ class Comment(Owned, Row):
     user: Mapped[str] = mapped_column(String(128), default="")
     """Who that user was: the name of the token."""
     kind: Mapped[str] = mapped_column(String(24), default="comment")
-    """comment; of the system, what it tells: see `control_plane.teams.notes`."""
+    """comment; of the system, what it tells: see `control_plane.teams.system_notes`."""
     text: Mapped[str] = mapped_column(ForeignText)
     run_id: Mapped[str | None] = mapped_column(Id)
     """The run that wrote it, or that it is about."""

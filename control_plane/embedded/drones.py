@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from control_plane.client import FleetClient
+from control_plane.client.fleet import FleetClient
 from control_plane.embedded.children import without_fleet_secrets
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.parts import DRONE

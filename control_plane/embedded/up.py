@@ -14,14 +14,14 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from control_plane.client import FleetClient
+from control_plane.client.fleet import FleetClient
 from control_plane.embedded import banner, parts
 from control_plane.embedded.children import Child
 from control_plane.embedded.data_dir import DataDir, write_private
 from control_plane.embedded.drones import register_missing, registered_ids
 from control_plane.embedded.plan import LOOPBACK, Plan, UpOptions, make_plan
 from shared.errors import Conflict, FleetError
-from shared.terminal import put, say
+from shared.terminal.output import put, say
 
 if TYPE_CHECKING:
     from control_plane.core import Core
@@ -109,9 +109,9 @@ class EmbeddedFleet:
     def _prepare(self, plan: Plan) -> str:
         """Bring the database up to date, and return the token of `server.json`."""
         from control_plane.assemble import open_core
+        from control_plane.core.settings import read_settings
         from control_plane.db import migrations
-        from control_plane.operations.drones import serve_all
-        from control_plane.settings import read_settings
+        from control_plane.operations.drones.managing import serve_all
 
         migrations.upgrade(self.data.database_url)
         # Given, not put into our environment, which drones inherit: these are not their secrets.
@@ -131,7 +131,7 @@ class EmbeddedFleet:
 
     def _admin_token(self, core: Core) -> str:
         """The one of last time if it still works and acts everywhere, else a new one."""
-        from control_plane.operations import tokens
+        from control_plane.operations.access import tokens
         from shared.errors import Unauthenticated
 
         known = self.data.admin_token.read_text().strip() if self.data.admin_token.exists() else ""

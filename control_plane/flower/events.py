@@ -9,7 +9,8 @@ from typing import Literal
 import redis
 
 from control_plane.core import Core
-from shared import logs, names
+from shared import names
+from shared.terminal import logs
 
 log = logs.get(__name__)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from control_plane.settings import Settings
+from control_plane.core.settings import Settings
 from shared import names
 
 USER = "fleet"
@@ -44,8 +44,8 @@ def registered_queues(settings: Settings) -> Callable[[], set[str]]:
     """A function that names the queue of every drone that is registered now."""
     from sqlalchemy import select
 
+    from control_plane.db.drones import Drone
     from control_plane.db.engine import Database
-    from control_plane.db.models import Drone
 
     database = Database(settings.database_url)
 

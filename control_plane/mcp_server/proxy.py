@@ -27,12 +27,12 @@ from mcp_types import (
 )
 from mcp_types.version import LATEST_MODERN_VERSION
 
-from control_plane.http_calls import Doc, HttpCalls
+from control_plane.client.http import Doc, HttpCalls
+from control_plane.client.refusals import not_a_fleet, refusal, unreachable
 from control_plane.mcp_server.about import INSTRUCTIONS, NAME, PATH, TITLE
-from control_plane.mcp_server.answers import error_document, refused
-from control_plane.refusals import not_a_fleet, refusal, unreachable
-from shared.boundary import version
+from control_plane.mcp_server.results import error_document, refused
 from shared.errors import FleetError, Unreachable
+from shared.terminal.boundary import version
 
 
 class ToolCalls(HttpCalls):

@@ -19,14 +19,14 @@ from pydantic import ValidationError
 from starlette.requests import Request
 
 from control_plane.core import Caller, Core
+from control_plane.lookups.organizations import in_organization
 from control_plane.mcp_server.about import INSTRUCTIONS, NAME, TITLE
-from control_plane.mcp_server.answers import answered, error_document, refused
 from control_plane.mcp_server.declared import TOOLS
+from control_plane.mcp_server.results import answered, error_document, refused
 from control_plane.mcp_server.tools import InOrganization, Tool
-from control_plane.operations.organizations import in_organization
 from control_plane.web.problems import InvalidRequest, field_problem, told
-from shared.boundary import version
 from shared.errors import NotFound
+from shared.terminal.boundary import version
 
 
 def mcp_server(core: Core) -> Server[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from control_plane.documents import OrderDocument, StepDocument
+from control_plane.documents.orders import OrderDocument, StepDocument
 
 SHOWN_STEPS = 20
 SHOWN_OUTPUT = 500

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from control_plane.core import Caller, Core
-from control_plane.documents import Request
+from control_plane.documents.base import Request
 
 Schema = dict[str, Any]
 RESULT = "result"

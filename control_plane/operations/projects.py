@@ -10,19 +10,23 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
-from control_plane.db.models import Order, Project, Provider
-from control_plane.documents import ProjectDocument, ProjectEdit, ProjectRequest
-from control_plane.operations.checking import check_name, check_text, shown, unknown
-from control_plane.operations.documents_of import project_document
-from control_plane.operations.git_urls import check_branch, parse_git_url
-from control_plane.operations.providers import find_provider
-from control_plane.operations.roles import require
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project, Provider
+from control_plane.documents.projects import ProjectDocument, ProjectEdit, ProjectRequest
+from control_plane.lookups.projects import find_project
+from control_plane.lookups.providers import find_provider
+from control_plane.operations.access.roles import require
+from control_plane.operations.row_documents import project_document
+from control_plane.validation.checks import check_name, check_text, shown
+from control_plane.validation.git_urls import check_branch, parse_git_url
 from shared.errors import Conflict, Invalid
 from shared.names import new_id
 from shared.states import ENDED
 from shared.trailers import TRAILERS
 
 MAX_COMMANDS = 50
+
+
 MAX_COMMAND = 10_000
 
 
@@ -112,19 +116,6 @@ def remove(core: Core, caller: Caller, slug: str) -> ProjectDocument:
             )
         row.removed_at = core.clock.now()
         return _document(db, row)
-
-
-def find_project(db: Session, organization_id: str, slug: str) -> Project:
-    """The project of this slug. Raises NotFound with the slugs that are near."""
-    row = db.scalar(_alive(organization_id).where(Project.slug == slug))
-    if row is None:
-        known = [each.slug for each in db.scalars(_alive(organization_id))]
-        raise unknown("project", slug, known, "fleet project ls")
-    return row
-
-
-def _alive(organization_id: str) -> Select[Project]:
-    return select(Project).where(Project.organization_id == organization_id, Project.removed_at.is_(None))
 
 
 def _with_provider(organization_id: str) -> Select[Project, str | None]:

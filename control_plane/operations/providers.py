@@ -6,21 +6,25 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from sqlalchemy import Select, select
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
-from control_plane.db.models import Order, Project, Provider
-from control_plane.documents import ProviderDocument, ProviderEdit, ProviderRequest
-from control_plane.operations.checking import check_json, check_name, check_text, check_variable, shown, unknown
-from control_plane.operations.documents_of import provider_document
-from control_plane.operations.roles import require
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project, Provider
+from control_plane.documents.providers import ProviderDocument, ProviderEdit, ProviderRequest
+from control_plane.lookups.providers import find_provider, living_providers
+from control_plane.operations.access.roles import require
+from control_plane.operations.row_documents import provider_document
+from control_plane.validation.checks import check_json, check_name, check_text, check_variable, shown
 from shared.errors import Conflict, Invalid
 from shared.names import new_id
 from shared.states import ENDED
 
 MAX_PARAMS = 64_000
+
+
 _OWN_PARAMS = frozenset(
     {"api_key", "api_base", "base_url", "model", "messages", "tools", "stream", "stream_options", "fallbacks"}
 )
@@ -62,7 +66,7 @@ def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocumen
 def list_(core: Core, caller: Caller) -> list[ProviderDocument]:
     """All providers of the organization by name."""
     with core.database.read() as db:
-        rows = db.scalars(_alive(caller.organization_id).order_by(Provider.name))
+        rows = db.scalars(living_providers(caller.organization_id).order_by(Provider.name))
         return [provider_document(row) for row in rows]
 
 
@@ -105,25 +109,6 @@ def remove(core: Core, caller: Caller, name: str) -> ProviderDocument:
         row.removed_at = core.clock.now()
         row.sealed_key = None
         return provider_document(row)
-
-
-def find_provider(db: Session, organization_id: str, name: str) -> Provider:
-    """The provider of this name. Raises NotFound with the names that are near."""
-    row = db.scalar(_alive(organization_id).where(Provider.name == name))
-    if row is None:
-        known = [each.name for each in db.scalars(_alive(organization_id))]
-        raise unknown("provider", name, known, "fleet provider ls")
-    return row
-
-
-def only_provider(db: Session, organization_id: str) -> Provider | None:
-    """The organization's provider, where it has exactly one."""
-    rows = db.scalars(_alive(organization_id).limit(2)).all()
-    return rows[0] if len(rows) == 1 else None
-
-
-def _alive(organization_id: str) -> Select[Provider]:
-    return select(Provider).where(Provider.organization_id == organization_id, Provider.removed_at.is_(None))
 
 
 def check_model(model: str) -> str:
@@ -188,7 +173,11 @@ def _refuse_needed(db: Session, row: Provider) -> None:
                 select(Project.slug).where(Project.provider_id == row.id, Project.removed_at.is_(None))
             )
         ),
-        *(f"provider {each.name}" for each in db.scalars(_alive(row.organization_id)) if row.name in each.fallbacks),
+        *(
+            f"provider {each.name}"
+            for each in db.scalars(living_providers(row.organization_id))
+            if row.name in each.fallbacks
+        ),
         *(
             f"order {order_id}"
             for order_id in db.scalars(

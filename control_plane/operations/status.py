@@ -9,14 +9,15 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
-from control_plane.db.models import Order, Organization
+from control_plane.db.installation import Organization
+from control_plane.db.orders import Order
 from control_plane.db.teams import Task
-from control_plane.documents import DroneDocument
+from control_plane.documents.drones import DroneDocument
+from control_plane.documents.organizations import StatusDocument
 from control_plane.operations import totals
-from control_plane.operations.drones import list_drones
-from control_plane.team_documents import StatusDocument
-from shared.command_line import version
+from control_plane.operations.drones.managing import list_drones
 from shared.states import ENDED, DroneStatus, OrderStatus, TaskStatus
+from shared.terminal.command_line import version
 
 _WITH_A_RUN = (OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL, OrderStatus.CANCELING)
 _THERE = frozenset({DroneStatus.ONLINE, DroneStatus.BUSY})

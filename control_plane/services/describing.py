@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.conversations.new_session import new_session
 from control_plane.core import Core
-from control_plane.db.models import Order, Organization, Project
-from control_plane.db.models import Session as Chat
+from control_plane.db.installation import Organization
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project
+from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.teams import Agent
-from control_plane.dispatching.new_order import Draft, put_in
-from control_plane.operations.sessions import new_session
-from control_plane.teams.terms import provider_of
-from shared import logs
+from control_plane.orders.draft import Draft, put_in
+from control_plane.teams.agent_settings import provider_of
 from shared.states import OrderStatus
+from shared.terminal import logs
 from shared.work_order import Describe, Limits
 
 MAX_DESCRIPTION = 1000

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.db.models import Order, Project
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project
 from control_plane.db.teams import Agent, Comment, Task
 from shared.outcome import Verification
 from shared.trailers import trailers_of

@@ -11,15 +11,17 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.conversations.history import way_of
+from control_plane.conversations.new_session import new_session
 from control_plane.core import Core
-from control_plane.db.models import Drone, Order, Project, Provider
-from control_plane.dispatching.conversation import way_of
-from control_plane.dispatching.loads import can, loads, status_of
-from control_plane.dispatching.new_order import Draft, put_in
-from control_plane.dispatching.placement import serves
-from control_plane.operations.sessions import new_session
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project, Provider
+from control_plane.documents.pull_requests import PullRequestDocument
+from control_plane.drones.load import can, load_by_drone, status_of
+from control_plane.lookups.drones import serves
+from control_plane.orders.draft import Draft, put_in
 from control_plane.services.pull_request_text import about, body_of, title_of
-from control_plane.team_documents import PullRequestDocument
 from shared.events import PullRequestStep
 from shared.states import DroneStatus, OrderStatus
 from shared.work_order import Limits, OpenPullRequest
@@ -139,7 +141,7 @@ def _with_the_logins(db: Session, core: Core, order: Order) -> str | None:
     drone = db.get(Drone, order.drone_id) if order.drone_id else None
     if drone is None or not can(drone, "teams") or not serves(drone, order.organization_id):
         return None
-    return drone.id if status_of(drone, loads(db)[drone.id], core.clock.now()) in _TAKES_WORK else None
+    return drone.id if status_of(drone, load_by_drone(db)[drone.id], core.clock.now()) in _TAKES_WORK else None
 
 
 def _document(by: Order, asked: OpenPullRequest, **told: Any) -> dict[str, Any]:

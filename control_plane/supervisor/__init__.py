@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from control_plane.automation.schedules import make_due
-from control_plane.automation.sending import Sender
+from control_plane.automation.webhook_outbox import Sender
 from control_plane.background.loops import Loop, Loops
 from control_plane.background.timings import Timings
 from control_plane.core import Core
-from control_plane.dispatching import inbox
+from control_plane.drones import inbox
+from control_plane.supervisor.broker_users import ensure_users
 from control_plane.supervisor.cleaning import clean
-from control_plane.supervisor.ear import Ear
+from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
 from control_plane.supervisor.leader import Leader
+from control_plane.supervisor.lost_runs import take_back_lost_runs
 from control_plane.supervisor.placing import place_queued
-from control_plane.supervisor.reasons import refresh_reasons
 from control_plane.supervisor.relay import Relay
-from control_plane.supervisor.silence import take_back_lost_runs
-from control_plane.supervisor.teams import claim_everywhere
+from control_plane.supervisor.task_claims import claim_everywhere
 from control_plane.supervisor.unclaimed import Unclaimed
-from control_plane.supervisor.users import ensure_users
+from control_plane.supervisor.waiting_reasons import refresh_reasons
 
 
 class Supervisor:
@@ -31,7 +31,7 @@ class Supervisor:
         self.loops = Loops()
         self._leader = Leader(core, holder, self._timings)
         self._relay = Relay(core)
-        self._ear = Ear(core, holder, self._timings, self._rouse)
+        self._ear = HeartbeatMonitor(core, holder, self._timings, self._rouse)
         self._unclaimed = Unclaimed(core, self._relay, self._timings)
         self._sender = Sender(core)
         self._seldom: list[Loop] = []

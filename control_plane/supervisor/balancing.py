@@ -13,14 +13,15 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
-from control_plane.db.models import Dispatch, Drone, Order
-from control_plane.dispatching.dispatch import dispatch as send
-from control_plane.dispatching.dispatch import requeue
-from control_plane.dispatching.loads import Load, loads, status_of
-from control_plane.dispatching.placement import fits
-from shared import logs
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch, Order
+from control_plane.drones.load import Load, load_by_drone, status_of
+from control_plane.orders.dispatch import dispatch as send
+from control_plane.orders.dispatch import requeue
+from control_plane.orders.placement import fits
 from shared.errors import Conflict
 from shared.states import DroneStatus, OrderStatus
+from shared.terminal import logs
 
 log = logs.get(__name__)
 
@@ -63,7 +64,7 @@ def _hand_over(core: Core, waited: Dispatch, target: Drone, why: str) -> None:
             return
         requeue(db, core, order, why)
         drone = db.get_one(Drone, target.id)
-        load = loads(db)[drone.id]
+        load = load_by_drone(db)[drone.id]
         has_room = load.outstanding < drone.concurrency
         if has_room and status_of(drone, load, core.clock.now()) is DroneStatus.ONLINE:
             send(db, core, order, drone, f"{why}; placed on {drone.name}: it has a free slot")

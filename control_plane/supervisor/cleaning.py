@@ -6,9 +6,12 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Select, delete, func, select, update
 
-from control_plane.automation.sending import clean_deliveries
+from control_plane.automation.webhook_outbox import clean_deliveries
 from control_plane.core import Core
-from control_plane.db.models import Blob, Dispatch, InboxMessage, LoginLink, Order, WebSession
+from control_plane.db.access import LoginLink, WebSession
+from control_plane.db.drones import InboxMessage
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Blob
 from shared.states import OrderStatus
 
 _KEPT = timedelta(days=7)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from control_plane.background.owners import LEADER, Owners
+from control_plane.background.leases import LEADER, Owners
 from control_plane.background.timings import Timings
 from control_plane.core import Core
-from shared import logs
+from shared.terminal import logs
 
 log = logs.get(__name__)
 

@@ -12,9 +12,10 @@ from sqlalchemy.orm import Session
 
 from control_plane.background.timings import PAUSES
 from control_plane.core import Core
-from control_plane.db.models import Order, Run
-from control_plane.dispatching.dispatch import place_and_dispatch
-from control_plane.dispatching.placement import Placement, place
+from control_plane.db.orders import Order
+from control_plane.db.runs import Run
+from control_plane.orders.dispatch import place_and_dispatch
+from control_plane.orders.placement import Placement, place
 from shared.errors import Conflict
 from shared.states import OrderStatus, RunStatus
 

@@ -14,12 +14,13 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
-from control_plane.db.models import Dispatch, Drone, Order
-from control_plane.dispatching.work_orders import work_order
-from control_plane.operations.blobs import lend_blobs
-from shared import logs
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch, Order
+from control_plane.operations.runs.blobs import lend_blobs
+from control_plane.supervisor.work_orders import work_order
 from shared.envelope import Binding, seal
 from shared.errors import FleetError, Unreachable
+from shared.terminal import logs
 from shared.work_order import WorkOrder
 
 log = logs.get(__name__)

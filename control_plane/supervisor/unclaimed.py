@@ -14,16 +14,19 @@ from datetime import timedelta
 from sqlalchemy import select, update
 
 from control_plane.background.timings import Timings
+from control_plane.conversations.resumption import drone_needed
 from control_plane.core import Core
-from control_plane.db.models import Dispatch, Drone, Order, Run
-from control_plane.dispatching.dispatch import requeue, taken_back_reason, who_canceled
-from control_plane.dispatching.going_on import drone_needed
-from control_plane.dispatching.loads import Load, loads, standing, status_of
-from control_plane.dispatching.lost import withdraw
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Run
+from control_plane.drones.load import Load, load_by_drone, standing, status_of
+from control_plane.orders.dispatch import requeue, taken_back_reason, who_canceled
+from control_plane.orders.lost import withdraw
 from control_plane.supervisor.balancing import FreeSlots, hand_over
 from control_plane.supervisor.relay import Relay
-from shared import logs, names
+from shared import names
 from shared.states import DroneStatus, OrderStatus
+from shared.terminal import logs
 
 log = logs.get(__name__)
 
@@ -160,7 +163,7 @@ class Unclaimed:
         )
         now = self._core.clock.now()
         with self._core.database.read() as db:
-            load: defaultdict[str, Load] = loads(db)
+            load: defaultdict[str, Load] = load_by_drone(db)
             waiting = [
                 _Waiting(
                     dispatch,

@@ -12,11 +12,13 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from control_plane.db.models import Order, Organization, Run
+from control_plane.db.installation import Organization
+from control_plane.db.orders import Order
+from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Comment, Task
-from control_plane.team_documents import USER
+from control_plane.documents.base import USER
+from control_plane.teams.agent_settings import limits_of
 from control_plane.teams.roster import roster_of
-from control_plane.teams.terms import limits_of
 from shared.work_order import Limits, Team
 
 MAX_BRIEFING = 190_000

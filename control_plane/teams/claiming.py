@@ -10,17 +10,19 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session
 
+from control_plane.automation.notices import notify
 from control_plane.core import Core
-from control_plane.db.models import Order, Organization, Project
-from control_plane.db.models import Session as Chat
+from control_plane.db.installation import Organization
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project
+from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.teams import Agent, Task
-from control_plane.dispatching.new_order import Draft, put_in
-from control_plane.dispatching.notices import notify
-from control_plane.dispatching.transitions import move_task
-from control_plane.operations.organizations import locked_organization
-from control_plane.teams import notes
+from control_plane.lookups.organizations import locked_organization
+from control_plane.orders.draft import Draft, put_in
+from control_plane.orders.transitions import move_task
+from control_plane.teams import system_notes
+from control_plane.teams.agent_settings import limits_of, provider_of
 from control_plane.teams.briefing import briefing
-from control_plane.teams.terms import limits_of, provider_of
 from control_plane.teams.thread import system_says
 from shared.states import ENDED, TaskStatus
 from shared.work_order import Mode
@@ -85,11 +87,11 @@ class _Round:
         db, core = self._db, self._core
         project = db.get_one(Project, task.project_id)
         if agent.removed_at is not None:
-            give_to_user(db, core, task, TaskStatus.OPEN, notes.agent_removed(agent.name))
+            give_to_user(db, core, task, TaskStatus.OPEN, system_notes.agent_removed(agent.name))
             return []
         if project.removed_at is not None:
             why, next_ = f"project {project.slug} was removed", "fleet task create … --project SLUG"
-            return self._fail(task, notes.cannot_begin(agent.name, why, next_))
+            return self._fail(task, system_notes.cannot_begin(agent.name, why, next_))
         provider = provider_of(db, agent, project)
         if provider is None:
             return self._fail(task, _no_provider(agent, project))
@@ -112,7 +114,7 @@ class _Round:
         self._in_progress[agent.id] += 1
         return [order.id]
 
-    def _fail(self, task: Task, note: notes.Note) -> list[str]:
+    def _fail(self, task: Task, note: system_notes.Note) -> list[str]:
         """Its turn came, and could not be written."""
         move_task(self._db, task, TaskStatus.IN_PROGRESS)
         give_to_user(self._db, self._core, task, TaskStatus.FAILED, note)
@@ -124,7 +126,7 @@ def give_to_user(  # noqa: PLR0913, PLR0917 - what the thread is told is three t
     core: Core,
     task: Task,
     to: TaskStatus,
-    note: notes.Note | None,
+    note: system_notes.Note | None,
     run_id: str | None = None,
     said: str = "",
 ) -> None:
@@ -170,12 +172,14 @@ def _agents(db: Session, organization_id: str) -> Sequence[Agent]:
     return db.scalars(select(Agent).where(Agent.organization_id == organization_id)).all()
 
 
-def _no_provider(agent: Agent, project: Project) -> notes.Note:
+def _no_provider(agent: Agent, project: Project) -> system_notes.Note:
     if agent.provider_id or project.provider_id:
         whose = f"agent {agent.name}" if agent.provider_id else f"project {project.slug}"
-        return notes.cannot_begin(agent.name, f"the provider of {whose} was removed", _SET_PROVIDER.format(agent.name))
+        return system_notes.cannot_begin(
+            agent.name, f"the provider of {whose} was removed", _SET_PROVIDER.format(agent.name)
+        )
     why = f"neither the agent nor project {project.slug} names a provider, and there is none or more than one"
-    return notes.cannot_begin(agent.name, why, _SET_PROVIDER.format(agent.name))
+    return system_notes.cannot_begin(agent.name, why, _SET_PROVIDER.format(agent.name))
 
 
 _SET_PROVIDER = "fleet agent edit {} --provider NAME, then: fleet task retry"

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.db.teams import Agent
-from control_plane.team_documents import AgentNode
+from control_plane.documents.organizations import AgentNode
+from control_plane.lookups.agents import active_agents
 from shared import roster
 from shared.roster import reports_of
 from shared.work_order import RosterAgent
-
-
-def active_agents(db: Session, organization_id: str) -> Sequence[Agent]:
-    """The agents of the organization that were not removed, by name."""
-    alive = select(Agent).where(Agent.organization_id == organization_id, Agent.removed_at.is_(None))
-    # Not by the database, whose languages differ: the roster must be the same bytes everywhere.
-    return sorted(db.scalars(alive), key=lambda agent: agent.name)
 
 
 def roster_of(db: Session, organization_id: str) -> tuple[RosterAgent, ...]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from control_plane.team_documents import SYSTEM, USER
-from control_plane.teams import notes
-from control_plane.teams.notes import Note
+from control_plane.documents.base import SYSTEM, USER
+from control_plane.teams import system_notes
+from control_plane.teams.system_notes import Note
 from control_plane.teams.tags import last_valid, tags_in
 
 How = Literal["tag", "handed_off", "escalated", "returned", "hand_off_limit"]
@@ -60,7 +60,7 @@ def decide(last: str | None, thread: Iterable[Said], situation: Situation) -> De
     found = Decision(to, "tag") if to else _without_tag(thread, situation)
     limit = situation.max_hand_offs
     if found.to != USER and 0 < limit <= situation.hand_offs:
-        return Decision(USER, "hand_off_limit", notes.hand_off_limit(found.to, limit))
+        return Decision(USER, "hand_off_limit", system_notes.hand_off_limit(found.to, limit))
     return found
 
 
@@ -68,10 +68,10 @@ def _without_tag(thread: Iterable[Said], situation: Situation) -> Decision:
     """Whoever was asked and has not answered; else the boss; else the user (S-052)."""
     author = situation.author
     if waiting := _open_mention(thread, situation):
-        return Decision(waiting, "handed_off", notes.handed_off(author, waiting))
+        return Decision(waiting, "handed_off", system_notes.handed_off(author, waiting))
     if situation.boss in situation.agents and situation.boss is not None:
-        return Decision(situation.boss, "escalated", notes.escalated(author, situation.boss))
-    return Decision(USER, "returned", notes.returned(author))
+        return Decision(situation.boss, "escalated", system_notes.escalated(author, situation.boss))
+    return Decision(USER, "returned", system_notes.returned(author))
 
 
 def _open_mention(thread: Iterable[Said], situation: Situation) -> str | None:

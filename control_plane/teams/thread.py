@@ -8,10 +8,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
-from control_plane.db.models import Order, Run
+from control_plane.db.orders import Order
+from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Comment, Task
-from control_plane.team_documents import MAX_COMMENT, SYSTEM, USER
-from control_plane.teams.notes import Note
+from control_plane.documents.base import MAX_COMMENT, SYSTEM, USER
+from control_plane.teams.system_notes import Note
 
 
 def agent_wrote(db: Session, core: Core, order: Order, run: Run, text: str) -> None:

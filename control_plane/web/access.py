@@ -14,10 +14,11 @@ from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from control_plane.core import Caller, Core
-from control_plane.operations import registration, tokens
-from control_plane.operations.organizations import in_organization
-from control_plane.operations.registration import DroneIdentity
-from control_plane.operations.secrets_of import DRONE_PREFIX
+from control_plane.lookups.organizations import in_organization
+from control_plane.operations.access import tokens
+from control_plane.operations.drones import registration
+from control_plane.operations.drones.registration import DroneIdentity
+from control_plane.validation.issued_secrets import DRONE_PREFIX
 from control_plane.web.problems import wants_page
 from shared.errors import Forbidden, Unauthenticated
 

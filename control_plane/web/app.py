@@ -13,15 +13,15 @@ from starlette.routing import Route
 from control_plane.core import Core
 from control_plane.mcp_server.about import PATH as MCP
 from control_plane.mcp_server.endpoint import McpEndpoint
-from control_plane.web import hooks, openapi, problems
+from control_plane.web import code_host_requests, openapi, problems
 from control_plane.web.access import Gate
 from control_plane.web.api import api_router
-from control_plane.web.guards import SecurityHeaders, WholeBody
 from control_plane.web.hub import Hub
+from control_plane.web.middleware import SecurityHeaders, WholeBody
 from control_plane.web.pages import page_router
 from control_plane.web.stream import Live, Pace
 from control_plane.web.throttle import Throttle
-from shared.command_line import version
+from shared.terminal.command_line import version
 
 STATIC = Path(__file__).parent / "static"
 
@@ -44,7 +44,7 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     problems.install(app)
     openapi.install(app)
     app.include_router(api_router())
-    app.include_router(hooks.router)
+    app.include_router(code_host_requests.router)
     app.include_router(page_router, include_in_schema=False)
     app.state.mcp = McpEndpoint(core)
     app.router.routes.append(Route(MCP, app.state.mcp, include_in_schema=False))

@@ -19,10 +19,11 @@ from redis.client import PubSub
 from redis.exceptions import RedisError
 
 from control_plane.core import Core
-from control_plane.web.live import LiveKeys, Source
-from shared import logs, names
+from control_plane.web.text_in_flight import LiveKeys, Source
+from shared import names
 from shared.errors import FleetError
 from shared.events import Delta
+from shared.terminal import logs
 
 log = logs.get(__name__)
 WAITING_DELTAS = 500

@@ -17,9 +17,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from control_plane.web.rendering import error_page
-from shared import logs
 from shared.errors import FleetError, FleetFault, Invalid, TooOften
 from shared.names import new_id
+from shared.terminal import logs
 
 log = logs.get(__name__)
 MEDIA_TYPE = "application/problem+json"

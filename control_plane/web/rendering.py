@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
 from shared.durations import duration_label
-from shared.terminal import iso
+from shared.terminal.output import iso
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_PATCH_LINES = 3000

@@ -13,15 +13,15 @@ from fastapi.sse import format_sse_event
 from pydantic import BaseModel
 
 from control_plane.core import Caller, Core
-from control_plane.documents import OrderSummary, StepDocument
-from control_plane.operations import orders
+from control_plane.documents.orders import OrderSummary, StepDocument
+from control_plane.operations.orders import reading
 from control_plane.web.hub import WAITING_DELTAS, Hub, Subscription
-from control_plane.web.live import Source, source_of
-from shared import logs
+from control_plane.web.text_in_flight import Source, source_of
 from shared.errors import FleetFault, Unauthenticated
 from shared.events import Delta
 from shared.states import ENDED, OrderStatus
-from shared.terminal import iso
+from shared.terminal import logs
+from shared.terminal.output import iso
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -99,7 +99,7 @@ class OrderStream:
                         last = news.steps[-1].seq
                     if news.ended:
                         yield _event(
-                            "end", await self._read(orders.show_order, self._core, self._caller, self._order_id)
+                            "end", await self._read(reading.show_order, self._core, self._caller, self._order_id)
                         )
                         return
                     if news.more:
@@ -188,9 +188,9 @@ class _Delta(BaseModel):
 
 def _look(core: Core, caller: Caller, order_id: str, last: int) -> News:
     # The order before its steps: whatever led to the state that is seen here is then among the steps.
-    order = orders.order_summary(core, caller, order_id)
+    order = reading.order_summary(core, caller, order_id)
     source = source_of(core, order_id)
-    return News(order, source, orders.steps_after(core, caller, order_id, last, STEPS_AT_ONCE))
+    return News(order, source, reading.steps_after(core, caller, order_id, last, STEPS_AT_ONCE))
 
 
 def _event(name: str, document: BaseModel, id: str | None = None) -> bytes:

@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from drone.agent.alone import NoGuardrails, NoHooks
-from drone.agent.answers import call_ids, format_problem, with_distinct_ids
+from drone.agent.answer_checks import call_ids, format_problem, with_distinct_ids
 from drone.agent.budget import Bounded, Budget
 from drone.agent.calls import Calls
 from drone.agent.hooks import events as hook
-from drone.agent.journal import Journal, Source, StoreLog
+from drone.agent.in_memory import NoGuardrails, NoHooks
 from drone.agent.protocols import (
     Answer,
     Approvals,
@@ -27,6 +26,7 @@ from drone.agent.protocols import (
     Toolbox,
     ToolSpec,
 )
+from drone.agent.recorded_transcript import Journal, Source, StoreLog
 from drone.agent.transcript import Transcript
 from shared.clock import Clock
 from shared.errors import Conflict, FormatError, InterruptLoop, Preempted, Submitted

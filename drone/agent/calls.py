@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from drone.agent.answers import call_problem
+from drone.agent.answer_checks import call_problem
 from drone.agent.budget import Bounded, Budget
-from drone.agent.journal import Journal
 from drone.agent.protocols import Ruling, ToolResult, Verdict
+from drone.agent.recorded_transcript import Journal
 from shared.errors import Halted, InterruptLoop
 from shared.events import ApprovalStep, DecisionStep, GuardrailStep
 from shared.messages import ToolCall

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from drone.agent.alone import NoHooks
 from drone.agent.budget import Budget
+from drone.agent.in_memory import NoHooks
 from drone.agent.protocols import (
     Approvals,
     Controls,

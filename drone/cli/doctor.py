@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from shared.command_line import JsonFlag
+from shared.terminal.command_line import JsonFlag
 
 EXAMPLES = ("drone doctor", "drone doctor --fix", "drone doctor --json")
 
@@ -16,9 +16,9 @@ def command(
     as_json: JsonFlag = False,
 ) -> int:
     """Check what this drone needs, with one fix for each thing that is not well."""
-    from drone import settings
-    from drone.diagnosis import examine
-    from shared.diagnosis import run_doctor
+    from drone.installation import settings
+    from drone.installation.doctor import examine
+    from shared.terminal.doctor import run_doctor
 
     chosen = settings.load()
     return run_doctor(lambda: examine(chosen), fix=fix, as_json=as_json)

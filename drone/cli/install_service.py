@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 
-from shared.command_line import JsonFlag, print_json, put, say
+from shared.terminal.command_line import JsonFlag, print_json, put, say
 
 EXAMPLES = ("drone install-service",)
 
@@ -17,8 +17,8 @@ _NEXT = (
 
 def command(as_json: JsonFlag = False) -> None:
     """Write a systemd user unit for this drone, and say what to run; without systemd the unit is printed."""
-    from drone import settings
-    from drone.service import unit_text, write_unit
+    from drone.installation import settings
+    from drone.installation.service import unit_text, write_unit
 
     home = settings.load().home
     home.config()  # a service that cannot start helps nobody

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from shared.command_line import JsonFlag, print_json, say
+from shared.terminal.command_line import JsonFlag, print_json, say
 
 if TYPE_CHECKING:
     from drone.local.document import LocalResult
@@ -55,7 +55,7 @@ def command(
     """Run the agent loop here, on a copy of a repository, and print the patch."""
     from drone.local.order import LocalWishes
     from drone.local.run import run_here
-    from drone.runs.shutdown import become_reaper
+    from drone.processes.receipts import become_reaper
 
     become_reaper()  # whatever the model starts, however it hides, can then be found and ended
     result = run_here(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from drone.cli import doctor, install_service, local_run, register, replay, start, status, unregister
-from shared.command_line import application, examples, run
+from shared.terminal.command_line import application, examples, run
 
 SET_UP = "Set-up"
 WORK = "Work"

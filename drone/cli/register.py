@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from shared.command_line import JsonFlag, paint, parse_labels, print_json, put, read_secret, say
+from shared.terminal.command_line import JsonFlag, paint, parse_labels, print_json, put, read_secret, say
 
 if TYPE_CHECKING:
-    from drone.home import DroneConfig, DroneHome
+    from drone.installation.home import DroneConfig, DroneHome
 
 EXAMPLES = (
     "drone register --url https://fleet.example.org --token fj_...",
@@ -43,8 +43,8 @@ def command(
     as_json: JsonFlag = False,
 ) -> None:
     """Register this machine as a drone of a fleet."""
-    from drone import settings
-    from drone.register import Wishes, register
+    from drone.installation import settings
+    from drone.installation.registration import Wishes, register
     from drone.workspace import copy_owner_config
 
     home = settings.load().home
@@ -70,7 +70,7 @@ def command(
 
 
 def _warn_of_http(url: str) -> None:
-    from drone.policy import is_loopback
+    from drone.installation.policy import is_loopback
 
     if url.startswith("http://") and not is_loopback(url):
         warning = paint("WARNING", "red", sys.stderr)

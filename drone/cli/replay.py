@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from shared.command_line import JsonFlag, print_json, put
-from shared.terminal import printable
+from shared.terminal.command_line import JsonFlag, print_json, put
+from shared.terminal.output import printable
 
 if TYPE_CHECKING:
     from drone.replay import ReplayResult
@@ -38,8 +38,8 @@ def command(
     as_json: JsonFlag = False,
 ) -> int:
     """Play a recorded run through the agent loop, with the real tools, and compare what comes of it."""
+    from drone.processes.receipts import become_reaper
     from drone.replay import ReplayWishes, load, replay
-    from drone.runs.shutdown import become_reaper
 
     recording = load(trajectory)
     become_reaper()  # whatever a command starts, however it hides, can then be found and ended

@@ -7,8 +7,8 @@ EXAMPLES = ("drone start",)
 
 def command() -> int:
     """Take work orders and run them, until Ctrl-C."""
-    from drone import policy, settings
-    from drone.supervise import start
+    from drone.installation import policy, settings
+    from drone.worker.parent import start
     from drone.workspace import copy_owner_config
 
     chosen = settings.load()

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.command_line import JsonFlag, print_json, put
+from shared.terminal.command_line import JsonFlag, print_json, put
 
 if TYPE_CHECKING:
-    from drone.home import DroneHome
-    from drone.status import Status
+    from drone.installation.home import DroneHome
+    from drone.installation.status import Status
 
 EXAMPLES = ("drone status", "drone status --json")
 
 
 def command(as_json: JsonFlag = False) -> None:
     """Show what this drone is registered as, whether it runs, and the orders it works on."""
-    from drone import settings
-    from drone.status import look
+    from drone.installation import settings
+    from drone.installation.status import look
 
     home = settings.load().home
     status = look(home)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from shared.command_line import JsonFlag, confirmed, print_json, put
+from shared.terminal.command_line import JsonFlag, confirmed, print_json, put
 
 EXAMPLES = ("drone unregister", "drone unregister --yes")
 
@@ -16,8 +16,8 @@ def command(
     as_json: JsonFlag = False,
 ) -> None:
     """Leave the fleet: the drone's keys are revoked there and removed here; workspaces, runs and logs stay."""
-    from drone import settings
-    from drone.register import unregister
+    from drone.installation import settings
+    from drone.installation.registration import unregister
 
     home = settings.load().home
     name = home.config().name

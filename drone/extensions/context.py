@@ -10,7 +10,7 @@ from typing import NoReturn, Protocol
 
 from drone.agent.agent import Agent
 from drone.agent.hooks.calling import inside, plain
-from drone.agent.hooks.observed import ObservedRecorder
+from drone.agent.hooks.observer import ObservedRecorder
 from drone.extensions.controls import HeldControls
 from shared.errors import Conflict
 

@@ -11,14 +11,14 @@ from drone.agent.guardrails.loop_detection import LoopDetection
 from drone.agent.guardrails.rule_set import RuleSet
 from drone.agent.hooks.bus import HookBus
 from drone.agent.hooks.calling import described, inside
-from drone.agent.hooks.observed import EXTENSION_FAILED, ObservedRecorder
+from drone.agent.hooks.observer import EXTENSION_FAILED, ObservedRecorder
 from drone.agent.protocols import Controls, Recorder
 from drone.extensions.api import Api, Brought, Origin
-from drone.extensions.bounded import ForeignCalls
 from drone.extensions.context import Context, Running
 from drone.extensions.controls import HeldControls
 from drone.extensions.modules import LoadFailed, Loading
 from drone.extensions.sources import Found, Sources, found_in, installed
+from drone.extensions.time_limit import ForeignCalls
 from drone.extensions.tools import ExtensionTool
 from shared.errors import LimitsExceeded
 from shared.events import CommentStep, ErrorStep

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from shared.blobs import INLINE_PATCH
-from shared.boundary import version
 from shared.durations import duration_label
 from shared.events import Delivered, Event, Phase, Prepared, RunEnded, RunStarted, Stats, TodoStep
 from shared.states import OrderStatus, RunStatus
-from shared.terminal import plain
+from shared.terminal.boundary import version
+from shared.terminal.output import plain
 from shared.trajectories import RunFacts, trajectory
 from shared.work_order import WorkOrder
 

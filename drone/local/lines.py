@@ -25,7 +25,7 @@ from shared.events import (
     ToolResultStep,
     VerifyStep,
 )
-from shared.terminal import Style
+from shared.terminal.output import Style
 
 MAX_LINES = 12
 """Of a tool's result; the model was shown more, and `--json` has it all."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drone.policy import Policy
+from drone.installation.policy import Policy
 from drone.workspace import local_source
 from shared.clock import SystemClock
 from shared.errors import Invalid, Precondition
 from shared.names import new_id
-from shared.terminal import say
+from shared.terminal.output import say
 from shared.work_order import Limits, Mode, OrderProject, OrderProvider, OrderSession, WorkOrder
 
 HERE = "local"

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from drone.agent.protocols import DeltaKind, WaitsFor
 from drone.local.lines import lines_of
-from drone.runs import journal
+from drone.reporting import journal
 from shared.events import Body
-from shared.terminal import paint, printable
+from shared.terminal.output import paint, printable
 
 
 class TerminalLink:
-    """Implements `drone.runs.link.Link` for a run that nobody but the person at the terminal follows.
+    """Implements `drone.runs.pipe.Link` for a run that nobody but the person at the terminal follows.
 
     Events are read back from the journal, so that what is shown is what was kept: redacted, and in its order.
     """

@@ -20,29 +20,29 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from drone.home import DroneHome
+from drone.installation.home import DroneHome
+from drone.installation.policy import Policy
+from drone.installation.policy import load as load_policy
+from drone.local.context import LocalControls, MemoryStore
 from drone.local.document import LocalResult
 from drone.local.order import HERE, LocalWishes, order_of
 from drone.local.progress import TerminalLink
-from drone.local.surroundings import LocalControls, MemoryStore
 from drone.mcp_servers import secrets_of
-from drone.model.foreign import litellm
-from drone.policy import Policy
-from drone.policy import load as load_policy
-from drone.runs import journal
+from drone.model.litellm_import import litellm
+from drone.processes.receipts import end_below
+from drone.reporting import journal
+from drone.reporting.journal import RunIdentity
 from drone.runs.context import RunContext
-from drone.runs.journal import RunIdentity
 from drone.runs.provider_keys import keys_of, litellm_model
 from drone.runs.recorder import JournalRecorder
 from drone.runs.run import execute
-from drone.runs.shutdown import end_below
 from drone.sandbox import Sandbox, choose
 from drone.workspace import Workspaces, copy_owner_config, git_environment
 from shared.clock import SystemClock
 from shared.errors import FleetError
 from shared.events import Delivered, Prepared, Receipt
 from shared.redaction import Redactor
-from shared.terminal import say
+from shared.terminal.output import say
 from shared.work_order import WorkOrder
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
+from drone.installation.policy import is_loopback
 from drone.mcp_servers.config import ServerConfig
 from drone.mcp_servers.stdio import GRACE, LARGEST_MESSAGE
-from drone.policy import is_loopback
-from drone.sandbox.ending import Ended
+from drone.processes.ending import Ended
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams

@@ -12,7 +12,7 @@ from mcp import Client, MCPError
 from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, Implementation
 from pydantic import ValidationError
 
-from drone.sandbox.ending import Ended
+from drone.processes.ending import Ended
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams

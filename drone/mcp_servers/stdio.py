@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
 from drone.mcp_servers.server_log import ServerLog
-from drone.sandbox.ending import Ended, end_below
+from drone.processes.ending import Ended, end_below
 from drone.sandbox.protocol import Line
 
 LARGEST_MESSAGE = 8 * 1024 * 1024

@@ -14,9 +14,9 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from drone.agent.answers import parsed_arguments
+from drone.agent.answer_checks import parsed_arguments
 from drone.agent.protocols import ToolSpec
-from drone.model.halves import whole_json
+from drone.model.surrogates import whole_json
 from shared.messages import Message, ToolCall
 
 _FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*?)[ \t\r]*$")

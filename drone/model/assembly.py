@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from drone.agent.answers import parsed_arguments
+from drone.agent.answer_checks import parsed_arguments
 from drone.agent.protocols import DeltaKind, OnDelta
 from drone.model.families import Thinking
-from drone.model.halves import whole, whole_json
+from drone.model.surrogates import whole, whole_json
 from shared.messages import Message, ToolCall
 
 LONGEST = 1_000_000

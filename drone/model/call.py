@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from drone.model.errors import StreamBroken
-from drone.model.foreign import Client, litellm
-from drone.model.pump import Waits
-from drone.model.way import Way
+from drone.model.litellm_import import Client, litellm
+from drone.model.route import Way
+from drone.model.stream_reader import Waits
 
 PLACEHOLDER_KEY = "no-key"
 """Sent to an endpoint of one's own that was given no key; else litellm would take one from the environment."""

@@ -10,10 +10,10 @@ from drone.agent.protocols import Answer, Controls, ModelCallFailed, OnDelta, Re
 from drone.model.assembly import Assembly
 from drone.model.call import Call
 from drone.model.errors import ContentFiltered, ErrorClass, Failure, StreamBroken, classify, sentence
-from drone.model.foreign import Client
+from drone.model.litellm_import import Client
 from drone.model.prices import usage_of
-from drone.model.pump import LOOK_UP_EVERY, Waits, pumped
-from drone.model.way import Way, window_of
+from drone.model.route import Way, window_of
+from drone.model.stream_reader import LOOK_UP_EVERY, Waits, pumped
 from shared.backoff import delay
 from shared.clock import Clock
 from shared.events import RetryStep

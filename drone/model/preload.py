@@ -14,11 +14,11 @@ import threading
 from contextlib import closing
 
 from drone.agent.agent import Agent
-from drone.agent.alone import EchoToolbox, KeptEvents, QuietControls
+from drone.agent.in_memory import EchoToolbox, KeptEvents, QuietControls
 from drone.agent.prompts import system_prompt, user_prompt
-from drone.model.foreign import litellm
+from drone.model.litellm_import import litellm
 from drone.model.litellm_model import LiteLLMModel
-from drone.model.scripted import ScriptedServer
+from drone.model.scripted.server import ScriptedServer
 from drone.model.warm_order import ORDER, SCRIPT, WORKSPACE
 from shared.clock import SystemClock
 from shared.outcome import ExitStatus

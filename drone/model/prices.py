@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drone.model.foreign import litellm
+from drone.model.litellm_import import litellm
 from shared.events import Usage
 
 

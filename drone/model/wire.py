@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from operator import is_
 from typing import Any
 
-from drone.agent.answers import parsed_arguments
+from drone.agent.answer_checks import parsed_arguments
 from drone.agent.protocols import ToolSpec
 from drone.model.actions import in_text
 from drone.model.families import Family, own_blocks

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from drone.prompting.bounded import within
 from drone.prompting.files import MAX_CHARACTERS, Folder
 from drone.prompting.skills import Skill, merged, read_skills, real_location, workspace_location
 from drone.prompting.templates import read_templates
+from drone.prompting.time_limit import within
 
 READ_SECONDS = 10.0
 """A home on a disk that does not answer holds a run up no longer."""

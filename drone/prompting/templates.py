@@ -17,8 +17,8 @@ from jinja2 import (
 )
 from jinja2.sandbox import SandboxedEnvironment
 
-from drone.prompting.bounded import within
 from drone.prompting.files import MAX_CHARACTERS, Folder
+from drone.prompting.time_limit import within
 
 RENDER_SECONDS = 5.0
 _LARGEST = 10 * MAX_CHARACTERS

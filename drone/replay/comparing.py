@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from drone.agent.protocols import DeltaKind, WaitsFor
-from drone.replay.playing import RecordedPeople, RecordedToolbox, Script
+from drone.replay.playback import RecordedPeople, RecordedToolbox, Script
 from drone.replay.recording import Expected, RecordedCall
 from drone.replay.shell import RecordedShell, whole_output
 from drone.tools.shell import SUBMIT_LINE

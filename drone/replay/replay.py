@@ -14,14 +14,14 @@ from typing import Any, get_args
 import psutil
 
 from drone.agent.agent import Agent
+from drone.local.context import MemoryStore
 from drone.local.order import LocalWishes, order_of
-from drone.local.surroundings import MemoryStore
+from drone.processes.receipts import end_below
 from drone.replay.comparing import Comparison, Difference
-from drone.replay.places import Places
-from drone.replay.playing import RecordedModel, RecordedPeople, RecordedToolbox, Script
+from drone.replay.path_mapping import Places
+from drone.replay.playback import RecordedModel, RecordedPeople, RecordedToolbox, Script
 from drone.replay.recording import Recording
 from drone.replay.shell import RecordedShell
-from drone.runs.shutdown import end_below
 from drone.sandbox import Sandbox, choose
 from drone.tools import build_toolbox
 from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
@@ -29,7 +29,7 @@ from shared.clock import SystemClock
 from shared.errors import FleetFault, Precondition
 from shared.messages import Message
 from shared.outcome import Outcome
-from shared.terminal import say
+from shared.terminal.output import say
 from shared.work_order import Base, Limits, Mode, WorkOrder
 
 FOREVER = 10**9

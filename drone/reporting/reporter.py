@@ -9,11 +9,11 @@ from contextlib import suppress
 
 from redis.exceptions import RedisError
 
+from drone.reporting import journal
+from drone.reporting.journal import Line
 from drone.reporting.stream import Stream
-from drone.runs import journal
 from drone.runs.directory import RunDirectory
-from drone.runs.journal import Line
-from drone.worker.hand import RunInHand
+from drone.worker.active_runs import RunInHand
 from shared.clock import Clock
 from shared.events import Delta
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from redis import Redis
 
-from drone.runs.journal import Line
-from drone.worker.uplink import Sealer
+from drone.reporting.journal import Line
+from drone.reporting.uplink import Sealer
 from shared import names
 from shared.events import Delta, Hello
 

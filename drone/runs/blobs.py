@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from drone.policy import is_loopback
+from drone.installation.policy import is_loopback
 from shared.backoff import delay
 from shared.blobs import MAX_BYTES, digest
 from shared.clock import Clock

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from drone.agent.journal import StoreLog
 from drone.agent.protocols import Controls, Model, Recorder
-from drone.policy import Policy
+from drone.agent.recorded_transcript import StoreLog
+from drone.installation.policy import Policy
 from drone.runs.blobs import Store
 from drone.runs.controls import Wish
 from drone.runs.delivery import Pushing

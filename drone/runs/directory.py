@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from drone.runs import journal
-from drone.runs.journal import RunIdentity
+from drone.reporting import journal
+from drone.reporting.journal import RunIdentity
 from shared.clock import Clock
 from shared.events import RunEnded
 from shared.names import ID_LENGTH

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from drone.policy import Policy
+from drone.installation.policy import Policy
 from shared.registration import Credentials
 
 

@@ -14,28 +14,28 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from drone.home import DroneHome
+from drone.installation.home import DroneHome
 from drone.mcp_servers import secrets_of
-from drone.runs import journal
+from drone.processes.receipts import become_reaper, end_below
+from drone.reporting import journal
+from drone.reporting.journal import Journal
 from drone.runs.blobs import RunApi, Uploads
 from drone.runs.context import RunContext
 from drone.runs.controls import RunControls
 from drone.runs.delivery import Pushing
 from drone.runs.directory import CANNOT_LOCK, RunDirectory
 from drone.runs.job import Job
-from drone.runs.journal import Journal
 from drone.runs.lease import OFFLINE_GRACE_SECONDS
-from drone.runs.link import PipeLink, end_orphaned
+from drone.runs.pipe import PipeLink, end_orphaned
 from drone.runs.provider_keys import keys_of, litellm_model
 from drone.runs.recorder import JournalRecorder
 from drone.runs.run import execute
-from drone.runs.shutdown import become_reaper, end_below
 from drone.sandbox import Sandbox, choose
 from drone.workspace import Workspaces, git_environment
-from shared import logs
 from shared.clock import SystemClock
 from shared.errors import FleetFault, Refused
 from shared.redaction import Redactor
+from shared.terminal import logs
 from shared.work_order import WorkOrder
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from drone.agent.protocols import Controls, Model, Recorder
-from drone.policy import Policy
+from drone.installation.policy import Policy
 from shared.clock import Clock
 from shared.errors import FleetFault, Precondition
 from shared.work_order import OrderProvider, WorkOrder

@@ -8,8 +8,8 @@ from pydantic import TypeAdapter
 
 from drone.agent.protocols import DeltaKind, WaitsFor
 from drone.reporting.fit import fit
-from drone.runs.journal import Journal
-from drone.runs.link import Link
+from drone.reporting.journal import Journal
+from drone.runs.pipe import Link
 from shared.events import Body, ReasoningStep
 from shared.redaction import Redactor, StreamRedactor
 

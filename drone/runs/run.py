@@ -10,7 +10,7 @@ from functools import partial
 from pydantic import TypeAdapter
 
 from drone.agent.budget import Budget
-from drone.agent.journal import Source
+from drone.agent.recorded_transcript import Source
 from drone.runs.assembly import assemble
 from drone.runs.blobs import HeldByAnother
 from drone.runs.context import RunContext

@@ -6,7 +6,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Literal
 
-from drone.disk import FULL, fault_of
+from drone.installation.disk import FULL, fault_of
 from drone.runs.controls import Wish
 from shared.errors import FleetError, FleetFault, OrderError, Refused
 from shared.events import ErrorStep

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from drone.sandbox.ending import Ended, end_below, end_marked
+from drone.processes.ending import Ended, end_below, end_marked
 from drone.sandbox.output import Output
 from drone.sandbox.protocol import Check, CommandResult, Line, OnOutput, Tally
 from shared.errors import Interrupted

@@ -21,18 +21,19 @@ from celery import signals
 from celery.exceptions import CPendingDeprecationWarning
 from celery.platforms import SecurityWarning
 
-from drone import settings
-from drone.home import DroneHome
-from drone.runs.shutdown import become_reaper
+from drone.installation import settings
+from drone.installation.home import DroneHome
+from drone.processes.receipts import become_reaper
 from drone.worker.app import build, cut_down_remote_control
 from drone.worker.identity import Identity, begin_boot
 from drone.worker.node import Node
-from drone.worker.stopping import FINISH, GIVE_BACK, Stopping
+from drone.worker.shutdown import FINISH, GIVE_BACK, Stopping
 from drone.worker.watchdog import rebuild_consumer
-from shared import logs, names
-from shared.boundary import report
+from shared import names
 from shared.clock import SystemClock
 from shared.errors import FleetError
+from shared.terminal import logs
+from shared.terminal.boundary import report
 
 log = logging.getLogger("drone.worker")
 

@@ -18,7 +18,7 @@ import psutil
 
 from drone.runs import job as run_job
 from drone.runs.job import Job
-from drone.worker.telling import Telling
+from drone.worker.run_messages import Telling
 from shared.clock import Clock
 from shared.errors import FleetFault
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from drone import policy
-from drone.home import DroneConfig, DroneHome
-from drone.policy import Policy
+from drone.installation import policy
+from drone.installation.home import DroneConfig, DroneHome
+from drone.installation.policy import Policy
+from drone.installation.settings import Settings
 from drone.sandbox import choose
-from drone.settings import Settings
 from shared.registration import Credentials
 
 

@@ -14,7 +14,7 @@ from redis.client import PubSub
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
-from drone.worker.uplink import Sealer
+from drone.reporting.uplink import Sealer
 from shared import names
 from shared.control import ControlMessage
 from shared.envelope import CannotOpen

@@ -14,7 +14,7 @@ from typing import Any
 from redis import Redis
 from redis.exceptions import AuthenticationError, RedisError
 
-from drone.client import ControlPlane
+from drone.installation.client import ControlPlane
 from drone.worker.identity import Identity
 from shared import names
 from shared.clock import Clock

@@ -9,33 +9,33 @@ from pathlib import Path
 
 from celery.exceptions import Ignore
 
-from drone.disk import Room
+from drone.installation.disk import Room
+from drone.reporting.journal import RunIdentity
 from drone.reporting.reporter import Reporter
 from drone.reporting.stream import Stream
+from drone.reporting.uplink import Sealer, connect
 from drone.runs.directory import RunDirectory, prune
 from drone.runs.job import Job
-from drone.runs.journal import RunIdentity
+from drone.worker.active_runs import Hand
 from drone.worker.app import RunFailed, Slots, Withdrawn
-from drone.worker.beat import Beats, Standing
 from drone.worker.claim import Claims
+from drone.worker.control_messages import CANCEL_SECONDS, Letters
 from drone.worker.forking import Forkery
-from drone.worker.hand import Hand
+from drone.worker.heartbeat import Beats, Standing
+from drone.worker.hello import Introduction
 from drone.worker.identity import Identity
 from drone.worker.inbox import Inbox, Listener
-from drone.worker.introduction import Introduction
-from drone.worker.leftovers import Leftovers, end_leftovers
-from drone.worker.letters import CANCEL_SECONDS, Letters
 from drone.worker.membership import Membership
+from drone.worker.previous_boot import Leftovers, end_leftovers
+from drone.worker.revocation import STALE_KILL_SECONDS
 from drone.worker.slot import STOP_SECONDS, Slot
-from drone.worker.takeover import STALE_KILL_SECONDS
-from drone.worker.uplink import Sealer, connect
 from drone.worker.watchdog import Watchdog
 from shared import names
-from shared.boundary import version
 from shared.clock import Clock
 from shared.errors import Conflict, FleetError
 from shared.events import ABILITIES, Hello
 from shared.outcome import ExitStatus
+from shared.terminal.boundary import version
 
 log = logging.getLogger(__name__)
 

@@ -16,18 +16,18 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from drone.disk import fault_of
-from drone.home import DroneHome
+from drone.installation.disk import fault_of
+from drone.installation.home import DroneHome
+from drone.processes.receipts import end_below, start_time, this_machine_boot
+from drone.reporting import journal
+from drone.reporting.journal import RunIdentity
 from drone.reporting.reporter import Reporter
-from drone.runs import journal
+from drone.reporting.uplink import Sealer
 from drone.runs.directory import Meta, RunDirectory
 from drone.runs.job import Job
-from drone.runs.journal import RunIdentity
-from drone.runs.shutdown import end_below, start_time, this_machine_boot
+from drone.worker.active_runs import Hand, RunInHand
 from drone.worker.claim import Claim, Claims
 from drone.worker.forking import Forkery, RunProcess
-from drone.worker.hand import Hand, RunInHand
-from drone.worker.uplink import Sealer
 from shared.clock import Clock
 from shared.envelope import CannotOpen
 from shared.errors import FleetFault

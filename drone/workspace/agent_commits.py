@@ -11,7 +11,7 @@ from drone.sandbox import Sandbox
 from drone.workspace.bundles import read_bundle
 from drone.workspace.git import GitFailed
 from drone.workspace.history import History
-from drone.workspace.session import Session, remove
+from drone.workspace.session_directory import Session, remove
 
 _BUNDLE_SECONDS = 300.0
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")

@@ -18,7 +18,7 @@ from drone.workspace.delivery import mend_work_tree
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.history import History
 from drone.workspace.secret_scan import HasSecret, SecretScan
-from drone.workspace.session import AUTHOR_EMAIL, AUTHOR_NAME, CHECKPOINT_REFS, Session
+from drone.workspace.session_directory import AUTHOR_EMAIL, AUTHOR_NAME, CHECKPOINT_REFS, Session
 from drone.workspace.staging import changed, new, read_tree, refresh, remove_special_files, update_index, why_not
 
 LARGEST_FILE = 20 * 1000 * 1000

@@ -9,7 +9,7 @@ from pathlib import Path
 from drone.sandbox import Sandbox
 from drone.workspace.agent_commits import bring_over
 from drone.workspace.git import Git
-from drone.workspace.session import Session
+from drone.workspace.session_directory import Session
 from drone.workspace.staging import stage
 from shared.trailers import has_trailers
 

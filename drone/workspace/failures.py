@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from drone.disk import FULL, fault_of
+from drone.installation.disk import FULL, fault_of
 from drone.workspace.git import GitFailed
 from drone.workspace.remote import Remote
 from shared.errors import FleetError, FleetFault, OrderError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from drone.home import WORKSPACE_MARKER
+from drone.installation.home import WORKSPACE_MARKER
 from shared.errors import Precondition
 from shared.names import new_id
 

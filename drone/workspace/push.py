@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from drone.workspace.failures import explain
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.remote import Remote
-from drone.workspace.session import AUTHOR_EMAIL
+from drone.workspace.session_directory import AUTHOR_EMAIL
 from shared.errors import FleetFault
 
 _THERE = "refs/dronefleet/there"

@@ -13,14 +13,14 @@ from drone.workspace.checkpoint import Checkpoints, Snapshot
 from drone.workspace.delivery import DELIVERED, Delivery, Wanted, make_delivery
 from drone.workspace.failures import explained
 from drone.workspace.git import Git
-from drone.workspace.going_back import Place, go_back
 from drone.workspace.history import History
 from drone.workspace.marker import claim_root
 from drone.workspace.mirror import Mirror
 from drone.workspace.push import PushResult, Target, push
 from drone.workspace.remote import Remote
+from drone.workspace.restore import Place, go_back
 from drone.workspace.secret_scan import HasSecret
-from drone.workspace.session import Session
+from drone.workspace.session_directory import Session
 from shared.work_order import Resumed, WorkOrder
 
 INSTRUCTION_FILES = ("AGENTS.md", "AGENT.md")

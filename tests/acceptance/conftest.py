@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drone.model.scripted import ScriptedServer
+from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import SCRIPTS
 from tests.support.whole_fleet import WholeFleet
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from drone.model.scripted import ScriptedServer
+from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project
 from tests.support.whole_fleet import WholeFleet

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import select
 
 from control_plane.db.engine import Database, sqlite_url_of
-from control_plane.db.models import Step
-from drone.model.scripted import ScriptedServer
+from control_plane.db.runs import Step
+from drone.model.scripted.server import ScriptedServer
 from tests.support.repositories import calc_project, git
 from tests.support.shifted import shifted_clock
 from tests.support.transcripts import transcript_problems

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from drone.cli.main import app
-from drone.home import DroneHome
-from shared.command_line import run as run_app
+from drone.installation.home import DroneHome
 from shared.envelope import new_private_key
+from shared.terminal.command_line import run as run_app
 from tests.support import wait_until
 from tests.support.command_tree import BIN, Node, clean_environment, commands, imported_by, invoke, walk
 from tests.support.registrar import DRONE_ID, Registrar, registrar
@@ -114,7 +114,7 @@ def test_a_word_that_is_nearly_a_command_is_answered_with_it() -> None:
 def test_help_imports_nothing_heavy() -> None:
     modules = imported_by("drone", "--help")
 
-    assert "shared.command_line" in modules
+    assert "shared.terminal.command_line" in modules
     assert {"litellm", "celery", "sqlalchemy", "redis", "httpx", "pydantic", "rich.console", "git"} & modules == set()
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from drone.model.scripted import ScriptedServer
+from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.command_tree import BIN, clean_environment, invoke
 from tests.support.local_runs import FIXED, MEND, MODEL, TALK, WRITE, call, files_of, git, make_repository

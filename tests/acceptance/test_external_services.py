@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from drone.model.scripted import ScriptedServer
+from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, free_port
 from tests.support.postgres import PostgresServer

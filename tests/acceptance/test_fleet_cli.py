@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from control_plane.cli.main import app
-from drone.model.scripted import ScriptedServer
-from shared.boundary import run
+from drone.model.scripted.server import ScriptedServer
+from shared.terminal.boundary import run
 from tests.support.command_tree import Node, commands, imported_by, invoke, walk
 from tests.support.whole_fleet import WholeFleet
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from drone.model.scripted import ScriptedServer
+from drone.model.scripted.server import ScriptedServer
 from shared import names
 from tests.support import wait_until
 from tests.support.repositories import calc_project

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from drone.model.scripted import ScriptedServer
+from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project
 from tests.support.whole_fleet import Doc, WholeFleet, WorkstationDrone

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from drone.model.scripted import ScriptedServer
+from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project, git
 from tests.support.transcripts import transcript_problems

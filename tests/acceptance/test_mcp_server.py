@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp_types import Tool
 
-from drone.model.scripted import ScriptedServer
+from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.fleet_tools import WAYS, Connected, answer, over_http, over_stdio
 from tests.support.repositories import calc_project

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from drone.home import DroneHome
-from drone.model.scripted import ScriptedServer
+from drone.installation.home import DroneHome
+from drone.model.scripted.server import ScriptedServer
 from shared.blobs import INLINE_CONTEXT
 from shared.transcripts import problems
 from tests.acceptance.scripts import Reply, shell

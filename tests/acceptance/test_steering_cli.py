@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from control_plane.client import FleetClient
-from drone.model.scripted import ScriptedServer
+from control_plane.client.fleet import FleetClient
+from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project
 from tests.support.whole_fleet import WholeFleet

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, cast
 
 import pytest
 
-import control_plane.client
+import control_plane.client.fleet
 from control_plane.cli.main import app
-from control_plane.client import FleetClient
-from drone.model.scripted import ScriptedServer
-from shared.boundary import run
+from control_plane.client.fleet import FleetClient
+from drone.model.scripted.server import ScriptedServer
+from shared.terminal.boundary import run
 from tests.acceptance.scripts import calls, shell
 from tests.support import wait_until
 from tests.support.command_tree import invoke
@@ -73,7 +73,7 @@ def cli(fleet: WholeFleet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     monkeypatch.setenv("FLEET_URL", fleet.url)
     monkeypatch.setenv("FLEET_API_TOKEN", str(fleet.client()._token))
     monkeypatch.setenv("FLEET_ORG", ORG)
-    monkeypatch.setattr(control_plane.client, "FleetClient", Closing)
+    monkeypatch.setattr(control_plane.client.fleet, "FleetClient", Closing)
 
     def typed(*words: str, stdin: str = "") -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from drone.model.scripted import ScriptedServer
+from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import calls, shell
 from tests.acceptance.test_going_on import pull_the_plug
 from tests.support import wait_until

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drone.model.scripted import ScriptedServer
+from drone.model.scripted.server import ScriptedServer
 from tests.support.command_tree import invoke
 from tests.support.local_runs import FIXED, call, make_repository
 from tests.support.whole_fleet import WholeFleet

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from drone.model.scripted import ScriptedServer
+from drone.model.scripted.server import ScriptedServer
 from tests.support.git_servers import GitHttpServer, SshServer, self_signed, serving
 from tests.support.repositories import calc_project, empty_remote, git
 from tests.support.whole_fleet import WholeFleet

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.client import FleetClient
-from drone.model.scripted import ScriptedServer
+from control_plane.client.fleet import FleetClient
+from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project
 from tests.support.transcripts import transcript_problems

@@ -25,11 +25,11 @@ from time import perf_counter, process_time
 from typing import Any
 
 from drone.agent.agent import Agent
-from drone.agent.alone import ECHO, EchoToolbox, KeptEvents, QuietControls
 from drone.agent.budget import Budget
 from drone.agent.compaction import WindowCompaction
+from drone.agent.in_memory import ECHO, EchoToolbox, KeptEvents, QuietControls
 from drone.model.families import Family
-from drone.model.foreign import litellm
+from drone.model.litellm_import import litellm
 from drone.model.litellm_model import LiteLLMModel
 from drone.model.wire import Wire, tools_to_wire
 from shared.clock import SystemClock
@@ -162,7 +162,7 @@ def _endpoint() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as directory:
         script = Path(directory) / "script.json"
         script.write_text(json.dumps([_REPLY]))
-        command = [sys.executable, "-m", "drone.model.scripted", "--script", str(script)]
+        command = [sys.executable, "-m", "drone.model.scripted.server", "--script", str(script)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             try:

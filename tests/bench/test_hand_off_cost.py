@@ -12,7 +12,9 @@ from sqlalchemy import update
 
 from control_plane.background.timings import Timings
 from control_plane.collector import Collector
-from control_plane.db.models import Counter, Drone, Run
+from control_plane.db.drones import Drone
+from control_plane.db.installation import Counter
+from control_plane.db.runs import Run
 from control_plane.supervisor import Supervisor
 from shared.events import AssistantStep, CommentStep, Delivered, Prepared, Usage, UserStep
 from shared.names import new_id

@@ -19,11 +19,16 @@ from sqlalchemy import insert, select, text
 
 from control_plane.core import Caller, Core
 from control_plane.db.engine import Database
-from control_plane.db.models import Dispatch, Order, Organization, Project, Provider, Run, Session
+from control_plane.db.installation import Organization
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.projects import Project, Provider
+from control_plane.db.runs import Run
+from control_plane.db.sessions import ChatSession
 from control_plane.db.teams import Agent, Comment, Task
-from control_plane.operations import status, task_runs, tasks, totals
-from control_plane.operations.organizations import system_caller
-from control_plane.teams import ending
+from control_plane.lookups.organizations import system_caller
+from control_plane.operations import status, tasks, totals
+from control_plane.operations.tasks import runs
+from control_plane.teams import hand_off
 from control_plane.teams.routing import decide
 from shared.names import new_id
 from tests.support.database import core_on
@@ -99,8 +104,8 @@ def readings(core: Core, caller: Caller, count: int) -> dict[str, Callable[[], o
         "list 50 of an agent": lambda: tasks.list_(core, caller, assignee="agent_03"),
         "list 50 done of the user": lambda: tasks.list_(core, caller, status="done", assignee="user"),
         "show with its timeline": lambda: tasks.show(core, caller, middle),
-        "runs of a task": lambda: task_runs.of_task(core, caller, middle),
-        "one run": lambda: task_runs.show_run(core, caller, run_id),
+        "runs of a task": lambda: runs.of_task(core, caller, middle),
+        "one run": lambda: runs.show_run(core, caller, run_id),
         "reading of the routing": lambda: route(core, middle),
         "totals of the organization": summed(totals.of_organization, caller.organization_id),
         "totals of an agent": summed(totals.of_agent, caller.organization_id, agent_id),
@@ -116,9 +121,9 @@ def route(core: Core, task_id: str) -> object:
         order = db.scalars(select(Order).where(Order.task_id == task_id).order_by(Order.number.desc())).first()
         assert order is not None
         organization = db.get_one(Organization, task.organization_id)
-        end = ending._Ending(db, core, organization, task, order, db.get_one(Agent, order.agent_id))
+        end = hand_off._Ending(db, core, organization, task, order, db.get_one(Agent, order.agent_id))
         end._last_comment()
-        return decide(None, ending._newest_first(db, task_id), end._situation())
+        return decide(None, hand_off._newest_first(db, task_id), end._situation())
 
 
 def median_ms(read: Callable[[], object]) -> float:
@@ -155,7 +160,7 @@ def fill(core: Core, organization_id: str, acronym: str, count: int) -> None:
     with core.database.write() as db:
         db.execute(insert(Agent), list(made.agents()))
     for model, rows in (
-        (Session, made.sessions()),
+        (ChatSession, made.sessions()),
         (Task, made.tasks()),
         (Order, made.orders()),
         (Dispatch, made.dispatches()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from control_plane.db.models import InboxMessage
+from control_plane.db.drones import InboxMessage
 from shared.events import TodoItem, TodoStep, ToolCallStep, UserStep, VerifyStep
 from tests.browser.conftest import Person
 from tests.support import wait_until

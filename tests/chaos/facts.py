@@ -9,9 +9,12 @@ from typing import Any
 
 from sqlalchemy import select
 
-from control_plane.background.owners import LEADER
+from control_plane.background.leases import LEADER
+from control_plane.db.drones import Drone
 from control_plane.db.engine import Database
-from control_plane.db.models import Dispatch, Drone, Order, Owner, Run
+from control_plane.db.installation import Lease
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Run
 from shared.states import ENDED, RunStatus
 
 _ENDED = frozenset(str(each) for each in ENDED)
@@ -103,7 +106,7 @@ def look(database: Database) -> Facts:
                 Drone.id, Drone.name, Drone.boot_id, Drone.last_seen_at, Drone.draining, Drone.stopped_at, Drone.beat
             )
         ).all()
-        leader = db.scalar(select(Owner.holder).where(Owner.name == LEADER, Owner.expires_at > datetime.now(UTC)))
+        leader = db.scalar(select(Lease.holder).where(Lease.name == LEADER, Lease.expires_at > datetime.now(UTC)))
     return Facts(
         at=time.time(),
         orders={row.id: OrderFact(*row) for row in orders},

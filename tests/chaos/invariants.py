@@ -12,8 +12,9 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import select
 
-from control_plane.db.models import Order, Run, Step
-from drone.runs import journal
+from control_plane.db.orders import Order
+from control_plane.db.runs import Run, Step
+from drone.reporting import journal
 from drone.runs.directory import all_runs
 from shared import names
 from shared.errors import FleetError

@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import update
 
-from control_plane.client import FleetClient
-from control_plane.db.models import Order
-from control_plane.documents import SubmitRequest
+from control_plane.client.fleet import FleetClient
+from control_plane.db.orders import Order
+from control_plane.documents.orders import SubmitRequest
 from shared.errors import FleetError
 from shared.names import new_id
 from tests.chaos.fleet_under_load import FleetUnderLoad

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from drone.home import DroneConfig, DroneHome
+from drone.installation.home import DroneConfig, DroneHome
 from drone.runs.directory import RunDirectory
 from tests.support.whole_fleet import FLEET, WorkstationDrone
 
@@ -149,7 +149,7 @@ class ModelServer:
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "drone.model.scripted", "--script", str(self.script)]
+        command = [sys.executable, "-m", "drone.model.scripted.server", "--script", str(self.script)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=dict(os.environ))
         assert self.process.stdout is not None

@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from control_plane.broker.broker import Broker
-from drone.runs import journal
+from drone.reporting import journal
 from shared import names
 from tests.support import wait_until
 from tests.support.broker import BrokerServer

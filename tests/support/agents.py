@@ -8,10 +8,11 @@ from typing import Any
 from sqlalchemy import func, select
 
 from control_plane.core import Caller, Core
-from control_plane.db.models import Project, Session
+from control_plane.db.projects import Project
+from control_plane.db.sessions import ChatSession
 from control_plane.db.teams import Agent, Task
+from control_plane.documents.agents import AgentDocument, AgentRequest
 from control_plane.operations import agents
-from control_plane.team_documents import AgentDocument, AgentRequest
 from shared.names import new_id
 
 
@@ -44,7 +45,7 @@ def put_task(core: Core, caller: Caller, agent: str, status: str = "open") -> st
         number = (db.scalar(select(func.max(Task.number))) or 0) + 1
         chat = {"name": "", "mode": "build", "allow": [], "created_at": now}
         common = {"organization_id": caller.organization_id, "project_id": project.id}
-        session = Session(id=new_id(), **common, **chat)
+        session = ChatSession(id=new_id(), **common, **chat)
         db.add(session)
         db.flush()
         task = Task(

@@ -21,10 +21,14 @@ from control_plane.broker.broker import Broker
 from control_plane.broker.valkey_config import program, write_config
 from control_plane.collector import Collector
 from control_plane.core import Caller, Core
-from control_plane.db.models import Dispatch, Drone
-from control_plane.documents import OrderDocument, ProjectRequest, ProviderRequest, SubmitRequest
-from control_plane.operations import orders, projects, providers
-from control_plane.operations.organizations import system_caller
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch
+from control_plane.documents.orders import OrderDocument, SubmitRequest
+from control_plane.documents.projects import ProjectRequest
+from control_plane.documents.providers import ProviderRequest
+from control_plane.lookups.organizations import system_caller
+from control_plane.operations import projects, providers
+from control_plane.operations.orders import reading
 from control_plane.supervisor import Supervisor
 from shared.events import ABILITIES
 from shared.names import new_id
@@ -177,10 +181,10 @@ class Plane:
     def submit(self, prompt: str = "do it", **fields: Any) -> str:
         """Submit an order; returns its id."""
         request = SubmitRequest.model_validate({"prompt": prompt, "project": "app", **fields})
-        return orders.submit(self.core, self.admin, request).id
+        return reading.submit(self.core, self.admin, request).id
 
     def order(self, order_id: str) -> OrderDocument:
-        return orders.show_order(self.core, self.admin, order_id)
+        return reading.show_order(self.core, self.admin, order_id)
 
     def edit(self, model: type[Any], row_id: str, **values: Any) -> None:
         """Write columns of one row by hand."""

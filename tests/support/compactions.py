@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drone.agent.agent import Agent
-from drone.agent.alone import EchoToolbox, KeptEvents, NoHooks, QuietControls
 from drone.agent.budget import Budget
 from drone.agent.compaction import WindowCompaction
 from drone.agent.compaction.estimate import Estimate
 from drone.agent.hooks.events import BeforeCompaction, Cancel
+from drone.agent.in_memory import EchoToolbox, KeptEvents, NoHooks, QuietControls
 from drone.agent.transcript import Transcript
-from drone.model.scripted_model import ScriptedModel
+from drone.model.scripted.model import ScriptedModel
 from shared.events import CompactionStep
 from shared.messages import Message, ToolCall
 from shared.transcripts import assert_valid

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from control_plane.broker.broker import Broker
-from drone.home import DroneConfig, DroneHome
+from drone.installation.home import DroneConfig, DroneHome
 from drone.workspace import claim_root, copy_owner_config
 from shared import names
 from shared.blobs import digest

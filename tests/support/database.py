@@ -12,10 +12,10 @@ import pytest
 
 from control_plane.assemble import open_core
 from control_plane.core import Caller, Core
+from control_plane.core.settings import Settings
 from control_plane.db import migrations
 from control_plane.db.engine import Database, sqlite_url_of
-from control_plane.operations.organizations import system_caller
-from control_plane.settings import Settings
+from control_plane.lookups.organizations import system_caller
 from shared.names import new_id
 from tests.support.clocks import HandClock
 from tests.support.postgres import TEMPLATE, PostgresServer, installed

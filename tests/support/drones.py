@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from control_plane.broker.valkey_config import program
-from drone.home import DroneConfig, DroneHome
+from drone.installation.home import DroneConfig, DroneHome
 from drone.runs.directory import RunDirectory
 from shared import names
 from shared.work_order import WorkOrder

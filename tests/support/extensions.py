@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from drone.agent.agent import Agent
-from drone.agent.alone import EchoToolbox
+from drone.agent.in_memory import EchoToolbox
 from drone.agent.protocols import ForeignTool, ToolResult, ToolSpec
 from drone.extensions.context import RunningAgent
 from drone.extensions.merged import Extensions, Services, load

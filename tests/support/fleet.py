@@ -18,18 +18,20 @@ import pytest
 import structlog
 from sqlalchemy import func, select, update
 
-from control_plane import following
 from control_plane.broker.broker import Broker
-from control_plane.client import FleetClient
+from control_plane.client import following
+from control_plane.client.fleet import FleetClient
 from control_plane.core import Core
-from control_plane.db.models import Dispatch, Drone, Order, Run, Step
-from control_plane.documents import ApiTokenRequest
-from control_plane.operations import tokens
-from control_plane.operations.organizations import system_caller
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Run, Step
+from control_plane.documents.tokens import ApiTokenRequest
+from control_plane.lookups.organizations import system_caller
+from control_plane.operations.access import tokens
 from control_plane.web.hub import Hub
 from control_plane.web.server import ApiServer, api_server
 from control_plane.web.stream import Pace
-from shared import logs, names
+from shared import names
 from shared.blobs import digest
 from shared.clock import SystemClock
 from shared.envelope import Binding, new_private_key, open_envelope, public_key, seal
@@ -37,6 +39,7 @@ from shared.events import ApprovalStep, AssistantStep, Delta, RunEnded, RunStart
 from shared.names import new_id
 from shared.registration import Credentials, JoinToken, RegistrationRequest
 from shared.states import OrderStatus, RunStatus
+from shared.terminal import logs
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, free_port
 from tests.support.database import CoreFactory

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
 
-from control_plane.operations import blobs
-from control_plane.operations.registration import DroneIdentity
+from control_plane.operations.drones.registration import DroneIdentity
+from control_plane.operations.runs import blobs
 from shared.blobs import digest
 from shared.events import (
     AssistantStep,

@@ -6,10 +6,15 @@ from datetime import timedelta
 from typing import Any
 
 from control_plane.core import Caller, Core
-from control_plane.db.models import Dispatch, Drone, Order, Run
-from control_plane.documents import OrderDocument, ProjectRequest, ProviderRequest, SubmitRequest
-from control_plane.operations import orders, projects, providers
-from control_plane.operations.registration import DroneIdentity
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Run
+from control_plane.documents.orders import OrderDocument, SubmitRequest
+from control_plane.documents.projects import ProjectRequest
+from control_plane.documents.providers import ProviderRequest
+from control_plane.operations import projects, providers
+from control_plane.operations.drones.registration import DroneIdentity
+from control_plane.operations.orders import reading
 from shared.names import new_id
 
 
@@ -45,7 +50,7 @@ def make_drone(core: Core, caller: Caller, name: str = "anna", **fields: Any) ->
 
 def submit(core: Core, caller: Caller, prompt: str = "mend it", key: str | None = None, **fields: Any) -> OrderDocument:
     """An order on project `web`."""
-    return orders.submit(core, caller, SubmitRequest(**{"prompt": prompt, "project": "web", **fields}), key)
+    return reading.submit(core, caller, SubmitRequest(**{"prompt": prompt, "project": "web", **fields}), key)
 
 
 def run_of(core: Core, order_id: str) -> str:

@@ -9,8 +9,13 @@ from typing import Any
 from sqlalchemy import insert, select, text
 
 from control_plane.core import Caller, Core
-from control_plane.db.models import Dispatch, Drone, Order, Organization, Project, Provider, Run, SessionEntry, Turn
-from control_plane.db.models import Session as Chat
+from control_plane.db.drones import Drone
+from control_plane.db.installation import Organization
+from control_plane.db.orders import Dispatch, Order, Turn
+from control_plane.db.projects import Project, Provider
+from control_plane.db.runs import Run
+from control_plane.db.sessions import ChatSession as Chat
+from control_plane.db.sessions import SessionEntry
 from control_plane.db.teams import Comment, Task
 from shared.names import new_id
 

@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from drone.model.script import Book, NoReply, Reply, Script
-from drone.model.scripted import ScriptedServer
+from drone.model.scripted.script import Book, NoReply, Reply, Script
+from drone.model.scripted.server import ScriptedServer
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 FORMS = ("toolcall", "textbased")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from control_plane.core import Caller, Core
+from control_plane.documents.organizations import OrganizationRequest
+from control_plane.lookups.organizations import in_organization
 from control_plane.operations import organizations
-from control_plane.team_documents import OrganizationRequest
 
 
 def add_organization(core: Core, admin: Caller, name: str = "payments", **fields: object) -> Caller:
     """A new organization; the everywhere admin as they are in it."""
     organizations.create(core, admin, OrganizationRequest(name=name, **fields))
-    return organizations.in_organization(core, admin, name)
+    return in_organization(core, admin, name)

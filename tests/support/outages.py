@@ -30,14 +30,19 @@ from control_plane.broker.broker import Broker
 from control_plane.broker.valkey_config import program
 from control_plane.collector import Collector
 from control_plane.core import Core
+from control_plane.db.drones import Drone
 from control_plane.db.engine import sqlite_url_of
-from control_plane.db.models import Dispatch, Drone, Step
-from control_plane.documents import JoinTokenRequest, OrderDocument
-from control_plane.operations import orders, registration, tokens
-from control_plane.operations.organizations import system_caller
+from control_plane.db.orders import Dispatch
+from control_plane.db.runs import Step
+from control_plane.documents.orders import OrderDocument
+from control_plane.documents.tokens import JoinTokenRequest
+from control_plane.lookups.organizations import system_caller
+from control_plane.operations.access import tokens
+from control_plane.operations.drones import registration
+from control_plane.operations.orders import reading
 from control_plane.supervisor import Supervisor
-from drone.home import DroneConfig, DroneHome
-from drone.model.scripted import ScriptedServer
+from drone.installation.home import DroneConfig, DroneHome
+from drone.model.scripted.server import ScriptedServer
 from drone.runs.directory import RunDirectory
 from drone.workspace import claim_root, copy_owner_config
 from shared import names
@@ -168,7 +173,7 @@ class OutageFleet:
         return str(self.api.submit(f"Do it, script:{script}", **wanted)["id"])
 
     def order(self, order_id: str) -> OrderDocument:
-        return orders.show_order(self.core, system_caller(self.core), order_id)
+        return reading.show_order(self.core, system_caller(self.core), order_id)
 
     def kinds(self, order_id: str) -> list[str]:
         """What is stored of an order's steps, in order."""
@@ -412,7 +417,7 @@ def model_on(island: Island, directory: Path) -> Iterator[str]:
     """The scripted model on the island: its address there."""
     script = directory / "scripts.json"
     script.write_text(json.dumps(SCRIPTS))
-    words = [sys.executable, "-m", "drone.model.scripted", "--script", str(script)]
+    words = [sys.executable, "-m", "drone.model.scripted.server", "--script", str(script)]
     with subprocess.Popen(island.command(*words), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

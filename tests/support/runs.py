@@ -15,20 +15,20 @@ from typing import Any
 from redis import Redis
 
 from drone.agent.protocols import Answer, DeltaKind, WaitsFor
-from drone.home import DroneHome
-from drone.policy import Policy
+from drone.installation.home import DroneHome
+from drone.installation.policy import Policy
+from drone.reporting import journal
+from drone.reporting.journal import Line, RunIdentity
 from drone.reporting.reporter import Reporter
 from drone.reporting.stream import Stream
-from drone.runs import journal
+from drone.reporting.uplink import Sealer, connect
 from drone.runs.context import Keeping, MakeModel, RunContext
 from drone.runs.controls import RunControls
 from drone.runs.directory import Meta, RunDirectory
-from drone.runs.journal import Line, RunIdentity
 from drone.runs.provider_keys import litellm_model
 from drone.runs.recorder import JournalRecorder
 from drone.runs.run import execute
 from drone.sandbox import choose
-from drone.worker.uplink import Sealer, connect
 from drone.workspace import Workspaces, copy_owner_config, git_environment
 from shared import names
 from shared.blobs import digest
@@ -74,7 +74,7 @@ def small_repository(path: Path) -> Path:
 
 
 class KeptLink:
-    """A run's link (`drone.runs.link.Link`) that keeps what is said, and lets a test act when something is done."""
+    """A run's link (`drone.runs.pipe.Link`) that keeps what is said, and lets a test act when something is done."""
 
     def __init__(self, on_doing: Callable[[str], None] = lambda _: None) -> None:
         self.said: list[tuple[str, str]] = []

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from drone.agent.agent import Agent
-from drone.agent.alone import EchoToolbox, KeptEvents, QuietControls
+from drone.agent.in_memory import EchoToolbox, KeptEvents, QuietControls
 from drone.agent.protocols import ToolSpec
 from drone.model.litellm_model import LiteLLMModel
-from drone.model.pump import Waits
-from drone.model.scripted import ScriptedServer
-from drone.model.scripted_model import ScriptedModel
+from drone.model.scripted.model import ScriptedModel
+from drone.model.scripted.server import ScriptedServer
+from drone.model.stream_reader import Waits
 from shared.clock import Clock, SystemClock
 from shared.messages import Message
 from shared.outcome import Outcome

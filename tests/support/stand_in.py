@@ -15,8 +15,9 @@ from typing import Any
 import redis
 
 from control_plane.core import Caller, Core
-from control_plane.documents import JoinTokenRequest
-from control_plane.operations import registration, tokens
+from control_plane.documents.tokens import JoinTokenRequest
+from control_plane.operations.access import tokens
+from control_plane.operations.drones import registration
 from shared import envelope, names
 from shared.control import ControlMessage
 from shared.envelope import Binding

@@ -8,10 +8,10 @@ from pathlib import Path
 from sqlalchemy import update
 
 from control_plane.core import Caller, Core
-from control_plane.db.models import Drone
+from control_plane.db.drones import Drone
+from control_plane.documents.tasks import TaskCancelRequest, TaskDocument, TaskRequest
+from control_plane.lookups.organizations import system_caller
 from control_plane.operations import tasks
-from control_plane.operations.organizations import system_caller
-from control_plane.team_documents import TaskCancelRequest, TaskDocument, TaskRequest
 from tests.support.clocks import HandClock
 from tests.support.database import core_on
 from tests.support.made import make_drone, make_project

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from control_plane.client import FleetClient
-from drone.model.scripted import ScriptedServer
+from control_plane.client.fleet import FleetClient
+from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.team_scripts import DESCRIBED
 from tests.support.whole_fleet import WholeFleet, WorkstationDrone

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from threading import Barrier
 from typing import Any
 
-from drone.model.script import Book, Reply, Script
+from drone.model.scripted.script import Book, Reply, Script
 
 Doc = dict[str, Any]
 FRAME = "<situation>"

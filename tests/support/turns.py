@@ -7,12 +7,13 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from control_plane.conversations.history import messages_along, way_of, way_to
 from control_plane.core import Caller, Core
-from control_plane.db.models import Dispatch, Order, Step
-from control_plane.db.models import Session as Chat
-from control_plane.dispatching.conversation import messages_along, way_of, way_to
-from control_plane.dispatching.dispatch import Ending, finish, place_and_dispatch, try_again
-from control_plane.dispatching.work_orders import work_order
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Step
+from control_plane.db.sessions import ChatSession as Chat
+from control_plane.orders.dispatch import Ending, finish, place_and_dispatch, try_again
+from control_plane.supervisor.work_orders import work_order
 from shared.events import AssistantStep, Body, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus

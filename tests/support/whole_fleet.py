@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from control_plane.client import FleetClient
+from control_plane.client.fleet import FleetClient
 from tests.support import wait_until
 from tests.support.transcripts import transcript_problems
 

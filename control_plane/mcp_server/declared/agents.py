@@ -8,9 +8,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from control_plane.core import Caller, Core
+from control_plane.documents.agents import AgentDocument, AgentEdit, AgentRequest
 from control_plane.mcp_server.tools import ADDS, ENDS, OVERWRITES, READS, InOrganization, Toolbox, request_of
 from control_plane.operations import agents
-from control_plane.team_documents import AgentDocument, AgentEdit, AgentRequest
 
 TOOLS = Toolbox()
 ABOUT = {

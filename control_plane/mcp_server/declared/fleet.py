@@ -8,10 +8,13 @@ from typing import ClassVar
 from pydantic import Field
 
 from control_plane.core import Caller, Core
-from control_plane.documents import DroneDocument, ProjectDocument, ProviderDocument
+from control_plane.documents.drones import DroneDocument
+from control_plane.documents.projects import ProjectDocument
+from control_plane.documents.providers import ProviderDocument
+from control_plane.documents.sessions import SessionDocument, SessionRequest, SessionSummary
 from control_plane.mcp_server.tools import ADDS, READS, SETS, InOrganization, Toolbox, request_of
-from control_plane.operations import drones, projects, providers, sessions
-from control_plane.session_documents import SessionDocument, SessionRequest, SessionSummary
+from control_plane.operations import projects, providers, sessions
+from control_plane.operations.drones import managing
 
 TOOLS = Toolbox()
 MAX_LISTED = 1000
@@ -45,20 +48,20 @@ def list_drones(core: Core, caller: Caller) -> list[DroneDocument]:
     """The drones (workers on people's machines) that serve the organization: status (online, busy, draining,
     unresponsive, offline), labels, how many runs each has in hand (running, of at most concurrency) and how many orders
     wait for it (queued)."""
-    return drones.list_drones(core, caller)
+    return managing.list_drones(core, caller)
 
 
 @TOOLS.declare("Let a drone take no more orders", SETS)
 def drain_drone(core: Core, caller: Caller, arguments: OfDrone) -> DroneDocument:
     """Let a drone finish what it runs and take nothing new, before its machine is switched off for example. Orders
     that wait for it alone go on waiting. resume_drone undoes it. For operators."""
-    return drones.set_draining(core, caller, arguments.name, True)
+    return managing.set_draining(core, caller, arguments.name, True)
 
 
 @TOOLS.declare("Let a drone take orders again", SETS)
 def resume_drone(core: Core, caller: Caller, arguments: OfDrone) -> DroneDocument:
     """Let a drone that was drained take orders again. For operators."""
-    return drones.set_draining(core, caller, arguments.name, False)
+    return managing.set_draining(core, caller, arguments.name, False)
 
 
 @TOOLS.declare("List sessions", READS)

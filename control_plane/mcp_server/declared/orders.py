@@ -8,11 +8,10 @@ from typing import ClassVar
 from pydantic import Field
 
 from control_plane.core import Caller, Core
-from control_plane.dispatching.cancel import cancel
-from control_plane.documents import (
+from control_plane.documents.base import Document
+from control_plane.documents.orders import (
     ApproveRequest,
     DecideRequest,
-    Document,
     OrderDocument,
     OrderSummary,
     SayRequest,
@@ -30,7 +29,8 @@ from control_plane.mcp_server.tools import (
     Toolbox,
     request_of,
 )
-from control_plane.operations import again, orders, steering
+from control_plane.operations.orders import reading, retrying, steering
+from control_plane.operations.orders.canceling import cancel
 from shared.states import OrderStatus
 
 TOOLS = Toolbox()
@@ -147,7 +147,7 @@ def submit_order(core: Core, caller: Caller, arguments: Submit) -> OrderDocument
     running. Call get_order every few seconds until its status is succeeded, failed or canceled; then response is the
     agent's answer, branch and get_patch the change. With status awaiting_approval call approve_call or deny_call. To
     say something to the agent while it works: say_to_order. For operators."""
-    order = orders.submit(core, caller, request_of(SubmitRequest, arguments), arguments.idempotency_key)
+    order = reading.submit(core, caller, request_of(SubmitRequest, arguments), arguments.idempotency_key)
     return shorter_order(order)
 
 
@@ -156,7 +156,7 @@ def list_orders(core: Core, caller: Caller, arguments: OrderFilter) -> list[Orde
     """The work orders of the organization, newest first, without their steps: status, reason (why it waits or how it
     ended), response, branch, cost. The turns of agents on tasks are orders too; agent and task name them."""
     a = arguments
-    return orders.list_orders(core, caller, a.status, a.project, a.drone, a.limit)
+    return reading.list_orders(core, caller, a.status, a.project, a.drone, a.limit)
 
 
 @TOOLS.declare("Show a work order", READS)
@@ -164,7 +164,7 @@ def get_order(core: Core, caller: Caller, arguments: GetOrder) -> OrderDocument:
     """All that is known of a work order: status (queued, assigned, running, awaiting_approval, canceling; ended are
     succeeded, failed, canceled), reason, what its run does (doing), the call that waits for a person (waiting_for),
     response, branch, patch, cost, runs, and the steps that the agent took. Call it again to wait for the end."""
-    document = orders.show_order(core, caller, arguments.order_id)
+    document = reading.show_order(core, caller, arguments.order_id)
     return document if arguments.full else shorter_order(document)
 
 
@@ -179,7 +179,7 @@ def cancel_order(core: Core, caller: Caller, arguments: CancelOrder) -> OrderSum
 def retry_order(core: Core, caller: Caller, arguments: OfOrder) -> OrderSummary:
     """Run a work order that failed or was canceled again from its beginning, in a fresh workspace: the same order,
     with the same prompt and limits. Then get_order as after submit_order. For operators."""
-    return again.retry(core, caller, arguments.order_id)
+    return retrying.retry(core, caller, arguments.order_id)
 
 
 @TOOLS.declare("Say something to a running order", ADDS)
@@ -210,7 +210,7 @@ def get_patch(core: Core, caller: Caller, arguments: GetPatch) -> PatchDocument:
     """What an order changed, as a unified diff against the commit that it began from: `git apply` takes it. Empty if
     nothing changed; an error while the order has not ended. A long one comes in parts: call again with next_offset as
     offset until that is null."""
-    text = orders.patch_of(core, caller, arguments.order_id).decode("utf-8", "replace")
+    text = reading.patch_of(core, caller, arguments.order_id).decode("utf-8", "replace")
     end = arguments.offset + arguments.limit
     return PatchDocument(
         order=arguments.order_id,

@@ -8,6 +8,18 @@ from typing import ClassVar
 from pydantic import Field
 
 from control_plane.core import Caller, Core
+from control_plane.documents.tasks import (
+    AssignRequest,
+    CommentDocument,
+    CommentRequest,
+    TaskCancelRequest,
+    TaskDocument,
+    TaskRequest,
+    TaskRetryRequest,
+    TaskRunDetail,
+    TaskRunDocument,
+    TaskSummary,
+)
 from control_plane.mcp_server.declared.orders import LIMITS
 from control_plane.mcp_server.shortening import shortened
 from control_plane.mcp_server.tools import (
@@ -20,19 +32,8 @@ from control_plane.mcp_server.tools import (
     Toolbox,
     request_of,
 )
-from control_plane.operations import task_runs, tasks
-from control_plane.team_documents import (
-    AssignRequest,
-    CommentDocument,
-    CommentRequest,
-    TaskCancelRequest,
-    TaskDocument,
-    TaskRequest,
-    TaskRetryRequest,
-    TaskRunDetail,
-    TaskRunDocument,
-    TaskSummary,
-)
+from control_plane.operations import tasks
+from control_plane.operations.tasks import runs
 from shared.states import TaskStatus
 
 TOOLS = Toolbox()
@@ -176,12 +177,12 @@ def assign_task(core: Core, caller: Caller, arguments: AssignTask) -> TaskDocume
 def list_runs(core: Core, caller: Caller, arguments: OfTask) -> list[TaskRunDocument]:
     """The runs of agents on a task, oldest first: agent, status (running, success, failed, preempted, lost), reason,
     duration, tokens, cost, branch."""
-    return task_runs.of_task(core, caller, arguments.task_id)
+    return runs.of_task(core, caller, arguments.task_id)
 
 
 @TOOLS.declare("Show a run", READS)
 def get_run(core: Core, caller: Caller, arguments: GetRun) -> TaskRunDetail:
     """A run with its steps: what the agent thought, said and called, and what came of it; also the full text of an
     error. For finding out why a run failed."""
-    run = task_runs.show_run(core, caller, arguments.run_id)
+    run = runs.show_run(core, caller, arguments.run_id)
     return run if arguments.full else run.model_copy(update={"steps": [shortened(step) for step in run.steps]})

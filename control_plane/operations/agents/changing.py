@@ -10,15 +10,15 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
 from control_plane.db.teams import Agent, Task
+from control_plane.documents.agents import AgentDocument, AgentEdit, AgentRequest
+from control_plane.lookups.agents import active_agents, find_agent
+from control_plane.lookups.organizations import locked_organization
+from control_plane.operations.access.roles import require
 from control_plane.operations.agents.fields import fill
-from control_plane.operations.agents.reading import agent_document, find_agent
-from control_plane.operations.checking import check_agent
-from control_plane.operations.organizations import locked_organization
-from control_plane.operations.roles import require
+from control_plane.operations.agents.reading import agent_document
 from control_plane.services.describing import ask_description
-from control_plane.team_documents import AgentDocument, AgentEdit, AgentRequest
 from control_plane.teams.claiming import claim_tasks
-from control_plane.teams.roster import active_agents
+from control_plane.validation.checks import check_agent
 from shared.errors import Conflict, Invalid
 from shared.names import new_id
 from shared.states import TaskStatus

@@ -10,12 +10,12 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from control_plane.db.teams import Agent
-from control_plane.operations.agents.reading import find_agent
-from control_plane.operations.checking import check_labels, check_text, shown
-from control_plane.operations.projects import find_project
-from control_plane.operations.providers import check_model, find_provider
-from control_plane.team_documents import AgentEdit, AgentRequest
-from control_plane.teams.roster import active_agents
+from control_plane.documents.agents import AgentEdit, AgentRequest
+from control_plane.lookups.agents import active_agents, find_agent
+from control_plane.lookups.projects import find_project
+from control_plane.lookups.providers import find_provider
+from control_plane.operations.providers import check_model
+from control_plane.validation.checks import check_labels, check_text, shown
 from shared.errors import Invalid
 from shared.instructions import MAX_BYTES, instructions_of
 from shared.roster import circle

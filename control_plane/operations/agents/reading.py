@@ -9,12 +9,14 @@ from sqlalchemy import ColumnElement, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from control_plane.core import Caller, Core
-from control_plane.db.models import Organization, Project, Provider
+from control_plane.db.installation import Organization
+from control_plane.db.projects import Project, Provider
 from control_plane.db.teams import Agent
+from control_plane.documents.agents import AgentDocument
+from control_plane.documents.organizations import AgentNode
+from control_plane.lookups.agents import active_agents, find_agent
 from control_plane.operations import totals
-from control_plane.operations.checking import unknown
-from control_plane.team_documents import AgentDocument, AgentNode
-from control_plane.teams.roster import active_agents, roster_of, tree_of
+from control_plane.teams.roster import roster_of, tree_of
 
 
 def list_(core: Core, caller: Caller, include_removed: bool = False) -> list[AgentDocument]:
@@ -39,14 +41,6 @@ def tree(core: Core, caller: Caller) -> list[AgentNode]:
     """Those without a boss, by name, each with its reports; removed ones are not among them."""
     with core.database.read() as db:
         return tree_of(roster_of(db, caller.organization_id))
-
-
-def find_agent(db: Session, organization_id: str, name: str) -> Agent:
-    """The agent of this name that was not removed. Raises NotFound with the names that are near."""
-    known = {agent.name: agent for agent in active_agents(db, organization_id)}
-    if name not in known:
-        raise unknown("agent", name, known, "fleet agent ls")
-    return known[name]
 
 
 def agent_document(db: Session, agent: Agent, warnings: Sequence[str] = ()) -> AgentDocument:

@@ -1,18 +1,17 @@
 """Organizations: the isolated units. `default` always exists."""
 
-from control_plane.operations.organizations.acronyms import next_acronym
-from control_plane.operations.organizations.changing import create, create_within, edit, pause, resume
-from control_plane.operations.organizations.finding import (
+from control_plane.lookups.organizations import (
     DEFAULT,
-    ORDERS,
     find_organization,
     in_organization,
     locked_organization,
-    next_number,
     system_caller,
 )
+from control_plane.operations.organizations.acronyms import next_acronym
+from control_plane.operations.organizations.changing import create, create_within, edit, pause, resume
 from control_plane.operations.organizations.reading import document_of, list_, show
 from control_plane.operations.organizations.removing import remove
+from control_plane.orders.numbers import ORDERS, next_number
 
 __all__ = [
     "DEFAULT",

@@ -8,7 +8,7 @@ from itertools import chain, count
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.db.models import Organization
+from control_plane.db.installation import Organization
 
 SHORTEST = 4
 LONGEST = 12

@@ -9,14 +9,14 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
-from control_plane.db.models import Organization
-from control_plane.operations.checking import check_organization, check_text, shown
+from control_plane.db.installation import Organization
+from control_plane.documents.organizations import OrganizationDocument, OrganizationEdit, OrganizationRequest
+from control_plane.lookups.organizations import in_organization, locked_organization
+from control_plane.lookups.projects import find_project
+from control_plane.operations.access.roles import require, require_everywhere
 from control_plane.operations.organizations.acronyms import next_acronym
-from control_plane.operations.organizations.finding import in_organization, locked_organization
 from control_plane.operations.organizations.reading import document_of
-from control_plane.operations.projects import find_project
-from control_plane.operations.roles import require, require_everywhere
-from control_plane.team_documents import OrganizationDocument, OrganizationEdit, OrganizationRequest
+from control_plane.validation.checks import check_organization, check_text, shown
 from shared.errors import Conflict, Invalid, NotFound
 from shared.names import new_id
 

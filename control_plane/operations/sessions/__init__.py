@@ -1,7 +1,8 @@
 """Sessions: chats, whose turns run one at a time in the order of their submission and are kept as a tree."""
 
+from control_plane.conversations.new_session import new_session
+from control_plane.lookups.sessions import find_session
 from control_plane.operations.sessions.changing import compact, create, edit, fork, label, switch
-from control_plane.operations.sessions.finding import find_session, new_session
 from control_plane.operations.sessions.reading import bundle_of, head_of, list_, show
 
 __all__ = [

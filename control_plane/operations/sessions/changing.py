@@ -7,22 +7,12 @@ from typing import Any
 
 from sqlalchemy.orm import Session as Db
 
+from control_plane.conversations.entries import EntryKind, locked, write_entry
+from control_plane.conversations.new_session import new_session
 from control_plane.core import Caller, Core
-from control_plane.db.models import Order, Session, SessionEntry
-from control_plane.dispatching.inbox import tell
-from control_plane.dispatching.turns import EntryKind, locked, write_entry
-from control_plane.operations.checking import check_text
-from control_plane.operations.projects import find_project
-from control_plane.operations.roles import require
-from control_plane.operations.sessions.finding import (
-    find_place,
-    new_session,
-    refuse_while_busy,
-    session_of,
-    unfinished,
-)
-from control_plane.operations.sessions.reading import session_document
-from control_plane.session_documents import (
+from control_plane.db.orders import Order
+from control_plane.db.sessions import ChatSession, SessionEntry
+from control_plane.documents.sessions import (
     MAX_SESSION_NAME,
     CompactDocument,
     CompactRequest,
@@ -33,6 +23,12 @@ from control_plane.session_documents import (
     SessionRequest,
     SwitchRequest,
 )
+from control_plane.drones.inbox import tell
+from control_plane.lookups.projects import find_project
+from control_plane.lookups.sessions import find_place, refuse_while_busy, session_of, unfinished
+from control_plane.operations.access.roles import require
+from control_plane.operations.sessions.reading import session_document
+from control_plane.validation.checks import check_text
 from shared.control import Compact
 from shared.errors import Invalid
 from shared.names import new_id
@@ -64,7 +60,7 @@ def edit(core: Core, caller: Caller, session_id: str, changes: SessionEdit) -> S
     require(caller, "operator")
     _check(changes.name or "", changes.allow or ())
 
-    def work(db: Db, chat: Session) -> None:
+    def work(db: Db, chat: ChatSession) -> None:
         if changes.name is not None and changes.name != chat.name:
             _note(db, core, chat, "name", {"from": chat.name, "to": changes.name})
             chat.name = changes.name
@@ -84,7 +80,7 @@ def switch(core: Core, caller: Caller, session_id: str, request: SwitchRequest) 
     """
     require(caller, "operator")
 
-    def work(db: Db, chat: Session) -> None:
+    def work(db: Db, chat: ChatSession) -> None:
         refuse_while_busy(db, chat)
         place = _id(find_place(db, chat, request.entry))
         write_entry(db, core, chat, "leaf", parent_id=place, data={"from": chat.leaf_id, "to": place})
@@ -116,7 +112,7 @@ def label(core: Core, caller: Caller, session_id: str, request: LabelRequest) ->
     require(caller, "operator")
     check_text("the label", request.text, limit=MAX_LABEL, empty=True)
 
-    def work(db: Db, chat: Session) -> None:
+    def work(db: Db, chat: ChatSession) -> None:
         place = find_place(db, chat, request.entry)
         if place is None:
             raise Invalid("the root cannot have a label", code="E-SESSION-LABEL", next="name a turn")
@@ -159,7 +155,7 @@ def _sentence(order: Order | None, told: bool) -> str:
     return f"Order {order.id} is {order.status}: its run begins with the compaction."
 
 
-def _changed(core: Core, caller: Caller, session_id: str, work: Callable[[Db, Session], None]) -> SessionDocument:
+def _changed(core: Core, caller: Caller, session_id: str, work: Callable[[Db, ChatSession], None]) -> SessionDocument:
     """Do `work` on the locked session and return the session as it is then."""
     with core.database.write() as db:
         chat = locked(db, session_of(db, caller.organization_id, session_id).id)
@@ -167,12 +163,12 @@ def _changed(core: Core, caller: Caller, session_id: str, work: Callable[[Db, Se
         return session_document(db, caller, chat)
 
 
-def _note(db: Db, core: Core, chat: Session, kind: EntryKind, data: dict[str, Any]) -> None:
+def _note(db: Db, core: Core, chat: ChatSession, kind: EntryKind, data: dict[str, Any]) -> None:
     write_entry(db, core, chat, kind, parent_id=chat.leaf_id, data=data)
 
 
-def _fork_of(core: Core, old: Session, place: str | None, name: str | None) -> Session:
-    return Session(
+def _fork_of(core: Core, old: ChatSession, place: str | None, name: str | None) -> ChatSession:
+    return ChatSession(
         id=new_id(),
         organization_id=old.organization_id,
         project_id=old.project_id,

@@ -9,14 +9,16 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session as Db
 
+from control_plane.conversations.history import last_work, way_to
 from control_plane.core import Caller, Core
-from control_plane.db.models import Order, Project, Session, SessionEntry, Turn
-from control_plane.dispatching.conversation import last_work, way_to
-from control_plane.dispatching.dispatch import totals
-from control_plane.operations.documents_of import total_of
-from control_plane.operations.projects import find_project
-from control_plane.operations.sessions.finding import labels_of, session_of, tree_of, unfinished
-from control_plane.session_documents import EntryDocument, HeadDocument, SessionDocument, SessionSummary, TurnDocument
+from control_plane.db.orders import Order, Turn
+from control_plane.db.projects import Project
+from control_plane.db.sessions import ChatSession, SessionEntry
+from control_plane.documents.sessions import EntryDocument, HeadDocument, SessionDocument, SessionSummary, TurnDocument
+from control_plane.lookups.projects import find_project
+from control_plane.lookups.sessions import labels_of, session_of, tree_of, unfinished
+from control_plane.operations.row_documents import total_of
+from control_plane.orders.dispatch import totals
 from shared.errors import NotFound
 from shared.events import Stats
 from shared.states import ENDED, TurnStatus
@@ -27,7 +29,7 @@ MAX_LISTED = 1000
 class _Row(NamedTuple):
     """A session with what the list shows beside it."""
 
-    chat: Session
+    chat: ChatSession
     project: str
     turns: int | None
     began: datetime | None
@@ -44,9 +46,9 @@ def list_(
     with core.database.read() as db:
         wanted = _sessions(caller)
         if not every:
-            wanted = wanted.where(Session.task_id.is_(None), ~_of_a_service())
+            wanted = wanted.where(ChatSession.task_id.is_(None), ~_of_a_service())
         if project is not None:
-            wanted = wanted.where(Session.project_id == find_project(db, caller.organization_id, project).id)
+            wanted = wanted.where(ChatSession.project_id == find_project(db, caller.organization_id, project).id)
         rows = [_Row(*row) for row in db.execute(wanted.limit(max(1, min(limit, MAX_LISTED))))]
         running = _running(db, [row.chat.id for row in rows])
     return [_summary(row, running.get(row.chat.id)) for row in rows]
@@ -59,10 +61,10 @@ def show(core: Core, caller: Caller, session_id: str) -> SessionDocument:
         return session_document(db, caller, chat)
 
 
-def session_document(db: Db, caller: Caller, chat: Session) -> SessionDocument:
+def session_document(db: Db, caller: Caller, chat: ChatSession) -> SessionDocument:
     """The document of a session, as it is in this transaction."""
     db.flush()
-    row = _Row(*db.execute(_sessions(caller).where(Session.id == chat.id)).one())
+    row = _Row(*db.execute(_sessions(caller).where(ChatSession.id == chat.id)).one())
     waiting = [order.id for order in unfinished(db, chat.id)]
     entries = tree_of(db, chat)
     turns = _turns(db, [*waiting, *(entry.order_id for entry in entries if entry.order_id)])
@@ -102,7 +104,7 @@ def bundle_of(core: Core, caller: Caller, session_id: str) -> bytes:
     return core.blobs.read(order.bundle_sha256)
 
 
-def _head(db: Db, caller: Caller, session_id: str) -> tuple[Session, Order]:
+def _head(db: Db, caller: Caller, session_id: str) -> tuple[ChatSession, Order]:
     chat = session_of(db, caller.organization_id, session_id)
     order = last_work(db, way_to(db, chat.leaf_id))
     if order is None:
@@ -114,7 +116,7 @@ def _head(db: Db, caller: Caller, session_id: str) -> tuple[Session, Order]:
     return chat, order
 
 
-def _sessions(caller: Caller) -> Select[Session, str, int | None, datetime | None, datetime | None]:
+def _sessions(caller: Caller) -> Select[ChatSession, str, int | None, datetime | None, datetime | None]:
     turns = (
         select(
             Turn.session_id,
@@ -127,17 +129,17 @@ def _sessions(caller: Caller) -> Select[Session, str, int | None, datetime | Non
         .subquery()
     )
     return (
-        select(Session, Project.slug, turns.c.turns, turns.c.began, turns.c.ended)
-        .join(Project, Project.id == Session.project_id)
-        .outerjoin(turns, turns.c.session_id == Session.id)
-        .where(Session.organization_id == caller.organization_id)
-        .order_by(func.coalesce(turns.c.began, Session.created_at).desc(), Session.id)
+        select(ChatSession, Project.slug, turns.c.turns, turns.c.began, turns.c.ended)
+        .join(Project, Project.id == ChatSession.project_id)
+        .outerjoin(turns, turns.c.session_id == ChatSession.id)
+        .where(ChatSession.organization_id == caller.organization_id)
+        .order_by(func.coalesce(turns.c.began, ChatSession.created_at).desc(), ChatSession.id)
     )
 
 
 def _of_a_service() -> ColumnElement[bool]:
     """Whether the session was made for an order that the control plane wrote for itself."""
-    return select(Order.id).where(Order.session_id == Session.id, Order.purpose != "work").exists()
+    return select(Order.id).where(Order.session_id == ChatSession.id, Order.purpose != "work").exists()
 
 
 def _running(db: Db, session_ids: Sequence[str]) -> dict[str, str]:
@@ -168,7 +170,7 @@ def _summary(row: _Row, running: str | None) -> SessionSummary:
 
 
 def _entries(
-    db: Db, chat: Session, entries: Sequence[SessionEntry], turns: dict[str, TurnDocument]
+    db: Db, chat: ChatSession, entries: Sequence[SessionEntry], turns: dict[str, TurnDocument]
 ) -> Iterable[EntryDocument]:
     path = {entry.id for entry in way_to(db, chat.leaf_id)}
     labels = labels_of(entries)

@@ -10,18 +10,20 @@ from collections.abc import Callable
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from control_plane.automation.notices import notify
 from control_plane.core import Caller, Core
-from control_plane.db.models import Run
+from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Task
-from control_plane.dispatching.notices import notify
-from control_plane.dispatching.transitions import move_task
-from control_plane.operations.agents import find_agent
-from control_plane.operations.roles import require
-from control_plane.operations.tasks import finding, reading
-from control_plane.team_documents import USER, AssignRequest, TaskDocument, TaskRetryRequest
-from control_plane.teams import notes
+from control_plane.documents.base import USER
+from control_plane.documents.tasks import AssignRequest, TaskDocument, TaskRetryRequest
+from control_plane.lookups import tasks
+from control_plane.lookups.agents import find_agent
+from control_plane.operations.access.roles import require
+from control_plane.operations.tasks import reading
+from control_plane.orders.transitions import move_task
+from control_plane.teams import system_notes
 from control_plane.teams.claiming import claim_tasks, give_to_user
-from control_plane.teams.notes import Note
+from control_plane.teams.system_notes import Note
 from control_plane.teams.thread import system_says
 from shared.errors import Invalid, Precondition
 from shared.states import TaskStatus
@@ -36,8 +38,8 @@ def done(core: Core, caller: Caller, task_id: str) -> TaskDocument:
 
     def work(db: Session, task: Task) -> None:
         if task.status not in _BETWEEN_RUNS or task.assignee_id is not None:
-            raise finding.refused(task, "only a task that is with you can be marked as done")
-        end(db, core, task, _T.DONE, notes.done(caller.user))
+            raise tasks.refused(task, "only a task that is with you can be marked as done")
+        end(db, core, task, _T.DONE, system_notes.done(caller.user))
 
     return acted(core, caller, task_id, work)
 
@@ -47,8 +49,8 @@ def reopen(core: Core, caller: Caller, task_id: str) -> TaskDocument:
 
     def work(db: Session, task: Task) -> None:
         if task.status not in _ENDED_RUN:
-            raise finding.refused(task, "only a done or a failed task can be reopened")
-        give(db, core, task, None, notes.reopened(caller.user))
+            raise tasks.refused(task, "only a done or a failed task can be reopened")
+        give(db, core, task, None, system_notes.reopened(caller.user))
 
     return acted(core, caller, task_id, work)
 
@@ -61,9 +63,9 @@ def retry(core: Core, caller: Caller, task_id: str, request: TaskRetryRequest) -
 
     def work(db: Session, task: Task) -> None:
         if task.status not in _ENDED_RUN:
-            raise finding.refused(task, "only a done or a failed task can be retried")
+            raise tasks.refused(task, "only a done or a failed task can be retried")
         agent = _to_retry(db, caller, task, request.assignee)
-        give(db, core, task, agent, notes.retried(caller.user, agent.name))
+        give(db, core, task, agent, system_notes.retried(caller.user, agent.name))
 
     if request.assignee == USER:
         raise Invalid(
@@ -82,9 +84,9 @@ def assign(core: Core, caller: Caller, task_id: str, request: AssignRequest) -> 
 
     def work(db: Session, task: Task) -> None:
         if task.status not in _BETWEEN_RUNS:
-            raise finding.refused(task, "only an open or a failed task can be assigned")
-        agent = finding.assignee(db, caller.organization_id, request.assignee)
-        give(db, core, task, agent, notes.assigned(caller.user, request.assignee))
+            raise tasks.refused(task, "only an open or a failed task can be assigned")
+        agent = tasks.assignee(db, caller.organization_id, request.assignee)
+        give(db, core, task, agent, system_notes.assigned(caller.user, request.assignee))
 
     return acted(core, caller, task_id, work)
 
@@ -94,7 +96,7 @@ def acted(core: Core, caller: Caller, task_id: str, work: Callable[[Session, Tas
     require(caller, "operator")
 
     def write(db: Session) -> list[str]:
-        work(db, finding.locked_task(db, caller, task_id))
+        work(db, tasks.locked_task(db, caller, task_id))
         return claim_tasks(db, core, caller.organization_id)
 
     for order_id in core.database.transact(write):

@@ -7,15 +7,17 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
 from control_plane.db.teams import Agent, Task
-from control_plane.operations.checking import shown
-from control_plane.operations.roles import require
-from control_plane.operations.tasks import finding, reading
+from control_plane.documents.base import USER
+from control_plane.documents.tasks import CommentDocument, CommentRequest
+from control_plane.lookups import tasks
+from control_plane.operations.access.roles import require
+from control_plane.operations.tasks import reading
 from control_plane.operations.tasks.acting import give
-from control_plane.operations.tasks.creating import check_long_text
-from control_plane.team_documents import USER, CommentDocument, CommentRequest
 from control_plane.teams.claiming import claim_tasks
+from control_plane.teams.new_task import check_long_text
 from control_plane.teams.tags import last_valid, tags_in
 from control_plane.teams.thread import person_wrote
+from control_plane.validation.checks import shown
 from shared.errors import NotFound
 from shared.states import TaskStatus
 
@@ -33,9 +35,9 @@ def comment(core: Core, caller: Caller, task_id: str, request: CommentRequest) -
     text = check_long_text("the comment", request.text)
 
     def write(db: Session) -> tuple[CommentDocument, str | None, list[str]]:
-        task = finding.locked_task(db, caller, task_id)
+        task = tasks.locked_task(db, caller, task_id)
         if task.status not in _TAKES_COMMENTS:
-            raise finding.refused(task, "people comment on tasks that are open or failed")
+            raise tasks.refused(task, "people comment on tasks that are open or failed")
         to = _tagged(db, caller, text)
         written = person_wrote(db, core, task, caller.user, text)
         _hand_over(db, core, task, to)
@@ -71,7 +73,7 @@ def _hand_over(db: Session, core: Core, task: Task, to: str | None) -> None:
         # A person had a hand in it all the same.
         task.hand_offs, task.updated_at = 0, core.clock.now()
     else:
-        give(db, core, task, finding.assignee(db, task.organization_id, to), None)
+        give(db, core, task, tasks.assignee(db, task.organization_id, to), None)
 
 
 def _what_follows(core: Core, caller: Caller, task_id: str, to: str | None) -> str:

@@ -11,22 +11,18 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session, load_only
 
 from control_plane.core import Caller, Core
-from control_plane.db.models import Order, Project, Run
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project
+from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Comment, Task
-from control_plane.operations import task_runs, totals
-from control_plane.operations.checking import shown, unknown
-from control_plane.operations.projects import find_project
-from control_plane.operations.tasks import reasons
-from control_plane.operations.tasks.finding import find_task
-from control_plane.team_documents import (
-    USER,
-    CommentDocument,
-    TaskDocument,
-    TaskRunDocument,
-    TaskSummary,
-    TimelineEntry,
-    Totals,
-)
+from control_plane.documents.base import USER
+from control_plane.documents.organizations import Totals
+from control_plane.documents.tasks import CommentDocument, TaskDocument, TaskRunDocument, TaskSummary, TimelineEntry
+from control_plane.lookups.projects import find_project
+from control_plane.lookups.tasks import find_task
+from control_plane.operations import totals
+from control_plane.operations.tasks import reasons, runs
+from control_plane.validation.checks import shown, unknown
 from shared.errors import Invalid
 from shared.states import RunStatus, TaskStatus
 
@@ -68,7 +64,7 @@ def show(core: Core, caller: Caller, task_id: str, since: datetime | None = None
         row = db.execute(_tasks(caller).where(Task.id == task.id)).one()
         (summary,) = _summaries(db, core, caller, [row])
         orders = _orders(db, task.id)
-        timeline = timeline_of(comments_of(db, task.id, since), task_runs.runs_on(db, task.id, core.clock.now()))
+        timeline = timeline_of(comments_of(db, task.id, since), runs.runs_on(db, task.id, core.clock.now()))
     return TaskDocument(
         **dict(summary),
         description=task.description,

@@ -9,11 +9,12 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, load_only
 
 from control_plane.core import Core
-from control_plane.db.models import Order, Run
+from control_plane.db.orders import Order
+from control_plane.db.runs import Run
 from control_plane.db.teams import Comment, Task
-from control_plane.operations import progress
-from control_plane.team_documents import SYSTEM, USER
-from control_plane.teams.waiting import why_each_waits
+from control_plane.documents.base import SYSTEM, USER
+from control_plane.operations.orders import progress
+from control_plane.teams.why_waiting import why_each_waits
 from shared.states import OrderStatus, TaskStatus
 
 MAX_QUOTED = 160

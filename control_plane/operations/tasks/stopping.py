@@ -15,17 +15,19 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
-from control_plane.db.models import Drone, Order
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Order
 from control_plane.db.teams import Agent, Task
-from control_plane.dispatching.cancel import MOVED, TRIES, Seen, asked_by, look, record
+from control_plane.documents.tasks import TaskCancelRequest, TaskDocument
 from control_plane.flower import events as flower_events
 from control_plane.flower.events import EndedRun
-from control_plane.operations.checking import check_text
-from control_plane.operations.roles import require
-from control_plane.operations.tasks import acting, finding, reading
-from control_plane.team_documents import TaskCancelRequest, TaskDocument
-from control_plane.teams import notes
+from control_plane.lookups import tasks
+from control_plane.operations.access.roles import require
+from control_plane.operations.tasks import acting, reading
+from control_plane.orders.cancel import MOVED, TRIES, Seen, asked_by, look, record
+from control_plane.teams import system_notes
 from control_plane.teams.claiming import claim_tasks, give_to_user
+from control_plane.validation.checks import check_text
 from shared.errors import Conflict
 from shared.states import ENDED, OrderStatus, TaskStatus
 
@@ -52,9 +54,9 @@ def preempt(core: Core, caller: Caller, task_id: str) -> TaskDocument:
 
     def work(db: Session, task: Task, run_id: str | None) -> None:
         if task.status != _T.IN_PROGRESS:
-            raise finding.refused(task, "only a task in progress can be preempted")
+            raise tasks.refused(task, "only a task in progress can be preempted")
         agent = db.get_one(Agent, task.assignee_id)
-        give_to_user(db, core, task, _T.OPEN, notes.preempted(caller.user, agent.name), run_id)
+        give_to_user(db, core, task, _T.OPEN, system_notes.preempted(caller.user, agent.name), run_id)
 
     return _stop(core, caller, task_id, work, "the task was preempted")
 
@@ -69,8 +71,8 @@ def cancel(core: Core, caller: Caller, task_id: str, request: TaskCancelRequest)
 
     def work(db: Session, task: Task, run_id: str | None) -> None:
         if task.status in {_T.DONE, _T.CANCELED}:
-            raise finding.refused(task, "only a task that has not ended can be canceled")
-        acting.end(db, core, task, _T.CANCELED, notes.canceled(caller.user, reason), run_id)
+            raise tasks.refused(task, "only a task that has not ended can be canceled")
+        acting.end(db, core, task, _T.CANCELED, system_notes.canceled(caller.user, reason), run_id)
 
     return _stop(core, caller, task_id, work, "the task was canceled")
 
@@ -111,14 +113,14 @@ class _Order:
 
 def _order_at_work(core: Core, caller: Caller, task_id: str) -> str | None:
     with core.database.read() as db:
-        task = finding.find_task(db, caller, task_id)
+        task = tasks.find_task(db, caller, task_id)
         return task.order_id if task.status == _T.IN_PROGRESS else None
 
 
 def _write(core: Core, caller: Caller, task_id: str, work: Work, at_work: _Order, db: Session) -> _Stopped:  # noqa: PLR0913, PLR0917 - bound one by one
     """One transaction. The order's row is locked before the organization's, as whoever takes in a run's end does it."""
     order = db.get_one(Order, at_work.id, with_for_update=True) if at_work.id is not None else None
-    task = finding.locked_task(db, caller, task_id)
+    task = tasks.locked_task(db, caller, task_id)
     if task.status != _T.IN_PROGRESS:
         order = None
     elif order is None or order.id != task.order_id or (order.status, order.run_id) != _seen(at_work):

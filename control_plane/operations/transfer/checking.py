@@ -12,8 +12,6 @@ from typing import Any, BinaryIO, NoReturn
 
 from sqlalchemy import JSON, Boolean, Column, DateTime, Float, Integer, String
 
-from control_plane.operations.checking import check_name, check_organization, shown
-from control_plane.operations.git_urls import parse_git_url
 from control_plane.operations.transfer.kinds import (
     BY_NAME,
     DRONE,
@@ -27,6 +25,8 @@ from control_plane.operations.transfer.kinds import (
     is_id,
     plain_type,
 )
+from control_plane.validation.checks import check_name, check_organization, shown
+from control_plane.validation.git_urls import parse_git_url
 from shared.errors import Conflict, FleetError, Invalid
 
 MAX_LINE = 16 * 1024 * 1024

@@ -11,22 +11,16 @@ from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
+from control_plane.db.access import ApiToken, JoinToken
 from control_plane.db.automation import Trigger, TriggerDelivery, Webhook, WebhookDelivery
-from control_plane.db.models import (
-    ApiToken,
-    Blob,
-    Dispatch,
-    Drone,
-    JoinToken,
-    Order,
-    Organization,
-    Owned,
-    Project,
-    Provider,
-    RawEvent,
-)
-from control_plane.operations.organizations import in_organization
-from control_plane.operations.roles import require
+from control_plane.db.base import Owned
+from control_plane.db.drones import Drone, RawEvent
+from control_plane.db.installation import Organization
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.projects import Project, Provider
+from control_plane.db.runs import Blob
+from control_plane.lookups.organizations import in_organization
+from control_plane.operations.access.roles import require
 from control_plane.operations.transfer.kinds import DRONE, END, HEADER, KINDS, ORGANIZATION, VERSION, Kind, Totals
 from shared.redaction import MARK
 

@@ -17,16 +17,20 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
+from control_plane.db.installation import Counter, Organization
 from control_plane.db.metadata import METADATA
-from control_plane.db.models import Counter, Organization, Run, SessionEntry
+from control_plane.db.runs import Run
+from control_plane.db.sessions import SessionEntry
 from control_plane.db.teams import Comment
-from control_plane.operations.checking import check_organization, shown
-from control_plane.operations.organizations import ORDERS, create_within, document_of
-from control_plane.operations.roles import require, require_everywhere
-from control_plane.operations.secrets_of import hashed, new_secret
+from control_plane.documents.base import SYSTEM
+from control_plane.documents.organizations import OrganizationDocument, OrganizationRequest
+from control_plane.operations.access.roles import require, require_everywhere
+from control_plane.operations.organizations import create_within, document_of
 from control_plane.operations.transfer.checking import Checked, check, lines_of
 from control_plane.operations.transfer.kinds import BY_NAME, DRONE, SUMMED, TASK, Kind, is_id
-from control_plane.team_documents import SYSTEM, OrganizationDocument, OrganizationRequest
+from control_plane.orders.numbers import ORDERS
+from control_plane.validation.checks import check_organization, shown
+from control_plane.validation.issued_secrets import hashed, new_secret
 from shared.errors import Conflict, FleetFault
 from shared.outcome import ExitStatus
 from shared.states import ENDED, RunStatus, TaskStatus, TurnStatus

@@ -16,20 +16,11 @@ from sqlalchemy.types import TypeDecorator
 
 from control_plane.db import metadata
 from control_plane.db.automation import Schedule, Trigger, Webhook
-from control_plane.db.models import (
-    Blob,
-    Dispatch,
-    Order,
-    Owned,
-    Project,
-    Provider,
-    Run,
-    Session,
-    SessionEntry,
-    Step,
-    Turn,
-    Word,
-)
+from control_plane.db.base import Owned
+from control_plane.db.orders import Dispatch, Order, SteeringMessage, Turn
+from control_plane.db.projects import Project, Provider
+from control_plane.db.runs import Blob, Run, Step
+from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.db.teams import Agent, Comment, Task
 from shared.states import OrderStatus, RunStatus, TaskStatus, TurnStatus
 
@@ -93,7 +84,7 @@ KINDS: tuple[Kind, ...] = (
     ),
     _kind(
         "session",
-        Session,
+        ChatSession,
         "created_at",
         "id",
         refers={"project_id": "project", "leaf_id": "entry", "forked_from_id": "session", "task_id": TASK},
@@ -158,7 +149,7 @@ KINDS: tuple[Kind, ...] = (
         inside={"body": ("run_id",)},
         refers={"order_id": "order", "run_id": "run"},
     ),
-    _kind("word", Word, "number", without="number", refers={"order_id": "order", "run_id": "dispatch"}),
+    _kind("word", SteeringMessage, "number", without="number", refers={"order_id": "order", "run_id": "dispatch"}),
     _kind("comment", Comment, "id", without="id", refers={"task_id": TASK, "agent_id": "agent", "run_id": "dispatch"}),
     _kind("schedule", Schedule, "created_at", "id", refers={"last_task_id": TASK}),
     _kind("trigger", Trigger, "created_at", "id", without="sealed_secret", refers={"last_task_id": TASK}),

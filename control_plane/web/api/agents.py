@@ -6,8 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from control_plane.documents.agents import AgentDocument, AgentEdit, AgentRequest
+from control_plane.documents.organizations import AgentNode
 from control_plane.operations import agents
-from control_plane.team_documents import AgentDocument, AgentEdit, AgentNode, AgentRequest
 from control_plane.web.access import CoreDep, OrganizationCallerDep
 from control_plane.web.openapi import errors
 

@@ -9,7 +9,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import StreamingResponse
 
-from control_plane.operations import orders
+from control_plane.operations.orders import reading
 from control_plane.web.access import CallerDep, CoreDep, identify
 from control_plane.web.api.orders import OrderId
 from control_plane.web.openapi import errors
@@ -47,7 +47,7 @@ async def follow_order(  # noqa: PLR0913, PLR0917 - what a route is given
     """Events: `step` (its id is its number), `delta` (run, kind, text: text in flight, never stored), `order` (the
     order without steps, when it changed), `heartbeat` (every 10 s), `end` (the whole document; the stream closes).
     """
-    await to_thread.run_sync(orders.order_summary, core, caller, order_id)
+    await to_thread.run_sync(reading.order_summary, core, caller, order_id)
     stream = OrderStream(
         core, request.app.state.live, caller, order_id, functools.partial(identify, core, request.headers)
     )

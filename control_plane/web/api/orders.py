@@ -7,8 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from control_plane.dispatching.cancel import cancel
-from control_plane.documents import (
+from control_plane.documents.orders import (
     ApproveRequest,
     DecideRequest,
     OrderDocument,
@@ -18,7 +17,8 @@ from control_plane.documents import (
     StepDocument,
     SubmitRequest,
 )
-from control_plane.operations import again, orders, steering
+from control_plane.operations.orders import reading, retrying, steering
+from control_plane.operations.orders.canceling import cancel
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors
 from shared.states import OrderStatus
@@ -49,7 +49,7 @@ def submit(
     core: CoreDep, caller: CallerDep, request: SubmitRequest, idempotency_key: IdempotencyKey = None
 ) -> OrderDocument:
     """201 means durable: the order is in the database and will be done, or will say why it waits."""
-    return orders.submit(core, caller, request, idempotency_key)
+    return reading.submit(core, caller, request, idempotency_key)
 
 
 @router.get("", summary="Orders, newest first", responses=errors(401))
@@ -61,12 +61,12 @@ def list_orders(  # noqa: PLR0913, PLR0917 - one per filter
     drone: Annotated[str | None, Query(description="Name.")] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 100,
 ) -> list[OrderSummary]:
-    return orders.list_orders(core, caller, status, project, drone, limit)
+    return reading.list_orders(core, caller, status, project, drone, limit)
 
 
 @router.get("/{order_id}", summary="All that is known of an order", responses=errors(401, 404))
 def show_order(core: CoreDep, caller: CallerDep, order_id: OrderId) -> OrderDocument:
-    return orders.show_order(core, caller, order_id)
+    return reading.show_order(core, caller, order_id)
 
 
 @router.get(
@@ -77,7 +77,7 @@ def show_order(core: CoreDep, caller: CallerDep, order_id: OrderId) -> OrderDocu
 )
 def show_patch(core: CoreDep, caller: CallerDep, order_id: OrderId) -> Response:
     """Empty if nothing changed, 404 while there is none yet."""
-    patch = orders.patch_of(core, caller, order_id)
+    patch = reading.patch_of(core, caller, order_id)
     name = f'attachment; filename="{order_id}.patch"'
     return Response(patch, media_type="text/x-diff", headers={"Content-Disposition": name})
 
@@ -95,7 +95,7 @@ def cancel_order(
 )
 def retry(core: CoreDep, caller: CallerDep, order_id: OrderId) -> OrderSummary:
     """For an order that failed or was canceled: the same order, in a fresh workspace."""
-    return again.retry(core, caller, order_id)
+    return retrying.retry(core, caller, order_id)
 
 
 @router.post(
@@ -105,7 +105,7 @@ def retry(core: CoreDep, caller: CallerDep, order_id: OrderId) -> OrderSummary:
 )
 def resume(core: CoreDep, caller: CallerDep, order_id: OrderId, request: ResumeRequest | None = None) -> OrderSummary:
     """For an order that failed or was canceled. Its limits count anew; those that are given are set with it."""
-    return again.resume(core, caller, order_id, request or ResumeRequest())
+    return retrying.resume(core, caller, order_id, request or ResumeRequest())
 
 
 @router.post("/{order_id}/say", summary="Say something to an order", responses=errors(401, 403, 404, 409))
@@ -134,7 +134,7 @@ def list_steps(
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = MAX_LISTED,
 ) -> list[StepDocument]:
-    return orders.steps_after(core, caller, order_id, after, limit)
+    return reading.steps_after(core, caller, order_id, after, limit)
 
 
 @router.get(
@@ -147,4 +147,4 @@ def show_log(
     core: CoreDep, caller: CallerDep, order_id: OrderId, seq: Annotated[int, Path(ge=1, le=2**53)]
 ) -> Response:
     """Up to 50 MB: head and tail of what was longer."""
-    return Response(orders.log_of(core, caller, order_id, seq), media_type="text/plain; charset=utf-8")
+    return Response(reading.log_of(core, caller, order_id, seq), media_type="text/plain; charset=utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from control_plane.documents import ProjectDocument, ProjectEdit, ProjectRequest
+from control_plane.documents.projects import ProjectDocument, ProjectEdit, ProjectRequest
 from control_plane.operations import projects
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from control_plane.documents import ProviderDocument, ProviderEdit, ProviderRequest
+from control_plane.documents.providers import ProviderDocument, ProviderEdit, ProviderRequest
 from control_plane.operations import providers
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from control_plane.documents import OrderSummary
-from control_plane.operations import pull_requests
-from control_plane.team_documents import PullRequestRequest
+from control_plane.documents.orders import OrderSummary
+from control_plane.documents.pull_requests import PullRequestRequest
+from control_plane.operations.orders import pull_requests
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors
 

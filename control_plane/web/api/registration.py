@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends
 
-from control_plane.operations import registration
+from control_plane.operations.drones import registration
 from control_plane.web.access import CoreDep, DroneDep
 from control_plane.web.openapi import errors
 from control_plane.web.throttle import throttled

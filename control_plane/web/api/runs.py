@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as PathParameter
 from fastapi.responses import FileResponse
 
-from control_plane.operations import blobs
+from control_plane.operations.runs import blobs
 from control_plane.web.access import CoreDep, DroneDep
 from control_plane.web.openapi import errors
 from shared.blobs import MAX_BYTES

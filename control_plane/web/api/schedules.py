@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from control_plane.operations import schedules
-from control_plane.team_documents import ScheduleDocument, ScheduleEdit, ScheduleRequest, TaskDocument
+from control_plane.documents.automation import ScheduleDocument, ScheduleEdit, ScheduleRequest
+from control_plane.documents.tasks import TaskDocument
+from control_plane.operations.automation import schedules
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors
 

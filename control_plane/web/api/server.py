@@ -9,12 +9,12 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from control_plane.core import Core
-from control_plane.operations import roles
+from control_plane.operations.access import roles
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors
-from shared.command_line import version
-from shared.diagnosis import document
 from shared.errors import FleetError
+from shared.terminal.command_line import version
+from shared.terminal.doctor import document
 
 open_router = APIRouter(tags=["server"])
 router = APIRouter(tags=["server"])
@@ -61,7 +61,7 @@ def whoami(caller: CallerDep) -> Identity:
 )
 def doctor(core: CoreDep, caller: CallerDep) -> Any:
     """Each check has a code, a state (OK, WARN, FAIL), what was examined and found, and the one fix."""
-    from control_plane.diagnosis import server_checks
+    from control_plane.operations.doctor import server_checks
 
     roles.require(caller, "operator")
     return document(server_checks(core, caller.organization_id))["checks"]

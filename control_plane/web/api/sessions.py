@@ -6,8 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 
-from control_plane.operations import sessions
-from control_plane.session_documents import (
+from control_plane.documents.sessions import (
     CompactDocument,
     CompactRequest,
     ForkRequest,
@@ -19,6 +18,7 @@ from control_plane.session_documents import (
     SessionSummary,
     SwitchRequest,
 )
+from control_plane.operations import sessions
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from control_plane.documents.organizations import StatusDocument
 from control_plane.operations import status
-from control_plane.team_documents import StatusDocument
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors
 

@@ -7,8 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from pydantic import AwareDatetime
 
-from control_plane.operations import tasks
-from control_plane.team_documents import (
+from control_plane.documents.tasks import (
     AssignRequest,
     CommentDocument,
     CommentRequest,
@@ -18,6 +17,7 @@ from control_plane.team_documents import (
     TaskRetryRequest,
     TaskSummary,
 )
+from control_plane.operations import tasks
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors
 from shared.states import TaskStatus

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from control_plane.documents import ApiTokenDocument, ApiTokenRequest, JoinTokenDocument, JoinTokenRequest
-from control_plane.operations import tokens
+from control_plane.documents.tokens import ApiTokenDocument, ApiTokenRequest, JoinTokenDocument, JoinTokenRequest
+from control_plane.operations.access import tokens
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from control_plane.operations.trajectories import trajectory_of
+from control_plane.operations.orders.trajectories import trajectory_of
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.api.orders import OrderId
 from control_plane.web.openapi import errors

@@ -10,9 +10,9 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
+from control_plane.documents.organizations import OrganizationDocument
 from control_plane.operations import transfer
-from control_plane.operations.roles import require, require_everywhere
-from control_plane.team_documents import OrganizationDocument
+from control_plane.operations.access.roles import require, require_everywhere
 from control_plane.web.access import CoreDep, PersonDep
 from control_plane.web.openapi import errors
 from shared.errors import TooLarge

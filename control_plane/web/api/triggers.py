@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from control_plane.operations import triggers
-from control_plane.team_documents import TriggerDocument, TriggerEdit, TriggerRequest
+from control_plane.documents.automation import TriggerDocument, TriggerEdit, TriggerRequest
+from control_plane.operations.automation import triggers
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from control_plane.operations import webhooks
-from control_plane.team_documents import WebhookDeliveryDocument, WebhookDocument, WebhookEdit, WebhookRequest
+from control_plane.documents.automation import WebhookDeliveryDocument, WebhookDocument, WebhookEdit, WebhookRequest
+from control_plane.operations.automation import webhooks
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors
 

@@ -9,15 +9,17 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import RedirectResponse, Response
 
 from control_plane.core import Caller, Core
-from control_plane.documents import SubmitRequest
-from control_plane.operations import drones, orders, projects, providers
+from control_plane.documents.orders import SubmitRequest
+from control_plane.operations import projects, providers
+from control_plane.operations.drones import managing
+from control_plane.operations.orders import reading
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.pages.shell import shell
 from control_plane.web.problems import problem_of
 from control_plane.web.rendering import page
-from shared.command_line import parse_labels
 from shared.errors import Refused
 from shared.states import OrderStatus
+from shared.terminal.command_line import parse_labels
 
 router = APIRouter()
 
@@ -65,7 +67,7 @@ def submit(  # noqa: PLR0913, PLR0917 - one per field of the form
             drone=drone or None,
             labels=parse_labels(labels.split()),
         )
-        order = orders.submit(core, caller, wanted, None)
+        order = reading.submit(core, caller, wanted, None)
     except Refused as error:
         problem = problem_of(request.scope, error)
         return _board(core, caller, {**given, "problem": problem.model_dump()}, problem.status)
@@ -85,11 +87,11 @@ def _board(core: Core, caller: Caller, form: dict[str, Any], status: int = 200) 
 
 
 def _live(core: Core, caller: Caller) -> dict[str, Any]:
-    listed = orders.list_orders(core, caller, None, None, None, SHOWN_ORDERS)
+    listed = reading.list_orders(core, caller, None, None, None, SHOWN_ORDERS)
     return {
-        "drones": drones.list_drones(core, caller),
+        "drones": managing.list_drones(core, caller),
         "orders": listed,
         # Also those that newer orders have pushed off the list: each stands still until somebody answers.
-        "waiting": orders.list_orders(core, caller, OrderStatus.AWAITING_APPROVAL, None, None, SHOWN_ORDERS),
+        "waiting": reading.list_orders(core, caller, OrderStatus.AWAITING_APPROVAL, None, None, SHOWN_ORDERS),
         "counts": Counter(each.status for each in listed),
     }

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from control_plane.core import Core
-from control_plane.operations import tokens
-from control_plane.operations.logins import SESSION_LASTS
+from control_plane.operations.access import tokens
+from control_plane.operations.access.logins import SESSION_LASTS
 from control_plane.web.access import CoreDep, cookie_name, session_secret
 from control_plane.web.problems import problem_of
 from control_plane.web.rendering import page

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Query
 from starlette.responses import RedirectResponse, Response
 
-from control_plane.dispatching.cancel import cancel
-from control_plane.documents import (
+from control_plane.documents.orders import (
     ApproveRequest,
     DecideRequest,
     OrderDocument,
@@ -16,7 +15,8 @@ from control_plane.documents import (
     ResumeRequest,
     SayRequest,
 )
-from control_plane.operations import again, orders, steering
+from control_plane.operations.orders import reading, retrying, steering
+from control_plane.operations.orders.canceling import cancel
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.pages.shell import shell
 from control_plane.web.pages.transcript import shown_steps
@@ -36,7 +36,7 @@ CallField = Annotated[str | None, Form(max_length=1000, description="The id of t
 @router.get("/{order_id}")
 def show_order(core: CoreDep, caller: CallerDep, order_id: str, all: bool = False) -> Response:
     """The whole page, readable without scripts; with them it goes on by itself."""
-    order = orders.show_order(core, caller, order_id)
+    order = reading.show_order(core, caller, order_id)
     hidden = 0 if all else max(0, len(order.steps) - SHOWN_STEPS)
     context = {
         **shell(core, caller),
@@ -57,12 +57,12 @@ def order_parts(
 ) -> Response:
     """What changed since step `after`: the head, the steps behind it, and, once there is one, the result."""
     # The order first, the steps after it: an order that is shown as ended has all its steps then.
-    summary = orders.order_summary(core, caller, order_id)
-    steps = orders.steps_after(core, caller, order_id, after, PART_STEPS)
+    summary = reading.order_summary(core, caller, order_id)
+    steps = reading.steps_after(core, caller, order_id, after, PART_STEPS)
     full: OrderDocument | None = None
     if OrderStatus(summary.status) in ENDED:
-        full = orders.show_order(core, caller, order_id)
-    todo, unheard = orders.beside_summary(core, caller, order_id)
+        full = reading.show_order(core, caller, order_id)
+    todo, unheard = reading.beside_summary(core, caller, order_id)
     context = {
         **shell(core, caller),
         **_head(summary),
@@ -84,7 +84,7 @@ def cancel_order(
 
 @router.post("/{order_id}/retry")
 def retry(core: CoreDep, caller: CallerDep, order_id: str) -> Response:
-    again.retry(core, caller, order_id)
+    retrying.retry(core, caller, order_id)
     return RedirectResponse(f"/orders/{order_id}", 303)
 
 
@@ -94,7 +94,7 @@ def resume(
 ) -> Response:
     # A browser sends every line end as CR LF.
     words = text.replace("\r\n", "\n").strip()
-    again.resume(core, caller, order_id, ResumeRequest(say=words or None))
+    retrying.resume(core, caller, order_id, ResumeRequest(say=words or None))
     return RedirectResponse(f"/orders/{order_id}", 303)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from control_plane.documents.session_tree import note_text, places
 from control_plane.operations import sessions
-from control_plane.session_tree import note_text, places
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.pages.shell import shell
 from control_plane.web.rendering import page

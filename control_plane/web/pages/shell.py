@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from control_plane.core import Caller, Core
-from control_plane.operations.roles import may
+from control_plane.operations.access.roles import may
 
 
 def shell(core: Core, caller: Caller) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from control_plane.documents import StepDocument
+from control_plane.documents.orders import StepDocument
 from shared.events import Body
 
 _BODY: TypeAdapter[Any] = TypeAdapter(Body)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-from drone.agent.alone import NoHooks
-from drone.agent.hooks import answers
 from drone.agent.hooks import events as hook
+from drone.agent.hooks import returns
 from drone.agent.hooks.calling import CallFailed, Calling, at_once, inside
+from drone.agent.in_memory import NoHooks
 from drone.agent.protocols import Hooks, Patched, ToolResult
 from shared.messages import Message, ToolCall
 
@@ -107,25 +107,25 @@ class HookBus:
 
     def notify(self, event: hook.HookEvent) -> None:
         for one in self._heard_by(event.name):
-            self._ask(one, event, answers.nothing)
+            self._ask(one, event, returns.nothing)
         if not inside():
             self._between()
 
     def system_prompt(self, text: str) -> str:
         for one in self._heard_by(hook.BeforeAgentStart.name):
-            text = self._ask(one, hook.BeforeAgentStart(text), answers.prompt) or text
+            text = self._ask(one, hook.BeforeAgentStart(text), returns.prompt) or text
         return text
 
     def context(self, messages: Sequence[Message]) -> Sequence[Message]:
         for one in self._heard_by(hook.Context.name):
-            answer = self._ask(one, hook.Context(tuple(messages)), answers.history)
+            answer = self._ask(one, hook.Context(tuple(messages)), returns.history)
             messages = messages if answer is None else answer
         return messages
 
     def ephemeral(self) -> Sequence[Message]:
         found: list[Message] = []
         for one in self._heard_by(hook.Ephemeral.name):
-            found += self._ask(one, hook.Ephemeral(), answers.for_one_question) or ()
+            found += self._ask(one, hook.Ephemeral(), returns.for_one_question) or ()
         return found
 
     def for_children(self) -> Hooks:
@@ -141,7 +141,7 @@ class HookBus:
             if one.policy and one.closed:
                 return one.closed
             try:
-                answer = self._answer(one, event, answers.refusal)
+                answer = self._answer(one, event, returns.refusal)
             except CallFailed as failed:
                 if failed.why == "run_ends":
                     return "the run was asked to stop."
@@ -153,7 +153,7 @@ class HookBus:
     def patched(self, call: ToolCall, result: ToolResult) -> Patched:
         terminate = False
         for one in self._heard_by(hook.ToolReturned.name):
-            patch = self._ask(one, hook.ToolReturned(call, result), answers.patch)
+            patch = self._ask(one, hook.ToolReturned(call, result), returns.patch)
             if patch is None:
                 continue
             terminate = terminate or patch.terminate is True
@@ -167,7 +167,7 @@ class HookBus:
         """The answer of the first handler that has one."""
         found = None
         for one in self._heard_by(event.name):
-            found = found or self._ask(one, event, answers.summary)
+            found = found or self._ask(one, event, returns.summary)
         return found
 
     # --- one handler --------------------------------------------------------------

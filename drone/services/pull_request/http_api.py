@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
-from drone.policy import is_loopback
+from drone.installation.policy import is_loopback
 from drone.services.pull_request.api import HostRefused, Json, NotLetIn, refusal_of
 
 ANSWER_SECONDS = 30.0

@@ -9,8 +9,8 @@ from drone.runs.context import RunContext
 from drone.services.pull_request.address import Address, address_of
 from drone.services.pull_request.api import HostRefused, NotLetIn
 from drone.services.pull_request.hosts import Host, PullRequest, Wanted, host_for
+from drone.services.pull_request.routes import KNOWN, Surroundings, Way, surroundings, ways_to
 from drone.services.pull_request.template import ANY, filled, template_of
-from drone.services.pull_request.ways import KNOWN, Surroundings, Way, surroundings, ways_to
 from drone.workspace import DefaultBranch
 from drone.workspace.git import GitFailed
 from drone.workspace.remote import Remote

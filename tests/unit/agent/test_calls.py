@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from drone.agent.alone import EchoToolbox, KeptEvents, NoGuardrails, NoHooks, QuietControls
 from drone.agent.approvals import AskingFor
 from drone.agent.calls import in_words
 from drone.agent.hooks.events import AgentError, HookEvent
+from drone.agent.in_memory import EchoToolbox, KeptEvents, NoGuardrails, NoHooks, QuietControls
 from drone.agent.protocols import Patched, Ruling, ToolResult, Verdict
 from shared.errors import Conflict, Interrupted
 from shared.events import ApprovalStep, DecisionStep, GuardrailStep, ToolResultStep

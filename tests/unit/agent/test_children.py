@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from drone.agent.agent import Agent
-from drone.agent.alone import EchoToolbox, KeptEvents, NoGuardrails, NoHooks, QuietControls
 from drone.agent.approvals import AskingFor
 from drone.agent.budget import Budget
 from drone.agent.children import SPAWN, Children
+from drone.agent.in_memory import EchoToolbox, KeptEvents, NoGuardrails, NoHooks, QuietControls
 from drone.agent.protocols import Ruling, ToolResult, ToolSpec
-from drone.model.scripted_model import ScriptedModel
+from drone.model.scripted.model import ScriptedModel
 from shared.errors import Interrupted
 from shared.events import ChildStep, ToolResultStep
 from shared.messages import Message, ToolCall

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from drone.agent.alone import KeptEvents
 from drone.agent.compaction import WindowCompaction
 from drone.agent.hooks.events import CANCEL
+from drone.agent.in_memory import KeptEvents
 from drone.agent.protocols import ModelCallFailed, ToolSpec
 from shared.errors import LimitsExceeded
 from shared.events import Body, Usage

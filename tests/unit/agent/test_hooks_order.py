@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from drone.agent.agent import Agent
-from drone.agent.alone import KeptEvents
 from drone.agent.guardrails.rule_set import Rule, RuleSet
 from drone.agent.hooks.bus import HookBus
 from drone.agent.hooks.events import (
@@ -21,7 +20,8 @@ from drone.agent.hooks.events import (
     ToolExecutionStart,
     ToolExecutionUpdate,
 )
-from drone.agent.hooks.observed import ObservedRecorder
+from drone.agent.hooks.observer import ObservedRecorder
+from drone.agent.in_memory import KeptEvents
 from drone.agent.protocols import ToolResult, Verdict
 from shared.events import (
     AssistantStep,

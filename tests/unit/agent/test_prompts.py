@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from drone.agent.agent import Agent
-from drone.agent.alone import EchoToolbox, KeptEvents, QuietControls
+from drone.agent.in_memory import EchoToolbox, KeptEvents, QuietControls
 from drone.agent.prompts import MAX_INSTRUCTIONS, system_prompt, user_prompt
 from drone.agent.protocols import Answer, OnDelta, ToolSpec
 from drone.model.warm_order import ORDER

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drone.agent.alone import NoGuardrails, QuietControls
 from drone.agent.approvals import AskingFor
 from drone.agent.budget import Budget
 from drone.agent.compaction import WindowCompaction
+from drone.agent.in_memory import NoGuardrails, QuietControls
 from drone.agent.protocols import Answer, ModelCallFailed, OnDelta, Ruling, ToolResult, ToolSpec, Verdict
-from drone.model.scripted_model import ScriptedModel
+from drone.model.scripted.model import ScriptedModel
 from shared.errors import Interrupted, LimitsExceeded, Preempted, Submitted
 from shared.events import Body
 from shared.messages import Message, ToolCall

@@ -1,0 +1,136 @@
+"""When a cron line comes, in a time zone: by the rules of Debian's cron where clocks change.
+
+A line whose minute and hour are fixed comes once at a change of clocks: right after an hour that is left out, and in
+the first of two that bear the same name. A line with `*` in minute or hour comes by the time that really passes.
+cronsim reads the fields; the walk over days is ours, as cronsim's goes astray where clocks change by half an hour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from difflib import get_close_matches
+from itertools import islice
+from zoneinfo import ZoneInfo, available_timezones
+
+from cronsim import CronSim, CronSimError
+
+from control_plane.validation.checks import shown
+from shared.errors import Invalid
+
+MAX_CRON = 255
+FIELDS = 5
+_HORIZON = timedelta(days=50 * 366)
+"""A line that has not come by then never does: 29 February on one weekday recurs within 40 years."""
+_MINUTE = timedelta(minutes=1)
+_FARTHEST = timedelta(hours=4)
+
+
+@dataclass(frozen=True)
+class Times:
+    """A cron line in a time zone."""
+
+    cron: str
+    zone: ZoneInfo
+    fields: CronSim
+    fixed: bool
+    """Neither minute nor hour begins with `*`."""
+
+    def after(self, at: datetime) -> datetime | None:
+        """The first time after `at`, in UTC; None where there is none in fifty years."""
+        return next(self._walk(at), None)
+
+    def upcoming(self, at: datetime, count: int = 5) -> list[datetime]:
+        """The next few times after `at`, in UTC."""
+        return list(islice(self._walk(at), count))
+
+    def _walk(self, at: datetime) -> Iterator[datetime]:
+        last = at.astimezone(UTC)
+        # From the day before: what a change of clocks left out of it comes today.
+        day = at.astimezone(self.zone).date() - timedelta(days=1)
+        end = day + _HORIZON
+        while day < end:
+            if day.month not in self.fields.months:
+                day = (day.replace(day=1) + timedelta(days=32)).replace(day=1)
+                continue
+            if self.fields.match_day(day):
+                for moment in self._on(day, last):
+                    yield moment
+                    last = moment
+            day += timedelta(days=1)
+
+    def _on(self, day: date, after: datetime) -> list[datetime]:
+        """The line's times of one day of the zone's calendar that come after `after`, each once."""
+        named = (
+            datetime.combine(day, time(hour, minute)) for hour in self.fields.hours for minute in self.fields.minutes
+        )
+        # Looking at each is dear; no zone's clocks go back or ahead so far.
+        begin = after.astimezone(self.zone).replace(tzinfo=None) - _FARTHEST
+        moments = {moment for each in named if each >= begin for moment in self._moments(each)}
+        return sorted(moment for moment in moments if moment > after)
+
+    def _moments(self, named: datetime) -> Iterator[datetime]:
+        """The moments, in UTC, that the zone's clocks show `named`, or that stand for it."""
+        first, second = (named.replace(tzinfo=self.zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+        if first.astimezone(self.zone).replace(tzinfo=None, fold=0) == named:
+            yield first
+            if not self.fixed and second != first:
+                yield second
+        elif self.fixed:
+            yield self._after_gap(named)
+
+    def _after_gap(self, named: datetime) -> datetime:
+        """The moment at which the clocks leave out `named`."""
+        while True:
+            named += _MINUTE
+            moment = named.replace(tzinfo=self.zone, fold=0).astimezone(UTC)
+            if moment.astimezone(self.zone).replace(tzinfo=None, fold=0) == named:
+                return moment
+
+
+def read_times(cron: str, timezone: str, now: datetime) -> Times:
+    """The times of a line and a zone that people wrote. Raises Invalid where there are none."""
+    _check_zone(timezone)
+    line = " ".join(cron.split())
+    if len(cron) > MAX_CRON:
+        raise _invalid(cron, f"it has {len(cron):,} characters, and {MAX_CRON} are allowed")
+    count = len(line.split())
+    if count != FIELDS:
+        raise _invalid(cron, f"it has {count} fields, and five are needed: minute, hour, day, month and weekday")
+    try:
+        times = times_of(line, timezone)
+    # Beside its own error, cronsim asserts, and reads numbers with int().
+    except (CronSimError, AssertionError, ValueError) as error:
+        raise _invalid(cron, f"{str(error)[:80]}: malformed, or no month that it names has it") from None
+    if times.after(now) is None:
+        raise _invalid(cron, "it never comes: no month that it names has such a day")
+    return times
+
+
+def times_of(line: str, timezone: str) -> Times:
+    """The times of a line that `read_times` took."""
+    minute, hour = line.split()[:2]
+    fields = CronSim(line, datetime(2000, 1, 1, tzinfo=UTC))
+    return Times(line, ZoneInfo(timezone), fields, fixed=not minute.startswith("*") and not hour.startswith("*"))
+
+
+def _check_zone(name: str) -> None:
+    known = available_timezones()
+    if name in known:
+        return
+    near = get_close_matches(name[:64], sorted(known), n=3, cutoff=0.6)
+    raise Invalid(
+        f"there is no time zone {shown(name)}",
+        code="E-SCHEDULE-ZONE",
+        next=f"did you mean {' or '.join(near)}?" if near else "a name of the IANA database, for example Europe/Berlin",
+    )
+
+
+def _invalid(cron: str, why: str) -> Invalid:
+    return Invalid(
+        f"{shown(cron)} is no time for a schedule",
+        code="E-SCHEDULE-CRON",
+        why=why,
+        next="five fields, for example '0 6 * * 1-5': at 6:00 from Monday to Friday",
+    )

@@ -1,0 +1,41 @@
+"""Tasks that nobody asked for by hand: made as the schedule or the trigger that asks, within its organization."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.automation import Schedule, Trigger
+from control_plane.db.installation import Organization
+from control_plane.db.teams import Agent, Task
+from control_plane.documents.base import USER
+from control_plane.documents.tasks import TaskRequest
+from control_plane.lookups.projects import find_project
+from control_plane.validation.checks import unknown
+
+
+def make_task(db: Session, core: Core, row: Schedule | Trigger, request: TaskRequest) -> Task:
+    """A task in the caller's transaction; its user is the row's kind and name. Raises as `tasks.create_within`.
+
+    What it wrote before it raised is undone; the caller's other writes stay.
+    """
+    from control_plane.teams.new_task import create_within
+
+    organization = db.get_one(Organization, row.organization_id)
+    kind = "schedule" if isinstance(row, Schedule) else "trigger"
+    caller = Caller(organization.id, organization.name, "operator", f"{kind} {row.name}")
+    with db.begin_nested():
+        return create_within(db, core, caller, request)
+
+
+def check_names(db: Session, organization_id: str, request: TaskRequest) -> None:
+    """Raise NotFound where the project or the assignee that tasks will have is not there now."""
+    if request.project is not None:
+        find_project(db, organization_id, request.project)
+    if request.assignee in {None, USER}:
+        return
+    living = select(Agent.name).where(Agent.organization_id == organization_id, Agent.removed_at.is_(None))
+    names = db.scalars(living).all()
+    if request.assignee not in names:
+        raise unknown("agent", str(request.assignee), names, "fleet agent ls")

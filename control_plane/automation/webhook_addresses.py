@@ -1,0 +1,121 @@
+"""Where webhooks may go: not to what only this network can reach, whatever name it bears."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from control_plane.validation.checks import check_text
+from shared.errors import Invalid
+
+MAX_URL = 2048
+_PORTS = {"http": 80, "https": 443}
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_GLOBAL = ipaddress.ip_network("2000::/3")
+_TUNNELS = (ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32"))
+_INSIDE = "it leads inside the network"
+_NEXT = "give an address that the internet reaches, or start the server with FLEET_WEBHOOK_PRIVATE=true"
+
+Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Unsent(Exception):
+    """The message did not get through; the text says why."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The parts of a receiver's address."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    """With the query."""
+
+    @property
+    def authority(self) -> str:
+        """What the header `Host` says."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def check_url(url: str, *, inside_allowed: bool) -> str:
+    """The address of a receiver, as it is. Raises Invalid where no webhook may ever go.
+
+    A name is looked up when something is sent, and not here: what it leads to may change.
+    """
+    target = read_url(url)
+    if inside_allowed:
+        return url
+    named = target.host.rstrip(".").lower()
+    if named == "localhost" or named.endswith(".localhost") or any(is_inside(ip) for ip in _literal(target.host)):
+        raise Invalid(f"webhooks are not sent to {target.host}", code="E-WEBHOOK-INSIDE", why=_INSIDE, next=_NEXT)
+    return url
+
+
+def read_url(url: str) -> Target:
+    """The parts. Raises Invalid for what is no http or https address, without repeating what may be a password."""
+    check_text("the URL", url, limit=MAX_URL)
+    if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        raise _invalid("it has characters that belong percent-encoded, or a host that belongs in punycode")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise _invalid(str(error)[:80]) from None
+    if parts.scheme not in _PORTS:
+        raise _invalid("only http and https are possible")
+    if "@" in parts.netloc:
+        raise _invalid("it holds a user or a password; the signature is what a receiver goes by")
+    if not host or port == 0 or "%" in host:
+        raise _invalid("it names no host, or no port that is one")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(parts.scheme, host, port or _PORTS[parts.scheme], path)
+
+
+def resolve(target: Target, *, inside_allowed: bool) -> list[str]:
+    """The addresses that the host has now, each looked at: connect to one of these and to nothing else.
+
+    A name that leads inside and outside is refused as a whole. Raises Unsent.
+    """
+    try:
+        found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    # UnicodeError: a label of more than 63 characters.
+    except (OSError, UnicodeError) as error:
+        raise Unsent(f"{target.host} was not found: {getattr(error, 'strerror', None) or error}") from error
+    addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+    if not inside_allowed and any(is_inside(ipaddress.ip_address(each)) for each in addresses):
+        raise Unsent(f"{target.host} leads inside the network, where webhooks are not sent; {_NEXT}")
+    return addresses
+
+
+def is_inside(ip: Ip) -> bool:
+    """Whether this is anything but an address of the open internet; an address within an address counts as itself."""
+    if isinstance(ip, ipaddress.IPv4Address):
+        return not ip.is_global or ip.is_multicast
+    if ip.ipv4_mapped is not None:
+        return is_inside(ip.ipv4_mapped)
+    if ip in _NAT64:
+        return is_inside(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF))
+    return ip not in _GLOBAL or not ip.is_global or any(ip in each for each in _TUNNELS)
+
+
+def _literal(host: str) -> Iterator[Ip]:
+    """The address that a host is written as, in any of the forms that the system reads: `2130706433`, `0x7f.1`."""
+    try:
+        yield ipaddress.ip_address(host)
+    except ValueError:
+        try:
+            yield ipaddress.IPv4Address(socket.inet_aton(host.rstrip(".")))
+        except OSError:
+            return
+
+
+def _invalid(why: str) -> Invalid:
+    return Invalid(
+        "this is no address for a webhook", code="E-WEBHOOK-URL", why=why, next="--url https://example.org/fleet"
+    )

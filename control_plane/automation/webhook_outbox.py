@@ -1,0 +1,187 @@
+"""The outbox of webhooks: what is due is sent, what fails is tried again, who does not answer for days is left alone.
+
+Every message arrives at least once, with an id by which its receiver knows a repetition; the order of arrival is not
+promised. Some threads send at once, and few of them to one receiver, so that a slow one holds up its own messages only.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import Select, delete, select, update
+from sqlalchemy.orm import Session
+
+from control_plane.automation.webhook_request import GONE, SECONDS, Answer, Message, post
+from control_plane.core import Core
+from control_plane.db.automation import TriggerDelivery, Webhook, WebhookDelivery
+from shared.errors import FleetError
+from shared.terminal import logs
+
+log = logs.get(__name__)
+
+RETRIES = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 36_000.0)
+"""Seconds after each failure, as Standard Webhooks suggests; spread, so that not all come back at once."""
+JITTER = 0.1
+PATIENCE = timedelta(days=5)
+"""A receiver that only failed for so long is left alone."""
+KEPT = timedelta(days=30)
+REMEMBERED = timedelta(days=7)
+"""Deliveries of hooks, so that none counts twice."""
+THREADS = 16
+EACH = 2
+"""Messages to one receiver at once."""
+_LEASE = timedelta(seconds=4 * SECONDS)
+"""Whoever sends a message has it for so long; then it is due again, as after a crash."""
+
+
+class Sender:
+    """Sends what is due. `seconds` is how long one receiver may take."""
+
+    def __init__(self, core: Core, *, retries: Sequence[float] = RETRIES, seconds: float = SECONDS) -> None:
+        self._core = core
+        self._retries = retries
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._busy: Counter[str] = Counter()
+        self._closed = False
+
+    def send_due(self) -> None:
+        """Begin to send what is due, as far as threads are free."""
+        for webhook_id in self._receivers():
+            with self._lock:
+                free = min(EACH - self._busy[webhook_id], THREADS - self._busy.total())
+            for delivery_id in self._leased(webhook_id, free):
+                self._begin(webhook_id, delivery_id)
+
+    def close(self) -> None:
+        """Begin nothing more; what is on its way ends by itself."""
+        self._closed = True
+
+    def _receivers(self) -> Sequence[str]:
+        """Those with something due, the one that waited longest first."""
+        now = self._core.clock.now()
+        oldest = (
+            select(WebhookDelivery.webhook_id)
+            .join(Webhook, Webhook.id == WebhookDelivery.webhook_id)
+            .where(WebhookDelivery.done_at.is_(None), WebhookDelivery.next_at <= now, Webhook.enabled)
+            .distinct()
+        )
+        with self._core.database.read() as db:
+            return db.scalars(oldest).all()
+
+    def _leased(self, webhook_id: str, most: int) -> list[str]:
+        """Messages to this receiver that are due, and now ours to send: of two supervisors one has each."""
+        if most <= 0:
+            return []
+        now = self._core.clock.now()
+        open_ = WebhookDelivery.done_at.is_(None), WebhookDelivery.next_at <= now
+        due = select(WebhookDelivery.id, WebhookDelivery.attempts).where(
+            WebhookDelivery.webhook_id == webhook_id, *open_
+        )
+        with self._core.database.read() as db:
+            found = db.execute(due.order_by(WebhookDelivery.next_at).limit(most)).all()
+        return [each for each, attempts in found if self._lease(each, attempts)]
+
+    def _lease(self, delivery_id: str, attempts: int) -> bool:
+        now = self._core.clock.now()
+        seen = (
+            WebhookDelivery.id == delivery_id,
+            WebhookDelivery.attempts == attempts,
+            WebhookDelivery.done_at.is_(None),
+            WebhookDelivery.next_at <= now,
+        )
+        taken = update(WebhookDelivery).where(*seen).values(attempts=attempts + 1, next_at=now + _LEASE)
+        with self._core.database.write() as db:
+            return db.scalar(taken.returning(WebhookDelivery.id)) is not None
+
+    def _begin(self, webhook_id: str, delivery_id: str) -> None:
+        with self._lock:
+            self._busy[webhook_id] += 1
+        # A daemon: a process that ends does not wait for receivers; what was on its way is sent again.
+        name = f"webhook-{webhook_id}"
+        threading.Thread(target=self._send, args=(webhook_id, delivery_id), name=name, daemon=True).start()
+
+    def _send(self, webhook_id: str, first: str) -> None:
+        """Send this message, and then what else is due to its receiver."""
+        waiting = [first]
+        try:
+            while waiting and not self._closed:
+                send_one(self._core, waiting.pop(), self._retries, self._seconds)
+                waiting = waiting or self._leased(webhook_id, 1)
+        except Exception as error:
+            # The body of a thread that nobody waits for: its message is due again when its lease is over.
+            log.error("a webhook's message could not be dealt with", webhook=webhook_id, exc_info=error)
+        finally:
+            with self._lock:
+                self._busy[webhook_id] -= 1
+
+
+def send_one(core: Core, delivery_id: str, retries: Sequence[float] = RETRIES, seconds: float = SECONDS) -> Answer:
+    """Send one message now, whose attempt is counted already, and write down what came of it."""
+    answer = _posted(core, delivery_id, seconds)
+
+    def note(db: Session) -> None:
+        of_it = select(Webhook).join(WebhookDelivery, WebhookDelivery.webhook_id == Webhook.id)
+        # The receiver's row first, as whoever removes a webhook takes them.
+        webhook = db.scalars(of_it.where(WebhookDelivery.id == delivery_id).with_for_update(of=Webhook)).one()
+        delivery = db.get_one(WebhookDelivery, delivery_id, with_for_update=True)
+        if delivery.done_at is None:
+            _note(webhook, delivery, answer, (core.clock.now(), retries))
+
+    core.database.transact(note)
+    return answer
+
+
+def clean_deliveries(db: Session, now: datetime) -> None:
+    """Delete messages that were taken or given up 30 days ago, those that nobody wants, and what hooks brought in."""
+    db.execute(delete(TriggerDelivery).where(TriggerDelivery.at < now - REMEMBERED))
+    db.execute(delete(WebhookDelivery).where(WebhookDelivery.done_at < now - KEPT))
+    db.execute(delete(WebhookDelivery).where(WebhookDelivery.created_at < now - 2 * KEPT))
+
+
+def waiting_of(webhook_id: str) -> Select[str]:
+    """The messages to a receiver that were neither taken nor given up."""
+    return select(WebhookDelivery.id).where(WebhookDelivery.webhook_id == webhook_id, WebhookDelivery.done_at.is_(None))
+
+
+def _posted(core: Core, delivery_id: str, seconds: float) -> Answer:
+    with core.database.read() as db:
+        delivery = db.get_one(WebhookDelivery, delivery_id)
+        webhook = db.get_one(Webhook, delivery.webhook_id)
+    try:
+        secret = core.vault.open_at_rest(webhook.sealed_secret)
+    except FleetError as error:
+        return Answer(None, error.what)
+    message = Message(delivery.id, delivery.event, delivery.created_at, delivery.data, webhook.url, secret)
+    return post(message, core.clock.now(), inside_allowed=core.settings.webhook_private, seconds=seconds)
+
+
+def _note(webhook: Webhook, delivery: WebhookDelivery, answer: Answer, how: tuple[datetime, Sequence[float]]) -> None:
+    now, retries = how
+    delivery.status_code, delivery.error = answer.status, answer.error
+    webhook.last_at = now
+    if not answer.error:
+        delivery.done_at, delivery.next_at = now, None
+        webhook.failing_since, webhook.last_error = None, ""
+        return
+    webhook.failing_since = webhook.failing_since or now
+    webhook.last_error = answer.error
+    if answer.status == GONE:
+        _disable(webhook, "the receiver answered 410: it wants no more of them")
+    elif now - webhook.failing_since >= PATIENCE:
+        _disable(webhook, f"only failures since {webhook.failing_since:%Y-%m-%d %H:%M} UTC; the last: {answer.error}")
+    if answer.status == GONE or delivery.attempts > len(retries):
+        delivery.done_at, delivery.next_at = now, None
+        if delivery.attempts > 1:
+            delivery.error = f"given up after {delivery.attempts} attempts; the last: {answer.error}"
+    else:
+        pause = retries[delivery.attempts - 1] * (1 + random.uniform(-JITTER, JITTER))  # noqa: S311 - not a secret
+        delivery.next_at = now + timedelta(seconds=pause)
+
+
+def _disable(webhook: Webhook, why: str) -> None:
+    webhook.enabled, webhook.last_error = False, f"switched off: {why}"

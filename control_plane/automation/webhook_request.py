@@ -1,0 +1,161 @@
+"""One signed message to one receiver: to the address that was looked at, within a time, with nothing followed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from standardwebhooks import Webhook as Signer
+
+from control_plane.automation.task_templates import one_line
+from control_plane.automation.webhook_addresses import Target, Unsent, read_url, resolve
+from shared.errors import Invalid
+from shared.terminal.command_line import version
+
+SECONDS = 15.0
+MAX_ANSWER = 64 * 1024
+GONE = 410
+
+
+@dataclass(frozen=True)
+class Message:
+    """What is sent, and to whom."""
+
+    id: str
+    event: str
+    at: datetime
+    data: Mapping[str, Any]
+    url: str
+    secret: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the receiver said; or why nothing was heard of it."""
+
+    status: int | None
+    error: str
+    """Empty where it took the message."""
+
+
+def post(message: Message, now: datetime, *, inside_allowed: bool, seconds: float = SECONDS) -> Answer:
+    """Send it once. Everything that can go wrong on the way is in the answer."""
+    body = json.dumps({"type": message.event, "timestamp": message.at.isoformat(), "data": message.data})
+    try:
+        target = read_url(message.url)
+        addresses = resolve(target, inside_allowed=inside_allowed)
+        with _connected(target, addresses, seconds) as connection:
+            connection.request("POST", target.path, body.encode(), _headers(message, target, now, body))
+            response = connection.getresponse()
+            return _answer(response.status, response.getheader("Location"), _beginning(response))
+    except TimeoutError:
+        return Answer(None, f"no answer within {seconds:g} s")
+    except (Unsent, Invalid) as error:
+        return Answer(None, str(error))
+    # ValueError: what http.client thinks of a header or a status line.
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return Answer(None, f"no answer: {getattr(error, 'strerror', None) or error or type(error).__name__}"[:300])
+
+
+def _beginning(response: http.client.HTTPResponse) -> bytes:
+    """The status has decided already: what goes wrong with the rest changes nothing."""
+    try:
+        return response.read(MAX_ANSWER)
+    except (OSError, http.client.HTTPException, ValueError):
+        return b""
+
+
+def _headers(message: Message, target: Target, now: datetime, body: str) -> dict[str, str]:
+    return {
+        "Host": target.authority,
+        "Content-Type": "application/json",
+        "User-Agent": f"Dronefleet/{version()}",
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        "webhook-id": message.id,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": Signer(message.secret).sign(message.id, now, body),
+    }
+
+
+def _answer(status: int, location: str | None, content: bytes) -> Answer:
+    if 200 <= status < 300:
+        return Answer(status, "")
+    if 300 <= status < 400:
+        where = f" to {one_line(location)}" if location else ""
+        return Answer(status, f"it answered {status}: a redirect{where}, and none is followed")
+    said = one_line(content.decode("utf-8", "replace"))
+    return Answer(status, f"it answered {status}: {said}" if said else f"it answered {status}")
+
+
+@contextmanager
+def _connected(target: Target, addresses: list[str], seconds: float) -> Iterator[http.client.HTTPConnection]:
+    """A connection to the first of the addresses that takes one. All that is done with it ends after `seconds`."""
+    began = time.monotonic()
+    line = _Line(_connect(target, addresses, seconds))
+    timer = threading.Timer(max(0.0, began + seconds - time.monotonic()), line.cut)
+    timer.daemon = True
+    timer.start()
+    connection = http.client.HTTPConnection(target.host, target.port, timeout=seconds)
+    # Else it would connect by itself, to wherever the name leads by then.
+    connection.auto_open = 0
+    try:
+        if target.scheme == "https":
+            line.secure(target.host)
+        connection.sock = line.socket
+        yield connection
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        if line.late:
+            raise TimeoutError from error
+        raise
+    finally:
+        timer.cancel()
+        connection.close()
+        line.socket.close()
+
+
+class _Line:
+    """A connected socket that can be cut from another thread."""
+
+    def __init__(self, plain: socket.socket) -> None:
+        self.socket = plain
+        self.late = False
+
+    def secure(self, host: str) -> None:
+        """Speak TLS from here on; the certificate is held against the name, not the address that is connected to."""
+        context = ssl.create_default_context()
+        secured = context.wrap_socket(self.socket, server_hostname=host, do_handshake_on_connect=False)
+        self.socket = secured
+        secured.do_handshake()
+
+    def cut(self) -> None:
+        """Wake up what waits on it: a receiver that sends a byte a second would keep it waiting for ever."""
+        self.late = True
+        try:
+            # Not what TLS makes of it: that would take the session away under the reader's hands.
+            socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
+        except OSError:
+            return
+
+
+def _connect(target: Target, addresses: list[str], seconds: float) -> socket.socket:
+    tried = addresses[:4]
+    failure: OSError = OSError("the host has no address")
+    for address in tried:
+        try:
+            made = socket.create_connection((address, target.port), timeout=seconds / len(tried))
+        except OSError as error:
+            failure = error
+            continue
+        made.settimeout(seconds)
+        return made
+    raise failure

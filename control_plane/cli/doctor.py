@@ -1,0 +1,28 @@
+"""`fleet doctor`: what was found, what is wrong with it, and one fix each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from control_plane.cli.connection import Org
+from shared.terminal.command_line import JsonFlag, examples
+
+PANEL = "Look inside"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command("doctor", rich_help_panel=PANEL, epilog=examples("fleet doctor", "fleet doctor --json"))(doctor)
+
+
+def doctor(
+    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended safely.")] = False,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> int:
+    """Check broker, database, sandbox, Python and everything else; say what is wrong and how to mend it."""
+    from control_plane.operations.doctor import diagnose
+
+    return diagnose(org, fix=fix, as_json=as_json)

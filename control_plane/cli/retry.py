@@ -1,0 +1,59 @@
+"""`fleet retry` and `fleet resume`: an order that failed or was canceled runs again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from control_plane.cli.connection import Org, client
+from control_plane.cli.orders import PANEL, OrderId, follow_to_the_end
+from shared.terminal.command_line import JsonFlag, examples, print_json, say
+
+Doc = dict[str, Any]
+FollowFlag = Annotated[bool, typer.Option("--follow", help="Watch it to its end; exit with its outcome.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    app.command("retry", rich_help_panel=PANEL, epilog=examples("fleet retry ORDER --follow"))(retry)
+    shown = examples("fleet resume ORDER --follow", "fleet resume ORDER --max-iterations 100 --say 'Mind the tests'")
+    app.command("resume", rich_help_panel=PANEL, epilog=shown)(resume)
+
+
+def retry(order_id: OrderId, follow: FollowFlag = False, as_json: JsonFlag = False, org: Org = None) -> int:
+    """Run an order that failed or was canceled again: from its beginning, in a fresh workspace."""
+    fleet = client(org)
+    return _told(fleet, fleet.retry(order_id), follow=follow, as_json=as_json)
+
+
+def resume(
+    order_id: OrderId,
+    max_iterations: Annotated[
+        int | None, typer.Option("--max-iterations", help="Answers of the model from here on; 0: no limit.")
+    ] = None,
+    cost_limit: Annotated[float | None, typer.Option("--cost-limit", help="USD from here on; 0: no limit.")] = None,
+    max_run_seconds: Annotated[
+        float | None, typer.Option("--max-run-seconds", help="From here on; 0: no limit.")
+    ] = None,
+    text: Annotated[str | None, typer.Option("--say", metavar="TEXT", help="What it hears first.")] = None,
+    follow: FollowFlag = False,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> int:
+    """Let an order that failed or was canceled go on: from its last complete step, its limits counted anew."""
+    fleet = client(org)
+    limits = {"max_iterations": max_iterations, "cost_limit": cost_limit, "max_run_seconds": max_run_seconds}
+    order = fleet.resume(order_id, {**limits, "say": text})
+    return _told(fleet, order, follow=follow, as_json=as_json)
+
+
+def _told(fleet: Any, order: Doc, *, follow: bool, as_json: bool) -> int:
+    if follow:
+        return follow_to_the_end(fleet, order["id"], as_json=as_json)
+    if as_json:
+        print_json(order)
+        return 0
+    say(f"{order['id']} {order['status']}: {order['reason']}")
+    say(f"  next  fleet follow {order['id']}")
+    return 0

@@ -1,0 +1,118 @@
+"""The endpoints of what happens by itself: schedules, triggers, webhooks; pull requests, export and import."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from control_plane.client.http import Doc, HttpCalls, part
+from control_plane.client.refusals import refusal, unreachable
+
+IMPORT_SECONDS = 1800.0
+"""For an organization to be taken in."""
+_TASK = re.compile(r"[A-Z][A-Z0-9]*-[0-9]+")
+
+
+class AutomationCalls(HttpCalls):
+    """A method per endpoint; what each raises is said at `FleetClient`."""
+
+    # --- schedules ------------------------------------------------------------------------------
+
+    def add_schedule(self, request: Mapping[str, Any]) -> Doc:
+        """`request`: the fields of `team_documents.ScheduleRequest`."""
+        return self._object("POST", "/schedules", json=request)
+
+    def list_schedules(self) -> list[Doc]:
+        return self._list("GET", "/schedules")
+
+    def show_schedule(self, name: str) -> Doc:
+        return self._object("GET", f"/schedules/{part(name)}")
+
+    def edit_schedule(self, name: str, changes: Mapping[str, Any]) -> Doc:
+        """`changes`: the fields of `team_documents.ScheduleEdit` that change."""
+        return self._object("PATCH", f"/schedules/{part(name)}", json=changes)
+
+    def remove_schedule(self, name: str) -> Doc:
+        return self._object("DELETE", f"/schedules/{part(name)}")
+
+    def run_schedule(self, name: str) -> Doc:
+        """The task that it made."""
+        return self._object("POST", f"/schedules/{part(name)}/run")
+
+    # --- triggers -------------------------------------------------------------------------------
+
+    def add_trigger(self, request: Mapping[str, Any]) -> Doc:
+        """`request`: the fields of `team_documents.TriggerRequest`; the answer's `secret` is shown this once."""
+        return self._object("POST", "/triggers", json=request)
+
+    def list_triggers(self) -> list[Doc]:
+        return self._list("GET", "/triggers")
+
+    def show_trigger(self, name: str) -> Doc:
+        return self._object("GET", f"/triggers/{part(name)}")
+
+    def edit_trigger(self, name: str, changes: Mapping[str, Any]) -> Doc:
+        """`changes`: the fields of `team_documents.TriggerEdit` that change."""
+        return self._object("PATCH", f"/triggers/{part(name)}", json=changes)
+
+    def remove_trigger(self, name: str) -> Doc:
+        return self._object("DELETE", f"/triggers/{part(name)}")
+
+    # --- webhooks -------------------------------------------------------------------------------
+
+    def add_webhook(self, request: Mapping[str, Any]) -> Doc:
+        """`request`: the fields of `team_documents.WebhookRequest`; the answer's `secret` is shown this once."""
+        return self._object("POST", "/webhooks", json=request)
+
+    def list_webhooks(self) -> list[Doc]:
+        return self._list("GET", "/webhooks")
+
+    def show_webhook(self, name: str) -> Doc:
+        return self._object("GET", f"/webhooks/{part(name)}")
+
+    def edit_webhook(self, name: str, changes: Mapping[str, Any]) -> Doc:
+        """`changes`: the fields of `team_documents.WebhookEdit` that change."""
+        return self._object("PATCH", f"/webhooks/{part(name)}", json=changes)
+
+    def remove_webhook(self, name: str) -> Doc:
+        return self._object("DELETE", f"/webhooks/{part(name)}")
+
+    def test_webhook(self, name: str) -> Doc:
+        """What became of a message that was sent now."""
+        return self._object("POST", f"/webhooks/{part(name)}/test")
+
+    def list_webhook_deliveries(self, name: str, *, limit: int | None = None) -> list[Doc]:
+        """Newest first."""
+        params = {} if limit is None else {"limit": limit}
+        return self._list("GET", f"/webhooks/{part(name)}/deliveries", params=params)
+
+    # --- pull requests --------------------------------------------------------------------------
+
+    def open_pull_request(self, what: str, *, draft: bool = False, title: str | None = None) -> Doc:
+        """`what`: the id of an order, or of a task; the order that has the branch."""
+        kind = "tasks" if _TASK.fullmatch(what) else "orders"
+        return self._object("POST", f"/{kind}/{part(what)}/pull-request", json={"draft": draft, "title": title})
+
+    # --- export and import ----------------------------------------------------------------------
+
+    def export_organization(self, name: str) -> Iterator[bytes]:
+        """The organization's lines, in pieces. The last line has the kind `end`; without it, the answer was cut off."""
+        import httpx
+
+        path, params = f"/api/v1/organizations/{part(name)}/export", {"org": self.organization}
+        try:
+            with self._connection().stream("GET", path, params=params) as response:
+                if not response.is_success:
+                    response.read()
+                    raise refusal(self.url, response)
+                yield from response.iter_bytes()
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise unreachable(self.url, error) from error
+
+    def import_organization(self, pieces: Iterable[bytes], *, name: str | None = None) -> Doc:
+        """The new organization; `pieces` are what `export_organization` gave."""
+        params = {} if name is None else {"name": name}
+        return self._object(
+            "POST", "/organizations/import", params=params, content=iter(pieces), timeout=IMPORT_SECONDS
+        )

@@ -1,0 +1,257 @@
+"""The HTTP client of the command line: a method per endpoint, plain documents out, the fleet's own errors raised.
+
+httpx is imported by the first request and not before, so that `fleet --help` stays quick.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from control_plane.client import following
+from control_plane.client.automation import AutomationCalls
+from control_plane.client.http import Doc, part
+from control_plane.client.refusals import CUT_OFF
+from control_plane.client.teams import TeamCalls
+from shared.clock import Clock, SystemClock
+from shared.errors import (
+    Unreachable,
+)
+
+
+class FleetClient(TeamCalls, AutomationCalls):
+    """One control plane, as one caller sees it.
+
+    Every method raises the `Refused` subclass that the server named (`NotFound`, `Conflict`, `Invalid`, …), with the
+    server's code, why and next; `Unauthenticated` for a wrong token; `Unreachable` when nothing answers.
+    """
+
+    # --- the server and who we are -------------------------------------------------------
+
+    def health(self) -> Doc:
+        return self._object("GET", "/health")
+
+    def whoami(self) -> Doc:
+        return self._object("GET", "/whoami")
+
+    def doctor(self) -> list[Doc]:
+        return self._list("GET", "/doctor")
+
+    # --- drones ---------------------------------------------------------------------------
+
+    def list_drones(self) -> list[Doc]:
+        return self._list("GET", "/drones")
+
+    def show_drone(self, name: str) -> Doc:
+        return self._object("GET", f"/drones/{part(name)}")
+
+    def drain_drone(self, name: str) -> Doc:
+        return self._object("POST", f"/drones/{part(name)}/drain")
+
+    def resume_drone(self, name: str) -> Doc:
+        return self._object("POST", f"/drones/{part(name)}/resume")
+
+    def remove_drone(self, name: str) -> Doc:
+        return self._object("DELETE", f"/drones/{part(name)}")
+
+    # --- tokens ---------------------------------------------------------------------------
+
+    def create_join_token(
+        self,
+        *,
+        expires_s: int = 3600,
+        uses: int = 1,
+        labels: Mapping[str, str] | None = None,
+        serves: Sequence[str] = (),
+    ) -> Doc:
+        """A join token's document; its `token` is shown this once. `serves`: names of organizations, or `*`."""
+        request = {"expires_s": expires_s, "uses": uses, "labels": dict(labels or {}), "serves": list(serves)}
+        return self._object("POST", "/join-tokens", json=request)
+
+    def list_join_tokens(self) -> list[Doc]:
+        return self._list("GET", "/join-tokens")
+
+    def revoke_join_token(self, token_id: str) -> Doc:
+        return self._object("DELETE", f"/join-tokens/{part(token_id)}")
+
+    def create_api_token(
+        self, role: str, *, name: str = "", expires_s: int | None = None, everywhere: bool = False
+    ) -> Doc:
+        """An API token's document; its `token` is shown this once."""
+        request = {"role": role, "name": name, "expires_s": expires_s, "everywhere": everywhere}
+        return self._object("POST", "/api-tokens", json=request)
+
+    def list_api_tokens(self) -> list[Doc]:
+        return self._list("GET", "/api-tokens")
+
+    def revoke_api_token(self, token_id: str) -> Doc:
+        return self._object("DELETE", f"/api-tokens/{part(token_id)}")
+
+    def create_login_link(self) -> Doc:
+        """`url`, the address that logs one browser in once; `secret`, the token in it."""
+        return self._object("POST", "/login-links")
+
+    # --- providers and projects --------------------------------------------------------------
+
+    def add_provider(self, request: Mapping[str, Any]) -> Doc:
+        """`request`: the fields of `documents.ProviderRequest`."""
+        return self._object("POST", "/providers", json=request)
+
+    def list_providers(self) -> list[Doc]:
+        return self._list("GET", "/providers")
+
+    def show_provider(self, name: str) -> Doc:
+        return self._object("GET", f"/providers/{part(name)}")
+
+    def edit_provider(self, name: str, changes: Mapping[str, Any]) -> Doc:
+        """`changes`: the fields of `documents.ProviderEdit` that change."""
+        return self._object("PATCH", f"/providers/{part(name)}", json=changes)
+
+    def remove_provider(self, name: str) -> Doc:
+        return self._object("DELETE", f"/providers/{part(name)}")
+
+    def add_project(self, request: Mapping[str, Any]) -> Doc:
+        """`request`: the fields of `documents.ProjectRequest`."""
+        return self._object("POST", "/projects", json=request)
+
+    def list_projects(self) -> list[Doc]:
+        return self._list("GET", "/projects")
+
+    def show_project(self, slug: str) -> Doc:
+        return self._object("GET", f"/projects/{part(slug)}")
+
+    def edit_project(self, slug: str, changes: Mapping[str, Any]) -> Doc:
+        """`changes`: the fields of `documents.ProjectEdit` that change."""
+        return self._object("PATCH", f"/projects/{part(slug)}", json=changes)
+
+    def remove_project(self, slug: str) -> Doc:
+        return self._object("DELETE", f"/projects/{part(slug)}")
+
+    # --- orders -------------------------------------------------------------------------------
+
+    def submit(self, request: Mapping[str, Any], *, idempotency_key: str | None = None) -> Doc:
+        """Submit an order (`request`: the fields of `documents.SubmitRequest`) and return its whole document.
+
+        A request that was cut off in the middle is sent again under the same key, so that it never counts twice.
+        """
+        headers = {"Idempotency-Key": idempotency_key or secrets.token_hex(16)}
+        try:
+            return self._object("POST", "/orders", json=request, headers=headers)
+        except Unreachable as error:
+            if error.code != CUT_OFF:
+                raise
+        return self._object("POST", "/orders", json=request, headers=headers)
+
+    def list_orders(
+        self,
+        *,
+        status: str | None = None,
+        project: str | None = None,
+        drone: str | None = None,
+        limit: int | None = None,
+    ) -> list[Doc]:
+        """Summaries, newest first."""
+        wanted = {"status": status, "project": project, "drone": drone, "limit": limit}
+        return self._list("GET", "/orders", params={key: value for key, value in wanted.items() if value is not None})
+
+    def show_order(self, order_id: str) -> Doc:
+        return self._object("GET", f"/orders/{part(order_id)}")
+
+    def patch(self, order_id: str) -> bytes:
+        """The patch against the base commit; empty if nothing changed. Raises NotFound while there is none."""
+        return self._request("GET", f"/orders/{part(order_id)}/patch").content
+
+    def trajectory(self, order_id: str, run: str | None = None) -> bytes:
+        """A run as a JSON document in mini-swe-agent-1.1. Raises NotFound while no run has begun."""
+        params = {"run": run} if run else {}
+        return self._request("GET", f"/orders/{part(order_id)}/trajectory", params=params).content
+
+    def cancel(self, order_id: str, reason: str = "") -> Doc:
+        return self._object("POST", f"/orders/{part(order_id)}/cancel", json={"reason": reason})
+
+    def retry(self, order_id: str) -> Doc:
+        return self._object("POST", f"/orders/{part(order_id)}/retry")
+
+    def resume(self, order_id: str, request: Mapping[str, Any] | None = None) -> Doc:
+        """`request`: the fields of `documents.ResumeRequest`."""
+        return self._object("POST", f"/orders/{part(order_id)}/resume", json=request or {})
+
+    def say(self, order_id: str, request: Mapping[str, Any]) -> Doc:
+        """`request`: the fields of `documents.SayRequest`."""
+        return self._object("POST", f"/orders/{part(order_id)}/say", json=request)
+
+    def approve(self, order_id: str, request: Mapping[str, Any] | None = None) -> Doc:
+        """`request`: the fields of `documents.ApproveRequest`; without one the call that waits longest is meant."""
+        return self._object("POST", f"/orders/{part(order_id)}/approve", json=request or {})
+
+    def deny(self, order_id: str, request: Mapping[str, Any] | None = None) -> Doc:
+        """`request`: the fields of `documents.DecideRequest`."""
+        return self._object("POST", f"/orders/{part(order_id)}/deny", json=request or {})
+
+    def list_steps(self, order_id: str, *, after: int = 0, limit: int = 1000) -> list[Doc]:
+        return self._list("GET", f"/orders/{part(order_id)}/steps", params={"after": after, "limit": limit})
+
+    def log(self, order_id: str, seq: int) -> bytes:
+        """The full output of the tool result that is step `seq`."""
+        return self._request("GET", f"/orders/{part(order_id)}/log/{seq}").content
+
+    def follow(
+        self,
+        order_id: str,
+        *,
+        after: int = 0,
+        patient: bool = False,
+        give_up_after_s: float | None = None,
+        clock: Clock | None = None,
+    ) -> Iterator[tuple[str, Doc]]:
+        """Yield `(event, data)` of an order until `end`: each step after `after` exactly once, in order.
+
+        Events: step, delta, order, heartbeat, end (the whole document, the last), and `connection`
+        ({"state": "lost", "why", "retry_in_s"} or {"state": "back"}) when the server went away and came back.
+        The first connection must work unless `patient`; after that it goes on until `give_up_after_s` of silence.
+
+        Raises Unreachable and what the server refuses with.
+        """
+        path = f"/orders/{part(order_id)}/events"
+        waiting = following.Patience(from_the_start=patient, give_up_after_s=give_up_after_s)
+        return following.follow(lambda last: self._stream(path, last), after, waiting, clock or SystemClock())
+
+    # --- sessions -----------------------------------------------------------------------------
+
+    def list_sessions(self, *, project: str | None = None, limit: int | None = None, every: bool = False) -> list[Doc]:
+        """Summaries, the one with the newest turn first; those of tasks and services only with `every`."""
+        wanted = {"project": project, "limit": limit, "all": every or None}
+        return self._list("GET", "/sessions", params={key: value for key, value in wanted.items() if value is not None})
+
+    def show_session(self, session_id: str) -> Doc:
+        return self._object("GET", f"/sessions/{part(session_id)}")
+
+    def create_session(self, request: Mapping[str, Any]) -> Doc:
+        """`request`: the fields of `session_documents.SessionRequest`."""
+        return self._object("POST", "/sessions", json=request)
+
+    def edit_session(self, session_id: str, changes: Mapping[str, Any]) -> Doc:
+        """`changes`: the fields of `session_documents.SessionEdit` that change."""
+        return self._object("PATCH", f"/sessions/{part(session_id)}", json=changes)
+
+    def switch_session(self, session_id: str, entry: str) -> Doc:
+        return self._object("POST", f"/sessions/{part(session_id)}/switch", json={"entry": entry})
+
+    def fork_session(self, session_id: str, *, at: str | None = None, name: str | None = None) -> Doc:
+        """The new session."""
+        return self._object("POST", f"/sessions/{part(session_id)}/fork", json={"at": at, "name": name})
+
+    def label_entry(self, session_id: str, entry: str, text: str) -> Doc:
+        return self._object("POST", f"/sessions/{part(session_id)}/labels", json={"entry": entry, "text": text})
+
+    def compact_session(self, session_id: str, instructions: str = "") -> Doc:
+        return self._object("POST", f"/sessions/{part(session_id)}/compact", json={"instructions": instructions})
+
+    def session_head(self, session_id: str) -> Doc:
+        """Where the session's last work can be had. Raises NotFound where nothing changed yet."""
+        return self._object("GET", f"/sessions/{part(session_id)}/head")
+
+    def session_bundle(self, session_id: str) -> bytes:
+        """The session's last work as a git bundle."""
+        return self._request("GET", f"/sessions/{part(session_id)}/bundle").content

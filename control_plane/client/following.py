@@ -1,0 +1,164 @@
+"""Following an order over server-sent events, through lost connections and restarts of the server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from control_plane.client.refusals import CUT_OFF, refusal, unreachable
+from shared.backoff import delay
+from shared.clock import Clock
+from shared.errors import FleetError, FleetFault, TooOften, Unreachable
+
+if TYPE_CHECKING:
+    import httpx
+
+Connect = Callable[[int], AbstractContextManager[Iterator[bytes]]]
+"""Open the stream behind step number N and give its bytes; raises what `FleetClient` raises."""
+Following = Iterator[tuple[str, dict[str, Any]]]
+
+SILENCE_S = 25.0
+"""The server beats every 10 s; a stream that is silent for longer is dead, whatever TCP says."""
+MAX_WAIT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to go on without a server."""
+
+    from_the_start: bool = False
+    """Also the first connection may fail."""
+    give_up_after_s: float | None = None
+    """None: never."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """One server-sent event as it came."""
+
+    event: str
+    data: str
+
+
+def follow(connect: Connect, after: int, patience: Patience, clock: Clock) -> Following:
+    """Yield events until `end`; connect again behind the last step seen whenever the stream breaks.
+
+    Raises what the server refuses with, and Unreachable when `patience` is over.
+    """
+    return _Follower(connect, after, patience, clock).events()
+
+
+class _Follower:
+    """What is known between two connections: the last step seen, and since when nothing was heard."""
+
+    def __init__(self, connect: Connect, after: int, patience: Patience, clock: Clock) -> None:
+        self._connect = connect
+        self._last = after
+        self._patience = patience
+        self._clock = clock
+        self._reached = patience.from_the_start
+        self._failures = 0
+        self._heard = clock.monotonic()
+
+    def events(self) -> Following:
+        while True:
+            try:
+                for event, data in self._one_connection():
+                    yield event, data
+                    if event == "end":
+                        return
+                trouble: FleetError = Unreachable("the stream ended before the order did", code=CUT_OFF)
+            except (FleetFault, TooOften) as error:
+                trouble = error
+            wait_s = self._count_failure(trouble)
+            yield "connection", {"state": "lost", "why": trouble.what, "retry_in_s": round(wait_s, 2)}
+            self._clock.sleep(wait_s)
+
+    def _one_connection(self) -> Following:
+        with self._connect(self._last) as stream:
+            if self._failures:
+                yield "connection", {"state": "back"}
+            self._reached, self._heard = True, self._clock.monotonic()
+            for message in parse(stream):
+                self._failures, self._heard = 0, self._clock.monotonic()
+                data = _decoded(message)
+                if message.event != "step" or self._is_new(data):
+                    yield message.event, data
+
+    def _is_new(self, step: dict[str, Any]) -> bool:
+        # A step that was sent twice, whoever's fault that is, is shown once.
+        if step["seq"] <= self._last:
+            return False
+        self._last = step["seq"]
+        return True
+
+    def _count_failure(self, trouble: FleetError) -> float:
+        """Seconds until the next try; raises `trouble` when there is to be none."""
+        if not self._reached:
+            raise trouble
+        self._failures += 1
+        limit = self._patience.give_up_after_s
+        if limit is not None and self._clock.monotonic() - self._heard > limit:
+            raise trouble
+        return min(delay(min(self._failures, 8), base=0.25), MAX_WAIT_S)
+
+
+def parse(chunks: Iterable[bytes]) -> Iterator[Message]:
+    """The events in a stream of bytes. Comments and unnamed fields are skipped; an unfinished event is dropped.
+
+    Lines end at LF only (with or without CR): a line separator inside JSON text is text.
+    """
+    event, data = "message", list[str]()
+    for line in _lines(chunks):
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if name == "event":
+            event = value
+        elif name == "data":
+            data.append(value)
+        elif not line:
+            if data:
+                yield Message(event, "\n".join(data))
+            event, data = "message", []
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line.removesuffix(b"\r").decode("utf-8", "replace")
+
+
+def _decoded(message: Message) -> dict[str, Any]:
+    try:
+        data = json.loads(message.data)
+    except ValueError as error:
+        raise FleetFault("the server sent an event that is not JSON", code="E-SERVER-STRANGE") from error
+    return data if isinstance(data, dict) else {"value": data}
+
+
+@contextmanager
+def open_stream(
+    http: httpx.Client, path: str, *, headers: Mapping[str, str], params: Mapping[str, str]
+) -> Iterator[Iterator[bytes]]:
+    """Open a stream of events and give its bytes as they come.
+
+    Raises the refusal that the server answered with; Unreachable when it does not answer or falls silent, also while
+    the bytes are read.
+    """
+    import httpx
+
+    url = str(http.base_url).rstrip("/")
+    timeout = httpx.Timeout(SILENCE_S, connect=10.0)
+    try:
+        with http.stream("GET", path, headers=headers, params=params, timeout=timeout) as response:
+            if not response.is_success:
+                response.read()
+                raise refusal(url, response)
+            yield response.iter_bytes()
+    except (httpx.TransportError, httpx.InvalidURL) as error:
+        raise unreachable(url, error) from error

@@ -1,0 +1,98 @@
+"""HTTP as the command line speaks it: a request, a document or the fleet's own error back.
+
+httpx is imported by the first request and not before, so that `fleet --help` stays quick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
+from urllib.parse import quote, urlsplit
+
+from control_plane.client import following
+from control_plane.client.refusals import not_a_fleet, refusal, unreachable
+from shared.errors import NotFound
+
+if TYPE_CHECKING:
+    import httpx
+
+Doc = dict[str, Any]
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+class HttpCalls:
+    """One control plane at one address, for one caller and one organization."""
+
+    def __init__(
+        self, url: str, token: str | None = None, organization: str = "default", *, timeout_s: float = 30.0
+    ) -> None:
+        self.url = url.rstrip("/")
+        self.organization = organization
+        self._token = token
+        self._timeout_s = timeout_s
+        self._http: httpx.Client | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the connections go; the client opens new ones if it is used again."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    def _object(self, method: str, path: str, **options: Any) -> Doc:
+        return cast("Doc", self._json(method, path, **options))
+
+    def _list(self, method: str, path: str, **options: Any) -> list[Doc]:
+        return cast("list[Doc]", self._json(method, path, **options))
+
+    def _json(self, method: str, path: str, **options: Any) -> Any:
+        response = self._request(method, path, **options)
+        try:
+            return response.json()
+        except ValueError as error:
+            raise not_a_fleet(self.url, response) from error
+
+    def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        import httpx
+
+        params = {**options.pop("params", {}), "org": self.organization}
+        try:
+            response = self._connection().request(method, f"/api/v1{path}", params=params, **options)
+        except (httpx.TransportError, httpx.InvalidURL) as error:
+            raise unreachable(self.url, error) from error
+        if not response.is_success:
+            raise refusal(self.url, response)
+        return response
+
+    def _stream(self, path: str, last_seq: int) -> AbstractContextManager[Iterator[bytes]]:
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(last_seq)}
+        return following.open_stream(
+            self._connection(), f"/api/v1{path}", headers=headers, params={"org": self.organization}
+        )
+
+    def _connection(self) -> httpx.Client:
+        if self._http is None:
+            import httpx
+
+            self._http = httpx.Client(
+                base_url=self.url,
+                timeout=httpx.Timeout(self._timeout_s, connect=min(10.0, self._timeout_s)),
+                headers={"Authorization": f"Bearer {self._token}"} if self._token else {},
+                # A proxy that the environment names cannot reach this machine's own loopback.
+                trust_env=urlsplit(self.url).hostname not in LOOPBACK,
+            )
+        return self._http
+
+
+def part(name: str) -> str:
+    """`name` as one part of a path; an empty one would turn `show` into `ls`."""
+    if not name or name in {".", ".."}:
+        raise NotFound(f"{name!r} is not a name", code="E-NAME")
+    return quote(name, safe="")

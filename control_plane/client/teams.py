@@ -1,0 +1,114 @@
+"""The endpoints of teams: organizations, agents, tasks and their runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from control_plane.client.http import Doc, HttpCalls, part
+
+
+class TeamCalls(HttpCalls):
+    """A method per endpoint; what each raises is said at `FleetClient`."""
+
+    # --- organizations ------------------------------------------------------------------------
+
+    def create_organization(self, request: Mapping[str, Any]) -> Doc:
+        """`request`: the fields of `team_documents.OrganizationRequest`."""
+        return self._object("POST", "/organizations", json=request)
+
+    def list_organizations(self) -> list[Doc]:
+        return self._list("GET", "/organizations")
+
+    def show_organization(self, name: str) -> Doc:
+        """The organization with the tree of its agents."""
+        return self._object("GET", f"/organizations/{part(name)}")
+
+    def edit_organization(self, name: str, changes: Mapping[str, Any]) -> Doc:
+        """`changes`: the fields of `team_documents.OrganizationEdit` that change."""
+        return self._object("PATCH", f"/organizations/{part(name)}", json=changes)
+
+    def remove_organization(self, name: str) -> Doc:
+        """The organization as it was; `warnings` says what went with it."""
+        return self._object("DELETE", f"/organizations/{part(name)}")
+
+    def pause_organization(self, name: str) -> Doc:
+        return self._object("POST", f"/organizations/{part(name)}/pause")
+
+    def resume_organization(self, name: str) -> Doc:
+        return self._object("POST", f"/organizations/{part(name)}/resume")
+
+    # --- tasks, runs and the whole at a glance ----------------------------------------------
+
+    def create_task(self, request: Mapping[str, Any]) -> Doc:
+        """`request`: the fields of `team_documents.TaskRequest`."""
+        return self._object("POST", "/tasks", json=request)
+
+    def list_tasks(self, **filters: Any) -> list[Doc]:
+        """Newest first. Filters: status, assignee, project, limit."""
+        params = {name: value for name, value in filters.items() if value is not None}
+        return self._list("GET", "/tasks", params=params)
+
+    def show_task(self, task_id: str, since: str | None = None) -> Doc:
+        """With `since`, an ISO time, without the comments before it."""
+        return self._object("GET", f"/tasks/{part(task_id)}", params={"since": since} if since else {})
+
+    def comment_task(self, task_id: str, text: str) -> Doc:
+        return self._object("POST", f"/tasks/{part(task_id)}/comments", json={"text": text})
+
+    def preempt_task(self, task_id: str) -> Doc:
+        """The task, free of its run; `stopped_run` names that."""
+        return self._object("POST", f"/tasks/{part(task_id)}/preempt")
+
+    def done_task(self, task_id: str) -> Doc:
+        return self._object("POST", f"/tasks/{part(task_id)}/done")
+
+    def reopen_task(self, task_id: str) -> Doc:
+        return self._object("POST", f"/tasks/{part(task_id)}/reopen")
+
+    def retry_task(self, task_id: str, assignee: str | None = None) -> Doc:
+        """None: the agent of the latest run."""
+        return self._object("POST", f"/tasks/{part(task_id)}/retry", json={"assignee": assignee})
+
+    def cancel_task(self, task_id: str, reason: str = "") -> Doc:
+        return self._object("POST", f"/tasks/{part(task_id)}/cancel", json={"reason": reason})
+
+    def assign_task(self, task_id: str, assignee: str) -> Doc:
+        return self._object("POST", f"/tasks/{part(task_id)}/assign", json={"assignee": assignee})
+
+    def list_task_runs(self, task_id: str) -> list[Doc]:
+        return self._list("GET", f"/tasks/{part(task_id)}/runs")
+
+    def show_task_run(self, run_id: str) -> Doc:
+        """A run with its steps."""
+        return self._object("GET", f"/task-runs/{part(run_id)}")
+
+    def status(self) -> Doc:
+        return self._object("GET", "/status")
+
+    # --- agents of the client's organization -------------------------------------------------
+
+    def create_agent(self, request: Mapping[str, Any]) -> Doc:
+        """`request`: the fields of `team_documents.AgentRequest`."""
+        return self._object("POST", self._agents(), json=request)
+
+    def list_agents(self, *, include_removed: bool = False) -> list[Doc]:
+        """By name, without their instructions."""
+        return self._list("GET", self._agents(), params={"include_removed": include_removed})
+
+    def show_agent(self, name: str) -> Doc:
+        return self._object("GET", self._agents(name))
+
+    def edit_agent(self, name: str, changes: Mapping[str, Any]) -> Doc:
+        """`changes`: the fields of `team_documents.AgentEdit` that change."""
+        return self._object("PATCH", self._agents(name), json=changes)
+
+    def remove_agent(self, name: str) -> Doc:
+        return self._object("DELETE", self._agents(name))
+
+    def agent_tree(self) -> list[Doc]:
+        """Those without a boss, each with its reports."""
+        return self._list("GET", f"/organizations/{part(self.organization)}/agent-tree")
+
+    def _agents(self, *name: str) -> str:
+        return "/".join([f"/organizations/{part(self.organization)}/agents", *map(part, name)])

@@ -1,0 +1,168 @@
+"""Heartbeats, written together: who is alive, what each run does, which messages were acted on, what is missing."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from pydantic import ValidationError
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.background.timings import Timings
+from control_plane.collector.listener import Listener
+from control_plane.collector.stream_leases import Streams
+from control_plane.core import Core
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch
+from control_plane.db.runs import Run
+from control_plane.drones.inbox import acted_on, forget, pending, tell
+from control_plane.drones.load import Load, status_of
+from shared.control import Confirm, Resend
+from shared.envelope import Binding, CannotOpen, open_envelope
+from shared.events import Beat, RunBeat
+from shared.states import RunStatus
+from shared.terminal import logs
+
+log = logs.get(__name__)
+
+_STALE = 3.0
+"""Seconds after which a beat that could not be written is no sign of life any more."""
+
+
+@dataclass
+class _Written:
+    """What is to be done outside the database after the commit."""
+
+    forget: dict[str, list[str]] = field(default_factory=dict)
+    wake: bool = False
+    revoke: list[Dispatch] = field(default_factory=list)
+
+
+class Beats:
+    """Writes the latest beat of each drone whose stream is ours; at most one write for all of them."""
+
+    def __init__(self, core: Core, streams: Streams, listener: Listener, timings: Timings) -> None:
+        self._core = core
+        self._streams = streams
+        self._listener = listener
+        self._timings = timings
+        self._behind: dict[str, tuple[int, float]] = {}
+        """Runs of which a beat named later events than are stored: up to which seq, and since when."""
+
+    def take(self) -> None:
+        """Write what came since the last round."""
+        owned = self._streams.owned
+        sealed = {drone: text for drone, text in self._listener.beats(_STALE).items() if drone in owned}
+        if not sealed:
+            return
+        beats = self._opened(sealed)
+        written = self._core.database.transact(lambda db: self._write(db, beats))
+        for gone in written.revoke:
+            # Their keys said so when they were given up; but a broker that was emptied since says nothing to a drone
+            # that was frozen all the time.
+            self._core.broker.revoke_run(gone.drone_id, gone.id, gone.generation)
+        for drone_id, message_ids in written.forget.items():
+            forget(self._core, drone_id, message_ids)
+        if written.wake:
+            self._core.broker.wake()
+
+    def _opened(self, sealed: Mapping[str, str]) -> list[Beat]:
+        with self._core.database.read() as db:
+            drones = db.scalars(select(Drone).where(Drone.id.in_(sealed), Drone.removed_at.is_(None))).all()
+            keys = self._core.vault.box_keys(db).private_keys()
+        found = []
+        for drone in drones:
+            sender = base64.b64decode(drone.public_key)
+            expect = Binding(direction="beat", drone=drone.id)
+            try:
+                opened = open_envelope(sealed[drone.id], recipients=keys, sender=sender, expect=expect)
+                found.append(Beat.model_validate_json(opened.body))
+            except (CannotOpen, ValidationError) as error:
+                log.warning("a beat cannot be read", drone=drone.id, why=str(error)[:300])
+        return found
+
+    def _write(self, db: Session, beats: Iterable[Beat]) -> _Written:
+        written = _Written()
+        for beat in beats:
+            drone = db.get(Drone, beat.drone_id)
+            if drone is None or drone.removed_at is not None:
+                continue
+            if self._note_alive(drone, beat):
+                written.wake = True
+            for run in beat.runs:
+                written.wake = self._note_run(db, drone, run) or written.wake
+                written.revoke += _given_up(db, drone, run)
+            if ids := acted_on(db, self._core, drone.id, beat.done):
+                written.forget[drone.id] = ids
+        return written
+
+    def _note_alive(self, drone: Drone, beat: Beat) -> bool:
+        """Write the beat onto the drone; true if orders that wait may go to it now."""
+        now, nothing = self._core.clock.now(), Load()
+        before = status_of(drone, nothing, now)
+        drone.last_seen_at = now
+        drone.stopped_at = now if beat.stopping else None
+        drone.boot_id = beat.boot_id
+        drone.version = beat.version
+        drone.sandbox = beat.sandbox
+        drone.concurrency = beat.concurrency
+        drone.beat = beat.model_dump(mode="json")
+        return status_of(drone, nothing, now) is not before
+
+    def _note_run(self, db: Session, drone: Drone, beat: RunBeat) -> bool:
+        """Write what the run does; true if a message for the drone was left."""
+        dispatch = db.get(Dispatch, beat.run_id)
+        if dispatch is None or dispatch.drone_id != drone.id:
+            return False
+        now = self._core.clock.now()
+        dispatch.claimed_at = dispatch.claimed_at or now
+        run = db.get(Run, beat.run_id)
+        if run is not None:
+            run.beat_at = now
+            _note_doing(run, beat, now)
+        stored = run.last_seq if run is not None else 0
+        if stored < beat.last_seq:
+            return self._ask_for_tail(db, drone, beat, stored)
+        self._behind.pop(beat.run_id, None)
+        if beat.ended and not pending(db, drone.id, beat.run_id, "confirm"):
+            # Confirmed before, but the drone still waits: it never got the word.
+            tell(db, self._core, drone.id, Confirm(run_id=beat.run_id, last_seq=stored), beat.run_id)
+            return True
+        return False
+
+    def _ask_for_tail(self, db: Session, drone: Drone, beat: RunBeat, stored: int) -> bool:
+        """Events that no later one betrays, as Redis was emptied after the last: asked for if they stay away."""
+        now = self._core.clock.monotonic()
+        known, since = self._behind.get(beat.run_id, (-1, now))
+        if known != stored:
+            self._behind[beat.run_id] = (stored, now)
+            return False
+        if now - since < self._timings.tail_after or pending(db, drone.id, beat.run_id, "resend"):
+            return False
+        self._behind[beat.run_id] = (stored, now)
+        tell(db, self._core, drone.id, Resend(run_id=beat.run_id, from_seq=stored + 1), beat.run_id)
+        return True
+
+
+def _note_doing(run: Run, beat: RunBeat, now: datetime) -> None:
+    """Write what the run does and when something last came of it, by this side's clock: the drone's may be apart."""
+    if run.status != RunStatus.RUNNING:
+        run.doing, run.waits_for = "", ""
+        return
+    if run.doing_since is None or beat.doing != run.doing or beat.doing_seconds:
+        # An older drone does not say for how long: then it is as long as we have heard of it.
+        run.doing_since = now - timedelta(seconds=beat.doing_seconds)
+    run.doing, run.waits_for = beat.doing, beat.waits_for
+    run.progress_at = now - timedelta(seconds=beat.quiet_seconds)
+
+
+def _given_up(db: Session, drone: Drone, beat: RunBeat) -> list[Dispatch]:
+    """The dispatch of a run that is still at work although it was taken back."""
+    run = db.get(Run, beat.run_id)
+    if beat.ended or run is None or run.status != RunStatus.LOST:
+        return []
+    dispatch = db.get(Dispatch, beat.run_id)
+    return [dispatch] if dispatch is not None and dispatch.drone_id == drone.id else []

@@ -1,0 +1,81 @@
+"""The conversation of a session: the way from the root of its tree to a leaf, and what was said along it.
+
+An entry of the kind `turn` points at an order, and the order's run has the messages, as the steps that its drone
+reported: nothing is kept twice, and what the next turn sees is what the loop had, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.conversations.run_paths import Segment, path_to, paths_to, said_along
+from control_plane.db.orders import Order
+from control_plane.db.sessions import ChatSession as Chat
+from control_plane.db.sessions import SessionEntry
+from shared.events import Body, CompactionStep
+from shared.messages import Message
+from shared.transcripts import mended, messages_of
+
+
+def way_to(db: Session, entry_id: str | None) -> list[SessionEntry]:
+    """The turns from the root to this entry, also through the sessions that it was forked from."""
+    known: dict[str, SessionEntry] = {}
+    way: list[SessionEntry] = []
+    while entry_id is not None:
+        if entry_id not in known:
+            # All turns of a session at once: a query for each entry would make long sessions slow.
+            session_id = db.get_one(SessionEntry, entry_id).session_id
+            turns = select(SessionEntry).where(SessionEntry.session_id == session_id, SessionEntry.kind == "turn")
+            known.update({each.id: each for each in db.scalars(turns)})
+        way.append(known[entry_id])
+        entry_id = known[entry_id].parent_id
+    return way[::-1]
+
+
+def way_of(db: Session, order: Order) -> list[SessionEntry]:
+    """The turns that the order's next run goes on from.
+
+    An order that is run again begins where it began before, wherever its session has gone since.
+    """
+    turns = select(SessionEntry).where(SessionEntry.order_id == order.id, SessionEntry.kind == "turn")
+    own = db.scalar(turns.order_by(SessionEntry.number.desc()).limit(1))
+    return way_to(db, own.parent_id if own is not None else db.get_one(Chat, order.session_id).leaf_id)
+
+
+def messages_along(db: Session, way: Sequence[SessionEntry], path: Sequence[Segment] = ()) -> list[Message]:
+    """All that was said along the way, and on the path behind it: a valid conversation, with calls and thinking."""
+    runs = [str(entry.data["run"]) for entry in way if entry.data.get("run")]
+    paths = paths_to(db, [Segment(run_id) for run_id in runs]) if runs else {}
+    segments = [*(segment for run_id in runs for segment in paths[run_id]), *path]
+    bodies = said_along(db, segments) if segments else {}
+    whole: list[Message] = []
+    for segment in segments:
+        whole = _after(whole, bodies[segment])
+    return whole
+
+
+def last_work(db: Session, way: Sequence[SessionEntry]) -> Order | None:
+    """The last order along the way that changed files."""
+    ids = [entry.order_id for entry in way]
+    named = select(Order).where(Order.id.in_(ids), Order.head_commit.is_not(None))
+    changed = {order.id: order for order in db.scalars(named)} if ids else {}
+    return next((changed[order_id] for order_id in reversed(ids) if order_id in changed), None)
+
+
+def compactions_of(db: Session, run_id: str) -> list[CompactionStep]:
+    """The compactions on the path of a run."""
+    path = path_to(db, run_id)
+    bodies = said_along(db, path)
+    return [body for segment in path for body in bodies[segment] if isinstance(body, CompactionStep)]
+
+
+def _after(history: list[Message], bodies: Sequence[Body]) -> list[Message]:
+    """The conversation after one more run, which may have been cut off anywhere. `history` is whole already."""
+    messages = messages_of(bodies, history)
+    if any(isinstance(body, CompactionStep) for body in bodies):
+        return mended(messages)
+    # Only what is new can be broken; to look through all of it again for every turn adds up.
+    return [*history, *mended(messages[len(history) :])]

@@ -1,0 +1,26 @@
+"""A new session."""
+
+from __future__ import annotations
+
+from control_plane.core import Core
+from control_plane.db.projects import Project
+from control_plane.db.sessions import ChatSession
+from shared.names import new_id
+from shared.work_order import Mode
+
+
+def new_session(core: Core, project: Project, mode: Mode) -> ChatSession:
+    """A session, not yet added. It has no name: that is something that a model or a person gives it."""
+    return ChatSession(
+        id=new_id(),
+        organization_id=project.organization_id,
+        project_id=project.id,
+        name="",
+        mode=mode,
+        approve=None,
+        allow=[],
+        leaf_id=None,
+        compact=None,
+        forked_from_id=None,
+        created_at=core.clock.now(),
+    )

@@ -1,0 +1,96 @@
+"""What people say to an order: kept with the order, and told to each of its runs that has not heard it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from control_plane.conversations.resumption import path_of_next
+from control_plane.conversations.run_paths import Segment, path_to
+from control_plane.core import Core
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Order, SteeringMessage
+from control_plane.db.runs import Run, Step
+from control_plane.drones.inbox import tell
+from shared.control import Say
+
+
+def tell_word(db: Session, core: Core, order: Order, word: SteeringMessage, *, interrupt: bool) -> None:
+    """Leave a word in the inbox of the drone that runs the order; wake the supervisor after the commit."""
+    assert order.run_id is not None
+    assert order.drone_id is not None
+    message = Say(run_id=order.run_id, text=word.text, after=word.after, interrupt=interrupt)
+    tell(db, core, order.drone_id, message, order.run_id)
+
+
+def send_along(db: Session, order: Order) -> None:
+    """Let all that was said to an order travel inside it; to be called as the order is dispatched.
+
+    A run that begins anew knows nothing of the run before it, so what that one heard is said again; to one that goes on
+    from a checkpoint, only what was not heard up to there.
+    """
+    db.execute(update(SteeringMessage).where(SteeringMessage.order_id == order.id).values(run_id=order.run_id))
+
+
+def words_along(db: Session, run_id: str, path: Sequence[Segment] = ()) -> list[SteeringMessage]:
+    """The words that travel inside the order of this dispatch, whose run goes on from the end of `path`."""
+    words = list(
+        db.scalars(select(SteeringMessage).where(SteeringMessage.run_id == run_id).order_by(SteeringMessage.number))
+    )
+    return _without_heard(db, words, path) if words else []
+
+
+def tell_missing_words(db: Session, core: Core, order: Order) -> bool:
+    """Tell a run that has just begun what was said after its order had left; true if there was any."""
+    missing = [word for word in _words(db, order.id) if word.run_id != order.run_id]
+    for word in missing:
+        # Nothing has begun that a word could interrupt.
+        tell_word(db, core, order, word, interrupt=False)
+    return bool(missing)
+
+
+def unheard(db: Session, order: Order) -> list[SteeringMessage]:
+    """The words that the order's current run has not taken up yet, or never took up before it ended."""
+    words = _words(db, order.id)
+    if not words:
+        return []
+    db.flush()
+    return _without_heard(db, words, _path_now(db, order))
+
+
+def _path_now(db: Session, order: Order) -> list[Segment]:
+    """The path of the order's run; before that has begun to speak, the path that it will go on from."""
+    if order.run_id is None:
+        return []
+    run = db.get(Run, order.run_id)
+    if run is not None and (run.resumed_run_id is not None or order.ended_at is not None or _speaks(db, run.id)):
+        return path_to(db, run.id)
+    drone = db.get(Drone, order.drone_id)
+    return [*(path_of_next(db, order, drone) if drone else []), Segment(order.run_id)]
+
+
+def _speaks(db: Session, run_id: str) -> bool:
+    return db.scalar(select(Step.id).where(Step.run_id == run_id, Step.kind == "user").limit(1)) is not None
+
+
+def _without_heard(db: Session, words: Sequence[SteeringMessage], path: Sequence[Segment]) -> list[SteeringMessage]:
+    """The words but for those that became a step on the path."""
+    steps = select(Step.run_id, Step.run_seq, Step.body).where(
+        Step.run_id.in_({segment.run_id for segment in path}), Step.kind == "user"
+    )
+    held = {segment.run_id: segment for segment in path}
+    # Each word becomes one step, and words of one kind are taken up in the order in which they were said.
+    heard = Counter(body.get("source") for run_id, seq, body in db.execute(steps) if held[run_id].holds(seq))
+    follow_ups = [word for word in words if word.after]
+    others = [word for word in words if not word.after]
+    left = [*others[heard["steer"] :], *follow_ups[heard["follow_up"] :]]
+    return sorted(left, key=lambda word: word.number)
+
+
+def _words(db: Session, order_id: str) -> list[SteeringMessage]:
+    return list(
+        db.scalars(select(SteeringMessage).where(SteeringMessage.order_id == order_id).order_by(SteeringMessage.number))
+    )

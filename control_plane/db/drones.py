@@ -1,0 +1,70 @@
+"""Rows of drones, their inboxes, and reports that could not be read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from control_plane.db.base import Id, Owned, Row, Seq, unique_while_alive
+from control_plane.db.types import ForeignText
+
+
+class Drone(Owned, Row):
+    __tablename__ = "drones"
+    __table_args__ = (unique_while_alive("uq_drones_name_alive", "name"),)
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(String(64))
+    machine_id: Mapped[str] = mapped_column(String(128))
+    public_key: Mapped[str] = mapped_column(String(64), index=True)
+    """Base64."""
+    labels: Mapped[dict[str, str]]
+    fixed_labels: Mapped[dict[str, str]]
+    serves: Mapped[list[str]] = mapped_column(default=list)
+    """Ids of the organizations that it works for beside its own; `*`: all."""
+    concurrency: Mapped[int] = mapped_column(default=1)
+    sandbox: Mapped[str] = mapped_column(String(32), default="")
+    version: Mapped[str] = mapped_column(String(32), default="")
+    host: Mapped[str] = mapped_column(String(255), default="")
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    """SHA-256 of its bearer token."""
+    broker_password_hash: Mapped[str] = mapped_column(String(64))
+    """SHA-256 of its Redis password: enough to create its Redis user again after Redis was emptied."""
+    registered_at: Mapped[datetime]
+    removed_at: Mapped[datetime | None]
+    draining: Mapped[bool] = mapped_column(default=False)
+    boot_id: Mapped[str | None] = mapped_column(String(64))
+    last_seen_at: Mapped[datetime | None]
+    """When a beat last arrived, by this side's clock."""
+    stopped_at: Mapped[datetime | None]
+    """Set by the last beat of a clean stop, cleared by any later beat."""
+    beat: Mapped[dict[str, Any] | None]
+    """The last beat, for display."""
+
+
+class InboxMessage(Owned, Row):
+    """A control message for a drone, until its beat says that it was acted on."""
+
+    __tablename__ = "inbox"
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    drone_id: Mapped[str] = mapped_column(Id, ForeignKey("drones.id"), index=True)
+    run_id: Mapped[str | None] = mapped_column(Id)
+    body: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]
+    sent_at: Mapped[datetime | None]
+    """None: not in Redis yet."""
+    done_at: Mapped[datetime | None]
+
+
+class RawEvent(Owned, Row):
+    """A stream entry that could not be taken in; kept as it came, so that nothing is lost in silence."""
+
+    __tablename__ = "raw_events"
+    id: Mapped[int] = mapped_column(Seq, primary_key=True, autoincrement=True)
+    drone_id: Mapped[str] = mapped_column(Id)
+    entry_id: Mapped[str] = mapped_column(String(64))
+    fields: Mapped[dict[str, Any]]
+    error: Mapped[str] = mapped_column(ForeignText)
+    at: Mapped[datetime]

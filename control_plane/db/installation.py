@@ -1,0 +1,62 @@
+"""Rows of the installation as a whole: organizations, counters, key pairs, leases."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from control_plane.db.base import Id, Row
+
+
+class Organization(Row):
+    __tablename__ = "organizations"
+    __table_args__ = (Index("uq_organizations_acronym", "acronym", unique=True),)
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(String(64), unique=True)
+    description: Mapped[str] = mapped_column(Text, default="")
+    """Its purpose, which its agents are told."""
+    acronym: Mapped[str] = mapped_column(String(16))
+    """Begins the ids of its tasks; unique, so that no two ids collide (S-021, mended)."""
+    last_task: Mapped[int] = mapped_column(default=0)
+    """The number of its newest task; taken under the lock of this row."""
+    project_id: Mapped[str | None] = mapped_column(Id)
+    """Where tasks work that name no project."""
+    concurrency: Mapped[int] = mapped_column(default=4)
+    """Tasks in progress at once; 0: no limit."""
+    max_hand_offs: Mapped[int] = mapped_column(default=20)
+    """From agent to agent in a row, until a task comes back to the user; 0: no limit."""
+    paused_at: Mapped[datetime | None]
+    """No task is begun while this is set; what is in progress goes on."""
+    created_at: Mapped[datetime]
+
+
+class Counter(Row):
+    """A number that only goes up. Its row is the lock under which it is taken: numbers follow the order of commits."""
+
+    __tablename__ = "counters"
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    value: Mapped[int] = mapped_column(BigInteger, default=0)
+
+
+class KeyPair(Row):
+    """The control plane's own X25519 keys; a retired one is kept until its last envelope is gone."""
+
+    __tablename__ = "key_pairs"
+    id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    """`shared.envelope.key_id` of the public key."""
+    public_key: Mapped[str]
+    """Base64."""
+    sealed_private_key: Mapped[str]
+    created_at: Mapped[datetime]
+    retired_at: Mapped[datetime | None]
+
+
+class Lease(Row):
+    """A lease on a part of the work: `leader`, or `stream:<drone>`; whoever holds it renews it before it expires."""
+
+    __tablename__ = "owners"
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    holder: Mapped[str] = mapped_column(String(64))
+    expires_at: Mapped[datetime]

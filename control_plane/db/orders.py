@@ -1,0 +1,147 @@
+"""Rows of work orders: the order, its turn, what people say to it, and its dispatches."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, String, Text, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from control_plane.db.base import Id, Owned, Row, Seq
+from control_plane.db.types import ForeignText, UtcDateTime
+
+_UNENDED = text("ended_at IS NULL")
+
+
+class Order(Owned, Row):
+    """A work order, and what became of it."""
+
+    __tablename__ = "orders"
+    __table_args__ = (
+        UniqueConstraint("organization_id", "idempotency_key", name="uq_orders_idempotency"),
+        Index("ix_orders_state", "organization_id", "status"),
+        Index("ix_orders_mirrors", "project_id", "drone_id"),
+        # The few that have not ended, among all that ever were: where most have one state, an index over all is none.
+        Index("ix_orders_unended", "status", "drone_id", sqlite_where=_UNENDED, postgresql_where=_UNENDED),
+    )
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    number: Mapped[int] = mapped_column(Seq, index=True)
+    """Order of submission in the installation."""
+    user: Mapped[str] = mapped_column(String(128), default="")
+    project_id: Mapped[str] = mapped_column(Id, ForeignKey("projects.id"), index=True)
+    session_id: Mapped[str] = mapped_column(Id, ForeignKey("sessions.id"), index=True)
+    provider_id: Mapped[str] = mapped_column(Id, ForeignKey("providers.id"))
+    model: Mapped[str] = mapped_column(String(255))
+    mode: Mapped[str] = mapped_column(String(16))
+    priority: Mapped[int] = mapped_column(default=0)
+    approve: Mapped[str] = mapped_column(String(16), default="yolo")
+    allow: Mapped[list[str]] = mapped_column(default=list)
+    limits: Mapped[dict[str, Any]]
+    """`shared.work_order.Limits`."""
+    prompt: Mapped[str] = mapped_column(Text)
+    purpose: Mapped[str] = mapped_column(String(16), default="work")
+    """`shared.work_order.Purpose`: work on the project, or a small service for the control plane."""
+    asked: Mapped[dict[str, Any] | None]
+    """What a service is to be done with."""
+    agent_id: Mapped[str | None] = mapped_column(Id, index=True)
+    """The agent whose turn on a task this is."""
+    task_id: Mapped[str | None] = mapped_column(String(32), index=True)
+    idempotency_key: Mapped[str | None] = mapped_column(String(255))
+    request_hash: Mapped[str | None] = mapped_column(String(64))
+
+    wanted_drone_id: Mapped[str | None] = mapped_column(Id, ForeignKey("drones.id"))
+    wanted_labels: Mapped[dict[str, str]]
+    drone_id: Mapped[str | None] = mapped_column(Id, ForeignKey("drones.id"), index=True)
+    """Where it is now, or where it ended."""
+    run_id: Mapped[str | None] = mapped_column(Id)
+    """The current dispatch; whatever comes from another run is late."""
+    generation: Mapped[int] = mapped_column(default=0)
+    attempt: Mapped[int] = mapped_column(default=0)
+    lost_runs: Mapped[int] = mapped_column(default=0)
+    max_attempts: Mapped[int] = mapped_column(default=3)
+    fresh_generation: Mapped[int] = mapped_column(default=0)
+    """Runs of this generation and before are not gone on from: a retry begins anew."""
+    renewed_generation: Mapped[int] = mapped_column(default=0)
+    """What runs up to this generation spent does not count against the limits: a person let the order go on."""
+    grant_until: Mapped[datetime | None]
+    """A push grant of the current generation is open until then."""
+
+    status: Mapped[str] = mapped_column(String(24), index=True)
+    reason: Mapped[str] = mapped_column(ForeignText, default="")
+    exit_status: Mapped[str | None] = mapped_column(String(32))
+    verification: Mapped[str | None] = mapped_column(String(24))
+    """`shared.outcome.Verification`, once the order has ended."""
+    created_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    ended_at: Mapped[datetime | None]
+    step_count: Mapped[int] = mapped_column(default=0)
+
+    response: Mapped[str | None] = mapped_column(ForeignText)
+    branch: Mapped[str | None] = mapped_column(String(255))
+    base_commit: Mapped[str | None] = mapped_column(String(64))
+    head_commit: Mapped[str | None] = mapped_column(String(64))
+    pushed: Mapped[bool] = mapped_column(default=False)
+    push_error: Mapped[str | None] = mapped_column(ForeignText)
+    late_refs: Mapped[list[str]]
+    result_run_id: Mapped[str | None] = mapped_column(Id)
+    """The run whose patch and bundle these are."""
+    patch_sha256: Mapped[str | None] = mapped_column(String(64))
+    patch_bytes: Mapped[int] = mapped_column(default=0)
+    bundle_sha256: Mapped[str | None] = mapped_column(String(64))
+    pull_request: Mapped[dict[str, Any] | None]
+    """`documents.PullRequestDocument`, where one was asked for."""
+    receipt: Mapped[dict[str, Any] | None]
+
+
+class Turn(Owned, Row):
+    """What the user sees of an order in its session; written when the order is submitted (G-009)."""
+
+    __tablename__ = "turns"
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    session_id: Mapped[str] = mapped_column(Id, ForeignKey("sessions.id"), index=True)
+    order_id: Mapped[str] = mapped_column(Id, ForeignKey("orders.id"), unique=True)
+    user: Mapped[str] = mapped_column(String(128), default="")
+    prompt: Mapped[str] = mapped_column(Text)
+    provider: Mapped[str] = mapped_column(String(64))
+    model: Mapped[str] = mapped_column(String(255))
+    mode: Mapped[str] = mapped_column(String(16))
+    status: Mapped[str] = mapped_column(String(16))
+    response: Mapped[str | None] = mapped_column(ForeignText)
+    stats: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+
+
+class SteeringMessage(Owned, Row):
+    """Something that a person said to an order; every run of it that begins afresh hears it."""
+
+    __tablename__ = "words"
+    number: Mapped[int] = mapped_column(Seq, primary_key=True, autoincrement=True)
+    order_id: Mapped[str] = mapped_column(Id, ForeignKey("orders.id"), index=True)
+    user: Mapped[str] = mapped_column(String(128), default="")
+    text: Mapped[str] = mapped_column(Text)
+    after: Mapped[bool] = mapped_column(default=False)
+    interrupt: Mapped[bool] = mapped_column(default=False)
+    run_id: Mapped[str | None] = mapped_column(Id)
+    """The dispatch that carries it in its order, as it was said before; any other run is told by its drone's inbox."""
+    at: Mapped[datetime]
+
+
+class Dispatch(Owned, Row):
+    """The outbox: one row for each time an order goes onto a drone's queue.
+
+    Its id is the run's id and Celery's task id.
+    """
+
+    __tablename__ = "dispatches"
+    __table_args__ = (Index("ix_dispatches_open", "organization_id", "closed_at"),)
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    order_id: Mapped[str] = mapped_column(Id, ForeignKey("orders.id"), index=True)
+    drone_id: Mapped[str] = mapped_column(Id, ForeignKey("drones.id"), index=True)
+    generation: Mapped[int]
+    created_at: Mapped[datetime]
+    published_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
+    claimed_at: Mapped[datetime | None]
+    closed_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
+    """The run ended, or the dispatch was revoked."""

@@ -1,0 +1,53 @@
+"""Rows of projects and providers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from control_plane.db.base import Id, Owned, Row, unique_while_alive
+
+
+class Provider(Owned, Row):
+    __tablename__ = "providers"
+    __table_args__ = (unique_while_alive("uq_providers_name_alive", "name"),)
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    name: Mapped[str] = mapped_column(String(64))
+    model: Mapped[str] = mapped_column(String(255))
+    api_base: Mapped[str | None] = mapped_column(Text)
+    context_window: Mapped[int] = mapped_column(default=0)
+    protocol: Mapped[str] = mapped_column(String(8), default="auto")
+    params: Mapped[dict[str, Any]]
+    fallbacks: Mapped[list[str]]
+    """Names of providers."""
+    sealed_key: Mapped[str | None] = mapped_column(Text)
+    key_variable: Mapped[str | None] = mapped_column(String(128))
+    """The variable on the drone; the key itself is never here then."""
+    created_at: Mapped[datetime]
+    removed_at: Mapped[datetime | None]
+
+
+class Project(Owned, Row):
+    __tablename__ = "projects"
+    __table_args__ = (unique_while_alive("uq_projects_slug_alive", "slug"),)
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    slug: Mapped[str] = mapped_column(String(64))
+    name: Mapped[str] = mapped_column(String(128))
+    git_url: Mapped[str] = mapped_column(Text)
+    """As it may be shown: without a password."""
+    sealed_git_url: Mapped[str | None] = mapped_column(Text)
+    """The whole URL, sealed at rest, where it has a password."""
+    branch: Mapped[str | None] = mapped_column(String(255))
+    setup: Mapped[list[str]]
+    verify: Mapped[list[str]]
+    provider_id: Mapped[str | None] = mapped_column(Id, ForeignKey("providers.id"))
+    budget_usd_day: Mapped[float | None]
+    pull_requests: Mapped[str] = mapped_column(String(16), default="never")
+    """never, ready (title and body are made up) or open (and opened from a drone's workstation)."""
+    trailers: Mapped[list[str]] = mapped_column(default=list)
+    """Which trailers its commits and pull requests carry: Assisted-by, Fleet-Order."""
+    created_at: Mapped[datetime]
+    removed_at: Mapped[datetime | None]

@@ -1,0 +1,50 @@
+"""Rows of sessions and the entries of their trees."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from control_plane.db.base import Id, Owned, Row, Seq
+
+
+class ChatSession(Owned, Row):
+    """A chat: its turns and changes are entries of a tree, and `leaf_id` is where the next turn goes on."""
+
+    __tablename__ = "sessions"
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    project_id: Mapped[str] = mapped_column(Id, ForeignKey("projects.id"))
+    name: Mapped[str] = mapped_column(String(255))
+    mode: Mapped[str] = mapped_column(String(16))
+    approve: Mapped[str | None] = mapped_column(String(16))
+    """What its orders ask for where they do not say themselves."""
+    allow: Mapped[list[str]] = mapped_column(default=list)
+    """Commands that need no approval in this session."""
+    leaf_id: Mapped[str | None] = mapped_column(Id)
+    """The entry that the next turn goes on from; None at the root."""
+    compact: Mapped[str | None] = mapped_column(Text)
+    """A compaction is due before the next turn, with these instructions."""
+    forked_from_id: Mapped[str | None] = mapped_column(Id)
+    task_id: Mapped[str | None] = mapped_column(String(32))
+    """The task whose workspace this is; its turns are its agents' runs, and people write comments instead."""
+    created_at: Mapped[datetime]
+
+
+class SessionEntry(Owned, Row):
+    """One entry of a session's tree, never changed. A fork's first entry has its parent in the session it came from."""
+
+    __tablename__ = "session_entries"
+    id: Mapped[str] = mapped_column(Id, primary_key=True)
+    number: Mapped[int] = mapped_column(Seq, index=True)
+    """Order of writing in the installation."""
+    session_id: Mapped[str] = mapped_column(Id, ForeignKey("sessions.id"), index=True)
+    parent_id: Mapped[str | None] = mapped_column(Id)
+    kind: Mapped[str] = mapped_column(String(24))
+    """turn, compaction, leaf, label, model_change, mode_change or name."""
+    order_id: Mapped[str | None] = mapped_column(Id, ForeignKey("orders.id"), index=True)
+    """Of a turn: its messages are the steps of the order's run."""
+    data: Mapped[dict[str, Any]]
+    at: Mapped[datetime]

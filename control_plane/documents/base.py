@@ -1,0 +1,34 @@
+"""The base of all documents and requests."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Document(BaseModel):
+    """A read-only answer."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Request(BaseModel):
+    """What a caller sends; a field that does not exist is refused rather than ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+USER = "user"
+"""The name of people in tags, as assignee and as author."""
+
+
+SYSTEM = "system"
+
+
+MAX_TITLE = 500
+
+
+MAX_COMMENT = 100_000
+"""Characters. What is longer belongs into a file of the repository (S-072)."""
+
+
+MAX_INSTRUCTIONS = 100_000

@@ -1,0 +1,196 @@
+"""Requests and documents of work orders, their runs and steps."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from control_plane.documents.base import Document, Request
+from shared.work_order import Approve, Mode
+
+
+class SubmitRequest(Request):
+    prompt: str
+    project: str
+    """Slug."""
+    provider: str | None = None
+    drone: str | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+    session: str | None = None
+    mode: Mode | None = None
+    priority: int = Field(0, ge=-100, le=100)
+    max_iterations: int | None = Field(None, ge=0)
+    cost_limit: float | None = Field(None, ge=0)
+    max_run_seconds: float | None = Field(None, ge=0)
+    verify_attempts: int | None = Field(None, ge=0, le=1000)
+    approval_timeout: float | None = Field(None, ge=0)
+    """Seconds; 0: a call waits for a person as long as it takes."""
+    progress_timeout: float | None = Field(None, ge=0)
+    """Seconds without any sign of progress after which a run is ended; 0: never."""
+    max_attempts: int | None = Field(None, ge=1, le=100)
+    """How many runs may be lost before the order fails; None: 3."""
+    approve: Approve | None = None
+    """None: what the session asks for, else yolo."""
+    allow: list[str] = Field(default_factory=list)
+    """Commands that need no approval, as shell patterns, beside those of the session."""
+
+
+class ResumeRequest(Request):
+    """Limits that are set count from here on; the others stay, and count anew."""
+
+    max_iterations: int | None = Field(None, ge=0)
+    cost_limit: float | None = Field(None, ge=0)
+    max_run_seconds: float | None = Field(None, ge=0)
+    say: str | None = None
+    """What its run hears first."""
+
+
+class SayRequest(Request):
+    text: str
+    after: bool = False
+    """Wait until the model stops."""
+    interrupt: bool = False
+    """Break off what runs now."""
+
+
+class DecideRequest(Request):
+    call: str | None = Field(None, max_length=1000)
+    """The id of the call; None: the one that waits longest."""
+    comment: str = ""
+    """For the model, and for those who read it later."""
+
+
+class ApproveRequest(DecideRequest):
+    always: bool = False
+    """Let the same command through in later orders of the session."""
+
+
+class StatsDocument(Document):
+    tool_calls: int
+    input_tokens: int
+    thinking_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    duration_ms: int
+    duration_label: str
+
+
+class RunDocument(Document):
+    id: str
+    attempt: int
+    drone: str | None
+    status: str
+    exit_status: str | None
+    reason: str
+    started_at: datetime
+    ended_at: datetime | None
+    cost_usd: float | None
+    doing: str
+    doing_since: datetime | None
+    progress_at: datetime | None
+    """When something last came of it: an event, text, output."""
+    waits_for: str
+    """`person` or `provider` where it is quiet for a reason; else empty."""
+    late: bool
+    resumed_from: str | None
+    """The run whose checkpoint this one went on from."""
+
+
+class StepDocument(Document):
+    """`seq, kind, run, at`, and beside them the fields of the step's own kind (`shared.events`).
+
+    `undone` is true where a later run went on from before this step: it is kept, and not part of the conversation.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    seq: int
+    kind: str
+    run: str
+    at: datetime
+    undone: bool = False
+
+
+class WaitingDocument(Document):
+    """A call that waits for a person."""
+
+    call_id: str
+    tool: str
+    why: str
+    until: datetime | None
+    """Then it counts as denied; null: never."""
+
+
+class SteeringMessageDocument(Document):
+    """Something that a person said."""
+
+    text: str
+    after: bool
+    interrupt: bool
+    user: str
+    at: datetime
+
+
+class OrderSummary(Document):
+    """An order without its steps: a row of `fleet orders`."""
+
+    id: str
+    status: str
+    reason: str
+    exit_status: str | None
+    attempt: int
+    max_attempts: int
+    """So many runs may be lost; then the order fails."""
+    generation: int
+    organization: str
+    user: str
+    drone: str | None
+    project: str | None
+    session: str
+    provider: str
+    model: str
+    mode: str
+    priority: int
+    labels: dict[str, str]
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    prompt: str
+    response: str | None
+    branch: str | None
+    base_commit: str | None
+    head_commit: str | None
+    pushed: bool
+    push_error: str | None
+    late_refs: list[str]
+    receipt: dict[str, Any] | None
+    approve: str
+    allow: list[str]
+    verification: str | None
+    """What the project's own commands said; null until the order has ended."""
+    waiting_for: WaitingDocument | None
+    agent: str | None
+    """The agent whose turn on `task` it is."""
+    task: str | None
+    purpose: str
+    """work, or a small service of the fleet's: describe, pull_request."""
+    pull_request: dict[str, Any] | None
+    """`team_documents.PullRequestDocument`, where one was asked for."""
+    doing: str = ""
+    """What its run does, for how long, and from two minutes of silence on that nothing comes of it; else empty."""
+    stats: StatsDocument
+
+
+class OrderDocument(OrderSummary):
+    """All that is known of an order (`fleet show --json`)."""
+
+    todo: list[dict[str, Any]]
+    """The model's list, as it was last."""
+    unheard: list[SteeringMessageDocument]
+    """What people said and the run has not taken up."""
+    patch: str | None
+    """The text; '' if nothing changed, null over 1 MB or while there is none yet."""
+    runs: list[RunDocument]
+    steps: list[StepDocument]

@@ -1,0 +1,155 @@
+"""The documents of sessions: what is asked of them, and what people and scripts see of them and of their trees."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from control_plane.documents.base import Document, Request
+from control_plane.documents.orders import StatsDocument
+from shared.work_order import Approve, Mode
+
+MAX_SESSION_NAME = 255
+MAX_ENTRY = 255
+"""Characters of what names an entry: its id, its order's, a label, or `root`."""
+
+
+class SessionRequest(Request):
+    project: str
+    """Slug."""
+    name: str = ""
+    mode: Mode = "build"
+    approve: Approve | None = None
+    """What its orders ask for where they do not say themselves; None: yolo."""
+    allow: list[str] = Field(default_factory=list)
+    """Commands that need no approval, as shell patterns."""
+
+
+class SessionEdit(Request):
+    """Only the fields that are set change; they hold for orders that are submitted from then on."""
+
+    name: str | None = None
+    mode: Mode | None = None
+    approve: Approve | None = None
+    allow: list[str] | None = None
+
+
+class SwitchRequest(Request):
+    entry: str = Field(max_length=MAX_ENTRY)
+    """Where the next turn goes on: an entry's id, its order's, a label, or `root`."""
+
+
+class ForkRequest(Request):
+    at: str | None = Field(None, max_length=MAX_ENTRY)
+    """Where the new session begins; None: where the next turn of this one would go on."""
+    name: str | None = None
+
+
+class LabelRequest(Request):
+    entry: str = Field(max_length=MAX_ENTRY)
+    text: str
+    """Empty: the entry has no label any more."""
+
+
+class CompactRequest(Request):
+    instructions: str = ""
+
+
+class TurnDocument(Document):
+    """What the user sees of an order in its session."""
+
+    order: str
+    user: str
+    prompt: str
+    provider: str
+    model: str
+    mode: str
+    status: str
+    """processing, finished, error or aborted."""
+    reason: str
+    response: str | None
+    branch: str | None
+    head_commit: str | None
+    stats: StatsDocument
+    """So far, while it is processing; `duration_label` is `pending` until it has ended."""
+    created_at: datetime
+    ended_at: datetime | None
+
+
+class EntryDocument(Document):
+    """One entry of a session's tree."""
+
+    id: str
+    kind: str
+    """turn, or a note at a turn: compaction, leaf, label, model_change, mode_change, name."""
+    parent: str | None
+    """The turn before it, or the one that a note is about; None: the root."""
+    session: str
+    """Where it was written; a fork shows the turns that it has from another session."""
+    on_path: bool
+    """The next turn sees it."""
+    is_leaf: bool
+    error: bool
+    """A turn whose model could not be asked: the next turn does not see it."""
+    label: str | None
+    data: dict[str, Any]
+    turn: TurnDocument | None
+    at: datetime
+
+
+class SessionSummary(Document):
+    """A row of `fleet session ls`."""
+
+    id: str
+    name: str
+    project: str
+    mode: str
+    approve: str | None
+    allow: list[str]
+    turns: int
+    """Of its own, unfinished ones too."""
+    running: str | None
+    """The order that has to end before the session's next one begins."""
+    leaf: str | None
+    """The entry that the next turn goes on from; None: the root."""
+    forked_from: str | None
+    compact: str | None
+    """A compaction is done before the next question, with these instructions."""
+    created_at: datetime
+    last_activity_at: datetime
+
+
+class SessionDocument(SessionSummary):
+    """All that is known of a session (`fleet session show --json`)."""
+
+    entries: list[EntryDocument]
+    """In the order in which they were written; those of the session that it was forked from come first."""
+    unfinished: list[TurnDocument]
+    """Turns that have no entry yet."""
+
+
+class CompactDocument(Document):
+    """How a compaction that was asked for comes about."""
+
+    session: str
+    order: str | None
+    """The running order that was told; None: the next one does it."""
+    told: str
+    """One sentence for people."""
+
+
+class HeadDocument(Document):
+    """The last work of a session, and where it can be had."""
+
+    session: str
+    order: str
+    branch: str
+    commit: str
+    pushed: bool
+    """The branch is on the remote."""
+    bundle: bool
+    """The commits are stored here as a git bundle."""
+    project: str
+    git_url: str

@@ -1,0 +1,1 @@
+"""The control plane's side of a drone: its load and its inbox."""

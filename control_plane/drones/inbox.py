@@ -1,0 +1,120 @@
+"""What the control plane has to tell a drone: a row until the drone's beat says that it was acted on.
+
+The row is written with whatever caused it; the sender puts it into Redis afterwards, sealed, as often as it takes.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from control_plane.core import Core
+from control_plane.db.drones import Drone, InboxMessage
+from shared import names
+from shared.control import Cancel, Compact, Confirm, ControlMessage, Decide, Drain, Resend, Say
+from shared.envelope import Binding, seal
+
+Body = Cancel | Say | Decide | Compact | Confirm | Resend | Drain
+
+
+def tell(db: Session, core: Core, drone_id: str, body: Body, run_id: str | None = None) -> str:
+    """Leave a message for a drone, in the caller's transaction; returns its id. Call `core.broker.wake()` after it."""
+    drone = db.get_one(Drone, drone_id)
+    row = InboxMessage(
+        id=names.new_id(),
+        organization_id=drone.organization_id,
+        drone_id=drone_id,
+        run_id=run_id,
+        body=body.model_dump(mode="json"),
+        created_at=core.clock.now(),
+    )
+    db.add(row)
+    return row.id
+
+
+def pending(db: Session, drone_id: str, run_id: str | None, kind: str) -> bool:
+    """Whether a message of this kind about this run, or about none, is still on its way to the drone."""
+    undone = select(InboxMessage.body).where(
+        InboxMessage.drone_id == drone_id, InboxMessage.run_id == run_id, InboxMessage.done_at.is_(None)
+    )
+    return any(body.get("kind") == kind for body in db.scalars(undone))
+
+
+def send_new(core: Core) -> int:
+    """Send what was not sent yet; returns how many messages that were."""
+    with core.database.read() as db:
+        unsent = select(InboxMessage).where(InboxMessage.sent_at.is_(None), InboxMessage.done_at.is_(None))
+        rows = db.scalars(unsent.order_by(InboxMessage.created_at)).all()
+    return _send(core, rows) if rows else 0
+
+
+def send_missing(core: Core) -> int:
+    """Send again what the drones have not acted on and Redis no longer has; returns how many messages that were."""
+    with core.database.read() as db:
+        undone = select(InboxMessage).where(InboxMessage.sent_at.is_not(None), InboxMessage.done_at.is_(None))
+        rows = db.scalars(undone.order_by(InboxMessage.created_at)).all()
+    with core.broker.reaching():
+        missing = [row for row in rows if not core.broker.redis.hexists(names.inbox_key(row.drone_id), row.id)]
+    return _send(core, missing) if missing else 0
+
+
+def acted_on(db: Session, core: Core, drone_id: str, message_ids: Iterable[str]) -> list[str]:
+    """Close the messages that the drone says it acted on; returns the ids that may leave Redis (`forget`)."""
+    ids = list(message_ids)
+    if ids:
+        closing = update(InboxMessage).where(
+            InboxMessage.drone_id == drone_id, InboxMessage.id.in_(ids), InboxMessage.done_at.is_(None)
+        )
+        db.execute(closing.values(done_at=core.clock.now()), execution_options={"synchronize_session": False})
+    return ids
+
+
+def forget(core: Core, drone_id: str, message_ids: Sequence[str]) -> None:
+    """Take messages that were acted on out of the drone's inbox in Redis; call it after the commit."""
+    if message_ids:
+        with core.broker.reaching():
+            core.broker.redis.hdel(names.inbox_key(drone_id), *message_ids)
+
+
+def _send(core: Core, rows: Sequence[InboxMessage]) -> int:
+    by_drone: defaultdict[str, list[InboxMessage]] = defaultdict(list)
+    for row in rows:
+        by_drone[row.drone_id].append(row)
+    with core.database.read() as db:
+        drones = db.scalars(select(Drone).where(Drone.id.in_(by_drone))).all()
+        sender = core.vault.box_keys(db).current_private_key()
+    for drone in drones:
+        if drone.removed_at is None:
+            _put(core, drone, by_drone[drone.id], sender)
+    _mark_sent(core, rows, gone=[drone.id for drone in drones if drone.removed_at is not None])
+    return len(rows)
+
+
+def _put(core: Core, drone: Drone, rows: Sequence[InboxMessage], sender: bytes) -> None:
+    with core.broker.reaching(), core.broker.redis.pipeline(transaction=False) as pipe:
+        for row in rows:
+            envelope = _sealed(core, drone, row, sender)
+            # The hash first: a drone that hears the word and looks into its inbox finds it there.
+            pipe.hset(names.inbox_key(drone.id), row.id, envelope)
+            pipe.publish(names.control_channel(drone.id), envelope)
+        pipe.execute()
+
+
+def _sealed(core: Core, drone: Drone, row: InboxMessage, sender: bytes) -> str:
+    message = ControlMessage.model_validate({"id": row.id, "body": row.body})
+    binding = Binding(direction="control", drone=drone.id, run=row.run_id or "")
+    key = base64.b64decode(drone.public_key)
+    return seal(message.model_dump_json(), binding, sender=sender, recipient=key, issued_at=core.clock.now())
+
+
+def _mark_sent(core: Core, rows: Sequence[InboxMessage], *, gone: Sequence[str]) -> None:
+    now = core.clock.now()
+    with core.database.write() as db:
+        these = InboxMessage.id.in_([row.id for row in rows])
+        db.execute(update(InboxMessage).where(these).values(sent_at=now))
+        # Nobody is left to act on what was meant for a drone that was removed.
+        db.execute(update(InboxMessage).where(these, InboxMessage.drone_id.in_(gone)).values(done_at=now))

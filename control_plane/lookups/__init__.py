@@ -1,0 +1,1 @@
+"""Finding rows by the names that people use; always within one organization."""

@@ -1,0 +1,37 @@
+"""Drones, found by name among those that serve the organization."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.db.drones import Drone
+from control_plane.validation.checks import unknown
+
+EVERY = "*"
+"""In `Drone.serves`: every organization."""
+
+
+def serves(drone: Drone, organization_id: str) -> bool:
+    """Whether the drone works for the organization: its own, or one that it was joined to serve."""
+    return drone.organization_id == organization_id or organization_id in drone.serves or EVERY in drone.serves
+
+
+def find_drone(db: Session, organization_id: str, name: str) -> Drone:
+    """The living drone of this name that serves the organization. Raises NotFound with the names that are near.
+
+    Its own goes before another organization's, and of those the one that was registered first.
+    """
+    found = serving(db, organization_id)
+    named = [drone for drone in found if drone.name == name]
+    if not named:
+        raise unknown("drone", name, [drone.name for drone in found], "fleet drones")
+    return named[0]
+
+
+def serving(db: Session, organization_id: str, *, removed: bool = False) -> list[Drone]:
+    """The living drones that work for the organization, its own first; with `removed` those of the past too."""
+    every = select(Drone).order_by(Drone.registered_at, Drone.id)
+    rows = db.scalars(every if removed else every.where(Drone.removed_at.is_(None)))
+    found = [drone for drone in rows if serves(drone, organization_id)]
+    return sorted(found, key=lambda drone: drone.organization_id != organization_id)

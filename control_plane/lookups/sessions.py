@@ -1,0 +1,100 @@
+"""Sessions and the entries of their trees, found by what people call them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session as Db
+
+from control_plane.conversations.history import way_to
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project
+from control_plane.db.sessions import ChatSession, SessionEntry
+from control_plane.validation.checks import shown, unknown
+from shared.errors import Conflict, NotFound
+from shared.states import ENDED
+
+ROOT = "root"
+"""What people call the place before the first turn."""
+
+
+_NEAR = 1000
+
+
+def session_of(db: Db, organization_id: str, session_id: str, *, listing: str = "fleet session ls") -> ChatSession:
+    """The session of this id. Raises NotFound with the ids that are near."""
+    row = db.get(ChatSession, session_id)
+    if row is None or row.organization_id != organization_id:
+        recent = select(ChatSession.id).where(ChatSession.organization_id == organization_id)
+        known = db.scalars(recent.order_by(ChatSession.created_at.desc()).limit(_NEAR))
+        raise unknown("session", session_id, known, listing)
+    return row
+
+
+def find_session(db: Db, organization_id: str, session_id: str, project: Project) -> ChatSession:
+    """The session that an order is about to join, locked. Raises NotFound, Conflict where it is another project's.
+
+    The lock is what keeps somebody from moving the session's leaf while an order enters it.
+    """
+    row = session_of(db, organization_id, session_id, listing="without --session a new one begins")
+    if row.project_id != project.id:
+        other = db.get_one(Project, row.project_id)
+        raise Conflict(
+            f"session {row.id} belongs to project {other.slug}, not to {project.slug}",
+            code="E-SESSION-PROJECT",
+            next=f"fleet submit … --project {other.slug} --session {row.id}    or leave --session out",
+        )
+    db.refresh(row, with_for_update=True)
+    return row
+
+
+def unfinished(db: Db, session_id: str) -> Sequence[Order]:
+    """The session's orders that have not ended, in the order in which they run."""
+    waiting = select(Order).where(Order.session_id == session_id, Order.status.not_in(ENDED))
+    return db.scalars(waiting.order_by(Order.number)).all()
+
+
+def refuse_while_busy(db: Db, chat: ChatSession) -> None:
+    """Return if the session is idle (O-003). Raises Conflict that names the order in the way."""
+    if orders := unfinished(db, chat.id):
+        raise Conflict(
+            f"session {chat.id} is busy: its order {orders[0].id} is {orders[0].status}",
+            code="E-SESSION-BUSY",
+            why="where it goes on can be changed only between two turns",
+            next=f"fleet follow {orders[0].id}    or: fleet cancel {orders[0].id}",
+        )
+
+
+def tree_of(db: Db, chat: ChatSession) -> list[SessionEntry]:
+    """The session's entries in the order of their writing, and before them the turns that it has from others."""
+    own = select(SessionEntry).where(SessionEntry.session_id == chat.id).order_by(SessionEntry.number)
+    entries = list(db.scalars(own))
+    # The first entry of a fork hangs on the turn that it was forked at.
+    first = entries[0].parent_id if entries else chat.leaf_id
+    return [*way_to(db, first), *entries]
+
+
+def find_place(db: Db, chat: ChatSession, name: str) -> SessionEntry | None:
+    """The turn that `name` stands for, None for the root. Raises NotFound.
+
+    It may be an entry's id (a note's stands for the turn that it hangs on), an order's id or a label.
+    """
+    if name == ROOT:
+        return None
+    entries = tree_of(db, chat)
+    by_id = {entry.id: entry for entry in entries}
+    labels = labels_of(entries)
+    for entry in reversed(entries):
+        if name in {entry.id, entry.order_id} or (entry.kind == "turn" and labels.get(entry.id) == name):
+            return entry if entry.kind == "turn" else by_id.get(entry.parent_id or "")
+    raise NotFound(
+        f"session {chat.id} has no entry {shown(name)}",
+        code="E-SESSION-ENTRY",
+        next=f"fleet session show {chat.id}    lists them; `{ROOT}` is the place before the first turn",
+    )
+
+
+def labels_of(entries: Sequence[SessionEntry]) -> dict[str | None, str]:
+    """The label of each place that has one; the last one given counts."""
+    return {entry.parent_id: str(entry.data["text"]) for entry in entries if entry.kind == "label"}

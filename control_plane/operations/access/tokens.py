@@ -1,0 +1,221 @@
+"""Tokens of people and scripts, and the tokens with which drones join. A secret is shown once and stored as a hash."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import cast
+
+from sqlalchemy import ColumnElement, select, update
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core, Role
+from control_plane.db.access import ApiToken, JoinToken
+from control_plane.db.installation import Organization
+from control_plane.documents.tokens import ApiTokenDocument, ApiTokenRequest, JoinTokenDocument, JoinTokenRequest
+from control_plane.lookups.organizations import system_caller
+from control_plane.operations.access.logins import (
+    authenticate_session,
+    create_login_link,
+    end_session,
+    start_session,
+    use_login_link,
+)
+from control_plane.operations.access.roles import parse_role, require, require_everywhere
+from control_plane.operations.drones.visibility import names_known_to, served_ids
+from control_plane.operations.row_documents import Eyes, api_token_document, join_token_document
+from control_plane.validation.checks import check_labels, check_text, shown
+from control_plane.validation.issued_secrets import API_PREFIX, hashed, new_secret
+from shared.envelope import key_id
+from shared.errors import Conflict, NotFound, Unauthenticated
+from shared.names import new_id
+from shared.registration import JoinToken as JoinTokenText
+
+__all__ = [
+    "authenticate",
+    "authenticate_session",
+    "bootstrap_admin",
+    "create_api_token",
+    "create_join_token",
+    "create_login_link",
+    "end_session",
+    "list_api_tokens",
+    "list_join_tokens",
+    "revoke_api_token",
+    "revoke_join_token",
+    "start_session",
+    "use_login_link",
+]
+
+BOOTSTRAP = "bootstrap"
+_NOTE_USE_EVERY = timedelta(minutes=1)
+
+
+# --- joining ----------------------------------------------------------------------------
+
+
+def create_join_token(core: Core, caller: Caller, request: JoinTokenRequest) -> JoinTokenDocument:
+    """A join token; its text is in the answer and nowhere else. For admins."""
+    require(caller, "admin")
+    labels = check_labels(request.labels)
+    secret, now = new_secret(), core.clock.now()
+    with core.database.write() as db:
+        serves = served_ids(db, caller, request.serves)
+        row = JoinToken(
+            id=new_id(),
+            organization_id=caller.organization_id,
+            secret_hash=hashed(secret),
+            labels=labels,
+            serves=serves,
+            uses=request.uses,
+            used=0,
+            created_at=now,
+            expires_at=now + timedelta(seconds=request.expires_s),
+            revoked_at=None,
+        )
+        db.add(row)
+        fingerprint = key_id(core.vault.box_keys(db).current_public_key())
+        return _join_token(db, caller, row, str(JoinTokenText(secret=secret, fingerprint=fingerprint)))
+
+
+def list_join_tokens(core: Core, caller: Caller) -> list[JoinTokenDocument]:
+    """All join tokens, newest first, without their secrets. For admins."""
+    require(caller, "admin")
+    own = select(JoinToken).where(JoinToken.organization_id == caller.organization_id)
+    with core.database.read() as db:
+        eyes = Eyes(names_known_to(db, caller), ())
+        rows = db.scalars(own.order_by(JoinToken.created_at.desc(), JoinToken.id))
+        return [join_token_document(row, eyes.names(row.serves)) for row in rows]
+
+
+def revoke_join_token(core: Core, caller: Caller, token_id: str) -> JoinTokenDocument:
+    """Make a join token useless; drones that joined with it stay. Doing it twice changes nothing."""
+    require(caller, "admin")
+    with core.database.write() as db:
+        row = db.get(JoinToken, token_id)
+        if row is None or row.organization_id != caller.organization_id:
+            raise NotFound(f"there is no join token {shown(token_id)}", code="E-JOIN-404", next="fleet token ls")
+        row.revoked_at = row.revoked_at or core.clock.now()
+        return _join_token(db, caller, row)
+
+
+def _join_token(db: Session, caller: Caller, row: JoinToken, token: str | None = None) -> JoinTokenDocument:
+    return join_token_document(row, Eyes(names_known_to(db, caller), ()).names(row.serves), token)
+
+
+# --- people and scripts -----------------------------------------------------------------
+
+
+def create_api_token(core: Core, caller: Caller, request: ApiTokenRequest) -> ApiTokenDocument:
+    """An API token of the caller's organization; its text is in the answer and nowhere else. For admins.
+
+    Raises Forbidden for one that may act everywhere, unless the caller may.
+    """
+    require(caller, "admin")
+    if request.everywhere:
+        require_everywhere(caller)
+    role = parse_role(request.role)
+    name = check_text("the name of a token", request.name, limit=128, empty=True)
+    lasts = timedelta(seconds=request.expires_s) if request.expires_s else None
+    with core.database.write() as db:
+        row, token = _issue(core, caller.organization_id, role, name)
+        row.everywhere, row.expires_at = request.everywhere, row.created_at + lasts if lasts else None
+        db.add(row)
+        return api_token_document(row, token)
+
+
+def list_api_tokens(core: Core, caller: Caller) -> list[ApiTokenDocument]:
+    """All API tokens, newest first, without their secrets. For admins."""
+    require(caller, "admin")
+    own = select(ApiToken).where(ApiToken.organization_id == caller.organization_id)
+    with core.database.read() as db:
+        return [api_token_document(row) for row in db.scalars(own.order_by(ApiToken.created_at.desc(), ApiToken.id))]
+
+
+def revoke_api_token(core: Core, caller: Caller, token_id: str) -> ApiTokenDocument:
+    """Make an API token useless at once. Doing it twice changes nothing.
+
+    One that may act everywhere is only revoked by somebody who may: else an organization's admin could shut all out.
+    """
+    require(caller, "admin")
+    with core.database.write() as db:
+        row = db.get(ApiToken, token_id)
+        if row is None or row.organization_id != caller.organization_id:
+            raise NotFound(f"there is no API token {shown(token_id)}", code="E-TOKEN-404", next="fleet api-token ls")
+        if row.everywhere:
+            require_everywhere(caller)
+        row.revoked_at = row.revoked_at or core.clock.now()
+        return api_token_document(row)
+
+
+def bootstrap_admin(core: Core, *, only_first: bool = False) -> str:
+    """The text of a new token of an admin everywhere, for whoever holds the database; the last such one is revoked.
+
+    Raises Conflict with `only_first` where a working one exists.
+    """
+    caller = system_caller(core)
+    now = core.clock.now()
+    working = select(ApiToken.id).where(_working(now), ApiToken.role == "admin", ApiToken.everywhere)
+    with core.database.write() as db:
+        if only_first and db.scalar(working.limit(1)):
+            raise Conflict("there is an admin token already", code="E-BOOTSTRAP", next="fleet api-token ls")
+        last = ApiToken.name == BOOTSTRAP, ApiToken.everywhere, ApiToken.revoked_at.is_(None)
+        db.execute(update(ApiToken).where(*last).values(revoked_at=now))
+        row, token = _issue(core, caller.organization_id, "admin", BOOTSTRAP)
+        row.everywhere = True
+        db.add(row)
+        return token
+
+
+def authenticate(core: Core, bearer: str) -> Caller:
+    """Who an API token stands for. Raises Unauthenticated that says whether it is unknown, expired or revoked."""
+    with core.database.read() as db:
+        row = db.scalar(select(ApiToken).where(ApiToken.secret_hash == hashed(bearer)))
+        now = core.clock.now()
+        _refuse_dead(row, now)
+        assert row is not None
+        organization = db.get_one(Organization, row.organization_id)
+    if row.last_used_at is None or now - row.last_used_at >= _NOTE_USE_EVERY:
+        # Noted once a minute and not at every call: following an order must not write to the database all the time.
+        with core.database.write() as db:
+            db.execute(update(ApiToken).where(ApiToken.id == row.id).values(last_used_at=now))
+    return Caller(
+        organization_id=organization.id,
+        organization=organization.name,
+        role=cast("Role", row.role),
+        user=row.name or f"{row.role} {row.id}",
+        everywhere=row.everywhere,
+    )
+
+
+def _refuse_dead(row: ApiToken | None, now: datetime) -> None:
+    if row is None:
+        what, code = "this API token is not known here", "E-TOKEN-UNKNOWN"
+    elif row.revoked_at is not None:
+        what, code = f"API token {row.id} was revoked", "E-TOKEN-REVOKED"
+    elif row.expires_at is not None and row.expires_at <= now:
+        what, code = f"API token {row.id} expired at {row.expires_at:%Y-%m-%d %H:%M} UTC", "E-TOKEN-EXPIRED"
+    else:
+        return
+    raise Unauthenticated(what, code=code, next="ask an admin for: fleet api-token create --role ROLE")
+
+
+def _working(now: datetime) -> ColumnElement[bool]:
+    return ApiToken.revoked_at.is_(None) & (ApiToken.expires_at.is_(None) | (ApiToken.expires_at > now))
+
+
+def _issue(core: Core, organization_id: str, role: Role, name: str) -> tuple[ApiToken, str]:
+    """A new row, which the caller adds, and its text."""
+    token = new_secret(API_PREFIX)
+    row = ApiToken(
+        id=new_id(),
+        organization_id=organization_id,
+        name=name,
+        role=role,
+        everywhere=False,
+        secret_hash=hashed(token),
+        created_at=core.clock.now(),
+        last_used_at=None,
+        expires_at=None,
+        revoked_at=None,
+    )
+    return row, token

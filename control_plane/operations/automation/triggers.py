@@ -1,0 +1,224 @@
+"""Triggers: signed requests of a code host become tasks. For admins; the requests themselves come from outside."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Select, select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from control_plane.automation.code_host_events import (
+    Hook,
+    check_events,
+    check_hook_secret,
+    is_signed,
+    new_hook_secret,
+    read_hook,
+    why_ignored,
+)
+from control_plane.automation.task_creation import check_names, make_task
+from control_plane.automation.task_templates import check_template
+from control_plane.automation.task_texts import DEFAULT_EVENTS, task_of
+from control_plane.core import Caller, Core
+from control_plane.db.automation import Trigger, TriggerDelivery
+from control_plane.documents.automation import HookAnswer, TriggerDocument, TriggerEdit, TriggerRequest
+from control_plane.documents.tasks import TaskRequest
+from control_plane.operations.access.roles import require
+from control_plane.validation.checks import check_name, shown, unknown
+from shared.errors import Conflict, FleetError, Unauthenticated
+from shared.names import new_id
+
+
+def create(core: Core, caller: Caller, request: TriggerRequest) -> TriggerDocument:
+    """A new trigger; its secret is in the answer and nowhere else. For admins.
+
+    Raises Invalid for a template or a secret that cannot be, Conflict for a name that is taken.
+    """
+    require(caller, "admin")
+    secret = new_hook_secret(request.kind) if request.secret is None else request.secret
+    events = request.events if "events" in request.model_fields_set else DEFAULT_EVENTS[request.kind]
+    row = Trigger(
+        id=new_id(),
+        organization_id=caller.organization_id,
+        name=check_name("trigger", request.name),
+        kind=request.kind,
+        sealed_secret=core.vault.seal_at_rest(check_hook_secret(request.kind, secret)),
+        events=check_events(events),
+        task=_checked(request.task),
+        enabled=True,
+        last_error="",
+        user=caller.user,
+        created_at=core.clock.now(),
+    )
+    try:
+        with core.database.write() as db:
+            check_names(db, caller.organization_id, request.task)
+            db.add(row)
+    except IntegrityError as error:
+        raise Conflict(
+            f"there is a trigger {shown(row.name)} already",
+            code="E-TRIGGER-NAME",
+            next=f"fleet trigger edit {row.name}",
+        ) from error
+    return _document(core, row, secret)
+
+
+def list_(core: Core, caller: Caller) -> list[TriggerDocument]:
+    """All triggers of the organization by name, without their secrets."""
+    with core.database.read() as db:
+        return [_document(core, row) for row in db.scalars(_alive(caller.organization_id).order_by(Trigger.name))]
+
+
+def show(core: Core, caller: Caller, name: str) -> TriggerDocument:
+    """One trigger, without its secret. Raises NotFound with the names that are near."""
+    with core.database.read() as db:
+        return _document(core, find_trigger(db, caller.organization_id, name))
+
+
+def edit(core: Core, caller: Caller, name: str, changes: TriggerEdit) -> TriggerDocument:
+    """Change the fields that are set; another secret counts at once. For admins."""
+    require(caller, "admin")
+
+    def work(db: Session) -> TriggerDocument:
+        row = find_trigger(db, caller.organization_id, name, lock=True)
+        if changes.secret is not None:
+            row.sealed_secret = core.vault.seal_at_rest(check_hook_secret(row.kind, changes.secret))
+        if changes.task is not None:
+            check_names(db, caller.organization_id, changes.task)
+            row.task = _checked(changes.task)
+        row.events = check_events(changes.events) if changes.events is not None else row.events
+        row.enabled = changes.enabled if changes.enabled is not None else row.enabled
+        return _document(core, row)
+
+    return core.database.transact(work)
+
+
+def remove(core: Core, caller: Caller, name: str) -> TriggerDocument:
+    """Remove a trigger: its address answers as if it had never been; the tasks that it made stay. For admins."""
+    require(caller, "admin")
+
+    def work(db: Session) -> TriggerDocument:
+        row = find_trigger(db, caller.organization_id, name, lock=True)
+        row.removed_at, row.enabled = core.clock.now(), False
+        return _document(core, row)
+
+    return core.database.transact(work)
+
+
+def take(core: Core, trigger_id: str, headers: Mapping[str, str], body: bytes) -> HookAnswer:
+    """What became of a request at `/hooks/<id>`; `headers` have names in lower case.
+
+    The same delivery again makes no second task, however often and however close together it comes. Raises
+    Unauthenticated, in the same words for a wrong signature and for a trigger that does not exist; Invalid for what is
+    no JSON; and what is raised where the task cannot be made: such a delivery may be sent again.
+    """
+    row = _signed(core, trigger_id, headers, body)
+    hook = read_hook(row.kind, headers, body)
+    if why := "this trigger is off" if not row.enabled else why_ignored(hook, row.events):
+        return HookAnswer(outcome="ignored", task=None, why=why)
+    request, unfit = task_of(row.kind, hook, row.task)
+    taken = core.database.transact(lambda db: _taken(db, core, row.id, (hook, request, unfit)))
+    if isinstance(taken, FleetError):
+        raise taken
+    answer, order_id = taken
+    if order_id is not None:
+        core.broker.changed(order_id)
+    return answer
+
+
+def find_trigger(db: Session, organization_id: str, name: str, *, lock: bool = False) -> Trigger:
+    """The trigger of this name; with `lock` nobody else changes it until the commit.
+
+    Raises NotFound with the names that are near.
+    """
+    wanted = _alive(organization_id).where(Trigger.name == name)
+    row = db.scalar(wanted.with_for_update() if lock else wanted)
+    if row is None:
+        known = [each.name for each in db.scalars(_alive(organization_id))]
+        raise unknown("trigger", name, known, "fleet trigger ls")
+    return row
+
+
+def _alive(organization_id: str) -> Select[Trigger]:
+    return select(Trigger).where(Trigger.organization_id == organization_id, Trigger.removed_at.is_(None))
+
+
+def _signed(core: Core, trigger_id: str, headers: Mapping[str, str], body: bytes) -> Trigger:
+    with core.database.read() as db:
+        row = db.scalar(select(Trigger).where(Trigger.id == trigger_id, Trigger.removed_at.is_(None)))
+    # For a trigger that is not there the same work is done, against a secret that nobody has.
+    secret = core.vault.open_at_rest(row.sealed_secret) if row else secrets.token_hex(32)
+    if not is_signed(row.kind if row else "github", secret, headers, body) or row is None:
+        raise Unauthenticated(
+            "there is no such trigger, or the request is not signed with its secret",
+            code="E-HOOK-SIGNATURE",
+            next="give the code host the secret that fleet trigger add printed, or set one: fleet trigger edit",
+        )
+    return row
+
+
+def _taken(
+    db: Session, core: Core, trigger_id: str, what: tuple[Hook, TaskRequest, str]
+) -> tuple[HookAnswer, str | None] | FleetError:
+    """The answer, and the order that began; or, with a note at the trigger, the error that kept the task from being."""
+    hook, request, unfit = what
+    # Deliveries of one trigger come one after the other: the second of two that are alike sees the first.
+    row = db.get_one(Trigger, trigger_id, with_for_update=True, populate_existing=True)
+    known = select(TriggerDelivery).where(
+        TriggerDelivery.trigger_id == trigger_id, TriggerDelivery.delivery.in_(hook.ids)
+    )
+    before = db.scalar(known.limit(1))
+    if before is not None:
+        why = f"this delivery was taken before, at {before.at:%Y-%m-%d %H:%M:%S} UTC"
+        return HookAnswer(outcome="repeated", task=before.task_id, why=why), None
+    try:
+        task = make_task(db, core, row, request)
+    except FleetError as error:
+        row.last_error = f"no task of {hook.event}: {error.what}"
+        return error
+    row.last_at, row.last_task_id, row.last_error = core.clock.now(), task.id, unfit
+    for each in hook.ids:
+        db.add(_delivery(row, hook, each, task.id))
+    return HookAnswer(
+        outcome="task", task=task.id, why=f"{hook.event or 'the event'} became task {task.id}"
+    ), task.order_id
+
+
+def _delivery(row: Trigger, hook: Hook, delivery: str, task_id: str) -> TriggerDelivery:
+    return TriggerDelivery(
+        trigger_id=row.id,
+        organization_id=row.organization_id,
+        delivery=delivery,
+        event=hook.event,
+        task_id=task_id,
+        outcome="task",
+        at=row.last_at,
+    )
+
+
+def _checked(request: TaskRequest) -> dict[str, Any]:
+    if request.title:
+        check_template("the title", request.title)
+    if request.description:
+        check_template("the description", request.description)
+    return request.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+
+
+def _document(core: Core, row: Trigger, secret: str | None = None) -> TriggerDocument:
+    return TriggerDocument(
+        id=row.id,
+        name=row.name,
+        kind=row.kind,
+        url=f"{core.settings.url}/hooks/{row.id}",
+        secret=secret,
+        events=row.events,
+        task=row.task,
+        enabled=row.enabled,
+        last_at=row.last_at,
+        last_task=row.last_task_id,
+        last_error=row.last_error,
+        created_at=row.created_at,
+    )

@@ -1,0 +1,193 @@
+"""Webhooks: addresses that are told, signed, of what people wait for. For admins; everybody may look."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from sqlalchemy import Select, func, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from control_plane.automation.code_host_events import check_signing_secret, new_hook_secret
+from control_plane.automation.webhook_addresses import check_url
+from control_plane.automation.webhook_outbox import send_one, waiting_of
+from control_plane.core import Caller, Core
+from control_plane.db.automation import Webhook, WebhookDelivery
+from control_plane.documents.automation import WebhookDeliveryDocument, WebhookDocument, WebhookEdit, WebhookRequest
+from control_plane.operations.access.roles import require
+from control_plane.validation.checks import check_name, shown, unknown
+from shared.errors import Conflict, Invalid
+from shared.names import new_id
+from shared.states import NOTICES
+
+TEST = "fleet.test"
+MAX_LISTED = 100
+
+
+def create(core: Core, caller: Caller, request: WebhookRequest) -> WebhookDocument:
+    """A new webhook; its secret is in the answer and nowhere else. For admins.
+
+    Raises Invalid for an address where none may go, Conflict for a name that is taken.
+    """
+    require(caller, "admin")
+    secret = new_hook_secret("standard") if request.secret is None else check_signing_secret(request.secret)
+    row = Webhook(
+        id=new_id(),
+        organization_id=caller.organization_id,
+        name=check_name("webhook", request.name),
+        url=check_url(request.url, inside_allowed=core.settings.webhook_private),
+        sealed_secret=core.vault.seal_at_rest(secret),
+        events=_checked_events(request.events),
+        enabled=True,
+        last_error="",
+        created_at=core.clock.now(),
+    )
+    try:
+        with core.database.write() as db:
+            db.add(row)
+    except IntegrityError as error:
+        raise Conflict(
+            f"there is a webhook {shown(row.name)} already",
+            code="E-WEBHOOK-NAME",
+            next=f"fleet webhook edit {row.name}",
+        ) from error
+    return _document(row, 0, secret)
+
+
+def list_(core: Core, caller: Caller) -> list[WebhookDocument]:
+    """All webhooks of the organization by name, without their secrets."""
+    with core.database.read() as db:
+        rows = db.scalars(_alive(caller.organization_id).order_by(Webhook.name)).all()
+        return [_document(row, _waiting(db, row)) for row in rows]
+
+
+def show(core: Core, caller: Caller, name: str) -> WebhookDocument:
+    """One webhook, without its secret. Raises NotFound with the names that are near."""
+    with core.database.read() as db:
+        row = find_webhook(db, caller.organization_id, name)
+        return _document(row, _waiting(db, row))
+
+
+def edit(core: Core, caller: Caller, name: str, changes: WebhookEdit) -> WebhookDocument:
+    """Change the fields that are set. One that is switched on again begins anew, with what waited. For admins."""
+    require(caller, "admin")
+
+    def work(db: Session) -> WebhookDocument:
+        row = find_webhook(db, caller.organization_id, name, lock=True)
+        if changes.url is not None:
+            row.url = check_url(changes.url, inside_allowed=core.settings.webhook_private)
+        if changes.secret is not None:
+            row.sealed_secret = core.vault.seal_at_rest(check_signing_secret(changes.secret))
+        row.events = _checked_events(changes.events) if changes.events is not None else row.events
+        if changes.enabled is not None and changes.enabled is not row.enabled:
+            row.enabled, row.failing_since, row.last_error = changes.enabled, None, ""
+        return _document(row, _waiting(db, row))
+
+    return core.database.transact(work)
+
+
+def remove(core: Core, caller: Caller, name: str) -> WebhookDocument:
+    """Remove a webhook; what waits for it is not sent any more. For admins."""
+    require(caller, "admin")
+
+    def work(db: Session) -> WebhookDocument:
+        row = find_webhook(db, caller.organization_id, name, lock=True)
+        row.removed_at, row.enabled = core.clock.now(), False
+        waiting = update(WebhookDelivery).where(WebhookDelivery.id.in_(waiting_of(row.id)))
+        db.execute(waiting.values(done_at=row.removed_at, next_at=None, error="the webhook was removed"))
+        return _document(row, 0)
+
+    return core.database.transact(work)
+
+
+def test(core: Core, caller: Caller, name: str) -> WebhookDeliveryDocument:
+    """Send `fleet.test` now, once, also where the webhook is switched off; what came of it. For admins."""
+    require(caller, "admin")
+    now = core.clock.now()
+    with core.database.write() as db:
+        row = find_webhook(db, caller.organization_id, name)
+        delivery = WebhookDelivery(
+            id=f"msg_{new_id()}{new_id()}",
+            organization_id=row.organization_id,
+            webhook_id=row.id,
+            event=TEST,
+            data={"webhook": row.name, "organization": caller.organization, "user": caller.user},
+            attempts=1,
+            error="",
+            created_at=now,
+        )
+        db.add(delivery)
+    send_one(core, delivery.id, retries=())
+    with core.database.read() as db:
+        return _delivery_document(db.get_one(WebhookDelivery, delivery.id))
+
+
+def deliveries(core: Core, caller: Caller, name: str, limit: int = MAX_LISTED) -> list[WebhookDeliveryDocument]:
+    """The newest messages to it, newest first."""
+    with core.database.read() as db:
+        row = find_webhook(db, caller.organization_id, name)
+        newest = select(WebhookDelivery).where(WebhookDelivery.webhook_id == row.id)
+        newest = newest.order_by(WebhookDelivery.created_at.desc(), WebhookDelivery.id).limit(limit)
+        return [_delivery_document(each) for each in db.scalars(newest)]
+
+
+def find_webhook(db: Session, organization_id: str, name: str, *, lock: bool = False) -> Webhook:
+    """The webhook of this name; with `lock` nobody else changes it until the commit.
+
+    Raises NotFound with the names that are near.
+    """
+    wanted = _alive(organization_id).where(Webhook.name == name)
+    row = db.scalar(wanted.with_for_update() if lock else wanted)
+    if row is None:
+        known = [each.name for each in db.scalars(_alive(organization_id))]
+        raise unknown("webhook", name, known, "fleet webhook ls")
+    return row
+
+
+def _alive(organization_id: str) -> Select[Webhook]:
+    return select(Webhook).where(Webhook.organization_id == organization_id, Webhook.removed_at.is_(None))
+
+
+def _waiting(db: Session, row: Webhook) -> int:
+    return db.scalar(select(func.count()).select_from(waiting_of(row.id).subquery())) or 0
+
+
+def _checked_events(events: list[str]) -> list[str]:
+    for event in events:
+        if event not in NOTICES:
+            near = get_close_matches(event[:64], NOTICES, n=3, cutoff=0.5)
+            raise Invalid(
+                f"webhooks do not tell of {shown(event)}",
+                code="E-WEBHOOK-EVENT",
+                next=f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(NOTICES)}",
+            )
+    return list(dict.fromkeys(events))
+
+
+def _document(row: Webhook, waiting: int, secret: str | None = None) -> WebhookDocument:
+    return WebhookDocument(
+        id=row.id,
+        name=row.name,
+        url=row.url,
+        secret=secret,
+        events=row.events,
+        enabled=row.enabled,
+        failing_since=row.failing_since,
+        waiting=waiting,
+        last_at=row.last_at,
+        last_error=row.last_error,
+        created_at=row.created_at,
+    )
+
+
+def _delivery_document(row: WebhookDelivery) -> WebhookDeliveryDocument:
+    return WebhookDeliveryDocument(
+        id=row.id,
+        event=row.event,
+        attempts=row.attempts,
+        status_code=row.status_code,
+        error=row.error,
+        created_at=row.created_at,
+        next_at=row.next_at,
+        done_at=row.done_at,
+    )

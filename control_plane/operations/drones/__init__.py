@@ -1,0 +1,1 @@
+"""Drones: registration, the board, draining and removal."""

@@ -1,0 +1,164 @@
+"""The drones as the board shows them; draining and removing them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.drones import Drone
+from control_plane.db.installation import Organization
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Run
+from control_plane.documents.drones import DroneDocument
+from control_plane.drones.load import Load
+from control_plane.flower.events import EndedRun
+from control_plane.lookups.drones import EVERY, find_drone, serving
+from control_plane.operations.access.roles import require
+from control_plane.operations.drones.visibility import eyes_of
+from control_plane.operations.row_documents import drone_document
+from shared.control import Drain
+from shared.errors import FleetFault, Forbidden
+from shared.states import OrderStatus, RunStatus
+from shared.terminal import logs
+
+log = logs.get(__name__)
+
+
+_NONE = Load()
+
+
+def list_drones(core: Core, caller: Caller) -> list[DroneDocument]:
+    """All living drones that serve the organization by name, in a few queries whatever their number."""
+    with core.database.read() as db:
+        rows = serving(db, caller.organization_id)
+        return _documents(db, core, caller, sorted(rows, key=lambda drone: drone.name))
+
+
+def show_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
+    """One drone. Raises NotFound with the names that are near."""
+    with core.database.read() as db:
+        return _documents(db, core, caller, [find_drone(db, caller.organization_id, name)])[0]
+
+
+def set_draining(core: Core, caller: Caller, name: str, on: bool) -> DroneDocument:
+    """Let the drone take no more orders, or take them again. What it runs goes on. For operators."""
+    from control_plane.drones.inbox import tell
+
+    require(caller, "operator")
+    with core.database.write() as db:
+        drone = _own_drone(db, caller, name)
+        if drone.draining is not on or _says_otherwise(db, drone, on):
+            drone.draining = on
+            tell(db, core, drone.id, Drain(on=on), None)
+        document = _documents(db, core, caller, [drone])[0]
+    core.broker.wake()
+    return document
+
+
+def _says_otherwise(db: Session, drone: Drone, on: bool) -> bool:
+    """Whether the drone's own word differs, and nothing is under way that would change that."""
+    from control_plane.drones.inbox import pending
+
+    said = (drone.beat or {}).get("draining")
+    return said is not None and said is not on and not pending(db, drone.id, None, "drain")
+
+
+def remove_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
+    """Remove the drone: its credentials die, its orders go back to the queue, its history stays. For admins."""
+    require(caller, "admin")
+    with core.database.read() as db:
+        drone = _own_drone(db, caller, name)
+    remove(core, caller.organization_id, drone.id)
+    with core.database.read() as db:
+        return drone_document(db.get_one(Drone, drone.id), _NONE, core.clock.now(), eyes_of(db, caller))
+
+
+def serve_all(core: Core, drone_ids: Iterable[str]) -> None:
+    """Let these drones work for every organization."""
+    with core.database.write() as db:
+        db.execute(update(Drone).where(Drone.id.in_(list(drone_ids))).values(serves=[EVERY]))
+
+
+def _own_drone(db: Session, caller: Caller, name: str) -> Drone:
+    """The drone, if it is the organization's own. Raises NotFound, and Forbidden for one that only serves it."""
+    drone = find_drone(db, caller.organization_id, name)
+    if drone.organization_id == caller.organization_id:
+        return drone
+    home = db.get_one(Organization, drone.organization_id).name if caller.everywhere else ""
+    raise Forbidden(
+        f"drone {name} works for {caller.organization}, but belongs to another organization",
+        code="E-DRONE-HOME",
+        why="only those whose drone it is drain or remove it",
+        next=f"the same with: --org {home}" if home else "ask whoever runs the fleet",
+    )
+
+
+def remove(core: Core, organization_id: str, drone_id: str) -> None:
+    """Remove a drone of the organization, in one transaction, then cut it off from the broker.
+
+    A run that may be pushing just now is left to the supervisor, which takes it back when its grant is over.
+    """
+    from control_plane.orders.lost import announce
+
+    with core.database.write() as db:
+        drone = db.get_one(Drone, drone_id, with_for_update=True)
+        if drone.organization_id != organization_id or drone.removed_at is not None:
+            return
+        drone.removed_at = core.clock.now()
+        order_ids, ended = take_back(db, core, drone)
+    try:
+        core.broker.remove_user(drone_id)
+    except FleetFault as error:
+        # Its bearer token is dead already, and the supervisor takes away the users of removed drones when the broker
+        # is back. A removal that fails halfway and must be repeated would help nobody.
+        log.warning("removed without the broker", drone=drone_id, why=error.what)
+    announce(core, order_ids, ended)
+
+
+def take_back(db: Session, core: Core, drone: Drone) -> tuple[list[str], list[EndedRun]]:
+    """End what the drone had in hand: its orders wait for another one. Returns those, and what Flower should hear."""
+    from control_plane.flower.events import EndedRun
+    from control_plane.orders.dispatch import requeue, taken_back_reason
+    from control_plane.orders.lost import Loss, lose
+
+    why = f"drone {drone.name} was removed"
+    held = select(Dispatch, Order, Run.id).join(Order, Order.id == Dispatch.order_id)
+    held = held.outerjoin(Run, Run.id == Dispatch.id)
+    order_ids, ended = [], []
+    for dispatch, order, run_id in db.execute(
+        held.where(Dispatch.drone_id == drone.id, Dispatch.closed_at.is_(None))
+    ).all():
+        if run_id is None and order.run_id == dispatch.id and order.status == OrderStatus.ASSIGNED:
+            # It had not begun, so it is no attempt that failed.
+            requeue(db, core, order, taken_back_reason(drone, "was removed"))
+            told: EndedRun | None = EndedRun(dispatch.id, drone.id, drone.host, "revoked", why)
+        else:
+            since = drone.last_seen_at or drone.registered_at
+            told = lose(db, core, Loss(dispatch.id, drone.id, dispatch.generation, why, since))
+        order_ids.append(order.id)
+        ended += [told] if told else []
+    return order_ids, ended
+
+
+def _documents(db: Session, core: Core, caller: Caller, drones: Iterable[Drone]) -> list[DroneDocument]:
+    loads, eyes, now = _loads(db), eyes_of(db, caller), core.clock.now()
+    return [drone_document(drone, loads[drone.id], now, eyes) for drone in drones]
+
+
+def _loads(db: Session) -> defaultdict[str, Load]:
+    """What each drone runs, by its own reports, and what waits in its queue; of all organizations together."""
+    running = select(Run.drone_id, func.count()).where(Run.status == RunStatus.RUNNING)
+    waiting = (
+        select(Dispatch.drone_id, func.count())
+        .outerjoin(Run, Run.id == Dispatch.id)
+        .where(Dispatch.closed_at.is_(None), Run.id.is_(None))
+    )
+    runs = dict(db.execute(running.group_by(Run.drone_id)).all())
+    waits = dict(db.execute(waiting.group_by(Dispatch.drone_id)).all())
+    found: defaultdict[str, Load] = defaultdict(Load)
+    found.update({drone: Load(runs.get(drone, 0), waits.get(drone, 0)) for drone in {*runs, *waits}})
+    return found

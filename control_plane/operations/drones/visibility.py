@@ -1,0 +1,44 @@
+"""Which organizations a drone works for beside its own, and what of that somebody may know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller
+from control_plane.db.installation import Organization
+from control_plane.db.orders import Dispatch
+from control_plane.lookups.drones import EVERY
+from control_plane.lookups.organizations import find_organization
+from control_plane.operations.access.roles import require_everywhere
+from control_plane.operations.row_documents import Eyes
+
+
+def eyes_of(db: Session, caller: Caller) -> Eyes:
+    """What the caller may know, in two queries."""
+    open_runs = select(Dispatch.id).where(
+        Dispatch.organization_id == caller.organization_id, Dispatch.closed_at.is_(None)
+    )
+    return Eyes(names_known_to(db, caller), set(db.scalars(open_runs)))
+
+
+def names_known_to(db: Session, caller: Caller) -> dict[str, str]:
+    """Id to name of the organizations that the caller may know of."""
+    if not caller.everywhere:
+        return {caller.organization_id: caller.organization}
+    return {found: name for found, name in db.execute(select(Organization.id, Organization.name))}
+
+
+def served_ids(db: Session, caller: Caller, names: Sequence[str]) -> list[str]:
+    """What `Drone.serves` holds for these names, `*` among them meaning all.
+
+    Raises Forbidden for whoever may not act everywhere: it would let them into other organizations' work.
+    """
+    if not names:
+        return []
+    require_everywhere(caller)
+    if EVERY in names:
+        return [EVERY]
+    return list(dict.fromkeys(find_organization(db, name).id for name in names))

@@ -1,0 +1,1 @@
+"""Work orders: submit, read, steer, retry, resume, cancel."""

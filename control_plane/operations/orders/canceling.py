@@ -1,0 +1,55 @@
+"""Cancel an order wherever it is."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.orders import Order
+from control_plane.documents.orders import OrderSummary
+from control_plane.flower import events as flower_events
+from control_plane.flower.events import EndedRun
+from control_plane.operations.access.roles import require
+from control_plane.operations.orders.reading import order_summary
+from control_plane.orders.cancel import MOVED, TRIES, asked_by, look, record
+from shared.errors import Conflict
+from shared.states import ENDED, OrderStatus
+
+
+def cancel(core: Core, caller: Caller, order_id: str, reason: str = "") -> OrderSummary:
+    """End an order; canceling one that is being canceled, or is canceled, changes nothing. For operators.
+
+    Returns when that is recorded: `canceled` at once while it waits anywhere, else `canceling` until its drone's
+    receipt comes, or the drone counts as lost. Raises NotFound, Conflict for an order that ended otherwise.
+    """
+    require(caller, "operator")
+    order_summary(core, caller, order_id)
+    for attempt in range(1, TRIES + 1):
+        try:
+            _cancel(core, caller, order_id, reason)
+            break
+        except Conflict as conflict:
+            # It moved between our look and our write: look again, but never for ever.
+            if conflict.code != MOVED or attempt == TRIES:
+                raise
+    core.broker.changed(order_id)
+    return order_summary(core, caller, order_id)
+
+
+def _cancel(core: Core, caller: Caller, order_id: str, reason: str) -> None:
+    seen = look(core, order_id)
+    if seen.status in {OrderStatus.CANCELING, OrderStatus.CANCELED}:
+        return
+    if seen.status in ENDED:
+        raise Conflict(f"order {order_id} is {seen.status}; it cannot be canceled", code="E-ORDER-STATE")
+
+    def write(db: Session) -> EndedRun | None:
+        order = db.get_one(Order, order_id, with_for_update=True)
+        if (order.status, order.run_id) != (seen.status, seen.run_id):
+            raise Conflict(f"order {order_id} is {order.status} now, no longer {seen.status}", code=MOVED)
+        return record(db, core, order, seen.taken_back, asked_by(caller, reason))
+
+    # The end of an order may let others begin, and so wait for one that ends at the same time.
+    told = core.database.transact(write)
+    if told is not None:
+        flower_events.tell_flower(core, [told])

@@ -1,0 +1,126 @@
+"""Asking for a pull request by hand, for an order or for a task."""
+
+from __future__ import annotations
+
+import re
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project
+from control_plane.db.teams import Task
+from control_plane.documents.orders import OrderSummary
+from control_plane.documents.pull_requests import PullRequestRequest
+from control_plane.operations.access.roles import require
+from control_plane.operations.orders.reading import order_summary
+from control_plane.services import pull_requests as services
+from control_plane.validation.checks import check_text, shown
+from shared.errors import Conflict, FleetError, NotFound, Precondition
+from shared.states import ENDED
+
+MAX_TITLE = 250
+"""Characters; hosts take 255."""
+_TASK = re.compile(r"[A-Z][A-Z0-9]*-[0-9]+")
+
+
+def ask(core: Core, caller: Caller, what: str, request: PullRequestRequest | None = None) -> OrderSummary:
+    """Have a pull request opened for an order, or for a task: then from the newest branch of its runs. For operators.
+
+    Returns the order that has the branch; its `pull_request` says `asked`, and later what became of it. One that is
+    open already from that branch is brought up to date. Raises NotFound, Conflict while it is too early, Precondition
+    where no branch is on the remote.
+    """
+    require(caller, "operator")
+    request = request or PullRequestRequest()
+    title = _title(request.title)
+
+    def work(db: Session) -> tuple[str, str]:
+        order = _order(db, caller, what)
+        _check(db, order)
+        asked = services.wording(db, order, title=title, draft=request.draft)
+        return order.id, services.ask(db, core, order, asked, caller.user).id
+
+    order_id, service_id = core.database.transact(work)
+    core.broker.changed(service_id)
+    core.broker.changed(order_id)
+    return order_summary(core, caller, order_id)
+
+
+def is_task(what: str) -> bool:
+    """Whether this is the id of a task, `PAYM-0001`; else it is that of an order."""
+    return _TASK.fullmatch(what) is not None
+
+
+def _title(text: str | None) -> str | None:
+    return " ".join(check_text("the title", text, limit=MAX_TITLE).split()) if text is not None else None
+
+
+def _order(db: Session, caller: Caller, what: str) -> Order:
+    """The order that has the branch, locked."""
+    orders = select(Order).where(Order.organization_id == caller.organization_id).with_for_update()
+    if is_task(what):
+        return _newest(db, caller, what)
+    order = db.scalar(orders.where(Order.id == what))
+    if order is None:
+        raise NotFound(f"there is no order {shown(what)}", code="E-ORDER-404", next="fleet orders")
+    return order
+
+
+def _newest(db: Session, caller: Caller, task_id: str) -> Order:
+    """The task's newest order whose branch was pushed."""
+    mine = select(Task.id).where(Task.organization_id == caller.organization_id, Task.id == task_id)
+    if db.scalar(mine) is None:
+        raise NotFound(f"there is no task {shown(task_id)}", code="E-TASK-404", next="fleet task ls")
+    turns = select(Order).where(Order.task_id == task_id, Order.head_commit.is_not(None), Order.purpose == "work")
+    order = db.scalar(turns.order_by(Order.number.desc()).limit(1).with_for_update())
+    if order is None:
+        raise Precondition(
+            f"task {task_id} has no branch yet",
+            code="E-PULL-REQUEST-BRANCH",
+            why="none of its runs changed files and ended",
+            next=f"fleet task show {task_id}",
+        )
+    return order
+
+
+def _check(db: Session, order: Order) -> None:
+    """Return where the order has a branch on the remote, and nobody is about to open its pull request."""
+    if order.purpose != "work":
+        raise Precondition(f"order {order.id} is a service, and has no work", code="E-PULL-REQUEST-BRANCH")
+    if order.status not in ENDED:
+        raise Conflict(
+            f"order {order.id} is {order.status}, and a pull request is for work that has ended",
+            code="E-PULL-REQUEST-EARLY",
+            next=f"fleet follow {order.id}",
+        )
+    if order.head_commit is None or not order.pushed:
+        raise _no_branch(order)
+    if db.get_one(Project, order.project_id).removed_at is not None:
+        raise Precondition("the order's project was removed", code="E-PROJECT-REMOVED", next="fleet project ls")
+    there = order.pull_request or {}
+    if there.get("state") == "asked":
+        service = db.get(Order, there.get("order"))
+        if service is not None and service.status not in ENDED:
+            raise Conflict(
+                f"the pull request of order {order.id} is on its way: order {service.id} is {service.status}",
+                code="E-PULL-REQUEST-EARLY",
+                why=service.reason,
+                next=f"fleet follow {service.id}",
+            )
+
+
+def _no_branch(order: Order) -> FleetError:
+    if order.head_commit is None:
+        return Precondition(
+            f"order {order.id} changed no files, so there is nothing to open a pull request for",
+            code="E-PULL-REQUEST-BRANCH",
+            next=f"fleet show {order.id}",
+        )
+    return Precondition(
+        f"the branch of order {order.id} is not on the remote",
+        code="E-PULL-REQUEST-BRANCH",
+        why=order.push_error or "it was not pushed",
+        next=f"fleet checkout {order.session_id}    brings the work here; then push it by hand",
+    )

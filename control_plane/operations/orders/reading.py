@@ -1,0 +1,289 @@
+"""Work orders: submit them, and read all that is known of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session as Db
+
+from control_plane.conversations.run_paths import order_path
+from control_plane.conversations.steering_messages import unheard
+from control_plane.core import Caller, Core
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project, Provider
+from control_plane.db.runs import Run, Step
+from control_plane.db.teams import Agent
+from control_plane.documents.orders import (
+    OrderDocument,
+    OrderSummary,
+    RunDocument,
+    StatsDocument,
+    SteeringMessageDocument,
+    StepDocument,
+    SubmitRequest,
+)
+from control_plane.lookups.drones import serving
+from control_plane.lookups.projects import find_project
+from control_plane.operations import row_documents
+from control_plane.operations.access.roles import require
+from control_plane.operations.orders import progress
+from control_plane.operations.orders.submitting import check_request, submit_within
+from control_plane.operations.row_documents import OrderNames, run_document, step_document, total_of, word_document
+from control_plane.orders.waits import waiting_calls
+from control_plane.validation.checks import shown, unknown
+from shared.blobs import INLINE_PATCH
+from shared.errors import Invalid, NotFound
+from shared.events import ApprovalStep, Stats
+from shared.states import OrderStatus
+
+MAX_LISTED = 1000
+MAX_STEPS = 10_000
+_AT_WORK = frozenset({OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL, OrderStatus.CANCELING})
+
+
+def submit(core: Core, caller: Caller, request: SubmitRequest, idempotency_key: str | None = None) -> OrderDocument:
+    """Submit a work order; when this returns it is durable. For operators.
+
+    The same key with the same request within 7 days gives the same order again. Raises Invalid, TooLarge, NotFound
+    for what the request says, Precondition where no provider can be told, Conflict for a key used for another request.
+    """
+    require(caller, "operator")
+    check_request(request, idempotency_key)
+    order_id, new = core.database.transact(lambda db: submit_within(db, core, caller, request, idempotency_key))
+    if new:
+        core.broker.changed(order_id)
+    return show_order(core, caller, order_id)
+
+
+def list_orders(  # noqa: PLR0913, PLR0917 - the filters are the interface
+    core: Core,
+    caller: Caller,
+    status: str | None = None,
+    project: str | None = None,
+    drone: str | None = None,
+    limit: int = 50,
+) -> list[OrderSummary]:
+    """Orders, newest first, in three queries whatever their number. Raises Invalid or NotFound for a wrong filter."""
+    with core.database.read() as db:
+        wanted = _filtered(db, caller, (status, project, drone))
+        rows = db.execute(wanted.order_by(Order.number.desc()).limit(max(1, min(limit, MAX_LISTED)))).all()
+        return _summaries(db, caller, rows, core.clock.now())
+
+
+def show_order(core: Core, caller: Caller, order_id: str) -> OrderDocument:
+    """All that is known of an order, with its runs and steps. Raises NotFound."""
+    with core.database.read() as db:
+        row = _find(db, caller, order_id)
+        (summary,) = _summaries(db, caller, [row], core.clock.now())
+        known = {
+            "todo": _todo(db, row[0]),
+            "unheard": [word_document(word) for word in unheard(db, row[0])],
+            "runs": _runs(db, order_id),
+            "steps": _steps(db, row[0], 0, None),
+        }
+    return OrderDocument(**dict(summary), **known, patch=_patch_text(core, row[0]))
+
+
+def order_summary(core: Core, caller: Caller, order_id: str) -> OrderSummary:
+    """An order without runs and steps. Raises NotFound."""
+    with core.database.read() as db:
+        return _summaries(db, caller, [_find(db, caller, order_id)], core.clock.now())[0]
+
+
+def beside_summary(
+    core: Core, caller: Caller, order_id: str
+) -> tuple[list[dict[str, Any]], list[SteeringMessageDocument]]:
+    """The model's list of what is left to do, and the words that it has not heard yet. Raises NotFound."""
+    with core.database.read() as db:
+        order = _find(db, caller, order_id)[0]
+        return _todo(db, order), [word_document(word) for word in unheard(db, order)]
+
+
+def steps_after(core: Core, caller: Caller, order_id: str, seq: int = 0, limit: int = 1000) -> list[StepDocument]:
+    """The steps whose number is over `seq`, in order, at most `limit` of them. Raises NotFound."""
+    with core.database.read() as db:
+        return _steps(db, _find(db, caller, order_id)[0], seq, max(1, min(limit, MAX_STEPS)))
+
+
+def patch_of(core: Core, caller: Caller, order_id: str) -> bytes:
+    """The patch against the base commit, of any size; empty if nothing changed. Raises NotFound before there is one."""
+    with core.database.read() as db:
+        order = _find(db, caller, order_id)[0]
+    if order.result_run_id is None:
+        raise NotFound(
+            f"order {order.id} has no patch{'' if order.ended_at else ' yet'}: it is {order.status}",
+            code="E-ORDER-PATCH",
+            why=order.reason,
+            next=f"fleet follow {order.id}" if not order.ended_at else f"fleet show {order.id}",
+        )
+    return core.blobs.read(order.patch_sha256) if order.patch_sha256 else b""
+
+
+def log_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
+    """The whole output of the tool result that is step `seq`. Raises NotFound where that step has none."""
+    with core.database.read() as db:
+        _find(db, caller, order_id)
+        step = db.scalar(select(Step).where(Step.order_id == order_id, Step.seq == seq))
+    if step is None or step.kind != "tool_result":
+        raise NotFound(
+            f"step {seq} of order {order_id} is {'no tool result' if step else 'not there'}",
+            code="E-ORDER-LOG",
+            next=f"fleet show {order_id}    lists the steps with their numbers",
+        )
+    if step.body.get("log_sha256"):
+        return core.blobs.read(step.body["log_sha256"])
+    # A short output was shown whole, and has no file of its own.
+    return str(step.body.get("output", "")).encode("utf-8", "replace")
+
+
+Row = tuple[Order, str | None, str, str | None, str | None]
+
+
+def _orders(caller: Caller) -> Select[Order, str | None, str, str | None, str | None]:
+    return (
+        select(Order, Project.slug, Provider.name, Drone.name, Agent.name)
+        .join(Project, Project.id == Order.project_id)
+        .join(Provider, Provider.id == Order.provider_id)
+        .outerjoin(Drone, Drone.id == Order.drone_id)
+        .outerjoin(Agent, Agent.id == Order.agent_id)
+        .where(Order.organization_id == caller.organization_id)
+    )
+
+
+def _find(db: Db, caller: Caller, order_id: str) -> Row:
+    row = db.execute(_orders(caller).where(Order.id == order_id)).one_or_none()
+    if row is None:
+        raise NotFound(f"there is no order {shown(order_id)}", code="E-ORDER-404", next="fleet orders")
+    return row
+
+
+def _filtered(
+    db: Db, caller: Caller, filters: tuple[str | None, str | None, str | None]
+) -> Select[Order, str | None, str, str | None, str | None]:
+    status, project, drone = filters
+    query = _orders(caller)
+    if status is not None:
+        query = query.where(Order.status == _status(status))
+    if project is not None:
+        query = query.where(Order.project_id == find_project(db, caller.organization_id, project).id)
+    if drone is not None:
+        # Drones that were removed count too: what they did is history that can be asked for.
+        known = serving(db, caller.organization_id, removed=True)
+        ids = [each.id for each in known if each.name == drone]
+        if not ids:
+            raise unknown("drone", drone, [each.name for each in known], "fleet drones")
+        query = query.where(Order.drone_id.in_(ids))
+    return query
+
+
+def _status(text: str) -> str:
+    if text not in {each.value for each in OrderStatus}:
+        raise Invalid(f"{shown(text)} is not a status of orders", code="E-ORDER-STATUS", next=", ".join(OrderStatus))
+    return text
+
+
+def _summaries(db: Db, caller: Caller, rows: Sequence[Row], now: datetime) -> list[OrderSummary]:
+    orders = [row[0] for row in rows]
+    stats = _stats(db, [order.id for order in orders])
+    waits = [order.run_id for order in orders if order.status == OrderStatus.AWAITING_APPROVAL and order.run_id]
+    calls = waiting_calls(db, waits) if waits else {}
+    at_work = [order.run_id for order in orders if order.status in _AT_WORK and order.run_id]
+    runs = db.scalars(select(Run).where(Run.id.in_(at_work))) if at_work else ()
+    doing = {run.id: progress.of_run(run, now) for run in runs}
+    return [
+        _summary(caller, row, stats[row[0].id], calls.get(row[0].run_id or "")).model_copy(
+            update={"doing": doing.get(row[0].run_id or "", "")}
+        )
+        for row in rows
+    ]
+
+
+def _summary(caller: Caller, row: Row, stats: StatsDocument, waiting: Sequence[ApprovalStep] | None) -> OrderSummary:
+    order, project, provider, drone, agent = row
+    names = OrderNames(caller.organization, project, provider, drone, agent)
+    return row_documents.order_summary(order, names, stats, waiting[0] if waiting else None)
+
+
+def _stats(db: Db, order_ids: Sequence[str]) -> defaultdict[str, StatsDocument]:
+    """What all runs of each order took together, late ones too."""
+    columns = (
+        Run.order_id,
+        Run.tool_calls,
+        Run.input_tokens,
+        Run.thinking_tokens,
+        Run.output_tokens,
+        Run.cost_usd,
+        Run.duration_ms,
+    )
+    runs: defaultdict[str, list[Stats]] = defaultdict(list)
+    for order_id, calls, given, thought, answered, cost, took in db.execute(
+        select(*columns).where(Run.order_id.in_(order_ids))
+    ):
+        runs[order_id].append(
+            Stats(
+                tool_calls=calls,
+                input_tokens=given,
+                thinking_tokens=thought,
+                output_tokens=answered,
+                cost_usd=cost,
+                duration_ms=took,
+            )
+        )
+    found: defaultdict[str, StatsDocument] = defaultdict(lambda: total_of(()))
+    found.update({order_id: total_of(each) for order_id, each in runs.items()})
+    return found
+
+
+def _runs(db: Db, order_id: str) -> list[RunDocument]:
+    named = select(Run, Drone.name).outerjoin(Drone, Drone.id == Run.drone_id).where(Run.order_id == order_id)
+    return [run_document(run, drone) for run, drone in db.execute(named.order_by(Run.generation))]
+
+
+def _steps(db: Db, order: Order, after: int, limit: int | None) -> list[StepDocument]:
+    path = order_path(db, order)
+    wanted = select(Step).where(Step.order_id == order.id, Step.seq > after).order_by(Step.seq).limit(limit)
+    return [
+        step_document(
+            step,
+            undone=path.undone(step.run_id, step.run_seq),
+            resumed=_resumed_from(db, step) if step.kind == "resumed" else None,
+        )
+        for step in db.scalars(wanted).all()
+    ]
+
+
+def _resumed_from(db: Db, step: Step) -> dict[str, Any]:
+    """Where a run went on from, in the numbers that people see; null where that is not known."""
+    run_id, run_seq = step.body.get("run_id"), step.body.get("seq")
+    named = select(Run.attempt, Drone.name).outerjoin(Drone, Drone.id == Run.drone_id)
+    of_order = Run.id == run_id, Run.order_id == step.order_id
+    attempt, drone = db.execute(named.where(*of_order)).one_or_none() or (None, None)
+    seq = db.scalar(select(Step.seq).where(Step.run_id == run_id, Step.run_seq == run_seq)) if attempt else None
+    return {"from_step": seq, "from_attempt": attempt, "from_drone": drone}
+
+
+def _todo(db: Db, order: Order) -> list[dict[str, Any]]:
+    """The items of the order's last list that was not undone."""
+    path = order_path(db, order)
+    lists = select(Step.run_id, Step.run_seq, Step.body).where(Step.order_id == order.id, Step.kind == "todo")
+    for run_id, run_seq, body in db.execute(lists.order_by(Step.seq.desc())):
+        if not path.undone(run_id, run_seq):
+            return list(body["items"])
+    return []
+
+
+def _patch_text(core: Core, order: Order) -> str | None:
+    if order.result_run_id is None or order.patch_bytes > INLINE_PATCH:
+        return None
+    if order.patch_sha256 is None:
+        return ""
+    try:
+        return core.blobs.read(order.patch_sha256).decode("utf-8", "replace")
+    except NotFound:
+        # The file was lost with its disk. The rest is still worth showing; `fleet patch` says what is wrong.
+        return None

@@ -1,0 +1,179 @@
+"""Running an order again that failed or was canceled: from its last checkpoint (`resume`), or from its beginning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session as Db
+
+from control_plane.conversations.entries import locked
+from control_plane.conversations.history import way_to
+from control_plane.conversations.resumption import outlook
+from control_plane.core import Caller, Core
+from control_plane.db.orders import Order, SteeringMessage, Turn
+from control_plane.db.projects import Project
+from control_plane.documents.orders import OrderSummary, ResumeRequest, SayRequest
+from control_plane.operations.access.roles import require
+from control_plane.operations.orders.reading import order_summary
+from control_plane.operations.orders.steering import check_said
+from control_plane.orders.dispatch import place_and_dispatch
+from control_plane.orders.transitions import move_order, move_turn
+from shared.errors import Conflict, Invalid, Precondition
+from shared.states import IN_HAND, OrderStatus, TurnStatus
+
+_MAY_RUN_AGAIN = (OrderStatus.FAILED, OrderStatus.CANCELED)
+_HAS_BEGUN = (*IN_HAND, OrderStatus.CANCELING)
+_LIMITS = ("max_iterations", "cost_limit", "max_run_seconds")
+
+
+def retry(core: Core, caller: Caller, order_id: str) -> OrderSummary:
+    """Run an order that failed or was canceled from its beginning, in a fresh workspace. For operators.
+
+    It is the same order, with the same limits; its lost runs count anew. When this returns it is durable. Raises
+    NotFound; Conflict for an order in another state, or one that later turns of its session were built on.
+    """
+    require(caller, "operator")
+    order_summary(core, caller, order_id)
+
+    def write(db: Db) -> None:
+        order = _of_the_ended(db, order_id, "retry")
+        order.fresh_generation = order.generation
+        _queue(db, core, order, f"{_by(caller)} asked for it again, from the beginning")
+
+    return _done(core, caller, order_id, write)
+
+
+def resume(core: Core, caller: Caller, order_id: str, request: ResumeRequest) -> OrderSummary:
+    """Let an order that failed or was canceled go on from its last checkpoint. For operators.
+
+    Its limits count anew, and may be set anew with that; `say` is the first that its run hears. Where no checkpoint can
+    be had any more it begins anew, and says so. Raises as `retry`, and Invalid for what the request says.
+    """
+    require(caller, "operator")
+    _check(request)
+    order_summary(core, caller, order_id)
+
+    def write(db: Db) -> None:
+        order = _of_the_ended(db, order_id, "resume")
+        order.renewed_generation = order.generation
+        asked = {name: getattr(request, name) for name in _LIMITS}
+        order.limits = {**order.limits, **{name: value for name, value in asked.items() if value is not None}}
+        if request.say is not None:
+            _say(db, core, caller, order, request.say)
+        where = outlook(db, order) or "begins anew: nothing had been done yet"
+        _queue(db, core, order, f"{_by(caller)} asked for it again; {where}")
+
+    return _done(core, caller, order_id, write)
+
+
+def _of_the_ended(db: Db, order_id: str, what: str) -> Order:
+    """The order, locked with its session. Raises Conflict where it cannot be run again from where things are."""
+    order = db.get_one(Order, order_id, with_for_update=True, populate_existing=True)
+    if order.task_id is not None:
+        raise _turn_of_a_task(order, order.task_id, what)
+    if order.status not in _MAY_RUN_AGAIN:
+        raise _wrong_state(order, what)
+    project = db.get_one(Project, order.project_id)
+    if project.removed_at is not None:
+        raise Precondition(
+            f"project {project.slug} of order {order.id} was removed",
+            code="E-PROJECT-REMOVED",
+            next=f"fleet project add {project.slug} --git-url URL    and submit it there",
+        )
+    _refuse_after_later_turns(db, order, project.slug, what)
+    return order
+
+
+def _turn_of_a_task(order: Order, task_id: str, what: str) -> Conflict:
+    return Conflict(
+        f"order {order.id} is a turn of task {task_id}; {what} is for orders that people submitted",
+        code="E-ORDER-TASK",
+        why="the thread of the task decides whose turn is next, and another try is a new turn",
+        next=f"fleet task retry {task_id}    goes on from the work of its last run",
+    )
+
+
+def _wrong_state(order: Order, what: str) -> Conflict:
+    done = order.status == OrderStatus.SUCCEEDED
+    follow = f"fleet cancel {order.id}" if order.status == OrderStatus.CANCELING else f"fleet follow {order.id}"
+    return Conflict(
+        f"order {order.id} is {order.status}; {what} is for orders that failed or were canceled",
+        code="E-ORDER-STATE",
+        why="it did what it was to do" if done else order.reason,
+        next=f"fleet submit 'what is still to do' --project … --session {order.session_id}" if done else follow,
+    )
+
+
+def _refuse_after_later_turns(db: Db, order: Order, project: str, what: str) -> None:
+    """Turns of one session run in the order of submission: what a later one saw must not change under it."""
+    chat = locked(db, order.session_id)
+    later = select(Order).where(Order.session_id == order.session_id, Order.number > order.number)
+    seen = {entry.order_id for entry in way_to(db, chat.leaf_id)}
+    in_the_way = [each for each in db.scalars(later.order_by(Order.number)) if each.id in seen or _begun(each)]
+    if in_the_way:
+        raise Conflict(
+            f"order {order.id} cannot {what}: its session went on with order {in_the_way[0].id} after it",
+            code="E-ORDER-LATER",
+            why="that turn, and the work in it, would be left behind",
+            next=f"fleet session fork {order.session_id} --at {order.id}    then: "
+            f"fleet submit 'go on' --project {project} --session THE_FORK",
+        )
+
+
+def _begun(order: Order) -> bool:
+    return order.status in _HAS_BEGUN
+
+
+def _queue(db: Db, core: Core, order: Order, reason: str) -> None:
+    """Put order and turn back to where they waited. What it left so far stays readable until its next run replaces it.
+
+    Branch and head stay too: what the branch on the remote was last known to be is what a push is compared with.
+    """
+    order.lost_runs = 0
+    move_order(
+        db,
+        order,
+        OrderStatus.QUEUED,
+        reason=reason,
+        drone_id=None,
+        run_id=None,
+        grant_until=None,
+        exit_status=None,
+        verification=None,
+        response=None,
+        receipt=None,
+        ended_at=None,
+    )
+    turn = db.scalar(select(Turn).where(Turn.order_id == order.id))
+    if turn is not None and turn.status != TurnStatus.PROCESSING:
+        move_turn(db, turn, TurnStatus.PROCESSING, response=None, stats={}, ended_at=None)
+    place_and_dispatch(db, core, order)
+
+
+def _say(db: Db, core: Core, caller: Caller, order: Order, text: str) -> None:
+    db.add(
+        SteeringMessage(
+            organization_id=order.organization_id, order_id=order.id, user=caller.user, text=text, at=core.clock.now()
+        )
+    )
+    db.flush()
+
+
+def _done(core: Core, caller: Caller, order_id: str, write: Callable[[Db], None]) -> OrderSummary:
+    core.database.transact(write)
+    core.broker.changed(order_id)
+    return order_summary(core, caller, order_id)
+
+
+def _by(caller: Caller) -> str:
+    return caller.user or "a person"
+
+
+def _check(request: ResumeRequest) -> None:
+    for name in ("cost_limit", "max_run_seconds"):
+        if not math.isfinite(getattr(request, name) or 0):
+            raise Invalid(f"{name} is not a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
+    if request.say is not None:
+        check_said(SayRequest(text=request.say))

@@ -1,0 +1,221 @@
+"""Steering an order while it runs: say something to it, and answer the calls that wait for a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from glob import escape
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session as Db
+
+from control_plane.conversations.steering_messages import tell_word
+from control_plane.core import Caller, Core
+from control_plane.db.drones import InboxMessage
+from control_plane.db.orders import Order, SteeringMessage
+from control_plane.db.runs import Step
+from control_plane.db.sessions import ChatSession
+from control_plane.documents.orders import ApproveRequest, DecideRequest, OrderSummary, SayRequest
+from control_plane.drones.inbox import tell
+from control_plane.operations.access.roles import require
+from control_plane.operations.orders.reading import order_summary
+from control_plane.orders.waits import waiting_calls
+from control_plane.validation.checks import check_text, shown
+from shared.control import Decide
+from shared.errors import Conflict, Invalid, NotFound
+from shared.events import ApprovalStep
+from shared.states import ENDED, OrderStatus
+
+MAX_SAID = 64 * 1024
+"""Bytes. A word becomes one message of the conversation."""
+MAX_COMMENT = 4000
+_RUNS = (OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL)
+
+
+def say(core: Core, caller: Caller, order_id: str, request: SayRequest) -> OrderSummary:
+    """Say something to an order. For operators. When this returns, the word is kept until a run has taken it up.
+
+    A run hears it after the results of its current calls, with `after` when the model stops, with `interrupt` at once;
+    one that has yet to begin hears it as it begins. Raises NotFound, Invalid, Conflict for an order that has ended.
+    """
+    require(caller, "operator")
+    check_said(request)
+    project = order_summary(core, caller, order_id).project
+    core.database.transact(lambda db: _keep(db, core, caller, _Said(order_id, project, request)))
+    core.broker.changed(order_id)
+    return order_summary(core, caller, order_id)
+
+
+def approve(core: Core, caller: Caller, order_id: str, request: ApproveRequest) -> OrderSummary:
+    """Let a call that waits be run. For operators. The first decision counts, and is told to the drone until it knows.
+
+    With `always` the same command needs no approval in later orders of the session. Raises NotFound, Invalid, and
+    Conflict where nothing waits or the call was decided before.
+    """
+    return _decide(core, caller, order_id, request, approved=True)
+
+
+def deny(core: Core, caller: Caller, order_id: str, request: DecideRequest) -> OrderSummary:
+    """As `approve`, but the call is not run: the model is told so, with the comment."""
+    return _decide(core, caller, order_id, request, approved=False)
+
+
+# --- saying ------------------------------------------------------------------------------
+
+
+def check_said(request: SayRequest) -> None:
+    """Return if this may be said. Raises Invalid."""
+    size = len(request.text.encode("utf-8", "surrogatepass"))
+    if size > MAX_SAID:
+        raise Invalid(
+            f"the text has {size:,} bytes; {MAX_SAID:,} are allowed",
+            code="E-SAY-SIZE",
+            next="put it into a file of the repository, and name that file",
+        )
+    if not request.text.strip():
+        raise Invalid("there is nothing to say: the text is empty", code="E-SAY-EMPTY", next="fleet say ORDER 'TEXT'")
+    if request.after and request.interrupt:
+        raise Invalid(
+            "a word can wait until the model stops or interrupt it, not both", code="E-SAY-WHEN", next="leave one out"
+        )
+    check_text("the text", request.text, limit=MAX_SAID)
+
+
+@dataclass(frozen=True)
+class _Said:
+    order_id: str
+    project: str | None
+    """Slug."""
+    request: SayRequest
+
+
+def _keep(db: Db, core: Core, caller: Caller, said: _Said) -> None:
+    """Write the word down, and leave it for the drone if a run is there to hear it.
+
+    The order is locked: a run that begins meanwhile is told of the word by whoever comes second.
+    """
+    order, request = db.get_one(Order, said.order_id, with_for_update=True), said.request
+    status = OrderStatus(order.status)
+    if status in ENDED or status is OrderStatus.CANCELING:
+        raise Conflict(
+            f"order {order.id} is {order.status}; nobody is left to hear it",
+            code="E-SAY-ENDED",
+            why=order.reason,
+            next=f"fleet submit 'TEXT' --project {said.project} --session {order.session_id}",
+        )
+    word = SteeringMessage(
+        organization_id=order.organization_id,
+        order_id=order.id,
+        user=caller.user,
+        text=request.text,
+        after=request.after,
+        interrupt=request.interrupt,
+        at=core.clock.now(),
+    )
+    db.add(word)
+    if status in _RUNS:
+        tell_word(db, core, order, word, interrupt=word.interrupt)
+
+
+# --- deciding ----------------------------------------------------------------------------
+
+
+def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *, approved: bool) -> OrderSummary:
+    require(caller, "operator")
+    check_text("the comment", request.comment, limit=MAX_COMMENT, empty=True)
+    order_summary(core, caller, order_id)
+
+    def write(db: Db) -> None:
+        order = db.get_one(Order, order_id, with_for_update=True)
+        call = _undecided(db, order, request.call)
+        if isinstance(request, ApproveRequest) and request.always:
+            _allow(db, order, call)
+        run_id, drone_id = str(order.run_id), str(order.drone_id)
+        decided = Decide(run_id=run_id, call_id=call.call_id, approved=approved, comment=request.comment)
+        tell(db, core, drone_id, decided, run_id)
+        word = "approved" if approved else "denied"
+        order.reason = f"{caller.user or 'a person'} {word} the call of {call.tool}; its drone is being told"
+
+    core.database.transact(write)
+    core.broker.changed(order_id)
+    return order_summary(core, caller, order_id)
+
+
+def _undecided(db: Db, order: Order, call_id: str | None) -> ApprovalStep:
+    """The call that is meant, if it waits and nobody decided it. Raises NotFound and Conflict."""
+    waiting = waiting_calls(db, [order.run_id])[order.run_id] if order.run_id and order.status in _RUNS else []
+    told = _told(db, order)
+    if call_id is not None:
+        return _named(db, order, waiting, told, call_id)
+    for call in waiting:
+        if call.call_id not in told:
+            return call
+    if waiting:
+        raise _decided(waiting[0].call_id, approved=told[waiting[0].call_id])
+    raise Conflict(
+        f"no call of order {order.id} waits for a person: it is {order.status}",
+        code="E-APPROVAL-NONE",
+        why=order.reason,
+        next=f"fleet show {order.id}",
+    )
+
+
+def _named(db: Db, order: Order, waiting: list[ApprovalStep], told: dict[str, bool], call_id: str) -> ApprovalStep:
+    if call_id in told:
+        raise _decided(call_id, approved=told[call_id])
+    for call in waiting:
+        if call.call_id == call_id:
+            return call
+    before = _step(db, order, "decision", call_id)
+    if before is not None:
+        raise _decided(call_id, approved=bool(before["approved"]), by=str(before["by"]))
+    raise NotFound(
+        f"no call {shown(call_id)} of order {order.id} waits for a person",
+        code="E-APPROVAL-404",
+        why=f"waiting: {', '.join(call.call_id for call in waiting)}" if waiting else "",
+        next=f"fleet show {order.id}",
+    )
+
+
+def _decided(call_id: str, *, approved: bool, by: str = "person") -> Conflict:
+    how = {"clock": " by the clock", "interruption": " by an interruption"}.get(by, "")
+    return Conflict(
+        f"call {shown(call_id)} was {'approved' if approved else 'denied'} already{how}; the first decision counts",
+        code="E-APPROVAL-DECIDED",
+    )
+
+
+def _told(db: Db, order: Order) -> dict[str, bool]:
+    """By call, what a person decided in the order's current run, also where the drone does not know it yet."""
+    rows = db.scalars(select(InboxMessage.body).where(InboxMessage.run_id == order.run_id).order_by(InboxMessage.id))
+    return {body["call_id"]: body["approved"] for body in rows if body.get("kind") == "decide"}
+
+
+def _allow(db: Db, order: Order, call: ApprovalStep) -> None:
+    """Let the command of this call through in later orders of the session. Raises Invalid where it is no command."""
+    asked: dict[str, Any] = _step(db, order, "tool_call", call.call_id) or {}
+    arguments = asked.get("arguments")
+    line = str(arguments.get("command", "")).strip() if isinstance(arguments, dict) else ""
+    if call.tool != "shell" or not line:
+        raise Invalid(
+            f"{call.tool} runs no command that could be allowed for good",
+            code="E-APPROVAL-ALWAYS",
+            next=f"fleet approve {order.id}    without --always",
+        )
+    session = db.get_one(ChatSession, order.session_id, with_for_update=True)
+    # The line itself and no other: what is a wildcard in it must not become one in the list.
+    if escape(line) not in session.allow:
+        session.allow = [*session.allow, escape(line)]
+
+
+def _step(db: Db, order: Order, kind: str, call_id: str) -> dict[str, Any] | None:
+    """The body of the current run's step of this kind about a call, a child's call too; None if there is none."""
+    kinds = (kind, "child") if kind == "tool_call" else (kind,)
+    bodies = db.scalars(
+        select(Step.body).where(Step.run_id == order.run_id, Step.kind.in_(kinds)).order_by(Step.run_seq.desc())
+    )
+    for body in bodies:
+        own = body["step"] if body["kind"] == "child" else body
+        if own.get("kind") == kind and own.get("call_id") == call_id:
+            return dict(own)
+    return None

@@ -1,0 +1,226 @@
+"""Submitting a work order: look at every word of the request, then write order, turn and outbox row at once.
+
+When `submit` returns, the order is durable: whatever fails afterwards, it waits in the queue with a reason.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session as Db
+
+from control_plane.conversations.new_session import new_session
+from control_plane.core import Caller, Core
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project, Provider
+from control_plane.db.sessions import ChatSession
+from control_plane.documents.orders import SubmitRequest
+from control_plane.lookups.drones import find_drone
+from control_plane.lookups.projects import find_project
+from control_plane.lookups.providers import find_provider, only_provider
+from control_plane.lookups.sessions import find_session
+from control_plane.orders.dispatch import place_and_dispatch
+from control_plane.orders.draft import MAX_ATTEMPTS, turn_of
+from control_plane.orders.numbers import next_number
+from control_plane.validation.checks import check_labels, check_text
+from shared.errors import Conflict, Invalid, Precondition, TooLarge
+from shared.names import new_id
+from shared.states import OrderStatus
+from shared.work_order import Limits
+
+MAX_PROMPT = 200_000
+"""Characters. The prompt is in every call of the model; what is longer belongs into a file of the repository."""
+KEY_LASTS = timedelta(days=7)
+MAX_KEY = 255
+MAX_ALLOWED = 100
+MAX_PATTERN = 2000
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What the names in a request stand for."""
+
+    project: Project
+    provider: Provider
+    session: ChatSession
+    mode: str
+    drone_id: str | None
+
+
+def check_request(request: SubmitRequest, key: str | None) -> None:
+    """Look at all that needs no database. Raises Invalid, or TooLarge for the prompt."""
+    if len(request.prompt) > MAX_PROMPT:
+        raise TooLarge(
+            f"the prompt has {len(request.prompt):,} characters; {MAX_PROMPT:,} are allowed",
+            code="E-ORDER-PROMPT-SIZE",
+            why="it goes into every call of the model",
+            next="put the text into a file of the repository, and name that file in the prompt",
+        )
+    if not request.prompt.strip():
+        raise Invalid("the prompt is empty", code="E-ORDER-PROMPT", next="fleet submit 'what to do' --project SLUG")
+    check_text("the prompt", request.prompt, limit=MAX_PROMPT)
+    check_labels(request.labels)
+    if request.drone is not None and request.labels:
+        raise Invalid("a drone and labels were both given", code="E-ORDER-PLACE", next="leave one of them out")
+    _check_allow(request.allow)
+    for name in ("cost_limit", "max_run_seconds", "approval_timeout", "progress_timeout"):
+        if not math.isfinite(getattr(request, name) or 0):
+            raise Invalid(f"{name} is not a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
+    if key is not None:
+        check_text("the idempotency key", key, limit=MAX_KEY)
+
+
+def _check_allow(patterns: Sequence[str]) -> None:
+    if len(patterns) > MAX_ALLOWED:
+        raise Invalid(
+            f"{len(patterns)} patterns of commands are given; {MAX_ALLOWED} are allowed",
+            code="E-ORDER-ALLOW",
+            next="name a family of commands with one pattern: --allow 'git status*'",
+        )
+    for pattern in patterns:
+        check_text("a pattern of --allow", pattern, limit=MAX_PATTERN)
+
+
+def submit_within(
+    db: Db, core: Core, caller: Caller, request: SubmitRequest, idempotency_key: str | None
+) -> tuple[str, bool]:
+    """Write the order and place it; or find the one that this key made before. Returns its id, and whether it is new.
+
+    The number is taken first: its row is locked until the commit, so that of two requests with one key the second sees
+    the first's order, and orders of one session are numbered as they are committed.
+    """
+    number = next_number(db)
+    body_hash = _hash(request)
+    if idempotency_key is not None:
+        before = _submitted_before(db, core.clock.now(), caller, idempotency_key)
+        if before is not None:
+            _refuse_other_body(before, body_hash)
+            return before.id, False
+    wanted = _find_all(db, core, caller, request)
+    order = _order(core, caller, request, wanted)
+    order.number = number
+    if idempotency_key is not None:
+        order.idempotency_key, order.request_hash = idempotency_key, body_hash
+    # Session, order, turn: in the order in which their rows point at each other.
+    for row in (wanted.session, order, turn_of(order, wanted.provider)):
+        db.add(row)
+        db.flush()
+    place_and_dispatch(db, core, order)
+    return order.id, True
+
+
+def _submitted_before(db: Db, now: datetime, caller: Caller, key: str) -> Order | None:
+    """The order that this key made within the last 7 days; an older one gives its key up."""
+    made = select(Order).where(Order.organization_id == caller.organization_id, Order.idempotency_key == key)
+    order = db.scalar(made)
+    if order is not None and now - order.created_at >= KEY_LASTS:
+        order.idempotency_key = None
+        db.flush()
+        return None
+    return order
+
+
+def _refuse_other_body(order: Order, body_hash: str) -> None:
+    if order.request_hash != body_hash:
+        raise Conflict(
+            f"the idempotency key was used for another request, which made order {order.id}",
+            code="E-ORDER-IDEMPOTENCY",
+            next="use a new key for a new order",
+        )
+
+
+def _find_all(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> _Wanted:
+    organization_id = caller.organization_id
+    project = find_project(db, organization_id, request.project)
+    provider = _provider(db, caller, request, project)
+    drone_id = find_drone(db, organization_id, request.drone).id if request.drone is not None else None
+    if request.session is not None:
+        session = find_session(db, organization_id, request.session, project)
+        _refuse_task_session(session)
+    else:
+        session = new_session(core, project, request.mode or "build")
+        # What begins a session holds for all of it; a later order's own wishes are for that order alone.
+        session.approve, session.allow = request.approve, list(request.allow)
+    return _Wanted(project, provider, session, request.mode or session.mode, drone_id)
+
+
+def _refuse_task_session(session: ChatSession) -> None:
+    """The turns of a task's session are its agents' runs; between two of them nobody else works in it."""
+    if session.task_id is not None:
+        raise Conflict(
+            f"session {session.id} belongs to task {session.task_id}",
+            code="E-SESSION-TASK",
+            why="its turns are the runs of the task's agents",
+            next=f"fleet comment {session.task_id} 'what is to be done, @AGENT'    or: fleet session fork {session.id}",
+        )
+
+
+def _provider(db: Db, caller: Caller, request: SubmitRequest, project: Project) -> Provider:
+    """The one that was asked for, else the project's, else the organization's only one."""
+    if request.provider is not None:
+        return find_provider(db, caller.organization_id, request.provider)
+    if project.provider_id is not None:
+        return db.get_one(Provider, project.provider_id)
+    only = only_provider(db, caller.organization_id)
+    if only is not None:
+        return only
+    raise Precondition(
+        f"no provider was given, and project {project.slug} has no default one",
+        code="E-ORDER-PROVIDER",
+        why="there is none, or more than one to choose from",
+        next=f"fleet provider ls    then: fleet submit … --provider NAME, or fleet project edit {project.slug} "
+        "--provider NAME; the first one: fleet provider add NAME --model MODEL",
+    )
+
+
+def _order(core: Core, caller: Caller, request: SubmitRequest, wanted: _Wanted) -> Order:
+    return Order(
+        id=new_id(),
+        organization_id=caller.organization_id,
+        user=caller.user,
+        project_id=wanted.project.id,
+        session_id=wanted.session.id,
+        provider_id=wanted.provider.id,
+        model=wanted.provider.model,
+        mode=wanted.mode,
+        priority=request.priority,
+        approve=request.approve or wanted.session.approve or "yolo",
+        allow=list(dict.fromkeys([*(wanted.session.allow or ()), *request.allow])),
+        limits=_limits(request).model_dump(mode="json"),
+        max_attempts=request.max_attempts or MAX_ATTEMPTS,
+        prompt=request.prompt,
+        wanted_drone_id=wanted.drone_id,
+        wanted_labels=dict(request.labels),
+        status=OrderStatus.QUEUED.value,
+        reason="was just submitted and is about to be placed",
+        created_at=core.clock.now(),
+        late_refs=[],
+    )
+
+
+def _limits(request: SubmitRequest) -> Limits:
+    asked = {
+        "max_iterations": request.max_iterations,
+        "cost_limit": request.cost_limit,
+        "max_run_seconds": request.max_run_seconds,
+        "verify_attempts": request.verify_attempts,
+        "approval_timeout": request.approval_timeout,
+        "progress_timeout": request.progress_timeout,
+    }
+    return Limits.model_validate({name: value for name, value in asked.items() if value is not None})
+
+
+def _hash(request: SubmitRequest) -> str:
+    """What makes two requests the same: every field, whatever their order.
+
+    Fields that came later count only where they are set, so that a key outlives an upgrade.
+    """
+    later = {name for name in ("progress_timeout", "max_attempts") if getattr(request, name) is None}
+    canonical = json.dumps(request.model_dump(mode="json", exclude=later), sort_keys=True, separators=(",", ":"))
+    return sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,72 @@
+"""The trajectory of an order's run, read from its stored steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import select
+from sqlalchemy.orm import Session as Db
+
+from control_plane.conversations.run_paths import Segment, path_to
+from control_plane.core import Caller, Core
+from control_plane.db.orders import Order
+from control_plane.db.runs import Run, Step
+from control_plane.validation.checks import shown
+from shared.errors import NotFound
+from shared.events import Body
+from shared.terminal.boundary import version
+from shared.trajectories import RunFacts, trajectory
+
+_BODY: TypeAdapter[Body] = TypeAdapter(Body)
+_AT_ONCE = 500
+"""Steps that are read from the database together."""
+
+
+def trajectory_of(core: Core, caller: Caller, order_id: str, run_id: str | None = None) -> dict[str, Any]:
+    """The document of one run: `run_id`, else the run that was delivered, else the last one.
+
+    A run that went on from another's checkpoint has that one's path up to there before its own steps.
+
+    Raises NotFound where there is no such order or run, and while no run has begun.
+    """
+    with core.database.read() as db:
+        order = db.scalar(select(Order).where(Order.id == order_id, Order.organization_id == caller.organization_id))
+        if order is None:
+            raise NotFound(f"there is no order {shown(order_id)}", code="E-ORDER-404", next="fleet orders")
+        run = _run(db, order, run_id)
+        facts = RunFacts(order.id, run.id, order.model, order.mode, order.limits, version())
+        return trajectory(facts, _steps(db, path_to(db, run.id)))
+
+
+def _run(db: Db, order: Order, run_id: str | None) -> Run:
+    runs = list(db.scalars(select(Run).where(Run.order_id == order.id).order_by(Run.generation)))
+    if not runs:
+        raise NotFound(
+            f"order {order.id} has no trajectory{'' if order.ended_at else ' yet'}: it is {order.status}",
+            code="E-ORDER-TRAJECTORY",
+            why=order.reason or "none of its runs has begun",
+            next=f"fleet show {order.id}" if order.ended_at else f"fleet follow {order.id}",
+        )
+    wanted = run_id or order.result_run_id
+    found = next((run for run in runs if run.id == wanted), None)
+    if found is None and run_id is not None:
+        raise NotFound(
+            f"order {order.id} has no run {shown(run_id)}",
+            code="E-ORDER-RUN",
+            why=f"its runs are {', '.join(run.id for run in runs)}",
+            next=f"fleet trajectory {order.id} --run {runs[-1].id}",
+        )
+    return found or runs[-1]
+
+
+def _steps(db: Db, path: Sequence[Segment]) -> Iterator[tuple[datetime, Body]]:
+    """What was recorded along the path, in the drones' order and by their clocks, a part at a time."""
+    for segment in path:
+        wanted = select(Step.drone_at, Step.body).where(Step.run_id == segment.run_id)
+        if segment.upto is not None:
+            wanted = wanted.where(Step.run_seq <= segment.upto)
+        for at, body in db.execute(wanted.order_by(Step.run_seq).execution_options(yield_per=_AT_ONCE)):
+            yield at, _BODY.validate_python(body)

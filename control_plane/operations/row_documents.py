@@ -1,0 +1,253 @@
+"""Rows as documents: what people and scripts see of them. Nothing here asks the database."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from control_plane.db.access import ApiToken, JoinToken
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Order, SteeringMessage
+from control_plane.db.projects import Project, Provider
+from control_plane.db.runs import Run, Step
+from control_plane.documents.drones import DroneDocument
+from control_plane.documents.orders import (
+    OrderSummary,
+    RunDocument,
+    StatsDocument,
+    SteeringMessageDocument,
+    StepDocument,
+    WaitingDocument,
+)
+from control_plane.documents.projects import ProjectDocument
+from control_plane.documents.providers import ProviderDocument
+from control_plane.documents.tokens import ApiTokenDocument, JoinTokenDocument
+from control_plane.drones.load import Load, status_of
+from control_plane.lookups.drones import EVERY
+from control_plane.operations.orders import progress
+from shared.durations import duration_label
+from shared.events import ApprovalStep, Stats
+from shared.states import DroneStatus
+
+
+@dataclass(frozen=True)
+class OrderNames:
+    """The names of what an order points at."""
+
+    organization: str
+    project: str | None
+    provider: str
+    drone: str | None
+    agent: str | None
+
+
+@dataclass(frozen=True)
+class Eyes:
+    """What somebody may know of a drone that works for several organizations."""
+
+    organizations: Mapping[str, str]
+    """Id to name, of those that they may know of."""
+    runs: Container[str]
+    """Ids of their own organization's runs in hand."""
+
+    def names(self, serves: Sequence[str]) -> list[str]:
+        """The served organizations by name; of others not even their number."""
+        return [name for each in serves if (name := EVERY if each == EVERY else self.organizations.get(each))]
+
+
+def drone_document(drone: Drone, load: Load, now: datetime, eyes: Eyes) -> DroneDocument:
+    """The drone with its one word of status; what its runs do comes from its last beat, of the own runs alone."""
+    # The last beat may be older than the end of the run that it names; then that is not in hand any more.
+    runs = [run for run in (drone.beat or {}).get("runs", []) if run.get("run_id") in eyes.runs]
+    age = now - drone.last_seen_at if drone.last_seen_at else timedelta()
+    return DroneDocument(
+        id=drone.id,
+        name=drone.name,
+        organization=eyes.organizations.get(drone.organization_id),
+        serves=eyes.names(drone.serves),
+        status=status_of(drone, load, now),
+        labels=drone.labels,
+        concurrency=drone.concurrency,
+        running=load.running,
+        queued=load.waiting,
+        sandbox=drone.sandbox,
+        version=drone.version,
+        host=drone.host,
+        draining=drone.draining,
+        registered_at=drone.registered_at,
+        last_seen_at=drone.last_seen_at,
+        note=_note(drone, status_of(drone, load, now)),
+        doing=[{**run, "in_words": progress.of_beat(run, age)} for run in runs if not run.get("ended")],
+    )
+
+
+def _note(drone: Drone, status: DroneStatus) -> str:
+    if status is DroneStatus.DRAINING and (drone.beat or {}).get("leaving"):
+        return "stops when its run has ended"
+    machine = (drone.beat or {}).get("machine_id", drone.machine_id)
+    return "" if machine == drone.machine_id else "runs on another machine than it was registered on"
+
+
+def provider_document(provider: Provider) -> ProviderDocument:
+    return ProviderDocument(
+        id=provider.id,
+        name=provider.name,
+        model=provider.model,
+        api_base=provider.api_base,
+        context_window=provider.context_window,
+        protocol=provider.protocol,
+        params=provider.params,
+        fallbacks=provider.fallbacks,
+        key=_key_word(provider),
+        created_at=provider.created_at,
+    )
+
+
+def project_document(project: Project, provider: str | None) -> ProjectDocument:
+    return ProjectDocument(
+        id=project.id,
+        slug=project.slug,
+        name=project.name,
+        git_url=project.git_url,
+        branch=project.branch,
+        setup=project.setup,
+        verify=project.verify,
+        provider=provider,
+        budget_usd_day=project.budget_usd_day,
+        pull_requests=project.pull_requests,
+        trailers=project.trailers,
+        created_at=project.created_at,
+    )
+
+
+def join_token_document(row: JoinToken, serves: list[str], token: str | None = None) -> JoinTokenDocument:
+    return JoinTokenDocument(
+        id=row.id,
+        token=token,
+        labels=row.labels,
+        serves=serves,
+        uses=row.uses,
+        used=row.used,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+        revoked_at=row.revoked_at,
+    )
+
+
+def api_token_document(row: ApiToken, token: str | None = None) -> ApiTokenDocument:
+    return ApiTokenDocument(
+        id=row.id,
+        token=token,
+        name=row.name,
+        role=row.role,
+        everywhere=row.everywhere,
+        created_at=row.created_at,
+        last_used_at=row.last_used_at,
+        expires_at=row.expires_at,
+        revoked_at=row.revoked_at,
+    )
+
+
+def order_summary(
+    order: Order, names: OrderNames, stats: StatsDocument, waiting: ApprovalStep | None = None
+) -> OrderSummary:
+    """The order; `waiting` is the call that waits longest for a person, where one does."""
+    return OrderSummary(
+        id=order.id,
+        status=order.status,
+        reason=order.reason,
+        exit_status=order.exit_status,
+        attempt=order.attempt,
+        max_attempts=order.max_attempts,
+        generation=order.generation,
+        organization=names.organization,
+        user=order.user,
+        drone=names.drone,
+        project=names.project,
+        session=order.session_id,
+        provider=names.provider,
+        model=order.model,
+        mode=order.mode,
+        priority=order.priority,
+        labels=order.wanted_labels,
+        created_at=order.created_at,
+        started_at=order.started_at,
+        ended_at=order.ended_at,
+        prompt=order.prompt,
+        response=order.response,
+        branch=order.branch,
+        base_commit=order.base_commit,
+        head_commit=order.head_commit,
+        pushed=order.pushed,
+        push_error=order.push_error,
+        late_refs=order.late_refs,
+        receipt=order.receipt,
+        approve=order.approve,
+        allow=order.allow,
+        verification=order.verification if order.ended_at else None,
+        agent=names.agent,
+        task=order.task_id,
+        purpose=order.purpose,
+        pull_request=order.pull_request,
+        waiting_for=WaitingDocument(**waiting.model_dump(exclude={"kind"})) if waiting else None,
+        stats=stats,
+    )
+
+
+def run_document(run: Run, drone: str | None) -> RunDocument:
+    return RunDocument(
+        id=run.id,
+        attempt=run.attempt,
+        drone=drone,
+        status=run.status,
+        exit_status=run.exit_status,
+        reason=run.reason,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        cost_usd=run.cost_usd,
+        doing=run.doing,
+        doing_since=run.doing_since,
+        progress_at=run.progress_at,
+        waits_for=run.waits_for,
+        late=run.late,
+        resumed_from=run.resumed_run_id,
+    )
+
+
+def step_document(step: Step, *, undone: bool = False, resumed: Mapping[str, Any] | None = None) -> StepDocument:
+    """The step's own fields, and over them those that every step has.
+
+    `resumed`: what to show of where a `resumed` step went on from.
+    """
+    own: dict[str, Any] = {**step.body, **(resumed or {}), "late": step.late, "undone": undone}
+    return StepDocument(**{**own, "seq": step.seq, "kind": step.kind, "run": step.run_id, "at": step.at})
+
+
+def word_document(word: SteeringMessage) -> SteeringMessageDocument:
+    return SteeringMessageDocument(
+        text=word.text, after=word.after, interrupt=word.interrupt, user=word.user, at=word.at
+    )
+
+
+def total_of(runs: Iterable[Stats]) -> StatsDocument:
+    """The sum over an order's runs. One unknown price makes the whole unknown: a part is not the cost."""
+    runs = list(runs)
+    costs = [run.cost_usd for run in runs]
+    duration_ms = sum(run.duration_ms for run in runs)
+    return StatsDocument(
+        tool_calls=sum(run.tool_calls for run in runs),
+        input_tokens=sum(run.input_tokens for run in runs),
+        thinking_tokens=sum(run.thinking_tokens for run in runs),
+        output_tokens=sum(run.output_tokens for run in runs),
+        cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
+        duration_ms=duration_ms,
+        duration_label=duration_label(duration_ms),
+    )
+
+
+def _key_word(provider: Provider) -> str:
+    if provider.sealed_key is not None:
+        return "sealed"
+    return f"on drone: {provider.key_variable}" if provider.key_variable else "none"

@@ -1,0 +1,139 @@
+"""Files of a run, and leave to push: what a drone does over HTTP under its own credential."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from control_plane.conversations.history import way_of
+from control_plane.core import Core
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Blob
+from control_plane.operations.drones.registration import DroneIdentity
+from control_plane.validation.checks import shown
+from shared.errors import Conflict, NotFound
+from shared.states import IN_HAND, OrderStatus
+
+BlobKind = Literal["", "checkpoint"]
+GRANT_LASTS = timedelta(seconds=60)
+_MAY_PUSH = (*IN_HAND, OrderStatus.CANCELING)
+"""Assigned too: the drone may ask before its report that the run started was taken in."""
+
+
+def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
+    core: Core, identity: DroneIdentity, run_id: str, sha256: str, stream: BinaryIO, kind: BlobKind = ""
+) -> int:
+    """Store a file of the drone's own run and return its size; the same again changes nothing.
+
+    A checkpoint is sealed on the disk, and bounded by what may be in memory for that. A late run may store too: its
+    work is kept, under its own name. Raises NotFound for a run that is not the drone's, Invalid where the content is
+    not what its name says, TooLarge over 512 MB, or 64 MB for a checkpoint.
+    """
+    with core.database.read() as db:
+        dispatch = _own_dispatch(db, identity, run_id)
+    sealed = kind == "checkpoint"
+    if sealed:
+        size = core.blobs.store_sealed(sha256, stream, core.vault.seal_content)
+    else:
+        size = core.blobs.store(sha256, stream)
+    # The row after the file: a row promises that the file is there, a file without a row is only disk space.
+    with core.database.write() as db:
+        _give(db, core, dispatch, sha256, size, sealed=sealed)
+    return size
+
+
+def lend_blobs(core: Core, named: Iterable[tuple[Dispatch, str]]) -> None:
+    """Let the drones of these dispatches read blobs that the control plane itself has stored for them."""
+    with core.database.write() as db:
+        for dispatch, sha256 in named:
+            _give(db, core, dispatch, sha256, core.blobs.path(sha256).stat().st_size)
+
+
+def get_blob(core: Core, identity: DroneIdentity, run_id: str, sha256: str) -> Path | bytes:
+    """Where the file lies, or the content of one that was sealed.
+
+    A drone may read its own runs', those of earlier runs of an order in its hand, and those of turns that such an order
+    goes on from. Raises NotFound for all else, so that nobody learns what exists.
+    """
+    path = core.blobs.path(sha256)
+    with core.database.read() as db:
+        row = db.get(Blob, (run_id, sha256))
+        found = row is not None and _may_read(db, identity, run_id)
+    if found and row is not None and row.sealed:
+        return core.blobs.read_sealed(sha256, core.vault.open_content)
+    if not found or not path.is_file():
+        raise NotFound(f"run {shown(run_id)} has no blob {sha256[:12]}", code="E-BLOB-404")
+    return path
+
+
+def grant_push(core: Core, identity: DroneIdentity, run_id: str) -> dict[str, Any]:
+    """Leave to push the order's branch for 60 s: `{"granted", "expires_in", "known"}`.
+
+    `known` is where this fleet last pushed the branch to, None if it never did. Raises Conflict for a run that is not
+    its order's current one: its work goes under a name of its own.
+    """
+    with core.database.write() as db:
+        dispatch = _own_dispatch(db, identity, run_id)
+        # The generation is compared and the grant written by one statement; while it is open, the supervisor takes
+        # nothing back, so two runs can never push the same branch.
+        current = (
+            Order.id == dispatch.order_id,
+            Order.run_id == run_id,
+            Order.generation == dispatch.generation,
+            Order.status.in_(_MAY_PUSH),
+        )
+        until = core.clock.now() + GRANT_LASTS
+        order = db.scalar(update(Order).where(*current).values(grant_until=until).returning(Order))
+        if order is None:
+            raise Conflict(
+                f"run {run_id} is not the current one of order {dispatch.order_id}; it may not push its branch",
+                code="E-PUSH-STALE",
+                next=f"fleet show {dispatch.order_id}",
+            )
+        known = order.head_commit if order.pushed else None
+    return {"granted": True, "expires_in": int(GRANT_LASTS.total_seconds()), "known": known}
+
+
+def _give(  # noqa: PLR0913 - one argument per column
+    db: Session, core: Core, dispatch: Dispatch, sha256: str, size: int, *, sealed: bool = False
+) -> None:
+    """Write the row that makes a stored file the run's."""
+    if db.get(Blob, (dispatch.id, sha256)) is None:
+        db.add(
+            Blob(
+                organization_id=dispatch.organization_id,
+                run_id=dispatch.id,
+                sha256=sha256,
+                size=size,
+                sealed=sealed,
+                created_at=core.clock.now(),
+            )
+        )
+
+
+def _own_dispatch(db: Session, identity: DroneIdentity, run_id: str) -> Dispatch:
+    dispatch = db.get(Dispatch, run_id)
+    if dispatch is None or dispatch.drone_id != identity.drone_id:
+        raise NotFound(f"drone {identity.name} has no run {shown(run_id)}", code="E-RUN-404")
+    return dispatch
+
+
+def _may_read(db: Session, identity: DroneIdentity, run_id: str) -> bool:
+    dispatch = db.get_one(Dispatch, run_id)
+    if dispatch.drone_id == identity.drone_id:
+        return True
+    in_hand = (
+        select(Order)
+        .join(Dispatch, Order.id == Dispatch.order_id)
+        .where(Dispatch.drone_id == identity.drone_id, Dispatch.closed_at.is_(None))
+    )
+    orders = db.scalars(in_hand).all()
+    if any(order.id == dispatch.order_id for order in orders):
+        return True
+    # The turns before it, not the session: a fork builds on work of the session that it came from.
+    return any(dispatch.order_id == entry.order_id for order in orders for entry in way_of(db, order))

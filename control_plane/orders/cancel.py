@@ -1,0 +1,94 @@
+"""Cancel an order wherever it is: at once while no drone has it, else by asking its drone, whose receipt ends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch, Order
+from control_plane.drones.inbox import tell
+from control_plane.flower.events import EndedRun
+from control_plane.orders.dispatch import canceling_reason
+from control_plane.orders.lost import withdraw
+from control_plane.orders.transitions import move_order
+from shared import names
+from shared.control import Cancel
+from shared.errors import FleetFault
+from shared.states import ENDED, OrderStatus
+from shared.terminal import logs
+
+log = logs.get(__name__)
+
+
+TRIES = 3
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The order as it was when its run's key was asked."""
+
+    status: str
+    run_id: str | None
+    taken_back: bool
+    """Nobody holds the run, and nobody can claim it any more."""
+
+
+MOVED = "E-ORDER-MOVED"
+
+
+def look(core: Core, order_id: str) -> Seen:
+    """Read the order; if a drone has it, or may get it, withdraw its run's key first.
+
+    The key comes before the row, so that no claim can follow the record. Should we die in between, the supervisor finds
+    a withdrawn run and queues its order again.
+    """
+    with core.database.read() as db:
+        order = db.get_one(Order, order_id)
+        dispatch = db.get(Dispatch, order.run_id) if order.run_id else None
+    if order.status == OrderStatus.QUEUED or order.status in ENDED or dispatch is None:
+        return Seen(order.status, order.run_id, taken_back=True)
+    if order.status == OrderStatus.CANCELING:
+        return Seen(order.status, order.run_id, taken_back=False)
+    return Seen(order.status, order.run_id, taken_back=_withdraw_key(core, order, dispatch))
+
+
+def _withdraw_key(core: Core, order: Order, dispatch: Dispatch) -> bool:
+    address = (dispatch.drone_id, dispatch.id, dispatch.generation)
+    try:
+        if order.status != OrderStatus.ASSIGNED:
+            core.broker.revoke_run(*address)
+            return False
+        found = core.broker.withdraw_run(*address)
+    except FleetFault as error:
+        # The cancel is recorded all the same; the supervisor asks the key when the broker is back.
+        log.warning("canceled without the broker", order=order.id, run=dispatch.id, why=error.what)
+        return False
+    # An absent key of an order that was published may have been claimed before Redis was emptied: the drone is asked.
+    return found == names.dispatched(dispatch.generation) or (not found and dispatch.published_at is None)
+
+
+def record(db: Session, core: Core, order: Order, taken_back: bool, sentence: str) -> EndedRun | None:
+    """Record it, in the transaction of whoever has locked the order and found it as it was seen.
+
+    Returns what Flower should hear, where the order lay in a queue.
+    """
+    dispatch = db.get(Dispatch, order.run_id) if order.run_id else None
+    if taken_back or dispatch is None:
+        withdraw(db, core, order, sentence)
+        if dispatch is None:
+            return None
+        host = db.get_one(Drone, dispatch.drone_id).host
+        return EndedRun(dispatch.id, dispatch.drone_id, host, "revoked", "canceled")
+    move_order(db, order, OrderStatus.CANCELING, reason=canceling_reason(sentence))
+    message = Cancel(run_id=dispatch.id, generation=dispatch.generation, reason=sentence)
+    tell(db, core, dispatch.drone_id, message, dispatch.id)
+    return None
+
+
+def asked_by(caller: Caller, reason: str) -> str:
+    """Who and why, as the order shows it."""
+    who = f"by {caller.user}" if caller.user else "by a person"
+    return f"{who}: {reason}" if reason else who

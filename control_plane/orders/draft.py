@@ -1,0 +1,106 @@
+"""An order that the control plane itself writes: an agent's turn on a task, or a small service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy.orm import Session as Db
+
+from control_plane.core import Core
+from control_plane.db.orders import Order, Turn
+from control_plane.db.projects import Project, Provider
+from control_plane.db.sessions import ChatSession
+from control_plane.orders.dispatch import place_and_dispatch
+from control_plane.orders.numbers import next_number
+from shared.names import new_id
+from shared.states import OrderStatus, TurnStatus
+from shared.work_order import Limits, Mode, Purpose
+
+MAX_ATTEMPTS = 3
+"""Of an order that does not say."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What an order is to be. All rows are of one organization."""
+
+    project: Project
+    provider: Provider
+    session: ChatSession
+    prompt: str
+    user: str = ""
+    mode: Mode = "build"
+    purpose: Purpose = "work"
+    asked: Mapping[str, Any] | None = None
+    model: str | None = None
+    """None: the provider's own."""
+    limits: Limits = field(default_factory=Limits)
+    priority: int = 0
+    labels: Mapping[str, str] = field(default_factory=dict)
+    drone_id: str | None = None
+    agent_id: str | None = None
+    task_id: str | None = None
+
+
+def put_in(db: Db, core: Core, draft: Draft) -> Order:
+    """Write order and turn, and place the order; it waits with a reason where no drone takes it.
+
+    The session may be new: it is added first. Numbers are taken under a lock that lasts until the commit.
+    """
+    number = next_number(db)
+    order = _order(core, draft, number)
+    for row in (draft.session, order, turn_of(order, draft.provider)):
+        db.add(row)
+        db.flush()
+    place_and_dispatch(db, core, order)
+    return order
+
+
+def _order(core: Core, draft: Draft, number: int) -> Order:
+    return Order(
+        id=new_id(),
+        number=number,
+        organization_id=draft.project.organization_id,
+        user=draft.user,
+        project_id=draft.project.id,
+        session_id=draft.session.id,
+        provider_id=draft.provider.id,
+        model=draft.model or draft.provider.model,
+        mode=draft.mode,
+        priority=draft.priority,
+        approve=draft.session.approve or "yolo",
+        allow=list(draft.session.allow or ()),
+        limits=draft.limits.model_dump(mode="json"),
+        max_attempts=MAX_ATTEMPTS,
+        prompt=draft.prompt,
+        purpose=draft.purpose,
+        asked=dict(draft.asked) if draft.asked is not None else None,
+        agent_id=draft.agent_id,
+        task_id=draft.task_id,
+        wanted_drone_id=draft.drone_id,
+        wanted_labels=dict(draft.labels),
+        status=OrderStatus.QUEUED.value,
+        reason="was just written and is about to be placed",
+        created_at=core.clock.now(),
+        late_refs=[],
+    )
+
+
+def turn_of(order: Order, provider: Provider) -> Turn:
+    """What the user sees of the order in its session, as it begins."""
+    return Turn(
+        id=new_id(),
+        organization_id=order.organization_id,
+        session_id=order.session_id,
+        order_id=order.id,
+        user=order.user,
+        prompt=order.prompt,
+        provider=provider.name,
+        model=order.model,
+        mode=order.mode,
+        status=TurnStatus.PROCESSING.value,
+        stats={},
+        created_at=order.created_at,
+    )

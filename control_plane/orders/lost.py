@@ -1,0 +1,100 @@
+"""The end of a run that will not end itself: its drone fell silent, came back without it, or was removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from control_plane.core import Core
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Run
+from control_plane.flower import events as flower_events
+from control_plane.flower.events import EndedRun
+from control_plane.orders.dispatch import Ending, finish, try_again, who_canceled
+from control_plane.orders.transitions import move_order, move_run
+from shared.events import Receipt
+from shared.outcome import ExitStatus
+from shared.states import OrderStatus, RunStatus
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A run that is given up, with one sentence that says why."""
+
+    run_id: str
+    drone_id: str
+    generation: int
+    why: str
+    unreachable_since: datetime | None = None
+    """Set where the drone cannot be asked; None where it is there and does not have the run."""
+
+
+def give_up(core: Core, losses: Iterable[Loss]) -> list[str]:
+    """Revoke the runs, then record them as lost and send their orders back; returns the orders that changed.
+
+    The key goes first: from then on no copy of the run can be claimed. A run with an open push grant is left for now:
+    what was granted is not taken back.
+    """
+    changed: list[str] = []
+    ended: list[EndedRun] = []
+    for loss in losses:
+        core.broker.revoke_run(loss.drone_id, loss.run_id, loss.generation)
+        order_id, told = core.database.transact(partial(_lose, core, loss))
+        if told is not None:
+            ended.append(told)
+            changed.append(order_id)
+    announce(core, changed, ended)
+    return changed
+
+
+def _lose(core: Core, loss: Loss, db: Session) -> tuple[str, EndedRun | None]:
+    return db.get_one(Dispatch, loss.run_id).order_id, lose(db, core, loss)
+
+
+def announce(core: Core, order_ids: Iterable[str], ended: Iterable[EndedRun]) -> None:
+    """Tell followers, the supervisor and Flower; after the commit."""
+    for order_id in order_ids:
+        core.broker.changed(order_id)
+    flower_events.tell_flower(core, ended)
+
+
+def lose(db: Session, core: Core, loss: Loss, *, respect_grant: bool = True) -> EndedRun | None:
+    """Record one loss in the caller's transaction; None where there is nothing (more) to lose, or a grant is open."""
+    dispatch = db.get_one(Dispatch, loss.run_id, with_for_update=True, populate_existing=True)
+    order = db.get_one(Order, dispatch.order_id, with_for_update=True, populate_existing=True)
+    now = core.clock.now()
+    granted = order.run_id == dispatch.id and order.grant_until is not None and order.grant_until > now
+    if dispatch.closed_at is not None or (granted and respect_grant):
+        return None
+    dispatch.closed_at = now
+    run = db.get(Run, dispatch.id)
+    if run is not None and run.status == RunStatus.RUNNING:
+        move_run(db, run, RunStatus.LOST, exit_status=str(ExitStatus.LOST), reason=loss.why, ended_at=now)
+    if order.run_id == dispatch.id:
+        _send_back(db, core, order, loss)
+    drone = db.get_one(Drone, dispatch.drone_id)
+    canceled = order.status == OrderStatus.CANCELED
+    return EndedRun(dispatch.id, drone.id, drone.host, "revoked" if canceled else "failed", loss.why)
+
+
+def withdraw(db: Session, core: Core, order: Order, asked: str) -> None:
+    """Cancel an order that no drone holds (any more): nothing ran, so nothing can have survived."""
+    reason = f"canceled {asked}, before it began"
+    if order.status == OrderStatus.ASSIGNED:
+        move_order(db, order, OrderStatus.CANCELING)
+    receipt = Receipt(at=core.clock.now()).model_dump(mode="json")
+    finish(db, core, order, OrderStatus.CANCELED, Ending(ExitStatus.CANCELED, reason, receipt=receipt))
+
+
+def _send_back(db: Session, core: Core, order: Order, loss: Loss) -> None:
+    if order.status != OrderStatus.CANCELING:
+        try_again(db, core, order, Ending(ExitStatus.LOST, f"lost: {loss.why}"))
+        return
+    receipt = Receipt(at=core.clock.now(), unreachable_since=loss.unreachable_since).model_dump(mode="json")
+    reason = f"canceled {who_canceled(order.reason)}; {loss.why}"
+    finish(db, core, order, OrderStatus.CANCELED, Ending(ExitStatus.CANCELED, reason, receipt=receipt))

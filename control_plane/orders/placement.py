@@ -1,0 +1,141 @@
+"""Which drone gets an order, and why, in one sentence; or why none does, and what would change that.
+
+By name; else by labels, then a drone with a free slot before a full one, one that has the repository already before one
+that must fetch it, and the least work in hand, measured by what it can run at once. That a mirror counts only where a
+slot is free keeps one warm drone from drawing all of a project's work while others idle. An order that goes on from a
+checkpoint goes before all of that to the drone whose disk has it, if that has a free slot, or if it alone has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.conversations.resumption import drone_needed, drone_with_workspace
+from control_plane.core import Core
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Order
+from control_plane.drones.load import Load, load_by_drone, standing, status_of
+from control_plane.lookups.drones import serves
+from shared.states import ENDED, DroneStatus
+
+_TAKES_WORK = (DroneStatus.ONLINE, DroneStatus.BUSY)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The choice: a drone, or None; and the sentence that the order shows."""
+
+    drone: Drone | None
+    reason: str
+
+
+def place(db: Session, core: Core, order: Order) -> Placement:
+    """Choose for a queued order; nothing is written. A drone named by the order is chosen even while it is offline."""
+    if earlier := earlier_in_session(db, order):
+        return Placement(None, f"waits for order {earlier} of the same session")
+    if order.wanted_drone_id is not None:
+        return _named(db.get_one(Drone, order.wanted_drone_id), order)
+    living = select(Drone).where(Drone.removed_at.is_(None)).order_by(Drone.name)
+    fleet = [drone for drone in db.scalars(living) if serves(drone, order.organization_id) and _able(drone, order)]
+    fitting = [drone for drone in fleet if _has(drone, order.wanted_labels)]
+    if not fitting:
+        return Placement(None, _nobody_fits(fleet, order.wanted_labels))
+    now, load = core.clock.now(), load_by_drone(db)
+    able = [drone for drone in fitting if status_of(drone, load[drone.id], now) in _TAKES_WORK]
+    if not able:
+        states = "; ".join(f"{drone.name} {standing(drone, load[drone.id], now)}" for drone in fitting)
+        return Placement(None, f"no drone that fits takes work now: {states}")
+    return _with_the_work(db, order, able, load) or _best(able, load, _warm(db, order, able), order)
+
+
+def _with_the_work(db: Session, order: Order, able: Sequence[Drone], load: Mapping[str, Load]) -> Placement | None:
+    """The drone whose disk has what the order goes on from: if it has a free slot, or if no other can have it."""
+    kept = next((drone for drone in able if drone.id == drone_with_workspace(db, order)), None)
+    if kept is None:
+        return None
+    if load[kept.id].outstanding < kept.concurrency:
+        why = "has the workspace of the last attempt, and a free slot"
+    elif drone_needed(db, order) == kept.id:
+        # To wait for a slot costs less than to do again what it alone has.
+        why = "it alone has all of the last attempt"
+    else:
+        return None
+    return Placement(kept, f"placed on {kept.name}: {', '.join([*_labels(order), why])}")
+
+
+def earlier_in_session(db: Session, order: Order) -> str | None:
+    """The order that has to end before this one of the same session may begin, if any."""
+    earlier = select(Order.id).where(
+        Order.session_id == order.session_id, Order.number < order.number, Order.status.not_in(ENDED)
+    )
+    return db.scalar(earlier.order_by(Order.number).limit(1))
+
+
+def _named(drone: Drone, order: Order) -> Placement:
+    if drone.removed_at is not None:
+        return Placement(
+            None, f"drone {drone.name}, which was asked for by name, was removed (next: fleet cancel {order.id})"
+        )
+    return Placement(drone, f"placed on {drone.name}: asked for by name")
+
+
+def _best(able: Sequence[Drone], load: Mapping[str, Load], warm: set[str], order: Order) -> Placement:
+    def preference(drone: Drone) -> tuple[bool, bool, float, bool, str]:
+        outstanding = load[drone.id].outstanding
+        full, cold = outstanding >= drone.concurrency, drone.id not in warm
+        return (full, full or cold, outstanding / drone.concurrency, cold, drone.name)
+
+    chosen = min(able, key=preference)
+    why = _labels(order)
+    if len(able) == 1:
+        why.append("the only drone that fits and takes work")
+    elif not preference(chosen)[1]:
+        why.append("has the repository already, and a free slot")
+    else:
+        why.append("the least work in hand")
+    return Placement(chosen, f"placed on {chosen.name}: {', '.join(why)}")
+
+
+def _warm(db: Session, order: Order, drones: Sequence[Drone]) -> set[str]:
+    """Those of the drones that ran the project before, and so have a mirror of its repository."""
+    # One row of each is enough: to look through all that was ever run would take longer than all the rest.
+    on_it = Order.project_id == order.project_id, Order.drone_id == Drone.id, Order.started_at.is_not(None)
+    wanted = select(Drone.id).where(
+        Drone.id.in_([drone.id for drone in drones]), select(Order.id).where(*on_it).exists()
+    )
+    return set(db.scalars(wanted))
+
+
+def fits(drone: Drone, order: Order) -> bool:
+    """Whether the drone may run the order at all: of its organization, with its labels."""
+    return serves(drone, order.organization_id) and _able(drone, order) and _has(drone, order.wanted_labels)
+
+
+def _able(drone: Drone, order: Order) -> bool:
+    """Whether the drone's version can do it; one that was never heard of is not ruled out."""
+    plain = order.task_id is None and order.purpose == "work"
+    return plain or drone.beat is None or "teams" in drone.beat.get("abilities", ())
+
+
+def _has(drone: Drone, wanted: Mapping[str, str]) -> bool:
+    return wanted.items() <= drone.labels.items()
+
+
+def _labels(order: Order) -> list[str]:
+    return [f"has {label}" for label in _words(order.wanted_labels)]
+
+
+def _nobody_fits(fleet: Sequence[Drone], wanted: Mapping[str, str]) -> str:
+    if not fleet:
+        return "no drone is registered yet (next: fleet token create, then drone register on a workstation)"
+    labels = "; ".join(f"{drone.name}: {', '.join(_words(drone.labels)) or 'none'}" for drone in fleet)
+    asked = " and ".join(_words(wanted))
+    return f"no drone has label {asked}; labels are {labels}"
+
+
+def _words(labels: Mapping[str, str]) -> list[str]:
+    return [f"{key}={value}" for key, value in sorted(labels.items())]

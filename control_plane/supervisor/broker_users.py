@@ -1,0 +1,22 @@
+"""Every living drone has its Redis user, also after the server forgot it."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from control_plane.core import Core
+from control_plane.db.drones import Drone
+from shared.terminal import logs
+
+log = logs.get(__name__)
+
+
+def ensure_users(core: Core) -> None:
+    """Make missing users again, take away those of drones that were removed."""
+    there = core.broker.users()
+    with core.database.read() as db:
+        living = select(Drone.id, Drone.broker_password_hash).where(Drone.removed_at.is_(None))
+        wanted = {drone_id: password_hash for drone_id, password_hash in db.execute(living)}
+    changed = core.broker.ensure_users(wanted, there)
+    if changed:
+        log.info("the drones' users in the broker were put right", drones=changed)

@@ -1,0 +1,98 @@
+"""The supervisor's own subscription: word that there is work, and the drones' beats beside its own.
+
+Its own beat goes through the same broker and the same subscription as theirs. Only while it keeps coming back does
+the silence of a drone mean anything.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from redis.client import PubSub
+
+from control_plane.background.timings import Timings
+from control_plane.broker.broker import WAKE
+from control_plane.core import Core
+from shared import names
+
+_MISSED = 3
+"""Own beats that may be missing before the subscription counts as broken."""
+
+
+class Rouse(Protocol):
+    """Lets the loops look at once; with `everything` also those that look seldom."""
+
+    def __call__(self, *, everything: bool) -> None: ...
+
+
+class HeartbeatMonitor:
+    """Listens in one thread; what it heard may be asked from any."""
+
+    def __init__(self, core: Core, holder: str, timings: Timings, rouse: Rouse) -> None:
+        self._core = core
+        self._id = holder
+        self._every = timings.own_beat
+        self._rouse = rouse
+        self._pubsub: PubSub | None = None
+        self._closed = False
+        self._sent_at = float("-inf")
+        self._own_at = float("-inf")
+        self._steady_since: float | None = None
+        self._heard: dict[str, float] = {}
+
+    def listen(self) -> None:
+        """Wait for one message and act on it; send the own beat when it is due. Raises Unreachable."""
+        if self._closed:
+            return
+        if self._pubsub is None:
+            self._pubsub = self._core.broker.subscribe(WAKE, patterns=[names.BEAT_PATTERN])
+            # Nobody knows what was said, or what the server lost, while nobody listened.
+            self._rouse(everything=True)
+        try:
+            with self._core.broker.reaching():
+                self._send_own()
+                message = self._pubsub.get_message(timeout=min(1.0, self._every / 2))
+        except Exception:
+            self._drop()
+            raise
+        if message is not None:
+            self._hear(str(message["channel"]))
+
+    def silent_for(self, drone_id: str) -> float:
+        """Seconds since this drone's last beat, but no longer than this supervisor has been able to hear one."""
+        last = max(self._heard.get(drone_id, float("-inf")), self._deaf_until())
+        return self._core.clock.monotonic() - last
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _send_own(self) -> None:
+        now = self._core.clock.monotonic()
+        if now - self._sent_at >= self._every:
+            self._sent_at = now
+            self._core.broker.redis.publish(names.beat_channel(self._id), "")
+
+    def _hear(self, channel: str) -> None:
+        if channel == WAKE:
+            self._rouse(everything=False)
+            return
+        drone_id, now = names.drone_of(channel), self._core.clock.monotonic()
+        if drone_id != self._id:
+            self._heard[drone_id] = now
+            return
+        if self._steady_since is None or now - self._own_at > _MISSED * self._every:
+            self._steady_since = now
+        self._own_at = now
+
+    def _deaf_until(self) -> float:
+        """Until when nothing could have been heard: now, if the own beat does not come back."""
+        now = self._core.clock.monotonic()
+        if self._steady_since is None or now - self._own_at > _MISSED * self._every:
+            return now
+        return self._steady_since
+
+    def _drop(self) -> None:
+        self._steady_since = None
+        if self._pubsub is not None:
+            self._pubsub.close()
+            self._pubsub = None

@@ -1,0 +1,81 @@
+"""Runs whose drone fell silent, or beats without them, are lost: revoked, and their orders queued again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import or_, select
+
+from control_plane.background.timings import Timings
+from control_plane.core import Core
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch, Order
+from control_plane.db.runs import Run
+from control_plane.drones.load import clock_time
+from control_plane.orders.lost import Loss, give_up
+from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
+from shared.states import OrderStatus
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A run that a drone took, or that is to be canceled, and when a beat last named it."""
+
+    dispatch: Dispatch
+    drone: Drone
+    last_named: datetime
+
+
+def take_back_lost_runs(core: Core, ear: HeartbeatMonitor, timings: Timings) -> list[str]:
+    """Give up every lost run; returns the orders that changed. Nothing is lost while this side may be the deaf one."""
+    losses = [loss for held in _held(core) if (loss := _loss(core, ear, timings, held))]
+    return give_up(core, losses)
+
+
+def _loss(core: Core, ear: HeartbeatMonitor, timings: Timings, held: _Held) -> Loss | None:
+    now, limit = core.clock.now(), timedelta(seconds=timings.lost_after)
+    drone, last_seen = held.drone, held.drone.last_seen_at or held.last_named
+    quiet = ear.silent_for(drone.id) >= timings.lost_after
+    if drone.removed_at is not None:
+        return _as_loss(held, f"drone {drone.name} was removed", since=last_seen)
+    # The key is asked last: it is renewed beside each beat, and so outvotes a subscription that went wrong.
+    if now - last_seen >= limit and quiet and core.broker.lease(drone.id) is None:
+        return _as_loss(held, f"nothing was heard of drone {drone.name} since {clock_time(last_seen, now)}", last_seen)
+    beats = now - last_seen < limit / 2
+    if beats and last_seen - held.last_named >= limit:
+        return _as_loss(held, f"drone {drone.name} beats, but no longer has the run")
+    return None
+
+
+def _as_loss(held: _Held, why: str, since: datetime | None = None) -> Loss:
+    return Loss(held.dispatch.id, held.drone.id, held.dispatch.generation, why, since)
+
+
+def _held(core: Core) -> Iterator[_Held]:
+    taken = (
+        select(Dispatch, Drone, Run, Order.status)
+        .join(Drone, Drone.id == Dispatch.drone_id)
+        .join(Order, Order.id == Dispatch.order_id)
+        .outerjoin(Run, Run.id == Dispatch.id)
+        .where(
+            Dispatch.closed_at.is_(None),
+            Dispatch.published_at.is_not(None),
+            or_(Dispatch.claimed_at.is_not(None), Run.id.is_not(None), Order.status == OrderStatus.CANCELING),
+        )
+    )
+    with core.database.read() as db:
+        for dispatch, drone, run, _ in db.execute(taken):
+            times = [dispatch.created_at, dispatch.published_at, dispatch.claimed_at]
+            if run is not None:
+                times += [run.started_at, run.beat_at]
+            elif _names(drone, dispatch.id):
+                # Claimed and not begun: on a machine that has much to do that takes longer than a silence may.
+                times.append(drone.last_seen_at)
+            yield _Held(dispatch, drone, max(time for time in times if time is not None))
+
+
+def _names(drone: Drone, run_id: str) -> bool:
+    """Whether the drone's last beat has the run in hand."""
+    return any(run.get("run_id") == run_id for run in (drone.beat or {}).get("runs", ()))

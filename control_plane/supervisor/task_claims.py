@@ -1,0 +1,30 @@
+"""The net under the tasks: whatever lets one begin says so in its own transaction; here nobody is forgotten."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sqlalchemy import select
+
+from control_plane.core import Core
+from control_plane.db.installation import Organization
+from control_plane.db.teams import Task
+from control_plane.teams.claiming import claim_tasks
+from shared.states import TaskStatus
+
+
+def claim_everywhere(core: Core) -> list[str]:
+    """Begin what may begin in every organization; the orders that were written. No write where nothing waits."""
+    begun: list[str] = []
+    for organization_id in _with_waiting_tasks(core):
+        begun += core.database.transact(partial(claim_tasks, core=core, organization_id=organization_id))
+    for order_id in begun:
+        core.broker.changed(order_id)
+    return begun
+
+
+def _with_waiting_tasks(core: Core) -> list[str]:
+    waits = Task.status == TaskStatus.OPEN, Task.assignee_id.is_not(None)
+    waiting = select(Task.id).where(Task.organization_id == Organization.id, *waits).exists()
+    with core.database.read() as db:
+        return list(db.scalars(select(Organization.id).where(Organization.paused_at.is_(None), waiting)))

@@ -1,0 +1,34 @@
+"""On what terms an agent works on a task: its limits, and where its model is reached."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.db.projects import Project, Provider
+from control_plane.db.teams import Agent, Task
+from shared.work_order import Limits
+
+
+def limits_of(task: Task, agent: Agent) -> Limits:
+    """What a run of the agent on the task may spend: the task's own limits go before the agent's."""
+    own: dict[str, Any] = {"max_iterations": agent.max_iterations}
+    if agent.cost_limit is not None:
+        own["cost_limit"] = agent.cost_limit
+    return Limits.model_validate({**own, **task.limits})
+
+
+def provider_of(db: Session, agent: Agent, project: Project) -> Provider | None:
+    """The agent's provider, else the project's, else the organization's only one.
+
+    None where there is none of these, or the one that was named is gone: another one would be a guess.
+    """
+    named = agent.provider_id or project.provider_id
+    if named is not None:
+        provider = db.get(Provider, named)
+        return provider if provider is not None and provider.removed_at is None else None
+    alive = select(Provider).where(Provider.organization_id == project.organization_id, Provider.removed_at.is_(None))
+    found = db.scalars(alive.limit(2)).all()
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,1 @@
+"""What a value must look like before it is stored, and secrets that are issued once."""

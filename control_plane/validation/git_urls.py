@@ -1,0 +1,94 @@
+"""The address of a repository: what may be one, and what may be shown of it.
+
+A project's URL goes to `git clone` on somebody's workstation, so forms that make git run a program (`ext::…`), read an
+option (`-…`) or look at the drone's own disk are refused here, and by the drone once more.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from control_plane.validation.checks import shown
+from shared.errors import Invalid
+from shared.redaction import redact_url
+
+MAX_URL = 2000
+_EXAMPLES = "https://host/path.git, ssh://git@host/path.git or git@host:path.git"
+_SCHEMES = frozenset({"https", "http", "ssh"})
+# user@host:path. A host with a slash before the colon would be a path, and one of one letter a drive.
+_SCP_LIKE = re.compile(
+    r"(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*@)?(?!(?:https?|ssh|file|git):)"
+    r"[A-Za-z0-9\[][A-Za-z0-9.:\[\]_-]*[A-Za-z0-9\]]:(?![-:])[^\s\\]+"
+)
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|[0-9A-Fa-f:.]+")
+_BRANCH = re.compile(r"(?!-)(?!.*(?:\.\.|@\{|//|/\.|\.lock(?:/|$)))(?![/.])[^\x00-\x20\x7f~^:?*\[\\]+(?<![/.])")
+
+
+@dataclass(frozen=True)
+class GitUrl:
+    """A repository's address. `secret` is the whole URL where `shown` had to leave something out, else None."""
+
+    shown: str
+    secret: str | None
+
+
+def parse_git_url(text: str, *, files_allowed: bool) -> GitUrl:
+    """The URL as it is stored and shown. Raises Invalid (`E-GIT-URL`) that never repeats a password."""
+    text = text.strip()
+    if len(text) > MAX_URL:
+        raise _refused(f"the git URL has {len(text):,} characters; {MAX_URL:,} are allowed")
+    if not text or text.startswith("-") or "::" in text.split("/")[0] or not text.isprintable():
+        raise _refused(f"{shown(redact_url(text))} is not a git URL")
+    if text.startswith("/"):
+        # git decodes the path of a URL: a percent sign of the path itself has to be encoded.
+        return _file("file://" + text.replace("%", "%25"), files_allowed=files_allowed)
+    if text.startswith("file://"):
+        return _file(text, files_allowed=files_allowed)
+    if " " in text:
+        raise _refused(f"{shown(redact_url(text))} is not a git URL", why="it has a space in it")
+    if "://" not in text:
+        if not _SCP_LIKE.fullmatch(text):
+            raise _refused(f"{shown(text)} is not a git URL", why="a path has to be absolute")
+        return GitUrl(text, None)
+    return _with_scheme(text)
+
+
+def check_branch(name: str) -> str:
+    """The name of a branch, as git would take it. Raises Invalid."""
+    if len(name) > 200 or not _BRANCH.fullmatch(name):
+        raise Invalid(f"{shown(name)} cannot be the name of a branch", code="E-BRANCH", next="for example main")
+    return name
+
+
+def _with_scheme(text: str) -> GitUrl:
+    try:
+        parts = urlsplit(text)
+        host, _port = parts.hostname, parts.port
+    except ValueError:
+        raise _refused(f"{shown(redact_url(text))} is not a git URL", why="its host or port cannot be read") from None
+    if parts.scheme not in _SCHEMES:
+        raise _refused(f"git URLs that begin with {shown(parts.scheme)} are not taken")
+    if host is None or not _HOST.fullmatch(host) or parts.path in {"", "/"}:
+        raise _refused(f"{shown(redact_url(text))} names no repository", why="a host and a path are needed")
+    public = redact_url(text)
+    return GitUrl(public, text if public != text else None)
+
+
+def _file(text: str, *, files_allowed: bool) -> GitUrl:
+    if not files_allowed:
+        raise Invalid(
+            "a file:// URL is taken only where the control plane is on loopback",
+            code="E-GIT-FILE",
+            why="it names a directory of whatever drone gets the order",
+            next="use https or ssh, or set FLEET_ALLOW_FILE_URLS=true if all drones are yours",
+        )
+    host, _, path = text.removeprefix("file://").partition("/")
+    if host not in {"", "localhost"} or not path:
+        raise _refused(f"{shown(text)} names no directory", why="file:///absolute/path is the form")
+    return GitUrl(text, None)
+
+
+def _refused(what: str, why: str = "") -> Invalid:
+    return Invalid(what, code="E-GIT-URL", why=why, next=_EXAMPLES)

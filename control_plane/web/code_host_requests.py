@@ -1,0 +1,27 @@
+"""`/hooks/<trigger>`: open to everybody, as its requests are known by their signature and by nothing else."""
+
+from __future__ import annotations
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Request
+
+from control_plane.documents.automation import HookAnswer
+from control_plane.operations.automation import triggers
+from control_plane.web.access import HOOKS, CoreDep
+from control_plane.web.openapi import errors
+from control_plane.web.throttle import throttled
+
+router = APIRouter(prefix=HOOKS.rstrip("/"), tags=["automation"])
+
+
+@router.post(
+    "/{trigger_id}",
+    summary="Tell of something that happened at a code host",
+    dependencies=[Depends(throttled("hook"))],
+    responses=errors(401, 412, 413, 429),
+)
+async def take_hook(core: CoreDep, trigger_id: str, request: Request) -> HookAnswer:
+    """Signed as GitHub, GitLab, Gitea or Standard Webhooks sign, by the trigger's kind."""
+    body = await request.body()
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    return await to_thread.run_sync(triggers.take, core, trigger_id, headers, body)

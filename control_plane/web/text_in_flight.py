@@ -1,0 +1,81 @@
+"""Text in flight: which drone's belongs to an order, and opening what that drone sealed."""
+
+from __future__ import annotations
+
+import base64
+import time
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+from sqlalchemy import select
+
+from control_plane.core import Core
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Order
+from control_plane.db.runs import Run
+from shared.envelope import Binding, CannotOpen, open_envelope, recipient_of
+from shared.events import Delta
+from shared.terminal import logs
+
+log = logs.get(__name__)
+KEYS_AGAIN_S = 5.0
+
+
+@dataclass(frozen=True)
+class Source:
+    """The drone and the run that work on an order now."""
+
+    drone_id: str
+    run_id: str | None
+    public_key: bytes
+    stored_seq: int = 0
+    """The last event of the run that is stored; text that was said after a later one has to wait for it."""
+
+    def sends(self, drone_id: str, run_id: str) -> bool:
+        """Whether this drone's text of this run is the order's."""
+        return (self.drone_id, self.run_id) == (drone_id, run_id)
+
+
+def source_of(core: Core, order_id: str) -> Source | None:
+    """Where the order's text in flight comes from; None while no drone has it."""
+    query = (
+        select(Order.drone_id, Order.run_id, Drone.public_key, Run.last_seq)
+        .join(Drone, Drone.id == Order.drone_id)
+        .outerjoin(Run, Run.id == Order.run_id)
+        .where(Order.id == order_id)
+    )
+    with core.database.read() as db:
+        row = db.execute(query).one_or_none()
+    if row is None:
+        return None
+    return Source(row.drone_id, row.run_id, base64.b64decode(row.public_key), row.last_seq or 0)
+
+
+class LiveKeys:
+    """The control plane's private keys, kept open: a piece of text comes every few milliseconds."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._keys: dict[str, bytes] = {}
+        self._read_at = -KEYS_AGAIN_S
+
+    def open_delta(self, source: Source, envelope: str) -> Delta | None:
+        """The piece of text, or None, with a line in the log, where it is not this drone's or cannot be opened."""
+        keys = self._keys_for(recipient_of(envelope))
+        try:
+            expected = Binding(direction="live", drone=source.drone_id)
+            opened = open_envelope(envelope, recipients=keys, sender=source.public_key, expect=expected)
+            delta = Delta.model_validate_json(opened.body)
+        except (CannotOpen, ValidationError) as error:
+            log.warning("text in flight is left out", drone=source.drone_id, why=str(error)[:200])
+            return None
+        # What is inside must be what it was bound to.
+        return delta if (opened.binding.order, opened.binding.run) == (delta.order_id, delta.run_id) else None
+
+    def _keys_for(self, wanted: str) -> dict[str, bytes]:
+        # Keys may be rotated while we run; a stranger's key id must not make us read the database each time.
+        if wanted not in self._keys and time.monotonic() - self._read_at > KEYS_AGAIN_S:
+            self._read_at = time.monotonic()
+            with self._core.database.read() as db:
+                self._keys = self._core.vault.box_keys(db).private_keys()
+        return self._keys

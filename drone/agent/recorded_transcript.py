@@ -1,0 +1,111 @@
+"""The run's record and its transcript, kept in step: every message is recorded, durably, before it is acted on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from drone.agent.answer_checks import parsed_arguments
+from drone.agent.protocols import Answer, ModelCallFailed, Recorder, ToolResult
+from drone.agent.transcript import Transcript
+from shared.errors import Interrupted, InterruptLoop, Submitted
+from shared.events import AssistantStep, ErrorStep, ReasoningStep, ToolCallStep, ToolResultStep, UserStep
+from shared.messages import Message, ToolCall
+from shared.transcripts import not_run
+
+Source = Literal["prompt", "steer", "follow_up", "loop"]
+StoreLog = Callable[[Path], str | None]
+
+
+class Journal:
+    """Writes each thing once to the recorder, then to the transcript. If recording fails, nothing was appended."""
+
+    def __init__(self, recorder: Recorder, store_log: StoreLog | None = None) -> None:
+        self.transcript = Transcript()
+        self._recorder = recorder
+        self._store_log = store_log
+        self._running: str | None = None
+
+    def open(self, system: str, history: Sequence[Message], prompt: str, source: Source) -> None:
+        """Begin with the system prompt and the session so far, which are known, and the prompt, which is recorded."""
+        self.transcript.append(Message(role="system", content=system), *history)
+        self.say([prompt], source)
+
+    def say(self, texts: Iterable[str], source: Source) -> None:
+        """Add messages on behalf of people or of the loop."""
+        for text in texts:
+            self._recorder.record(UserStep(text=text, source=source))
+            self.transcript.append(Message(role="user", content=text))
+
+    def answered(self, answer: Answer, message: Message) -> None:
+        """Add the model's message, with its calls."""
+        if message.thinking or message.thinking_blocks:
+            self._recorder.record(ReasoningStep(text=message.thinking, blocks=message.thinking_blocks))
+        self._recorder.record(
+            AssistantStep(
+                text=message.content,
+                tool_calls=message.tool_calls,
+                usage=answer.usage,
+                model=answer.model,
+                finish_reason=answer.finish_reason,
+                duration_ms=answer.duration_ms,
+            )
+        )
+        self.transcript.append(message)
+
+    def called(self, call: ToolCall) -> None:
+        """Record a call that is about to be run."""
+        self._recorder.record(ToolCallStep(call_id=call.id, tool=call.name, arguments=parsed_arguments(call)))
+        self._running = call.id
+
+    def returned(self, call: ToolCall, result: ToolResult, duration_ms: int) -> None:
+        """Add a call's result."""
+        log = self._store_log(result.log) if result.log and self._store_log else None
+        self._recorder.record(
+            ToolResultStep(
+                call_id=call.id,
+                output=result.output,
+                return_code=result.return_code,
+                is_error=result.is_error,
+                duration_ms=duration_ms,
+                output_bytes=result.output_bytes,
+                log_sha256=log,
+            )
+        )
+        self.transcript.append(Message(role="tool", tool_call_id=call.id, content=result.output))
+        self._running = None
+
+    def interrupted(self, signal: InterruptLoop) -> None:
+        """Answer every call that is still open, then add what the signal carries.
+
+        In this order, because nothing may come between a call and its result.
+        """
+        given = {message.tool_call_id: message.content for message in signal.messages if message.role == "tool"}
+        for call in self.transcript.open_calls():
+            self._close(call, given.get(call.id), signal)
+        texts = [message.content for message in signal.messages if message.role == "user"]
+        self.say(texts, "steer" if isinstance(signal, Interrupted) else "loop")
+
+    def model_failed(self, failed: ModelCallFailed) -> None:
+        """Record that there is no answer, for people and in full."""
+        self._recorder.record(ErrorStep(what=failed.what, detail=failed.detail, code=failed.code))
+
+    def abandoned(self) -> None:
+        """Answer open calls because of an error that is not ours to judge; the run's boundary records the error."""
+        self.interrupted(InterruptLoop())
+
+    def _close(self, call: ToolCall, given: str | None, signal: InterruptLoop) -> None:
+        ran = call.id == self._running
+        if not ran:
+            self.called(call)
+        text = given or _why_open(call, signal, ran=ran)
+        is_error = not (ran and isinstance(signal, Submitted))
+        self.returned(call, ToolResult(output=text, is_error=is_error), 0)
+
+
+def _why_open(call: ToolCall, signal: InterruptLoop, *, ran: bool) -> str:
+    why = str(signal) or "the run was interrupted."
+    if not ran:
+        return not_run(call, why).content
+    return "Submitted." if isinstance(signal, Submitted) else f"This call was broken off: {why}"

@@ -1,0 +1,135 @@
+"""The drone's side of the HTTP interface, as far as joining and leaving go (blobs have a module of their own)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx
+
+from drone.installation.policy import is_loopback
+from shared.errors import (
+    Conflict,
+    FleetError,
+    FleetFault,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Precondition,
+    Unauthenticated,
+    Unreachable,
+)
+from shared.registration import RegistrationAnswer, RegistrationRequest
+
+_BY_STATUS: dict[int, type[FleetError]] = {
+    kind.http_status: kind for kind in (Unauthenticated, Forbidden, NotFound, Conflict, Precondition, Invalid)
+}
+_TIMEOUT = httpx.Timeout(15, connect=5)
+
+
+class ControlPlane:
+    """A control plane at a URL. Close it, or use it in a `with`."""
+
+    def __init__(self, url: str, *, api_token: str | None = None) -> None:
+        self.url = server_url(url)
+        headers = {"Authorization": f"Bearer {api_token}"} if api_token else {}
+        # A proxy from the environment cannot reach this machine's own loopback.
+        self._http = httpx.Client(
+            base_url=f"{self.url}/api/v1", headers=headers, timeout=_TIMEOUT, trust_env=not is_loopback(self.url)
+        )
+
+    def __enter__(self) -> ControlPlane:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def register(self, request: RegistrationRequest) -> RegistrationAnswer:
+        """Join the fleet. Raises Unauthenticated or Forbidden for a bad token, Conflict for a name that is taken."""
+        return RegistrationAnswer.model_validate(
+            self._send("POST", "/registrations", json=request.model_dump(mode="json")).json()
+        )
+
+    def unregister(self) -> None:
+        """Leave the fleet; the drone's keys are revoked there at once."""
+        self._send("DELETE", "/registrations/self")
+
+    def confirm_registration(self) -> None:
+        """Ask whether this drone is registered there still. Raises Unauthenticated where it was removed."""
+        self._send("GET", "/registrations/self")
+
+    def server_time(self) -> datetime | None:
+        """Ask whether the server is there; its clock as its answer gave it, where it did."""
+        answer = self._send("GET", "/health")
+        date = answer.headers.get("Date")
+        try:
+            return parsedate_to_datetime(date).astimezone(UTC) if date else None
+        except ValueError:
+            return None
+
+    def _send(self, method: str, path: str, *, json: Any = None) -> httpx.Response:
+        """One request and its answer, or the error that the answer tells.
+
+        Raises Unreachable without an answer, and where what answered is no control plane.
+        """
+        try:
+            answer = self._http.request(method, path, json=json)
+        except httpx.HTTPError as error:
+            raise _unreachable(self.url, error) from error
+        if answer.is_success and "json" in answer.headers.get("Content-Type", "json"):
+            return answer
+        raise _problem(answer, self.url)
+
+
+def server_url(text: str) -> str:
+    """A control plane's URL in one form: scheme, host, port and path, no slash at the end.
+
+    Raises Invalid for what is no http or https URL, and for one with a password in it.
+    """
+    parts = urlsplit(text.strip())
+    try:
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        sound = False
+    if not sound or parts.username or parts.password or parts.query or parts.fragment:
+        raise Invalid(
+            "this is not the URL of a control plane",
+            code="E-URL",
+            why="it must be http:// or https:// with a host, without user, password or query",
+            next="drone register --url https://fleet.example.org --token TOKEN",
+        )
+    return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+
+
+def _unreachable(url: str, error: httpx.HTTPError) -> Unreachable:
+    return Unreachable(
+        f"no control plane answers at {url}",
+        code="E-NO-SERVER",
+        why=str(error) or type(error).__name__,
+        next=f"curl {url}/api/v1/health        is the address right, is `fleet up` running there?",
+    )
+
+
+def _problem(answer: httpx.Response, url: str) -> FleetError:
+    """The error in an `application/problem+json` answer, as the class that its status stands for."""
+    try:
+        body = answer.json()
+    except ValueError:
+        body = None
+    if not isinstance(body, dict) or "code" not in body:
+        return Unreachable(
+            f"what answers at {url} is not a control plane",
+            code="E-NOT-A-FLEET",
+            why=f"it answered HTTP {answer.status_code} {answer.reason_phrase}",
+            next=f"curl {url}/api/v1/health",
+        )
+    kind = _BY_STATUS.get(answer.status_code, FleetFault)
+    what = body.get("detail") or body.get("title") or f"the control plane answered HTTP {answer.status_code}"
+    texts = {name: str(body.get(name) or "") for name in ("why", "next", "help")}
+    return kind(str(what), code=str(body["code"]), **texts)

@@ -1,0 +1,248 @@
+"""The drone's checks: what it stands on (Python, git, sandbox, disk), who it is, and whom it can reach."""
+
+from __future__ import annotations
+
+import platform
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drone.installation import policy
+from drone.installation.client import ControlPlane
+from drone.installation.home import WORKSPACE_MARKER, DroneConfig, DroneHome
+from drone.installation.policy import is_loopback
+from drone.installation.settings import Settings
+from drone.workspace import claim_root
+from shared.errors import FleetError
+from shared.terminal.doctor import FAIL, OK, WARN, Check
+
+if TYPE_CHECKING:
+    from drone.sandbox import Sandbox
+
+OLDEST_GIT = (2, 39)
+CLOCK_WARN_S, CLOCK_FAIL_S = 5, 60
+DISK_WARN, DISK_FAIL = 5 * 10**9, 5 * 10**8
+REGISTER = "drone register --url URL --token TOKEN        (the token: fleet token create)"
+
+
+def examine(settings: Settings) -> list[Check]:
+    """Every check that makes sense now: those about the registration only where there is one."""
+    home = settings.home
+    checks = [
+        check_python(),
+        check_git(),
+        check_litellm(),
+        check_policy(settings.policy_file),
+        check_disk(home),
+        check_registration(home),
+    ]
+    config = home.config() if checks[-1].state is OK else None
+    checks += [check_sandbox(config.sandbox if config else "auto"), check_limits(home)]
+    if config:
+        checks += [check_files(home), check_workspace(config), *check_server(config), check_broker(home)]
+    return checks
+
+
+def check_python() -> Check:
+    """3.11 to 3.13 are what the lock file was made for."""
+    supported = (3, 11) <= sys.version_info[:2] <= (3, 13)
+    return Check(
+        "D-PYTHON", OK if supported else WARN, "python", platform.python_version(), "use Python 3.11, 3.12 or 3.13"
+    )
+
+
+def check_git() -> Check:
+    """Git is what the drone cannot do without."""
+    try:
+        answer = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        return Check("D-GIT", FAIL, "git", f"does not run: {error}", "apt-get install git")
+    numbers = re.search(r"(\d+)\.(\d+)", answer)
+    recent = numbers is not None and (int(numbers[1]), int(numbers[2])) >= OLDEST_GIT
+    return Check("D-GIT", OK if recent else WARN, "git", answer.strip(), "install git 2.39 or newer")
+
+
+def check_litellm() -> Check:
+    """Looked up, not imported: that takes seconds. Its completion with tools needs `mcp`, which it does not declare."""
+    try:
+        found = f"{version('litellm')}, mcp {version('mcp')}"
+    except PackageNotFoundError as error:
+        return Check("D-LITELLM", FAIL, "litellm", f"{error.name} is not installed", "install dronefleet again")
+    return Check("D-LITELLM", OK, "litellm", found)
+
+
+def check_policy(file: Path) -> Check:
+    """A policy that cannot be understood stops the drone."""
+    try:
+        found = policy.load(file)
+    except FleetError as error:
+        return Check("D-POLICY", FAIL, "policy", error.why, error.next)
+    allowed = [name for name in ("extensions", "mcp_servers", "file_urls") if getattr(found, name)]
+    words = [*allowed, *(f"key {name}" for name in found.keys)]
+    return Check(
+        "D-POLICY", OK, "policy", f"{'allows ' + ', '.join(words) if words else 'nothing beyond the usual'} ({file})"
+    )
+
+
+def check_disk(home: DroneHome) -> Check:
+    """Room for mirrors, workspaces and logs."""
+    free = home.free_bytes()
+    state = FAIL if free < DISK_FAIL else WARN if free < DISK_WARN else OK
+    return Check("D-DISK", state, "disk", f"{free / 10**9:.1f} GB free at {home.path}", "free some, or set DRONE_HOME")
+
+
+def check_registration(home: DroneHome) -> Check:
+    """Whether there is a registration that can be read."""
+    try:
+        config = home.config()
+        home.credentials()
+        home.private_key()
+    except FleetError as error:
+        return Check("D-REGISTERED", FAIL, "registration", f"{error.what}: {error.why}", REGISTER)
+    return Check("D-REGISTERED", OK, "registration", f"{config.name} ({config.drone_id}) with {config.server_url}")
+
+
+def check_files(home: DroneHome) -> Check:
+    """Keys and credentials belong to their owner alone."""
+    loose = home.loosely_kept()
+    if not loose:
+        return Check("D-FILES", OK, "key files", "readable by their owner alone")
+    names = " ".join(str(file) for file in loose)
+
+    def close_them() -> None:
+        for file in loose:
+            file.chmod(stat.S_IRUSR | stat.S_IWUSR)
+
+    return Check("D-FILES", FAIL, "key files", f"others can read {names}", f"chmod 600 {names}", close_them)
+
+
+def check_workspace(config: DroneConfig) -> Check:
+    """The workspace must be there, ours and writable."""
+    path = Path(config.workspace)
+    if not path.exists():
+        return Check("D-WORKSPACE", FAIL, "workspace", f"{path} is gone", f"mkdir {path}", lambda: claim_root(path))
+    if not (path / WORKSPACE_MARKER).exists():
+        return Check("D-WORKSPACE", FAIL, "workspace", f"{path} is not ours: no {WORKSPACE_MARKER} in it", REGISTER)
+    if not _writable(path):
+        return Check("D-WORKSPACE", FAIL, "workspace", f"{path} cannot be written", f"sudo chown -R $USER {path}")
+    return Check("D-WORKSPACE", OK, "workspace", str(path))
+
+
+def check_sandbox(kind: str) -> Check:
+    """Which sandbox the model's commands get, tried with a command."""
+    from drone.sandbox import choose
+
+    try:
+        sandbox = choose(kind)
+        tried = _trial(sandbox)
+    except FleetError as error:
+        return Check("D-SANDBOX", FAIL, "sandbox", f"{error.what} {error.why}".strip(), error.next)
+    if tried:
+        return Check("D-SANDBOX", FAIL, "sandbox", f"{sandbox.kind}: {tried}", "apt-get install bubblewrap")
+    if sandbox.kind == "none":
+        found = "none: the model's commands can read and change all that you can"
+        return Check("D-SANDBOX", WARN, "sandbox", found, "apt-get install bubblewrap")
+    return Check("D-SANDBOX", OK, "sandbox", f"{sandbox.kind}, tried")
+
+
+def _trial(sandbox: Sandbox) -> str:
+    """What went wrong with one small command in the sandbox; empty if nothing did."""
+    with tempfile.TemporaryDirectory() as directory:
+        result = sandbox.run("echo tried > file && cat file", workspace=Path(directory), timeout=20)
+    if result.return_code == 0 and result.output.strip() == "tried":
+        return ""
+    return f"a small command ended with {result.return_code}: {result.output.strip()[:200]}"
+
+
+def _writable(directory: Path) -> bool:
+    try:
+        with tempfile.TemporaryFile(dir=directory):
+            return True
+    except OSError:
+        return False
+
+
+def check_limits(home: DroneHome) -> Check:
+    """Which limits hold for the model's commands: always time, files and cores; memory and processes by a cgroup."""
+    always = "time, open files, core files"
+    bounds = cgroup_bounds(home.holder())
+    if len(bounds) == 2:
+        return Check("D-LIMITS", OK, "limits", f"{always}; by cgroup: {', '.join(bounds)}")
+    missing = " and ".join(name for name in ("memory", "processes") if name not in bounds)
+    fix = "systemctl --user edit dronefleet-drone        and set MemoryMax= and TasksMax= below [Service]"
+    return Check("D-LIMITS", WARN, "limits", f"{always}; not {missing}", fix)
+
+
+def cgroup_bounds(pid: int | None, root: Path = Path("/sys/fs/cgroup")) -> list[str]:
+    """Which of memory and processes a cgroup (version 2) bounds for a process, by default this one."""
+    try:
+        groups = Path(f"/proc/{pid or 'self'}/cgroup").read_text()
+    except OSError:
+        return []
+    unified = next((line[3:] for line in groups.splitlines() if line.startswith("0::")), "/")
+    directory = root / unified.lstrip("/")
+    levels = [directory, *directory.parents[: len(directory.parts) - len(root.parts)]]
+    files = {"memory": "memory.max", "processes": "pids.max"}
+    return [name for name, file in files.items() if any(_bounded(level / file) for level in levels)]
+
+
+def _bounded(file: Path) -> bool:
+    try:
+        return file.read_text().strip() != "max"
+    except OSError:
+        return False
+
+
+def check_server(config: DroneConfig) -> Iterator[Check]:
+    """Whether the control plane answers, safely, and by the same clock."""
+    before = datetime.now(UTC)
+    try:
+        with ControlPlane(config.server_url) as server:
+            there = server.server_time()
+    except FleetError as error:
+        yield Check("D-SERVER", FAIL, "server", f"{error.what}: {error.why}", error.next)
+        return
+    here = before + (datetime.now(UTC) - before) / 2
+    plain = config.server_url.startswith("http://") and not is_loopback(config.server_url)
+    note = f"{config.server_url} answers{', but nothing on the way is encrypted' if plain else ''}"
+    yield Check(
+        "D-SERVER", WARN if plain else OK, "server", note, "serve it by https, and register again with that URL"
+    )
+    if there:
+        yield check_clock(here, there)
+
+
+def check_clock(here: datetime, there: datetime) -> Check:
+    """The two clocks; the server's has whole seconds only."""
+    ahead = round((here - there).total_seconds())
+    state = FAIL if abs(ahead) > CLOCK_FAIL_S else WARN if abs(ahead) > CLOCK_WARN_S else OK
+    found = (
+        f"{abs(ahead)} s {'ahead of' if ahead > 0 else 'behind'} the server's" if state is not OK else "as the server's"
+    )
+    return Check("D-CLOCK", state, "clock", found, "sudo timedatectl set-ntp true")
+
+
+def check_broker(home: DroneHome) -> Check:
+    """Log in to the broker as this drone's own user."""
+    import redis
+
+    url = home.credentials().broker_url
+    address = url.rpartition("@")[2].partition("/")[0]
+    try:
+        with redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5) as client:
+            about = client.info("server")
+    except redis.AuthenticationError:
+        return Check("D-BROKER", FAIL, "broker", f"{address} does not know this drone's user any more", REGISTER)
+    except (redis.RedisError, OSError) as error:
+        fix = "is the broker running there, and its port open to this machine?"
+        return Check("D-BROKER", FAIL, "broker", f"no answer at {address}: {error}", fix)
+    name = about.get("server_name", "redis")
+    number = about.get("valkey_version") or about.get("redis_version", "?")
+    return Check("D-BROKER", OK, "broker", f"{name} {number} at {address}, logged in as this drone")

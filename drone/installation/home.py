@@ -1,0 +1,249 @@
+"""The drone's home directory: who it is, its keys, and where its runs, logs and workspaces lie.
+
+Secrets are files of their own with mode 0600, written whole or not at all: under another name first, then renamed.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TextIO, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from shared.envelope import new_private_key
+from shared.errors import Conflict, Precondition
+from shared.names import new_id
+from shared.registration import Credentials
+from shared.terminal.directories import data_home
+
+T = TypeVar("T", bound=BaseModel)
+
+WORKSPACE_MARKER = ".dronefleet-workspace"
+"""A directory with this file is one of ours: nothing else is ever cleaned up, and no other directory is used."""
+
+
+class DroneConfig(BaseModel):
+    """What a registered drone knows of itself and of its control plane; holds no secret."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    drone_id: str
+    name: str
+    server_url: str
+    control_plane_public_key: str
+    """Base64 of 32 bytes."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    concurrency: int = Field(1, ge=1, le=64)
+    sandbox: str = "auto"
+    """As asked for: auto, bwrap, docker or none; what `auto` comes to is decided at each start."""
+    workspace: str
+    """Absolute path."""
+    host: str = ""
+    machine_id: str
+
+    @property
+    def control_plane_key(self) -> bytes:
+        """The control plane's public key, as the envelope wants it."""
+        return base64.b64decode(self.control_plane_public_key)
+
+
+class DroneHome:
+    """Paths and files of one drone. Nothing is created before something is saved."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config_file = path / "drone.json"
+        self.credentials_file = path / "credentials.json"
+        self.key_file = path / "key"
+        self.lock_file = path / "lock"
+        self.boot_file = path / "boot"
+        self.drained_file = path / "drained"
+        """There while the fleet wants this drone to take no more orders."""
+        self.git_config_file = path / "gitconfig"
+        """The owner's git configuration that fetches and pushes need, copied at register and start."""
+        self.log_dir = path / "logs"
+        self.log_file = path / "logs" / "drone.log"
+        self.runs_dir = path / "runs"
+        self.default_workspace = path / "workspace"
+
+    @classmethod
+    def locate(cls, environ: Mapping[str, str] | None = None) -> DroneHome:
+        """The home named by DRONE_HOME, else `$XDG_DATA_HOME/dronefleet/drone`."""
+        named = (os.environ if environ is None else environ).get("DRONE_HOME")
+        return cls(Path(named).expanduser().absolute() if named else data_home() / "dronefleet" / "drone")
+
+    @property
+    def registered(self) -> bool:
+        return self.config_file.exists() and self.credentials_file.exists() and self.key_file.exists()
+
+    def run_dir(self, run_id: str) -> Path:
+        """Where a run's journal, lock and logs lie; that it exists means that the run was claimed here."""
+        return self.runs_dir / run_id
+
+    def config(self) -> DroneConfig:
+        """Who this drone is. Raises Precondition where it is not registered or the file cannot be read."""
+        return _read(DroneConfig, self.config_file)
+
+    def credentials(self) -> Credentials:
+        """The drone's secrets. Raises Precondition where it is not registered or the file cannot be read."""
+        return _read(Credentials, self.credentials_file)
+
+    def private_key(self) -> bytes:
+        """The drone's X25519 key, 32 bytes. Raises Precondition where there is none or it is damaged."""
+        try:
+            key = base64.b64decode(self.key_file.read_text().strip(), validate=True)
+        except FileNotFoundError as error:
+            raise _not_registered(self.path) from error
+        except (OSError, ValueError) as error:
+            raise _unreadable(self.key_file, str(error)) from error
+        if len(key) != 32:
+            raise _unreadable(self.key_file, f"holds {len(key)} bytes, not 32")
+        return key
+
+    def make_private_key(self) -> bytes:
+        """The key that is there, else a new one: registering again with the same key gives the same drone."""
+        if not self.key_file.exists():
+            self._write(self.key_file, base64.b64encode(new_private_key()).decode() + "\n")
+        return self.private_key()
+
+    def save(self, config: DroneConfig, credentials: Credentials) -> None:
+        """Keep a registration. The configuration comes last: with it, the drone counts as registered."""
+        if not self.config_file.exists() or self.config().drone_id != config.drone_id:
+            # A new drone begins ready for work, whatever the one before it was told.
+            self.drained_file.unlink(missing_ok=True)
+        self._write(self.credentials_file, credentials.model_dump_json(indent=2) + "\n")
+        self._write(self.config_file, config.model_dump_json(indent=2) + "\n")
+
+    def forget(self) -> None:
+        """Remove the registration and the key; workspaces, runs and logs stay."""
+        for file in (self.config_file, self.credentials_file, self.key_file):
+            file.unlink(missing_ok=True)
+
+    def machine_id(self) -> str:
+        """This machine's own id, or one kept in the home where the system has none."""
+        for file in (Path("/etc/machine-id"), self.path / "machine-id"):
+            with contextlib.suppress(OSError):
+                if text := file.read_text().strip():
+                    return text
+        self._write(self.path / "machine-id", secrets.token_hex(16) + "\n")
+        return (self.path / "machine-id").read_text().strip()
+
+    def new_boot(self) -> str:
+        """A fresh boot id, kept in the file `boot` for the time that the lock is held."""
+        boot_id = new_id()
+        self._write(self.boot_file, boot_id + "\n")
+        return boot_id
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the home for this process. Raises Conflict where another drone runs in it.
+
+        The lock is the kernel's (flock): it ends with its holder, however that ends. The process id in the file is only
+        for people.
+        """
+        self._make()
+        with os.fdopen(os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
+            if not _locked(file):
+                raise _in_use(self.path, file.read().strip())
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n")
+            file.flush()
+            yield
+            file.truncate(0)
+
+    def holder(self) -> int | None:
+        """The process that runs the drone in this home, or None."""
+        try:
+            with self.lock_file.open("r+") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return None
+        except BlockingIOError:
+            text = self.lock_file.read_text().strip()
+            return int(text) if text.isdigit() else 0
+        return None
+
+    def loosely_kept(self) -> list[Path]:
+        """Files with secrets that others than their owner may read."""
+        files = (self.credentials_file, self.key_file)
+        return [file for file in files if file.exists() and file.stat().st_mode & 0o077]
+
+    def free_bytes(self) -> int:
+        """Free space on the disk that the home is on, or will be."""
+        existing = next(path for path in (self.path, *self.path.parents) if path.exists())
+        return shutil.disk_usage(existing).free
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise Precondition(
+                f"the drone's home {self.path} cannot be made",
+                code="E-HOME",
+                why=str(error),
+                next="export DRONE_HOME=DIR",
+            ) from error
+
+    def _write(self, file: Path, text: str) -> None:
+        """Put `text` into `file`, readable by its owner alone, so that a crash leaves the old file or the new one."""
+        self._make()
+        draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
+            handle.write(text)
+            handle.flush()
+            os.fsync(handle.fileno())
+        draft.replace(file)
+
+
+def _read(model: type[T], file: Path) -> T:
+    try:
+        return model.model_validate_json(file.read_text())
+    except FileNotFoundError as error:
+        raise _not_registered(file.parent) from error
+    except ValidationError as error:
+        # Never the error's own text: it quotes the file, which may hold secrets.
+        raise _unreadable(file, f"{error.error_count()} fields are missing or wrong") from error
+    except OSError as error:
+        raise _unreadable(file, str(error)) from error
+
+
+def _locked(file: TextIO) -> bool:
+    # More than one try, as `holder` takes the lock for an instant to see whether it is free.
+    for _ in range(10):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def _not_registered(home: Path) -> Precondition:
+    return Precondition(
+        "this drone is not registered",
+        code="E-NOT-REGISTERED",
+        why=f"there is no registration in {home}",
+        next="drone register --url URL --token TOKEN    (the token: fleet token create)",
+    )
+
+
+def _unreadable(file: Path, why: str) -> Precondition:
+    return Precondition(
+        f"{file} cannot be used", code="E-HOME-DAMAGED", why=why, next="drone register --url URL --token TOKEN"
+    )
+
+
+def _in_use(home: Path, holder: str) -> Conflict:
+    return Conflict(
+        f"a drone already runs in {home}",
+        code="E-DRONE-RUNNING",
+        why=f"process {holder} holds its lock" if holder else "another process holds its lock",
+        next="drone status        or, for a second drone here: DRONE_HOME=DIR drone register ...",
+    )

@@ -1,0 +1,148 @@
+"""The owner's policy for this drone: what no control plane can override.
+
+It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the one that DRONE_POLICY names):
+
+    [repositories]
+    extensions = false        # load extensions that a repository brings
+    mcp_servers = false       # start MCP servers that a repository names
+    file_urls = false         # fetch from this machine's own disk; absent: only from a control plane on loopback
+    pull_requests = true      # open pull requests with your logins, where a project asks for it
+
+    [keys]                    # which variables may serve as a key or token, and the hosts they may be sent to
+    OPENAI_API_KEY = ["api.openai.com"]
+
+Without a file nothing is allowed but pull requests, and fetching from `file://` for a control plane on loopback. A file
+that cannot be understood stops the drone: a guess could allow what its owner forbade.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from shared.errors import Forbidden, Precondition
+from shared.terminal.directories import config_home
+
+_REMOTE_SCHEMES = frozenset({"https", "http", "ssh", "git", "git+ssh", "ssh+git"})
+_SETTINGS = ("extensions", "mcp_servers", "file_urls", "pull_requests")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What the owner allows."""
+
+    extensions: bool = False
+    mcp_servers: bool = False
+    file_urls: bool | None = None
+    """None: only where the control plane is on loopback."""
+    pull_requests: bool = True
+    """Whether the owner's logins at code hosts may open them, as the owner's git credentials may push."""
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Variables that may serve as a key or token, each with the hosts that it may be sent to."""
+
+    def check_git_url(self, url: str, server_url: str | None) -> None:
+        """Let a repository URL pass, or raise Forbidden. `server_url`: the control plane's, None for `drone run`."""
+        if is_remote(url):
+            return
+        if not is_local(url):
+            raise Forbidden(
+                "this kind of repository URL is not allowed on drones",
+                code="E-POLICY-URL",
+                why="git would run a helper program for it",
+                next="use https://, ssh:// or git@host:path",
+            )
+        loopback = server_url is None or is_loopback(server_url)
+        if not (loopback if self.file_urls is None else self.file_urls):
+            raise Forbidden(
+                "the owner of this drone does not allow repositories on its own disk",
+                code="E-POLICY-FILE",
+                why="file:// is allowed only for a control plane on loopback, or by the policy file",
+                next=f"on the drone: file_urls = true below [repositories] in {policy_file()}",
+            )
+
+    def check_key(self, variable: str, api_base: str | None) -> None:
+        """Let a variable be used as key for the endpoint at `api_base`, or raise Forbidden.
+
+        Without `api_base` (the provider's own address, which LiteLLM knows) the hosts must be given as `"*"`.
+        """
+        hosts = self.keys.get(variable)
+        target = urlsplit(api_base).hostname if api_base else None
+        if hosts is not None and ("*" in hosts or target in hosts):
+            return
+        raise Forbidden(
+            f"the owner of this drone does not allow {variable} to be sent to {target or 'the provider'}",
+            code="E-POLICY-KEY",
+            why="no variable of the drone is a key unless its policy file says so",
+            next=f'on the drone: {variable} = ["{target or "*"}"] below [keys] in {policy_file()}',
+        )
+
+
+def policy_file(environ: Mapping[str, str] | None = None) -> Path:
+    """Where the policy is read from."""
+    named = (os.environ if environ is None else environ).get("DRONE_POLICY")
+    return Path(named) if named else config_home() / "dronefleet" / "policy.toml"
+
+
+def load(file: Path | None = None) -> Policy:
+    """The policy in `file`, the strictest where there is none. Raises Precondition where it cannot be understood."""
+    path = file or policy_file()
+    try:
+        document = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        return Policy()
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise _damaged(path, str(error)) from error
+    return _parse(document, path)
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL's host is this machine, by its name or number; nothing is looked up."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _parse(document: Mapping[str, Any], path: Path) -> Policy:
+    unknown = set(document) - {"repositories", "keys"}
+    repositories, keys = document.get("repositories", {}), document.get("keys", {})
+    if unknown or not isinstance(repositories, dict) or not isinstance(keys, dict):
+        raise _damaged(path, f"only [repositories] and [keys] are known, not {', '.join(sorted(unknown)) or 'values'}")
+    for name, value in repositories.items():
+        if name not in _SETTINGS or not isinstance(value, bool):
+            raise _damaged(path, f"repositories.{name} is not one of {', '.join(_SETTINGS)} with true or false")
+    for name, hosts in keys.items():
+        if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
+            raise _damaged(path, f"keys.{name} is not a list of host names")
+    return Policy(**repositories, keys={name: tuple(hosts) for name, hosts in keys.items()})
+
+
+def _damaged(path: Path, why: str) -> Precondition:
+    return Precondition(f"the policy file {path} cannot be understood", code="E-POLICY", why=why, next=f"edit {path}")
+
+
+def is_remote(url: str) -> bool:
+    """Whether git would ask another machine: a URL with a scheme for that, or `user@host:path`."""
+    scheme, separator, _ = url.partition("://")
+    if separator:
+        return scheme.lower() in _REMOTE_SCHEMES
+    # git's short form, user@host:path; a colon after the first slash belongs to a path, two colons name a helper.
+    host, colon, rest = url.partition(":")
+    return bool(colon) and "/" not in host and not rest.startswith(":")
+
+
+def is_local(url: str) -> bool:
+    """Whether git would read this machine's disk: `file://` or a path; neither this nor remote: a helper program."""
+    scheme, separator, _ = url.partition("://")
+    if separator:
+        return scheme.lower() == "file"
+    return not is_remote(url) and "::" not in url.partition("/")[0]

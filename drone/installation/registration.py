@@ -1,0 +1,179 @@
+"""Joining and leaving a fleet: a join token becomes a registration in the drone's home.
+
+The order matters. Whatever can be refused here is refused before the token is used; nothing is saved before the answer
+was shown to come from the control plane that the token names.
+"""
+
+from __future__ import annotations
+
+import base64
+import platform
+import re
+import socket
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from drone.installation.client import ControlPlane, server_url
+from drone.installation.home import DroneConfig, DroneHome
+from drone.installation.policy import is_loopback
+from drone.workspace import claim_root
+from shared.envelope import Binding, CannotOpen, key_id, open_envelope, public_key
+from shared.errors import Conflict, Forbidden, Invalid, Precondition, Unauthenticated
+from shared.registration import Credentials, JoinToken, RegistrationAnswer, RegistrationRequest
+from shared.terminal.boundary import version
+
+SANDBOXES = ("auto", "bwrap", "docker", "none")
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the owner asked for; None where they left it to us."""
+
+    url: str
+    token: str = field(repr=False)
+    name: str | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    concurrency: int = 1
+    workspace: Path | None = None
+    sandbox: str = "auto"
+    allow_http: bool = False
+
+
+def register(home: DroneHome, wishes: Wishes) -> DroneConfig:
+    """Register this machine's drone and keep the registration in `home`.
+
+    With the same key (it stays in the home) and name the answer is the same again, so a registration that was broken
+    off can be repeated.
+
+    Raises Invalid, Precondition, Unreachable, Conflict (name taken) or Forbidden (token refused, wrong server).
+    """
+    token = _token(wishes.token)
+    url = _checked_url(wishes)
+    sandbox = _sandbox(wishes.sandbox)
+    workspace = (wishes.workspace or home.default_workspace).expanduser().absolute()
+    claim_root(workspace)
+    key = home.make_private_key()
+    request = RegistrationRequest(
+        secret=token.secret,
+        name=wishes.name or _usual_name(home),
+        machine_id=home.machine_id(),
+        public_key=base64.b64encode(public_key(key)).decode(),
+        labels=wishes.labels,
+        concurrency=wishes.concurrency,
+        sandbox=sandbox,
+        version=version(),
+        host=platform.node(),
+    )
+    with ControlPlane(url) as server:
+        answer = server.register(request)
+    credentials = open_answer(answer, token=token, key=key)
+    config = DroneConfig(
+        drone_id=answer.drone_id,
+        name=answer.name,
+        server_url=url,
+        control_plane_public_key=answer.public_key,
+        labels=answer.labels,
+        concurrency=wishes.concurrency,
+        sandbox=wishes.sandbox,
+        workspace=str(workspace),
+        host=request.host,
+        machine_id=request.machine_id,
+    )
+    home.save(config, credentials)
+    return config
+
+
+def unregister(home: DroneHome) -> DroneConfig:
+    """Leave the fleet, there and here; what this drone was. Workspaces, runs and logs stay.
+
+    Raises Conflict while the drone runs, and Unreachable without an answer: the registration is then kept, as its keys
+    would still be good there.
+    """
+    config = home.config()
+    if home.holder() is not None:
+        raise Conflict(
+            f"the drone {config.name} runs, and would go on with keys that are gone",
+            code="E-DRONE-RUNNING",
+            next="stop it: Ctrl-C where it runs, or systemctl --user stop dronefleet-drone",
+        )
+    with home.lock():
+        # One that was removed there has nothing left there to leave.
+        with (
+            ControlPlane(config.server_url, api_token=home.credentials().api_token) as server,
+            suppress(Unauthenticated),
+        ):
+            server.unregister()
+        home.forget()
+    return config
+
+
+def open_answer(answer: RegistrationAnswer, *, token: JoinToken, key: bytes) -> Credentials:
+    """The credentials in the answer, after its sender was shown to be the control plane that the token names.
+
+    Raises Forbidden for any other sender.
+    """
+    try:
+        sender = base64.b64decode(answer.public_key, validate=True)
+    except ValueError:
+        sender = b""
+    if key_id(sender) != token.fingerprint:
+        raise Forbidden(
+            "the server that answered is not the one that this token was made for",
+            code="E-FINGERPRINT",
+            why=f"its key has the fingerprint {key_id(sender)}, the token names {token.fingerprint}",
+            next="fleet token create        on the control plane you mean to join, and check the URL",
+        )
+    try:
+        opened = open_envelope(
+            answer.credentials,
+            recipients={key_id(public_key(key)): key},
+            sender=sender,
+            expect=Binding(direction="credentials", drone=answer.drone_id),
+        )
+    except CannotOpen as error:
+        raise Forbidden(
+            "the credentials in the answer cannot be opened", code="E-CREDENTIALS", why=str(error)
+        ) from error
+    return Credentials.model_validate_json(opened.body)
+
+
+def _token(text: str) -> JoinToken:
+    token = JoinToken.parse(text)
+    if token is None:
+        raise Invalid(
+            "this is not a join token",
+            code="E-TOKEN-FORM",
+            why="a join token looks like fj_<secret>_<fingerprint>",
+            next="fleet token create",
+        )
+    return token
+
+
+def _checked_url(wishes: Wishes) -> str:
+    url = server_url(wishes.url)
+    if url.startswith("http://") and not is_loopback(url) and not wishes.allow_http:
+        raise Precondition(
+            f"{url} is plain http, and not on this machine",
+            code="E-PLAIN-HTTP",
+            why="whoever listens on the way could read the join token and join in your place",
+            next="use https://    or, on a network that you trust: drone register --allow-http ...",
+        )
+    return url
+
+
+def _sandbox(kind: str) -> str:
+    """What the wished-for kind comes to on this machine. Raises Precondition where it cannot be had."""
+    if kind not in SANDBOXES:
+        raise Invalid(f"no sandbox is called {kind!r}", code="E-SANDBOX", next=f"--sandbox {'|'.join(SANDBOXES)}")
+    from drone.sandbox import choose
+
+    return choose(kind).kind
+
+
+def _usual_name(home: DroneHome) -> str:
+    """The name of the registration that is there, else the host's, with what a name cannot have left out."""
+    if home.config_file.exists():
+        return home.config().name
+    host = socket.gethostname().partition(".")[0].lower()
+    return re.sub(r"[^a-z0-9-]+", "-", host).strip("-") or "drone"

@@ -1,0 +1,39 @@
+"""The drone's settings from the environment, read once at the entry and passed down."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from drone.installation.home import DroneHome
+from drone.installation.policy import policy_file
+from shared.errors import Invalid
+
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the environment says. What a flag can say too is read with the flags."""
+
+    home: DroneHome
+    """DRONE_HOME."""
+    policy_file: Path
+    """DRONE_POLICY."""
+    log_level: str
+    """DRONE_LOG_LEVEL."""
+
+
+def load(environ: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings. Raises Invalid for a value that has no meaning."""
+    env = os.environ if environ is None else environ
+    level = env.get("DRONE_LOG_LEVEL", "info").lower()
+    if level not in _LEVELS:
+        raise Invalid(f"DRONE_LOG_LEVEL={level} is not a level", code="E-SETTING", next="export DRONE_LOG_LEVEL=info")
+    return Settings(
+        home=DroneHome.locate(env),
+        policy_file=policy_file(env),
+        log_level=level,
+    )

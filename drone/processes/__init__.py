@@ -1,0 +1,1 @@
+"""Ending process trees and reaping what is left, in one place."""

@@ -1,0 +1,247 @@
+"""The runs that this drone has in hand: running here, or ended and not yet confirmed by the control plane.
+
+One object per run, shared by the thread that watches its process, the reporter, the heartbeat and the inbox.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+from drone.agent.protocols import WaitsFor
+from drone.reporting import journal
+from drone.reporting.journal import RunIdentity
+from drone.runs.directory import RunDirectory
+from shared.clock import Clock
+from shared.durations import roughly
+from shared.events import Event, RunBeat, RunEnded
+
+Tell = Callable[[bytes], None]
+UNWANTED_SECONDS = 60.0
+"""For a run that is not wanted to end; it has hardly begun."""
+Asked = Literal["cancel", "stale", "terminate", "stalled", "stop"]
+"""Why a run is to end: the order was canceled, another generation holds it, an operator wants it through Flower,
+nothing came of it for too long, or the drone stops."""
+_HEAVIEST_FIRST = get_args(Asked)
+FROZEN_SECONDS = 5.0
+"""A run that its drone did not look at for longer was not looked at because the drone did not run itself."""
+
+
+class RunInHand:
+    """One run as its drone sees it. All methods may be called from any thread."""
+
+    def __init__(self, directory: RunDirectory, identity: RunIdentity, clock: Clock) -> None:
+        self.directory = directory
+        self.identity = identity
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._tell: Tell | None = None
+        self._waiting: list[bytes] = []
+        self._doing = "starting"
+        self._waits_for: WaitsFor = ""
+        self._since = clock.now()
+        self._progress_at: datetime | None = None
+        # Beside the hours for people, durations by a clock that nobody sets and that stands still while the machine
+        # sleeps: the two clocks of the fleet may be hours apart, and a sleep is no lack of progress.
+        self._looked_at = self._doing_at = self._moved_at = clock.monotonic()
+        self._last_seq = 0
+        self._end: RunEnded | None = None
+        self._gone = False
+        self._confirmed_seq = 0
+        self.asked: Asked | None = None
+        """Why the run was told to end, if it was."""
+        self.reason = ""
+        """The same in words."""
+        self._kill_at: float | None = None
+        self.progress_timeout = 0.0
+        """Seconds in which something must come of the run; 0: no limit. Set from the order."""
+
+    @classmethod
+    def found(cls, directory: RunDirectory, identity: RunIdentity, clock: Clock) -> RunInHand:
+        """A run of an older boot, whose process is gone."""
+        run = cls(directory, identity, clock)
+        line = journal.tail(directory.journal)
+        if line:
+            run.saw(line.event)
+        run._gone = True
+        return run
+
+    @property
+    def run_id(self) -> str:
+        return self.identity.run_id
+
+    @property
+    def end(self) -> RunEnded | None:
+        """The run's last event, once it was seen in the journal."""
+        with self._lock:
+            return self._end
+
+    @property
+    def settled(self) -> bool:
+        """The process is gone, and the control plane has everything up to the last event."""
+        with self._lock:
+            return self._gone and self._end is not None and self._confirmed_seq >= self._last_seq
+
+    def attach(self, tell: Tell) -> None:
+        """The run's process is there: hand it what was said to the run before."""
+        with self._lock:
+            self._tell = tell
+            waiting, self._waiting = self._waiting, []
+            for message in waiting:
+                tell(message)
+
+    def tell(self, kind: str, **fields: Any) -> None:
+        """Say something to the run's process, now or as soon as there is one; nothing happens if it is gone."""
+        message = json.dumps({"kind": kind, **fields}).encode()
+        with self._lock:
+            if self._tell is not None:
+                self._tell(message)
+            elif not self._gone:
+                self._waiting.append(message)
+
+    def ask_to_end(self, why: Asked, reason: str, *, within: float) -> None:
+        """Tell the run to end, and have it killed when it has not after `within` seconds.
+
+        The first word counts, but a heavier one replaces it: a stop gives the order back, a cancel ends it.
+        """
+        with self._lock:
+            if self.asked is None or _HEAVIEST_FIRST.index(why) < _HEAVIEST_FIRST.index(self.asked):
+                self.asked, self.reason = why, reason
+                self._kill_at = self._clock.monotonic() + within
+                self.tell(why, reason=reason)
+
+    def overdue(self) -> bool:
+        """Whether the time that the run was given to end is up."""
+        with self._lock:
+            return self._kill_at is not None and self._clock.monotonic() >= self._kill_at
+
+    def does(self, text: str, waits_for: str = "") -> None:
+        """Note what the run does now, and what it waits for; going over to something is progress."""
+        with self._lock:
+            self._moved_at = self._clock.monotonic()
+            # A newer version may wait for what this one does not know: that is no lack of progress either.
+            self._waits_for = "person" if waits_for == "person" else "provider" if waits_for else ""
+            if text != self._doing:
+                self._doing, self._since, self._doing_at = text, self._clock.now(), self._moved_at
+
+    def progressed(self) -> None:
+        """Note that something came of the run: an event, text in flight, output of a command."""
+        with self._lock:
+            self._moved_at = self._clock.monotonic()
+
+    def looked_at(self) -> None:
+        """Note that the run was looked after, to be called every second or so while its process is there.
+
+        Time in which this drone did not run itself, as it was stopped, is no time that the run let pass.
+        """
+        with self._lock:
+            now = self._clock.monotonic()
+            gap, self._looked_at = now - self._looked_at, now
+            if gap > FROZEN_SECONDS:
+                self._doing_at = min(self._doing_at + gap, now)
+                self._moved_at = min(self._moved_at + gap, now)
+                if self._kill_at is not None:
+                    self._kill_at += gap
+
+    def stalled(self) -> str:
+        """Where nothing came of the run for its `progress_timeout`, and not for a reason, say so; else ''."""
+        with self._lock:
+            limit = self.progress_timeout
+            if not limit or self._waits_for or self.asked or self._end or self._quiet() < limit:
+                return ""
+            return f"no sign of progress for {roughly(limit)} while it was at `{self._doing}`"
+
+    def _quiet(self) -> float:
+        return max(0.0, self._awake() - self._moved_at)
+
+    def _awake(self) -> float:
+        """Now; while the run is not looked at, the moment at which it was."""
+        now = self._clock.monotonic()
+        return now if now - self._looked_at <= FROZEN_SECONDS else self._looked_at
+
+    def saw(self, event: Event) -> None:
+        """Note an event of the run's journal."""
+        with self._lock:
+            self._last_seq = max(self._last_seq, event.seq)
+            self._progress_at = event.at
+            if isinstance(event.body, RunEnded):
+                self._end = event.body
+
+    def gone(self) -> None:
+        """The run's process is no more."""
+        with self._lock:
+            self._gone = True
+            self._tell = None
+
+    def confirm(self, last_seq: int) -> None:
+        """Everything up to `last_seq` is in the database."""
+        with self._lock:
+            self._confirmed_seq = max(self._confirmed_seq, last_seq)
+
+    def beat(self) -> RunBeat:
+        """What the heartbeat says of this run."""
+        with self._lock:
+            return RunBeat(
+                run_id=self.identity.run_id,
+                order_id=self.identity.order_id,
+                generation=self.identity.generation,
+                doing=self._doing,
+                since=self._since,
+                progress_at=self._progress_at,
+                doing_seconds=round(max(0.0, self._awake() - self._doing_at), 1),
+                quiet_seconds=round(self._quiet(), 1),
+                waits_for=self._waits_for,
+                last_seq=self._last_seq,
+                ended=self._end is not None,
+            )
+
+
+class Hand:
+    """All runs in hand, by id."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, RunInHand] = {}
+        self._unwanted: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def add(self, run: RunInHand) -> None:
+        """Take a run into the heartbeats; one that is not wanted is told to end before it begins."""
+        with self._lock:
+            self._runs[run.run_id] = run
+            reason = self._unwanted.pop(run.run_id, None)
+        if reason is not None:
+            run.ask_to_end("terminate", reason, within=UNWANTED_SECONDS)
+
+    def refuse(self, run_id: str, reason: str) -> None:
+        """Have a run that is about to begin end at once."""
+        with self._lock:
+            if run_id not in self._runs:
+                self._unwanted[run_id] = reason
+
+    def get(self, run_id: str) -> RunInHand | None:
+        with self._lock:
+            return self._runs.get(run_id)
+
+    def all(self) -> list[RunInHand]:
+        with self._lock:
+            return list(self._runs.values())
+
+    def working(self) -> list[RunInHand]:
+        """Runs that did not end yet."""
+        return [run for run in self.all() if run.end is None]
+
+    def drop(self, run_id: str) -> None:
+        """Take a run out of the heartbeats without a word: it fell silent, or it is settled."""
+        with self._lock:
+            self._runs.pop(run_id, None)
+
+    def settle(self) -> list[RunInHand]:
+        """Let go of what the control plane has confirmed: delete its journal, and return those runs."""
+        done = [run for run in self.all() if run.settled]
+        for run in done:
+            self.drop(run.run_id)
+            run.directory.forget()
+        return done

@@ -1,0 +1,194 @@
+"""The thread that says every five seconds that the drone is alive, what each run does, and what was acted on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from drone.reporting.uplink import Sealer
+from drone.runs.lease import Lease
+from drone.worker.active_runs import Hand
+from drone.worker.inbox import Inbox
+from drone.worker.membership import Membership
+from drone.worker.revocation import Takeovers
+from shared import names
+from shared.clock import Clock, Sleeps
+from shared.events import ABILITIES, Beat
+from shared.states import BEAT_EVERY, OFFLINE_AFTER
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+LOOK_AROUND_SECONDS = 1.0
+"""Between looks whether the machine was asleep, while the next beat is waited for."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a beat says of the drone itself; the runs and the acted-on messages are added."""
+
+    machine_id: str
+    boot_id: str
+    version: str
+    sandbox: str
+    concurrency: int
+    warm: bool
+    draining: bool
+    leaving: bool
+    full: str = ""
+
+
+class Beats:
+    """Sends heartbeats, renews the lease that runs rest on, and reads the inbox in the same round trip."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - what a beat says, and what it is answered
+        self,
+        redis: Redis,
+        sealer: Sealer,
+        standing: Callable[[], Standing],
+        hand: Hand,
+        inbox: Inbox,
+        membership: Membership,
+    ) -> None:
+        self._redis = redis
+        self._membership = membership
+        self._sealer = sealer
+        self._clock: Clock = sealer.clock
+        self._standing = standing
+        self._hand = hand
+        self._inbox = inbox
+        self.lease = Lease(self._clock)
+        self._takeovers = Takeovers(redis, sealer.drone_id, inbox, self._clock)
+        self._sleeps = Sleeps(self._clock)
+        self._stop = threading.Event()
+        self._now = threading.Event()
+        self._reachable = True
+        self._thread = threading.Thread(target=self._run, name="beat", daemon=True)
+
+    def start(self) -> None:
+        """The first beat leaves at once."""
+        self._thread.start()
+
+    def soon(self) -> None:
+        """Send the next beat now, as something changed that people wait for."""
+        self._now.set()
+
+    def stop(self) -> None:
+        """Send no more beats, and say so in a last one: the drone is offline from now on, not lost."""
+        self._stop.set()
+        self._now.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+        try:
+            self._send(stopping=True)
+        except RedisError as error:
+            log.warning("the last heartbeat could not be sent (%s); the fleet will notice within a minute", error)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            wait = BEAT_EVERY.total_seconds()
+            try:
+                self._send(stopping=False)
+                self._now_reachable(None)
+            except RedisError as error:
+                self._now_reachable(error)
+                self._membership.refused(error)
+                wait = RETRY_SECONDS
+            except Exception:  # the body of a background loop: a drone without heartbeat would be given up as lost
+                log.exception("a heartbeat failed; trying again")
+            self._rest(wait)
+
+    def _rest(self, seconds: float) -> None:
+        """Wait until the next beat is due, somebody wants it now, or the machine was asleep; look again meanwhile."""
+        until = self._clock.monotonic() + seconds
+        while (left := until - self._clock.monotonic()) > 0:
+            look_in = self._takeovers.look_in()
+            if self._now.wait(min(left, LOOK_AROUND_SECONDS, left if look_in is None else look_in)):
+                break
+            if slept := self._sleeps.since_asked():
+                log.warning("the machine was asleep for %.0f s; telling the fleet at once", slept)
+                # Nobody may hold their other ends any more, and finding that out would take seconds.
+                self._redis.connection_pool.disconnect(inuse_connections=False)
+                break
+            if look_in is not None and self._takeovers.look_in() == 0 and not self._look_again():
+                self._now.wait(RETRY_SECONDS)
+                break
+        self._now.clear()
+
+    def _look_again(self) -> bool:
+        """Whether it is known now if runs were taken over; else the next beat looks."""
+        try:
+            self._takeovers.look()
+        except RedisError as error:
+            log.info("whether a run was taken back is not known yet (%s)", error)
+            return False
+        except Exception:  # part of the body of the loop above, for its reason
+            log.exception("a look at the runs' keys failed; trying again")
+            return False
+        self._renew(self.lease.valid_until)
+        return True
+
+    def _renew(self, until: float) -> None:
+        """Tell the runs how long they may act for their orders, but none that may have been taken over."""
+        for run in self._hand.working():
+            if not self._takeovers.suspects(run):
+                run.tell("lease", until=until)
+
+    def _send(self, *, stopping: bool) -> None:
+        """One round trip: beat, lease, the inbox, and the keys of the runs that are still at work."""
+        if self._membership.over:
+            return
+        drone = self._sealer.drone_id
+        working = self._hand.working()
+        beat = self._beat(stopping=stopping)
+        left_at = self._clock.boottime()
+        with self._redis.pipeline(transaction=False) as pipe:
+            self._membership.ask(pipe)
+            pipe.publish(names.beat_channel(drone), self._sealer.seal("beat", beat.model_dump_json()))
+            if stopping:
+                pipe.delete(names.lease_key(drone))
+            else:
+                lease = f"{beat.boot_id}:{beat.sent_at.isoformat()}"
+                pipe.set(names.lease_key(drone), lease, ex=int(OFFLINE_AFTER.total_seconds()))
+            pipe.hgetall(names.inbox_key(drone))
+            self._takeovers.ask(pipe, working)
+            boot, lease, _, _, letters, *keys = pipe.execute()
+        self._membership.heard(boot, lease)
+        until = self.lease.renewed(left_at)
+        self._inbox.read(letters)
+        # Before the lease is passed on: after a silence the run might push in the moment between.
+        self._takeovers.heard(working, keys)
+        self._renew(until)
+
+    def _beat(self, *, stopping: bool) -> Beat:
+        standing = self._standing()
+        return Beat(
+            drone_id=self._sealer.drone_id,
+            machine_id=standing.machine_id,
+            boot_id=standing.boot_id,
+            sent_at=self._clock.now(),
+            version=standing.version,
+            sandbox=standing.sandbox,
+            concurrency=standing.concurrency,
+            warm=standing.warm,
+            draining=standing.draining,
+            leaving=standing.leaving,
+            full=standing.full,
+            stopping=stopping,
+            runs=tuple(run.beat() for run in self._hand.all()),
+            done=self._inbox.done(),
+            abilities=ABILITIES,
+        )
+
+    def _now_reachable(self, error: RedisError | None) -> None:
+        if self._reachable != (error is None):
+            self._reachable = error is None
+            if error is None:
+                log.info("heartbeats arrive again")
+            else:
+                log.warning("heartbeats do not arrive (%s); runs go on", error)

@@ -1,0 +1,120 @@
+"""`drone start`: a small parent that keeps the worker running, passes on the wish to stop, leaves nothing behind."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from types import FrameType
+
+from drone.installation.home import DroneHome
+from drone.processes.receipts import become_reaper, end_below
+from shared.clock import Clock, SystemClock
+from shared.errors import Conflict, Forbidden, NotFound, Precondition
+from shared.terminal.output import say
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 30.0
+STEADY_SECONDS = 60.0
+"""A worker that lived this long starts the pauses anew."""
+HOPELESS = frozenset({kind.exit_code for kind in (Precondition, NotFound, Conflict, Forbidden)})
+"""Exit codes that a restart would only bring again: the owner has to mend something."""
+
+
+def start(home: DroneHome, clock: Clock | None = None) -> int:
+    """Run the drone until a signal stops it; returns the exit code.
+
+    The first SIGTERM, SIGINT or SIGHUP lets its runs come to their end, the second has them give their orders back, the
+    third kills them. SIGQUIT is the second at once: for whoever cannot wait, like a machine that shuts down.
+
+    Raises Conflict when a drone runs in this home already, Precondition when it is not registered.
+    """
+    config = home.config()
+    with home.lock():
+        become_reaper()
+        supervisor = _Supervisor(home, clock or SystemClock())
+        say(f"drone {config.name} starts; its log is {home.log_file}; Ctrl-C stops it when its runs have ended")
+        code = supervisor.run()
+        say(f"drone {config.name} stopped" if code == 0 else f"drone {config.name} cannot work (exit code {code})")
+        return code
+
+
+class _Supervisor:
+    """One worker at a time, started again whenever it ends without having been asked to."""
+
+    def __init__(self, home: DroneHome, clock: Clock) -> None:
+        self._home = home
+        self._clock = clock
+        self._worker: subprocess.Popen[bytes] | None = None
+        self._stopping = threading.Event()
+        self._stage = 0
+
+    def run(self) -> int:
+        """Keep a worker running; returns once it is to stop, with every process of the drone gone."""
+        previous = {number: signal.signal(number, self._on_signal) for number in _STOP_SIGNALS}
+        pause = FIRST_PAUSE_SECONDS
+        try:
+            while True:
+                began = self._clock.monotonic()
+                code = self._one_worker()
+                if self._stopping.is_set():
+                    return 0
+                if code in HOPELESS:
+                    return code
+                pause = FIRST_PAUSE_SECONDS if self._clock.monotonic() - began > STEADY_SECONDS else pause
+                say(f"the drone's worker ended ({_how(code)}); it is started again in {pause:.0f} s")
+                if self._stopping.wait(pause):
+                    return 0
+                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+    def _one_worker(self) -> int:
+        """Start a worker and wait for its end; whatever it left behind is ended too."""
+        command = [sys.executable, "-m", "drone.worker", "--home", str(self._home.path)]
+        # A session of its own: Ctrl-C in the terminal goes to this process alone, which decides what it means.
+        # stdin is never written to: the worker ends when it closes, so it cannot outlive this process.
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+        ) as worker:
+            self._worker = worker
+            # The wish to stop may have come before there was a worker to pass it on to.
+            self._pass_on()
+            code = worker.wait()
+        self._worker = None
+        end_below(self._clock, at_once=True)
+        return code
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self._stage = min(max(self._stage + 1, _GIVE_BACK if number == signal.SIGQUIT else _FINISH), _KILL)
+        self._stopping.set()
+        if self._worker is not None:
+            os.write(2, f"\n{_SAID[self._stage]}\n".encode())
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Tell the worker how to stop, if it is to. Each stage has its own signal, as two of a kind may become one."""
+        if self._worker is not None and self._stage:
+            self._worker.send_signal(_TOLD[self._stage])
+
+
+_FINISH, _GIVE_BACK, _KILL = 1, 2, 3
+_SAID = {
+    _FINISH: "stopping: no more orders, and the end when the runs in hand have ended; "
+    "once more (Ctrl-C or SIGTERM) gives them back, a third time kills them",
+    _GIVE_BACK: "stopping: the runs in hand give their orders back; once more kills them",
+    _KILL: "stopping: killing what is left",
+}
+_TOLD = {_FINISH: signal.SIGTERM, _GIVE_BACK: signal.SIGQUIT, _KILL: signal.SIGKILL}
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+
+
+def _how(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -1,0 +1,117 @@
+"""What an older boot of this drone left behind: processes are ended, unsent events are sent, ended runs reported."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from drone.processes.receipts import end_process
+from drone.reporting import journal
+from drone.runs.directory import Meta, RunDirectory, all_runs
+from drone.sandbox import end_marked
+from drone.worker.active_runs import RunInHand
+from shared.clock import Clock
+from shared.events import Body, Receipt, RunEnded, RunStarted
+from shared.outcome import ExitStatus
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """Runs of older boots that the control plane may not know the end of."""
+
+    runs: tuple[RunInHand, ...]
+
+    @property
+    def ended(self) -> list[RunInHand]:
+        """They came to their end and wait for the control plane's word that it knows."""
+        return [run for run in self.runs if run.end is not None]
+
+
+def end_leftovers(runs_dir: Path, sandbox: str, clock: Clock) -> Leftovers:
+    """End all processes of older boots, and return the runs that were not confirmed, each with its last event.
+
+    A run that did not come to its end gets one on its behalf, with the receipt of what was left of it: its order may be
+    canceled by now and wait for just that. Where it cannot be written (a full disk), the hello lists the run as not
+    ended, and so it is lost all the same. To be called before the hello: what it lists must be dead.
+    """
+    boots: set[str] = set()
+    found = []
+    for directory in all_runs(runs_dir):
+        meta = directory.meta()
+        if meta is None or meta.confirmed:
+            continue
+        boots.add(meta.boot_id)
+        receipt = _end(directory, meta, clock)
+        for run in _known(directory, clock):
+            if run.end is None:
+                _write_end(run, meta, sandbox, receipt, clock)
+            found.append(run)
+    for boot in boots:
+        # What outlived both its run and its holder is found by the mark in its environment.
+        if survivors := end_marked(boot).found:
+            log.warning("%s processes of commands of an older boot were ended", survivors)
+    return Leftovers(tuple(found))
+
+
+def _end(directory: RunDirectory, meta: Meta, clock: Clock) -> Receipt:
+    """End what is left of the run; the receipt counts with it what the run ended itself when its worker was gone."""
+    before = _orphaned(directory)
+    parts = [end_marked(f"{meta.boot_id}.{directory.run_id}")]
+    if meta.pid is not None:
+        # The commands first: their holders are below the run, and would be counted as if they were commands.
+        parts.append(end_process(meta.pid, meta.started_at, meta.machine_boot))
+    now = Receipt(
+        found=sum(part.found for part in parts),
+        ended=sum(part.ended for part in parts),
+        survivors=sum(part.survivors for part in parts),
+        at=clock.now(),
+    )
+    if now.found:
+        log.warning("run %s of an older boot: %s of %s processes ended", directory.run_id, now.ended, now.found)
+    if before is None:
+        return now
+    missed = before.survivors
+    return now.model_copy(update={"found": before.found - missed + now.found, "ended": before.ended + now.ended})
+
+
+def _orphaned(directory: RunDirectory) -> Receipt | None:
+    with contextlib.suppress(OSError, ValidationError):
+        return Receipt.model_validate_json(directory.orphaned.read_text())
+    return None
+
+
+def _known(directory: RunDirectory, clock: Clock) -> Iterator[RunInHand]:
+    identity = directory.identity()
+    if identity is not None:
+        yield RunInHand.found(directory, identity, clock)
+
+
+def _write_end(run: RunInHand, meta: Meta, sandbox: str, receipt: Receipt, clock: Clock) -> None:
+    lock = run.directory.lock()
+    if lock is None:
+        log.error("run %s of an older boot still holds its journal; it is reported as lost", run.run_id)
+        return
+    end = RunEnded(
+        status="failed",
+        exit_status=ExitStatus.LOST,
+        reason="the drone was started again, and the run did not survive that",
+        receipt=receipt,
+        order_at_fault=False,
+    )
+    try:
+        with journal.opened(run.directory.journal, run.identity, clock) as writer:
+            bodies: list[Body] = [end] if writer.last_seq else [RunStarted(boot_id=meta.boot_id, sandbox=sandbox), end]
+            for body in bodies:
+                run.saw(writer.append(body))
+    except OSError as error:
+        log.error("the end of run %s cannot be written: %s", run.run_id, error)
+    finally:
+        os.close(lock)

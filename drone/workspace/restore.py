@@ -1,0 +1,122 @@
+"""Puts a workspace back to a checkpoint: its files, and the agent's own commits."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from drone.installation.disk import FULL, fault_of
+from drone.workspace.base import FetchBlob, StartingPoint
+from drone.workspace.bundles import read_bundle
+from drone.workspace.checkpoint import Known
+from drone.workspace.delivery import mend_work_tree
+from drone.workspace.failures import explain
+from drone.workspace.git import GitFailed
+from drone.workspace.mirror import Mirror
+from drone.workspace.session_directory import CHECKPOINT_REFS, Session, remove, unlock
+from drone.workspace.staging import remove_special_files
+from shared.errors import FleetError, FleetFault, NotFound
+from shared.work_order import Resumed
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the workspace is, and what its order began from."""
+
+    session: Session
+    mirror: Mirror
+    start: StartingPoint
+
+
+def go_back(place: Place, resumed: Resumed, fetch_blob: FetchBlob) -> Known:
+    """Put the work tree, the index and the agent's `.git` to the checkpoint; files that git ignores stay.
+
+    The commit is taken from this disk, or else from the stored bundle. Raises FleetFault with the code E-CHECKPOINT
+    where neither has it whole, E-DISK-FULL where it does not fit.
+    """
+    try:
+        return _from_disk_or_bundle(place, resumed, fetch_blob)
+    except (GitFailed, NotFound, OSError) as failure:
+        # Whatever is wrong here: the next run on this drone is not to find this workspace and try the same again.
+        place.session.forget_checkpoints()
+        raise _fault(place, resumed, failure) from failure
+
+
+def _from_disk_or_bundle(place: Place, resumed: Resumed, fetch_blob: FetchBlob) -> Known:
+    try:
+        return _put_back(place, resumed)
+    except (GitFailed, OSError):
+        if not (resumed.commit and resumed.bundle and resumed.bundle_run):
+            raise
+    _take_bundle(place.session, fetch_blob(resumed.bundle_run, resumed.bundle))
+    return _put_back(place, resumed)
+
+
+def _put_back(place: Place, resumed: Resumed) -> Known:
+    session, start = place.session, place.start
+    commit = resumed.commit or start.commit
+    if resumed.commit:
+        _check(place, resumed)
+    mend_work_tree(session.work)
+    _fill(session, commit)
+    session.make_agents_git(place.mirror, start, resumed.head or start.commit)
+    session.show_changes_to(resumed.head or start.commit)
+    git = session.git.at(session.git_dir)
+    if resumed.commit:
+        git.text("update-ref", f"{CHECKPOINT_REFS}/{resumed.run_id}", resumed.commit)
+    session.keep_index()
+    tree = git.text("rev-parse", f"{commit}^{{tree}}") if commit else session.empty_tree()
+    return Known(tree, resumed.head, resumed.commit, resumed.run_id)
+
+
+def _check(place: Place, resumed: Resumed) -> None:
+    """See that the commit is here with all that it needs, and that it is what the checkpoint says."""
+    git = place.session.git.at(place.session.git_dir)
+    base = place.start.commit
+    git.raw("rev-list", "--objects", "--quiet", resumed.commit, *([f"^{base}"] if base else []))
+    parents = git.text("rev-parse", f"{resumed.commit}^@").split()
+    if parents != [commit for commit in [resumed.head or base] if commit]:
+        raise GitFailed("rev-parse", None, "the commit does not build on what the checkpoint says")
+
+
+def _fill(session: Session, commit: str | None) -> None:
+    """Have the work tree hold what the commit has and what git ignores."""
+    session.take_kept_index()
+    try:
+        _fill_once(session, commit)
+    except (GitFailed, OSError):
+        # Directories that the agent locked, or an index that was being written when the power went.
+        unlock(session.work)
+        (session.git_dir / "index").unlink(missing_ok=True)
+        _fill_once(session, commit)
+
+
+def _fill_once(session: Session, commit: str | None) -> None:
+    remove_special_files(session.work)
+    session.fill(commit, clean=True)
+    # git passes over whatever is called `.git`, also where it made a repository of a directory with files of ours.
+    files = session.git.raw("ls-files", "-z").split(b"\0")
+    inside = {directory for file in files if file for directory in Path(file.decode(errors="surrogateescape")).parents}
+    for directory in inside - {Path()}:
+        remove(session.work / directory / ".git")
+
+
+def _take_bundle(session: Session, content: bytes) -> None:
+    with tempfile.TemporaryDirectory(prefix="drone-") as directory:
+        bundle = Path(directory, "checkpoint.bundle")
+        bundle.write_bytes(content)
+        read_bundle(session.git.at(session.git_dir), bundle)
+
+
+def _fault(place: Place, resumed: Resumed, failure: Exception) -> FleetError:
+    if isinstance(failure, OSError) and failure.errno in FULL:
+        return fault_of(failure)
+    if isinstance(failure, GitFailed) and (error := explain(failure, place.mirror.remote)).code == "E-DISK-FULL":
+        return error
+    return FleetFault(
+        f"the checkpoint of run {resumed.run_id} that this run goes on from ({resumed.commit[:12]}) is not to be had",
+        code="E-CHECKPOINT",
+        why=str(failure),
+        next="fleet retry ORDER",
+    )

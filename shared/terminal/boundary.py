@@ -1,0 +1,147 @@
+"""The outermost boundary of both command lines: whatever goes wrong becomes a sentence and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from shared.errors import FleetError, FleetFault, Invalid
+from shared.terminal.directories import state_home
+from shared.terminal.output import paint, printable, say
+
+INTERRUPTED = 130
+
+
+def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; what goes wrong is told in four parts, never as a traceback."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _flushed(_obey(app, words))
+    except typer.Exit as done:
+        return _flushed(done.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        say("\ninterrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _reader_left()
+    except FleetError as error:
+        return report(error, as_json=wants_json(words))
+    except typer.TyperException as error:
+        return _misused(error, words)
+    except Exception as error:  # noqa: BLE001 - the outermost boundary: a person gets a sentence, the file the traceback
+        return report(_unexpected(app.info.name or "fleet", error), as_json=wants_json(words))
+
+
+def report(error: FleetError, *, as_json: bool = False) -> int:
+    """Tell `error` on stderr, in four parts or as one JSON object, and return its exit code."""
+    sys.stdout.flush()
+    if as_json:
+        document = {"code": error.code, "what": error.what, "why": error.why or None, "next": error.next or None}
+        sys.stderr.write(json.dumps({**document, "help": error.help, "exit_code": error.exit_code}) + "\n")
+        return error.exit_code
+    label = paint("error:", "red", sys.stderr)
+    lines = [f"{label} {printable(error.what)}   [{error.code}]"]
+    for name, text in (("why", error.why), ("next", error.next), ("help", error.help)):
+        if text:
+            lines.append(f"  {paint(f'{name:<4}', 'dim', sys.stderr)}  " + printable(text).replace("\n", "\n        "))
+    sys.stderr.write("\n".join(lines) + "\n")
+    return error.exit_code
+
+
+def wants_json(words: Sequence[str]) -> bool:
+    """Whether `--json` was asked for; known before parsing, as wrong use is reported in the same form."""
+    options = words[: words.index("--")] if "--" in words else words
+    return "--json" in options
+
+
+def version() -> str:
+    """The installed version of the distribution."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as installed
+
+    try:
+        return installed("dronefleet")
+    except PackageNotFoundError:
+        return "0 (not installed)"
+
+
+def _obey(app: typer.Typer, words: list[str]) -> int:
+    name = app.info.name or "fleet"
+    command = typer.main.get_command(app)
+    if os.environ.get(completion_variable(name)):
+        command.main(words, prog_name=name, complete_var=completion_variable(name))
+    with command.make_context(name, words) as context:
+        result = command.invoke(context)
+    return result if isinstance(result, int) else 0
+
+
+def _flushed(code: int) -> int:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _reader_left()
+    return code
+
+
+def _reader_left() -> int:
+    # `drone run … | head`: the reader went away. The interpreter flushes once more at exit and would complain then.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
+
+
+def _misused(error: typer.TyperException, words: list[str]) -> int:
+    """Tell wrong use: click's sentence, and the help of the command that was meant."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "fleet"
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(error.format_message() + "\n")
+        return error.exit_code
+    near = getattr(error, "possibilities", None) or ()
+    what = error.message if near else error.format_message().replace("Value error, ", "")
+    usage = Invalid(
+        f"{path}: {_lower_first(what.strip().rstrip('.'))}",
+        code="E-USAGE",
+        why=f"did you mean {' or '.join(sorted(near))}?" if near else "",
+        next=f"{path} --help",
+        help=f"{path.split(maxsplit=1)[0]} help exit-codes",
+    )
+    return report(usage, as_json=wants_json(words))
+
+
+def _unexpected(name: str, error: Exception) -> FleetError:
+    """An error of our own: the sentence for the terminal; the traceback goes to a file that only its owner can read."""
+    first = str(error).partition("\n")[0][:200]
+    return FleetFault(
+        f"{name} met an error that it does not know: {type(error).__name__}{': ' if first else ''}{first}",
+        code="E-UNEXPECTED",
+        why=_write_traceback(name, error),
+        next=f"{name} doctor",
+    )
+
+
+def _write_traceback(name: str, error: Exception) -> str:
+    import traceback
+    from datetime import UTC, datetime
+
+    directory = state_home() / "dronefleet" / "errors"
+    path = directory / f"{name}-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}.log"
+    text = f"{name} {version()}, Python {sys.version}\n\n{''.join(traceback.format_exception(error))}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+    except OSError as failure:
+        return f"its full text could not be written to {path}: {failure.strerror}"
+    return f"its full text is in {path}"
+
+
+def completion_variable(name: str) -> str:
+    return f"_{name.upper().replace('-', '_')}_COMPLETE"
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]

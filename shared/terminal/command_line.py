@@ -1,0 +1,257 @@
+"""What `fleet` and `drone` have in common: the shape of help, errors in four parts, exit codes, completion.
+
+A command raises `FleetError` or returns; `run` turns everything else into one sentence. Nothing heavy is imported here:
+`--help` answers within half a second.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from shared.errors import Invalid, NotFound, Precondition
+from shared.terminal.boundary import completion_variable, report, run, version, wants_json
+from shared.terminal.output import coloured, console, iso, paint, print_json, print_json_line, print_table, put, say
+
+__all__ = [
+    "EXIT_CODES",
+    "FleetGroup",
+    "JsonFlag",
+    "application",
+    "coloured",
+    "confirmed",
+    "console",
+    "examples",
+    "group",
+    "iso",
+    "paint",
+    "parse_labels",
+    "print_json",
+    "print_json_line",
+    "print_table",
+    "put",
+    "read_secret",
+    "report",
+    "run",
+    "say",
+    "version",
+    "wants_json",
+]
+
+MORE = "More"
+"""The last panel of every command list."""
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout; talk stays on stderr.")]
+"""The `--json` that every command has which has something to say to a script."""
+
+_SYNONYMS = (("ls", "list"), ("show", "view"), ("add", "create"), ("rm", "delete", "remove"))
+
+EXIT_CODES = """\
+  0    done; with --follow: the order succeeded
+  1    failed
+  2    wrong use: an option, a value or the order of steps
+  3    not found
+  4    conflict with what is there
+  5    no connection
+  6    not allowed
+  130  interrupted with Ctrl-C
+"""
+
+_ENVIRONMENT = {
+    "NO_COLOR": "any value: no colours",
+    "FORCE_COLOR": "any value: colours also where the output is not a terminal",
+    "CLICOLOR": "0: no colours",
+    "XDG_DATA_HOME": "where the homes lie; default ~/.local/share",
+    "XDG_CONFIG_HOME": "where configuration files lie; default ~/.config",
+    "XDG_STATE_HOME": "where the full text of an unexpected error is written; default ~/.local/state",
+}
+
+
+# --- building a command line --------------------------------------------------------
+
+
+class FleetGroup(TyperGroup):
+    """A group of commands that knows the usual other names of its verbs and guesses what was meant."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - click's signature
+        """The command of this name, or of another name for the same verb."""
+        for name in (cmd_name, *_synonyms(cmd_name)):
+            if name in self.commands:
+                return self.commands[name]
+        return None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As click does it, but an unknown name is answered with the names that are near to it."""
+        word = args[0]
+        if self.get_command(ctx, word) is None and not word.startswith("-") and not ctx.resilient_parsing:
+            _unknown_command(ctx.command_path, word, [n for n, c in self.commands.items() if not c.hidden])
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - click's signature
+        """List the commands under the headings that they were registered with; `More` comes last."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            if not command.hidden:
+                panel = getattr(command, "rich_help_panel", None)
+                title = panel if isinstance(panel, str) else "Commands"
+                panels.setdefault(title, []).append((name, command.get_short_help_str(limit=90)))
+        for title in sorted(panels, key=lambda each: each == MORE):
+            with formatter.section(title):
+                formatter.write_dl(panels[title])
+
+
+def application(name: str, purpose: str, *, environment: Mapping[str, str] | None = None) -> typer.Typer:
+    """A command line called `name`, with `--version`, `help` and `completion`; `purpose` is its one sentence.
+
+    `environment` names its variables and what each means, for `help environment`.
+    """
+    app = typer.Typer(
+        name=name,
+        cls=FleetGroup,
+        help=purpose,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+        epilog=f"Run `{name} COMMAND --help` for a command's options, `{name} help exit-codes` for the exit codes.",
+    )
+    app.callback(help=purpose)(_top)
+    _add_help(app, name, {**(environment or {}), **_ENVIRONMENT})
+    _add_completion(app, name)
+    return app
+
+
+def group(name: str, purpose: str) -> typer.Typer:
+    """A group of commands below an application: `app.add_typer(group("token", "Hand out join tokens."))`."""
+    return typer.Typer(name=name, cls=FleetGroup, help=purpose, no_args_is_help=True, rich_markup_mode=None)
+
+
+def examples(*lines: str) -> str:
+    """The `epilog=` of a command: its examples, each on a line of its own."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+# --- values that several commands take ---------------------------------------------------
+
+
+def parse_labels(pairs: Iterable[str]) -> dict[str, str]:
+    """`k=v` texts as a mapping. Raises Invalid for one without a key or without `=`, and for a key given twice."""
+    labels: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or not key:
+            raise Invalid(f"{pair!r} is not a label", code="E-LABEL", next="--label gpu=yes")
+        if labels.setdefault(key, value) != value:
+            raise Invalid(f"label {key!r} is given twice, with two values", code="E-LABEL")
+    return labels
+
+
+def read_secret(value: str, what: str) -> str:
+    """`value`, or the first line of stdin where it is `-`, so that a secret need not be on the command line."""
+    if value != "-":
+        return value.strip()
+    line = sys.stdin.readline().strip()
+    if not line:
+        raise Invalid(f"no {what} came on stdin", code="E-STDIN-EMPTY", why="`-` means: read it from there")
+    return line
+
+
+def confirmed(question: str, *, yes: bool) -> None:
+    """Go on only after a person said yes. Raises Precondition without a terminal to ask on, Abort on no."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise Precondition(
+            f"{question} Not done without a yes.",
+            code="E-NOT-CONFIRMED",
+            why="there is no terminal to ask on",
+            next="add --yes",
+        )
+    if not typer.confirm(question, err=True):
+        say("not done")
+        raise typer.Exit(1)
+
+
+# --- parts ---------------------------------------------------------------------------------
+
+
+def _print_version(context: typer.Context, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        put(f"{context.find_root().info_name} {version()}\n")
+        raise typer.Exit
+
+
+def _top(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options of the application itself."""
+
+
+def _add_help(app: typer.Typer, name: str, environment: Mapping[str, str]) -> None:
+    topics = {
+        "exit-codes": EXIT_CODES,
+        "environment": "".join(f"  {variable:<18} {meaning}\n" for variable, meaning in environment.items()),
+    }
+
+    @app.command("help", rich_help_panel=MORE, epilog=examples(f"{name} help exit-codes", f"{name} help environment"))
+    def show_help(
+        context: typer.Context,
+        topic: Annotated[list[str] | None, typer.Argument(help="A command, exit-codes or environment.")] = None,
+    ) -> None:
+        """Explain a command or a topic: exit-codes, environment."""
+        words = topic or []
+        if len(words) == 1 and words[0] in topics:
+            put(topics[words[0]])
+        else:
+            put(_help_of(context.find_root(), words) + "\n")
+
+
+def _help_of(context: Any, words: Sequence[str]) -> str:
+    for word in words:
+        commands = getattr(context.command, "commands", {})
+        command = context.command.get_command(context, word) if commands else None
+        if command is None:
+            raise NotFound(
+                f"there is no help on {' '.join(words)!r}", code="E-HELP", next=f"{context.command_path} --help"
+            )
+        context = type(context)(command, info_name=word, parent=context)
+    return str(context.get_help())
+
+
+def _add_completion(app: typer.Typer, name: str) -> None:
+    @app.command(
+        "completion",
+        rich_help_panel=MORE,
+        epilog=examples(f"{name} completion bash > ~/.local/share/bash-completion/completions/{name}"),
+    )
+    def completion(shell: Annotated[str, typer.Argument(help="bash, zsh or fish")]) -> None:
+        """Print the completion script for a shell: bash, zsh or fish."""
+        if shell not in {"bash", "zsh", "fish"}:
+            raise Invalid(f"no completion for {shell!r}", code="E-SHELL", next=f"{name} completion bash")
+        from typer._completion_shared import get_completion_script
+
+        script = get_completion_script(prog_name=name, complete_var=completion_variable(name), shell=shell)
+        put(script + "\n")
+
+
+def _synonyms(name: str) -> tuple[str, ...]:
+    return next((verbs for verbs in _SYNONYMS if name in verbs), ())
+
+
+def _unknown_command(path: str, word: str, known: list[str]) -> NoReturn:
+    spellings = dict.fromkeys([*known, *(other for name in known for other in _synonyms(name))])
+    near = get_close_matches(word, list(spellings))
+    raise Invalid(
+        f"{path} has no command {word!r}",
+        code="E-USAGE",
+        why=f"did you mean {' or '.join(near)}?" if near else "",
+        next=f"{path} {near[0]} --help" if near else f"{path} --help",
+        help=f"{path.split(maxsplit=1)[0]} help",
+    )

@@ -1,0 +1,101 @@
+"""Logs: JSON lines for machines, readable lines on a terminal; order, run and drone are bound once, by context."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+from typing import Any, TextIO
+
+import structlog
+
+from shared.terminal.doctor import without_secrets
+from shared.terminal.output import coloured
+
+_QUIET = ("httpx", "httpcore", "httpx2", "mcp", "urllib3", "LiteLLM", "asyncio", "kombu", "amqp")
+"""Libraries that tell every request at INFO; only their warnings are of interest."""
+
+
+def configure(*, level: str = "info", stream: TextIO | None = None, file: Path | None = None) -> None:
+    """Send all logs, those of libraries too, to `file` as JSON, or to `stream` (default stderr).
+
+    A stream that is a terminal gets readable lines, any other JSON. Call once per process, before its threads start.
+    """
+    target = stream or sys.stderr
+    people = file is None and target.isatty()
+    handler: logging.Handler
+    if file is None:
+        handler = logging.StreamHandler(target)
+    else:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handler = logging.FileHandler(file, encoding="utf-8")
+    handler.setFormatter(_formatter(_for_people(target) if people else structlog.processors.JSONRenderer()))
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+        old.close()
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    structlog.configure(
+        processors=[*_shared(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def get(name: str) -> structlog.stdlib.BoundLogger:
+    """The logger of a module: `log = logs.get(__name__)`; `log.info("claimed", generation=2)`."""
+    return structlog.stdlib.get_logger(name)
+
+
+@contextlib.contextmanager
+def bound(*, order: str | None = None, run: str | None = None, drone: str | None = None) -> Iterator[None]:
+    """Give every line that is logged inside, in this thread, the ids of what it is about."""
+    names = {"order": order, "run": run, "drone": drone}
+    with structlog.contextvars.bound_contextvars(**{name: value for name, value in names.items() if value}):
+        yield
+
+
+def bind(**names: str) -> None:
+    """As `bound`, but until the thread or process ends: for the entry of a worker or a run."""
+    structlog.contextvars.bind_contextvars(**names)
+
+
+def _shared() -> list[structlog.typing.Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"),
+        structlog.processors.StackInfoRenderer(),
+    ]
+
+
+def _formatter(renderer: structlog.typing.Processor) -> logging.Formatter:
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=_shared(),
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            _hide_secrets,
+            renderer,
+        ],
+    )
+
+
+def _for_people(stream: TextIO) -> structlog.typing.Processor:
+    return structlog.dev.ConsoleRenderer(colors=coloured(stream), timestamp_key="at", pad_event_to=32)
+
+
+def _hide_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """The last line of defence: passwords in URLs and the fleet's own tokens never reach a log."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = without_secrets(value)
+    return event

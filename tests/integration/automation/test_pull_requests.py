@@ -1,0 +1,251 @@
+"""Pull requests as the control plane sees them: asked for, noted on their order, one for one line of work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from control_plane.core import Caller, Core
+from control_plane.db.orders import Order
+from control_plane.db.projects import Project
+from control_plane.documents.projects import ProjectEdit, ProjectRequest
+from control_plane.documents.pull_requests import PullRequestRequest
+from control_plane.operations import projects
+from control_plane.operations.orders import pull_requests, reading
+from control_plane.services import pull_requests as services
+from control_plane.services.pull_request_text import quiet, title_of
+from shared.errors import Conflict, NotFound, Precondition, TooLarge
+from shared.events import PullRequestStep
+from shared.work_order import OpenPullRequest
+from tests.support.made import make_drone, make_project, start_run, submit
+from tests.support.organizations import add_organization
+from tests.support.team_rows import add_agent, add_task, end, order_of, play, say
+
+
+def done(core: Core, order_id: str, **values: Any) -> Order:
+    """The order after its run has ended and left a branch on the remote."""
+    start_run(core, order_id)
+    delivered = {"branch": f"fleet/{order_id}", "head_commit": "c0ffee" * 6, "base_commit": "beef" * 10, "pushed": True}
+    with core.database.write() as db:
+        order = db.get_one(Order, order_id)
+        for name, value in {**delivered, "verification": "verified", "response": "I mended it.", **values}.items():
+            setattr(order, name, value)
+    end(core, order_id)
+    return row(core, order_id)
+
+
+def row(core: Core, order_id: str) -> Order:
+    with core.database.read() as db:
+        return db.get_one(Order, order_id)
+
+
+def worked(core: Core, admin: Caller, wish: str = "never", **fields: Any) -> Order:
+    """A first order that is done, on a project with this wish."""
+    make_project(core, admin, pull_requests=wish, verify=["make test"])
+    make_drone(core, admin, concurrency=9, beat={"abilities": ["teams"]})
+    return done(core, submit(core, admin, "# Mend the sum\n\nIt is wrong.").id, **fields)
+
+
+def told(order: Order) -> dict[str, Any]:
+    assert order.pull_request is not None
+    return order.pull_request
+
+
+def service_of(core: Core, order: Order) -> Order:
+    return row(core, told(order)["order"])
+
+
+def note(core: Core, service: Order, **said: Any) -> None:
+    """What the drone reports."""
+    asked = OpenPullRequest.model_validate(service.asked)
+    step = {"state": "opened", "url": "https://host/o/r/pull/7", "number": 7, "via": "gh", "head": asked.head}
+    with core.database.write() as db:
+        services.noted(db, db.get_one(Order, service.id), PullRequestStep.model_validate({**step, **said}))
+
+
+# --- where the project wants them ------------------------------------------------------------
+
+
+def test_an_order_that_was_pushed_asks_for_a_pull_request_on_the_drone_that_pushed_it(
+    core: Core, admin: Caller
+) -> None:
+    order = worked(core, admin, "open")
+    service = service_of(core, order)
+    asked = OpenPullRequest.model_validate(service.asked)
+    assert (told(order)["state"], service.purpose, service.status) == ("asked", "pull_request", "assigned")
+    assert service.wanted_drone_id == order.drone_id
+    assert (asked.head, asked.base, asked.title, asked.replaces) == (order.branch, None, "Mend the sum", None)
+    assert asked.body == (
+        "I mended it.\n\n## Verification\n\nPassed: `make test`.\n\n"
+        f"## Commits\n\nbeefbeefbeef..c0ffeec0ffee on `{order.branch}`\n\n"
+        f"Order: {order.id}\n\nFleet-Order: {order.id}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wish", "values", "state"),
+    [
+        ("never", {}, None),
+        ("ready", {}, "ready"),
+        ("open", {"pushed": False, "push_error": "The remote refused it."}, "failed"),
+        ("open", {"head_commit": None, "branch": None, "pushed": False}, None),
+    ],
+)
+def test_what_becomes_of_it_without_a_drone(
+    core: Core, admin: Caller, wish: str, values: dict[str, Any], state: str | None
+) -> None:
+    order = worked(core, admin, wish, **values)
+    assert (order.pull_request or {}).get("state") == state
+    assert [each.purpose for each in reading.list_orders(core, admin)] == ["work"]
+
+
+def test_what_the_drone_tells_is_on_the_order_and_in_its_document(core: Core, admin: Caller) -> None:
+    order = worked(core, admin, "open")
+    note(core, service_of(core, order))
+    shown = reading.order_summary(core, admin, order.id).pull_request or {}
+    assert (shown["state"], shown["url"], shown["number"]) == ("opened", "https://host/o/r/pull/7", 7)
+
+
+def test_a_service_that_ends_without_a_word_leaves_a_failure_that_says_why(core: Core, admin: Caller) -> None:
+    order = worked(core, admin, "open")
+    service = service_of(core, order)
+    start_run(core, service.id)
+    end(core, service.id, "lost")
+    after = row(core, order.id)
+    assert told(after)["state"] == "failed"
+    assert service.id in told(after)["why"]
+    assert "fell silent" in told(after)["why"]
+
+
+def test_the_next_order_of_a_session_takes_the_place_of_the_one_before(core: Core, admin: Caller) -> None:
+    first = worked(core, admin, "open")
+    note(core, service_of(core, first))
+    second = done(core, submit(core, admin, "And the test", session=first.session_id).id)
+    assert (service_of(core, second).asked or {})["replaces"] == 7
+
+
+# --- by hand -----------------------------------------------------------------------------------
+
+
+def test_one_is_asked_for_by_hand_with_another_title(core: Core, admin: Caller) -> None:
+    order = worked(core, admin)
+    answer = pull_requests.ask(core, admin, order.id, PullRequestRequest(title="Fix\n sums", draft=True))
+    assert answer.id == order.id
+    asked = OpenPullRequest.model_validate(service_of(core, row(core, order.id)).asked)
+    assert (asked.title, asked.draft) == ("Fix sums", True)
+
+
+def test_asked_again_it_is_brought_up_to_date_and_keeps_its_address_meanwhile(core: Core, admin: Caller) -> None:
+    order = worked(core, admin, "open")
+    service = service_of(core, order)
+    with pytest.raises(Conflict) as refusal:
+        pull_requests.ask(core, admin, order.id)
+    assert refusal.value.next == f"fleet follow {service.id}"
+    note(core, service)
+    start_run(core, service.id)
+    end(core, service.id)
+    pull_requests.ask(core, admin, order.id)
+    again = row(core, order.id)
+    assert (told(again)["state"], told(again)["number"]) == ("asked", 7)
+    note(core, service, state="failed", why="late")
+    assert told(row(core, order.id))["state"] == "asked"
+    note(core, service_of(core, again), state="updated")
+    assert told(row(core, order.id))["state"] == "updated"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"head_commit": None, "branch": None, "pushed": False}, "changed no files"),
+        ({"pushed": False, "push_error": "No way in."}, "is not on the remote"),
+    ],
+)
+def test_without_a_branch_on_the_remote_there_is_nothing_to_open(
+    core: Core, admin: Caller, values: dict[str, Any], said: str
+) -> None:
+    order = worked(core, admin, **values)
+    with pytest.raises(Precondition, match=said) as refusal:
+        pull_requests.ask(core, admin, order.id)
+    assert refusal.value.next
+
+
+def test_what_has_not_ended_or_is_not_there_or_is_anothers_is_refused(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    order = submit(core, admin)
+    other = add_organization(core, admin)
+    with pytest.raises(Conflict, match="has ended"):
+        pull_requests.ask(core, admin, order.id)
+    with pytest.raises(NotFound) as theirs:
+        pull_requests.ask(core, other, order.id)
+    with pytest.raises(NotFound) as nobodys:
+        pull_requests.ask(core, other, "0" * 12)
+    assert theirs.value.what.replace(order.id, "") == nobodys.value.what.replace("0" * 12, "")
+    with pytest.raises(TooLarge):
+        pull_requests.ask(core, admin, order.id, PullRequestRequest(title="x" * 10_000))
+
+
+def test_a_task_has_one_from_the_newest_branch_of_its_runs(core: Core, admin: Caller) -> None:
+    make_project(core, admin, trailers=["Fleet-Order", "Assisted-by"])
+    make_drone(core, admin, concurrency=9)
+    lead = add_agent(core, admin, "lead")
+    add_agent(core, admin, "tester", boss="lead")
+    task = add_task(core, admin, lead, title="Mend the sum, please")
+    first = order_of(core, task).id
+    start_run(core, first, agent_id=lead, task_id=task)
+    with core.database.write() as db:
+        order = db.get_one(Order, first)
+        order.branch, order.head_commit, order.pushed = f"fleet/{first}", "c0ffee" * 6, True
+    say(core, task, "Done, see `calc.py`. @tester please test, me@example.org knows")
+    end(core, first)
+    play(core, task, "It works. @user")
+    pull_requests.ask(core, admin, task)
+    asked = OpenPullRequest.model_validate(service_of(core, row(core, first)).asked)
+    assert (asked.head, asked.title) == (f"fleet/{first}", "Mend the sum, please")
+    assert asked.body.startswith("It works. `@user`\n\n## Verification")
+    assert "- lead (succeeded): `c0ffeec0ffee`\n- tester (succeeded): no changes" in asked.body
+    assert asked.body.endswith(
+        f"Task: {task}\nOrder: {first}\n\nAssisted-by: openai/scripted via Dronefleet\nFleet-Order: {first}\n"
+    )
+
+
+def test_a_task_that_changed_nothing_says_so(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    task = add_task(core, admin, None, claim=False)
+    with pytest.raises(Precondition, match="has no branch yet"):
+        pull_requests.ask(core, admin, task)
+    with pytest.raises(NotFound, match="there is no task"):
+        pull_requests.ask(core, admin, "NONE-0001")
+
+
+# --- what a project says of them ------------------------------------------------------------------
+
+
+def test_a_projects_wishes_are_kept_and_changed(core: Core, admin: Caller) -> None:
+    made = projects.add(core, admin, ProjectRequest(slug="web", git_url="https://h/r.git"))
+    assert (made.pull_requests, made.trailers) == ("never", [])
+    wishes = ProjectEdit(pull_requests="open", trailers=["Fleet-Order", "Assisted-by", "Fleet-Order"])
+    assert projects.edit(core, admin, "web", wishes).trailers == ["Assisted-by", "Fleet-Order"]
+    with core.database.read() as db:
+        assert db.scalars(select(Project.pull_requests)).one() == "open"
+
+
+@pytest.mark.parametrize(
+    ("about", "title"),
+    [
+        ("\n\n  Fix it\nmore", "Fix it"),
+        ("## Fix   it", "Fix it"),
+        ("- --force is ignored", "--force is ignored"),
+        ("--force is ignored", "--force is ignored"),
+        ("x" * 10_000, "x" * 71 + "…"),
+        ("\n \n", ""),
+    ],
+)
+def test_a_title_is_the_first_line_in_one_line(about: str, title: str) -> None:
+    assert title_of(about) == title
+
+
+def test_tags_call_nobody_on_a_code_host() -> None:
+    said = "@tester and (@lead), me@example.org, `@kept`\n```\n@in_code\n```\n@user"
+    assert quiet(said) == "`@tester` and (`@lead`), me@example.org, `@kept`\n```\n@in_code\n```\n`@user`"

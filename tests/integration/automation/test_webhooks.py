@@ -1,0 +1,430 @@
+"""Webhooks: what is told arrives signed, slow and broken receivers harm nobody, and nothing goes inside the network."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+from standardwebhooks import Webhook as Verifier
+
+from control_plane.automation.notices import notify
+from control_plane.automation.webhook_outbox import PATIENCE, RETRIES, Sender, send_one
+from control_plane.automation.webhook_request import Message, post
+from control_plane.broker.broker import Broker
+from control_plane.core import Caller, Core
+from control_plane.db.automation import Webhook, WebhookDelivery
+from control_plane.documents.automation import WebhookDocument, WebhookEdit, WebhookRequest
+from control_plane.lookups.organizations import system_caller
+from control_plane.operations.automation import webhooks
+from control_plane.operations.orders.canceling import cancel
+from control_plane.supervisor.cleaning import clean
+from shared.errors import Conflict, Forbidden, Invalid, NotFound
+from tests.support import wait_until
+from tests.support.broker import Plane, plane_on
+from tests.support.clocks import HandClock
+from tests.support.database import CoreFactory
+from tests.support.git_servers import self_signed
+from tests.support.receivers import Receiver
+
+Doc = dict[str, Any]
+
+
+@pytest.fixture
+def core(core_factory: CoreFactory, sqlite_url: str, clock: HandClock) -> Core:
+    """On SQLite, on a server that may send inside the network, with a clock that stands still."""
+    return core_factory(sqlite_url, clock=clock, webhook_private=True)
+
+
+@pytest.fixture
+def any_core(core_factory: CoreFactory, database_url: str) -> Core:
+    """Once on each kind of database, with the machine's clock."""
+    return core_factory(database_url, webhook_private=True)
+
+
+def add(core: Core, url: str, name: str = "chat", **fields: Any) -> WebhookDocument:
+    return webhooks.create(core, system_caller(core), WebhookRequest(name=name, url=url, **fields))
+
+
+def tell(core: Core, event: str = "task.waiting", **data: Any) -> None:
+    with core.database.write() as db:
+        notify(db, core, system_caller(core).organization_id, event, data)
+
+
+def messages(core: Core) -> Sequence[WebhookDelivery]:
+    with core.database.read() as db:
+        return db.scalars(select(WebhookDelivery).order_by(WebhookDelivery.created_at, WebhookDelivery.id)).all()
+
+
+def show(core: Core, name: str = "chat") -> WebhookDocument:
+    return webhooks.show(core, system_caller(core), name)
+
+
+def send(core: Core, **options: Any) -> None:
+    """Send what is due now, and wait until each answer is noted."""
+    now = core.clock.now()
+    due = [each for each in messages(core) if each.done_at is None and each.next_at is not None and each.next_at <= now]
+    attempts = {each.id: each.attempts for each in due}
+    Sender(core, **options).send_due()
+    wait_until(lambda: all(each.error or each.done_at for each in messages(core) if each.id in attempts))
+
+
+# --- what arrives ----------------------------------------------------------------------------------
+
+
+def test_a_message_arrives_signed_so_that_the_library_of_the_standard_takes_it(
+    core_factory: CoreFactory, sqlite_url: str, receiver: Receiver
+) -> None:
+    core = core_factory(sqlite_url, webhook_private=True)
+    secret = add(core, receiver.url).secret
+    tell(core, "task.waiting", task="DEFA-0001", text="Grüße \u2028")
+    send(core)
+    [sent] = receiver.sent
+    assert secret is not None
+    body: Doc = Verifier(secret).verify(sent.body, sent.headers)
+    assert (body["type"], body["data"]) == ("task.waiting", {"task": "DEFA-0001", "text": "Grüße \u2028"})
+    assert (sent.path, sent.headers["content-type"]) == ("/fleet", "application/json")
+    assert sent.headers["host"] == f"127.0.0.1:{receiver.port}"
+    assert messages(core)[0].status_code == 204
+
+
+def test_what_a_webhook_does_not_want_is_not_sent_to_it(
+    core: Core, receiver: Receiver, second_receiver: Receiver
+) -> None:
+    add(core, receiver.url, "failures", events=["order.failed"])
+    add(core, second_receiver.url, "all")
+    tell(core, "task.done")
+    send(core)
+    assert (len(receiver.sent), len(second_receiver.sent)) == (0, 1)
+
+
+@pytest.fixture
+def telling_plane(core_factory: CoreFactory, database_url: str, broker: Broker) -> Iterator[Plane]:
+    """A control plane that may send inside the network, once on each kind of database."""
+    yield from plane_on(core_factory(database_url, broker=broker, webhook_private=True))
+
+
+def test_the_ends_of_orders_are_told_once_by_running_supervisors(telling_plane: Plane, receiver: Receiver) -> None:
+    core, drone = telling_plane.core, telling_plane.drone()
+    add(core, receiver.url)
+    telling_plane.collector(), telling_plane.supervisor(), telling_plane.supervisor()
+    telling_plane.submit(drone="oka")
+    order = wait_until(drone.take)
+    assert drone.claim(order)
+    drone.report(order, drone.started(), drone.ended())
+    wait_until(lambda: receiver.sent)
+    canceled = telling_plane.submit()
+    cancel(core, telling_plane.admin, canceled, "no longer needed")
+    wait_until(lambda: len(messages(core)) == 2 and all(each.done_at for each in messages(core)))
+    told = [json.loads(each.body) for each in receiver.sent]
+    assert [(each["type"], each["data"]["order"]) for each in told] == [
+        ("order.succeeded", order.order_id),
+        ("order.canceled", canceled),
+    ]
+
+
+def test_of_two_senders_each_message_is_sent_by_one(any_core: Core, receiver: Receiver) -> None:
+    add(any_core, receiver.url)
+    for number in range(12):
+        tell(any_core, number=number)
+    first, second = Sender(any_core), Sender(any_core)
+    threads = [threading.Thread(target=each.send_due) for each in (first, second) * 2]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: all(each.done_at for each in messages(any_core)))
+    assert len(receiver.ids()) == len(set(receiver.ids())) == 12
+
+
+# --- what fails ----------------------------------------------------------------------------------------
+
+
+def test_what_failed_is_sent_again_with_the_same_id_until_it_is_taken(core: Core, receiver: Receiver) -> None:
+    receiver.answers = [500, 503, 200]
+    receiver.body = b"out of\norder"
+    add(core, receiver.url)
+    tell(core)
+    send(core)
+    failed = messages(core)[0]
+    failing = show(core)
+    for pause in RETRIES[:2]:
+        core.clock.sleep(pause * 1.2)
+        send_all(core)
+    taken = messages(core)[0]
+    assert (failed.attempts, failed.status_code, failed.error) == (1, 500, "it answered 500: out of order")
+    assert (failing.waiting, failing.failing_since) == (1, failed.created_at)
+    assert (taken.attempts, taken.status_code, taken.error, taken.next_at) == (3, 200, "", None)
+    assert len(set(receiver.ids())) == 1
+    assert (show(core).failing_since, show(core).waiting) == (None, 0)
+
+
+def send_all(core: Core) -> None:
+    """Send in this thread what is due, as the sender does in its own."""
+    for each in messages(core):
+        if each.done_at is None and each.next_at is not None and each.next_at <= core.clock.now():
+            with core.database.write() as db:
+                row = db.get_one(WebhookDelivery, each.id)
+                row.attempts += 1
+            send_one(core, each.id)
+
+
+def test_the_pauses_grow_and_the_eighth_failure_is_the_last(core: Core, receiver: Receiver) -> None:
+    receiver.answers = [500]
+    add(core, receiver.url)
+    tell(core)
+    pauses = []
+    for _ in RETRIES:
+        send_all(core)
+        next_at = messages(core)[0].next_at
+        assert next_at is not None
+        pauses.append((next_at - core.clock.now()).total_seconds())
+        core.clock.sleep(pauses[-1])
+    send_all(core)
+    given_up = messages(core)[0]
+    assert [pause / wanted for pause, wanted in zip(pauses, RETRIES, strict=True)] == pytest.approx([1] * 7, abs=0.11)
+    assert (given_up.attempts, given_up.next_at) == (8, None)
+    assert given_up.error == "given up after 8 attempts; the last: it answered 500"
+
+
+def test_a_receiver_that_is_gone_is_not_asked_again(core: Core, receiver: Receiver) -> None:
+    receiver.answers = [410]
+    add(core, receiver.url)
+    tell(core)
+    send(core)
+    tell(core)
+    assert (show(core).enabled, len(messages(core))) == (False, 1)
+    assert "410" in show(core).last_error
+
+
+def test_a_receiver_that_only_failed_for_five_days_is_left_alone_with_the_reason(
+    core: Core, receiver: Receiver
+) -> None:
+    receiver.answers = [500]
+    add(core, receiver.url)
+    tell(core)
+    send(core)
+    core.clock.sleep(PATIENCE.total_seconds() - 60)
+    send_all(core)
+    still = show(core).enabled
+    core.clock.sleep(3600)
+    send_all(core)
+    off = show(core)
+    on = webhooks.edit(core, system_caller(core), "chat", WebhookEdit(enabled=True))
+    assert (still, off.enabled, on.enabled, on.failing_since) == (True, False, True, None)
+    assert "only failures since" in off.last_error
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_a_failure_and_is_not_followed(
+    core: Core, receiver: Receiver, second_receiver: Receiver, status: int
+) -> None:
+    receiver.answers, receiver.headers = [status], {"Location": second_receiver.url}
+    add(core, receiver.url)
+    tell(core)
+    send(core)
+    assert f"it answered {status}: a redirect to {second_receiver.url}" in messages(core)[0].error
+    assert second_receiver.sent == []
+
+
+def test_an_answer_without_an_end_is_read_no_further_than_64_kilobytes(core: Core, receiver: Receiver) -> None:
+    receiver.body = b"x" * 50_000_000
+    add(core, receiver.url)
+    tell(core)
+    send(core)
+    assert messages(core)[0].error == ""
+
+
+def test_a_slow_receiver_holds_up_nobody_else(core: Core, receiver: Receiver, second_receiver: Receiver) -> None:
+    receiver.open.clear()
+    add(core, receiver.url, "slow")
+    add(core, second_receiver.url, "quick")
+    for number in range(20):
+        tell(core, number=number)
+    sender = Sender(core)
+    sender.send_due()
+    wait_until(lambda: (sender.send_due(), len(second_receiver.sent) == 20)[1])
+    waiting = show(core, "slow").waiting
+    begun = len(receiver.sent)
+    receiver.open.set()
+    wait_until(lambda: (sender.send_due(), show(core, "slow").waiting == 0)[1])
+    assert (waiting, begun <= 2) == (20, True)
+
+
+@pytest.mark.parametrize("drips", [False, True])
+def test_a_receiver_that_never_comes_to_an_end_is_given_up_after_its_time(
+    core: Core, receiver: Receiver, drips: bool
+) -> None:
+    receiver.drips = drips
+    receiver.open.clear()
+    add(core, receiver.url)
+    tell(core)
+    send(core, seconds=0.5)
+    assert (messages(core)[0].status_code, messages(core)[0].error) == (None, "no answer within 0.5 s")
+
+
+def test_what_is_no_http_and_what_nobody_listens_at_is_told_in_a_sentence(core: Core) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        threading.Thread(target=_say_nonsense, args=(server,), daemon=True).start()
+        nonsense = posted(core, f"http://127.0.0.1:{port}/")
+    nobody = posted(core, f"http://127.0.0.1:{port}/")
+    unknown = posted(core, "http://no-such-host.invalid/")
+    assert nonsense.startswith("no answer: ")
+    assert "refused" in nobody
+    assert unknown.startswith("no-such-host.invalid was not found")
+
+
+def _say_nonsense(server: socket.socket) -> None:
+    connection, _ = server.accept()
+    connection.recv(65536)
+    connection.sendall(b"hello\r\n\r\n")
+    connection.close()
+
+
+def posted(core: Core, url: str, *, inside_allowed: bool = True) -> str:
+    """What is said of an attempt to send to this address."""
+    message = Message("msg_1", "fleet.test", core.clock.now(), {}, url, "whsec_" + "A" * 44)
+    return post(message, core.clock.now(), inside_allowed=inside_allowed, seconds=10).error
+
+
+def test_a_certificate_that_nobody_trusts_is_not_taken_and_one_that_is_trusted_is(
+    core: Core, receiver: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = self_signed(tmp_path)
+    receiver.encrypt(certificate, key)
+    url = f"https://127.0.0.1:{receiver.port}/"
+    refused = posted(core, url)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    assert "certificate" in refused
+    assert receiver.sent == []
+    assert posted(core, url) == ""
+
+
+# --- inside the network --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "0.0.0.0", "[::1]", "[::ffff:127.0.0.1]"])
+def test_nothing_is_sent_inside_the_network_whatever_the_address_is_called(
+    core: Core, receiver: Receiver, host: str
+) -> None:
+    error = posted(core, f"http://{host}:{receiver.port}/", inside_allowed=False)
+    assert "inside the network" in error
+    assert receiver.sent == []
+
+
+def test_a_name_that_leads_inside_is_found_out_when_something_is_sent(
+    core_factory: CoreFactory, sqlite_url: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core = core_factory(sqlite_url)
+    add(core, f"http://receiver.example:{receiver.port}/")
+    tell(core)
+    names(monkeypatch, ["93.184.215.14", "127.0.0.1"])
+    send(core)
+    assert "receiver.example leads inside the network" in messages(core)[0].error
+    assert receiver.sent == []
+
+
+def test_the_address_that_was_looked_at_is_the_one_that_is_connected_to(
+    core: Core, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = names(monkeypatch, ["127.0.0.1"])
+    error = posted(core, f"http://receiver.example:{receiver.port}/")
+    assert (error, asked) == ("", ["receiver.example"])
+    assert receiver.sent[0].headers["host"] == f"receiver.example:{receiver.port}"
+
+
+def names(monkeypatch: pytest.MonkeyPatch, addresses: list[str]) -> list[str]:
+    """Let the name `receiver.example` lead to these addresses; returns the list of names that were looked up."""
+    real, asked = socket.getaddrinfo, []
+
+    def getaddrinfo(host: str, port: int, *rest: Any, **options: Any) -> Any:
+        if host != "receiver.example":
+            return real(host, port, *rest, **options)
+        asked.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in addresses]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    return asked
+
+
+# --- what people do ----------------------------------------------------------------------------------------
+
+
+def test_a_webhook_can_be_tried_out_also_while_it_is_off(core: Core, receiver: Receiver) -> None:
+    admin = system_caller(core)
+    add(core, receiver.url)
+    webhooks.edit(core, admin, "chat", WebhookEdit(enabled=False))
+    taken = webhooks.test(core, admin, "chat")
+    receiver.answers = [404]
+    refused = webhooks.test(core, admin, "chat")
+    assert (taken.status_code, taken.error, refused.status_code, refused.error) == (204, "", 404, "it answered 404")
+    assert [each.attempts for each in webhooks.deliveries(core, admin, "chat")] == [1, 1]
+    assert json.loads(receiver.sent[0].body)["type"] == "fleet.test"
+
+
+def test_a_secret_is_shown_once_and_not_stored_in_clear(core: Core, receiver: Receiver) -> None:
+    made = add(core, receiver.url)
+    assert made.secret is not None
+    assert made.secret.startswith("whsec_")
+    assert show(core).secret is None
+    with core.database.read() as db:
+        stored = repr([list(row) for row in db.execute(select(Webhook.__table__))])
+    assert made.secret not in stored
+    assert made.secret.removeprefix("whsec_") not in stored
+
+
+@pytest.mark.parametrize(
+    "secret", ["", "x", "whsec_", "whsec_short", "whsec_" + "ä" * 40, "A" * 44, "whsec_" + "A" * 200]
+)
+def test_a_secret_that_is_none_is_refused_and_not_repeated(core: Core, receiver: Receiver, secret: str) -> None:
+    with pytest.raises(Invalid) as refusal:
+        add(core, receiver.url, secret=secret)
+    assert refusal.value.code == "E-WEBHOOK-SECRET"
+
+
+def test_what_cannot_be_is_refused(core: Core, receiver: Receiver) -> None:
+    add(core, receiver.url)
+    with pytest.raises(Conflict):
+        add(core, receiver.url)
+    with pytest.raises(Invalid, match=r"task\.wating") as unknown:
+        add(core, receiver.url, "b", events=["task.wating"])
+    with pytest.raises(NotFound):
+        show(core, "caht")
+    assert "task.waiting" in unknown.value.next
+
+
+def test_webhooks_are_for_admins(core: Core, receiver: Receiver) -> None:
+    admin = system_caller(core)
+    add(core, receiver.url)
+    operator = Caller(admin.organization_id, admin.organization, "operator", "kim")
+    with pytest.raises(Forbidden):
+        webhooks.test(core, operator, "chat")
+    with pytest.raises(Forbidden):
+        webhooks.edit(core, operator, "chat", WebhookEdit(url="https://example.org/"))
+    assert receiver.sent == []
+
+
+def test_what_waits_for_a_webhook_that_is_removed_is_not_sent(any_core: Core, receiver: Receiver) -> None:
+    add(any_core, receiver.url)
+    tell(any_core)
+    webhooks.remove(any_core, system_caller(any_core), "chat")
+    Sender(any_core).send_due()
+    assert messages(any_core)[0].error == "the webhook was removed"
+    assert receiver.sent == []
+
+
+def test_messages_are_kept_for_thirty_days(core: Core, receiver: Receiver) -> None:
+    add(core, receiver.url)
+    tell(core)
+    send(core)
+    core.clock.sleep(timedelta(days=29).total_seconds())
+    clean(core)
+    kept = len(messages(core))
+    core.clock.sleep(timedelta(days=2).total_seconds())
+    clean(core)
+    assert (kept, len(messages(core))) == (1, 0)

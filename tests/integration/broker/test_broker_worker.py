@@ -1,0 +1,130 @@
+"""A real Celery worker lives within a drone's rights, on Valkey and on Redis 7.0; Flower's view of it stays true."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from celery.events.state import State
+
+from control_plane.broker.broker import Broker
+from control_plane.db.drones import Drone
+from control_plane.flower.events import EndedRun, tell_flower
+from shared import names
+from tests.support import wait_until
+from tests.support.broker import BrokerServer, Plane
+
+OKA = "0" * 11 + "a"
+PASSWORD = "pass"
+PROGRAM = Path(__file__).parents[2] / "support" / "plain_worker.py"
+
+
+@pytest.fixture(params=["valkey", "redis_server"])
+def server(request: pytest.FixtureRequest) -> Any:
+    return request.getfixturevalue(request.param)
+
+
+@contextmanager
+def worker(broker: Broker, log: Path) -> Iterator[Any]:
+    """A worker in a process of its own; gives the lines that it prints."""
+    broker.ensure_user(OKA, sha256(PASSWORD.encode()).hexdigest())
+    with log.open("wb") as file:
+        command = [sys.executable, str(PROGRAM), broker.drone_url(OKA, PASSWORD), OKA]
+        root = Path(__file__).parents[3]
+        process = subprocess.Popen(command, stdout=file, stderr=file, cwd=root, env={"PYTHONPATH": str(root)})
+    try:
+        wait_until(lambda: ping(broker), seconds=30)
+        yield log.read_text
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def ping(broker: Broker) -> Any:
+    return broker.celery.control.inspect(timeout=1.0, destination=[f"{OKA}@host"]).ping()
+
+
+def publish(broker: Broker, run_id: str) -> None:
+    broker.publish_order(drone_id=OKA, order_id="0" * 12, run_id=run_id, generation=1, envelope="sealed")
+
+
+def test_a_worker_with_a_drones_rights_runs_and_answers(server: BrokerServer, tmp_path: Path) -> None:
+    broker, run_id = Broker(server.url), names.new_id()
+    with worker(broker, tmp_path / "worker.log") as printed:
+        publish(broker, run_id)
+        wait_until(lambda: f"done {run_id}" in printed(), seconds=20)
+        queues = broker.celery.control.inspect(timeout=2.0).active_queues()
+    assert [queue["name"] for queue in queues[f"{OKA}@host"]] == [names.queue(OKA)]
+    assert server.acl_log() == []
+    broker.close()
+
+
+def test_messages_wait_in_the_queue_of_a_drone_that_is_away(broker: Broker) -> None:
+    [publish(broker, names.new_id()) for _ in range(3)]
+    assert broker.queue_length(OKA) == 3
+
+
+def test_a_queue_takes_messages_also_after_redis_was_emptied(broker: Broker, valkey: BrokerServer) -> None:
+    publish(broker, names.new_id())
+    valkey.redis.flushall()
+    publish(broker, names.new_id())
+    assert broker.queue_length(OKA) == 1
+
+
+# --- Flower -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def flowers_view(broker: Broker) -> Iterator[Any]:
+    """What Flower makes of Celery's events: `view(run)` is the state that it shows for a task."""
+    state = State()
+    with broker.celery.connection() as connection:
+        receiver = broker.celery.events.Receiver(connection, handlers={"*": state.event})
+        listener = threading.Thread(target=receiver.capture, kwargs={"wakeup": False}, daemon=True)
+        listener.start()
+        # One of our own comes back: from here on nothing is missed.
+        wait_until(lambda: send(broker, "task-received", "probe") or state.tasks.get("probe"))
+        yield lambda run_id: state.tasks.get(run_id) and state.tasks[run_id].state
+        receiver.should_stop = True
+        listener.join(10)
+
+
+def send(broker: Broker, kind: str, run_id: str) -> None:
+    """An event as the drone's worker sends it."""
+    with (
+        broker.celery.connection() as connection,
+        broker.celery.events.Dispatcher(connection, hostname=f"{OKA}@host") as dispatcher,
+    ):
+        dispatcher.send(kind, uuid=run_id, name=names.RUN_TASK, args="", kwargs="")
+
+
+@pytest.mark.parametrize(("how", "shown"), [("failed", "FAILURE"), ("revoked", "REVOKED")])
+def test_flower_does_not_show_a_lost_run_as_started_for_ever(plane: Plane, how: Any, shown: str) -> None:
+    run_id = names.new_id()
+    with flowers_view(plane.core.broker) as view:
+        send(plane.core.broker, "task-received", run_id)
+        send(plane.core.broker, "task-started", run_id)
+        wait_until(lambda: view(run_id) == "STARTED")
+        tell_flower(plane.core, [EndedRun(run_id, OKA, "host", how, "the drone fell silent")])
+        wait_until(lambda: view(run_id) == shown)
+
+
+def test_flower_shows_an_order_that_waits(plane: Plane) -> None:
+    plane.drone()
+    run_id = plane.dispatch(plane.submit()).id
+    with flowers_view(plane.core.broker) as view:
+        plane.supervisor()
+        wait_until(lambda: view(run_id) == "PENDING")
+
+
+def test_an_ended_run_that_nobody_can_hear_of_is_no_error(plane: Plane, valkey: BrokerServer) -> None:
+    valkey.stop()
+    tell_flower(plane.core, [EndedRun(names.new_id(), OKA, "host", "failed", "lost")])
+    assert plane.rows(Drone) == []

@@ -1,0 +1,369 @@
+"""Each event of a run counts once, in order, whatever comes twice, too early, too late, or from somebody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from control_plane.db.drones import RawEvent
+from control_plane.db.installation import Lease
+from control_plane.db.orders import Order
+from control_plane.db.runs import Run, Step
+from shared import names
+from shared.envelope import Binding
+from shared.events import AssistantStep, Delivered, Phase, Prepared, Stats, ToolCallStep, Usage
+from shared.work_order import WorkOrder
+from tests.support import wait_until
+from tests.support.broker import BrokerServer, Plane
+from tests.support.stand_in import StandIn
+
+PRICED = AssistantStep(text="x", usage=Usage(input_tokens=10, output_tokens=5, thinking_tokens=2, cost_usd=0.25))
+UNPRICED = AssistantStep(text="x", usage=Usage(input_tokens=1))
+
+
+def claimed(plane: Plane, drone: StandIn) -> WorkOrder:
+    """An order that the drone took and claimed; nothing of it is reported."""
+    plane.submit(drone=drone.name)
+    order = wait_until(drone.take)
+    assert drone.claim(order)
+    return order
+
+
+def running(plane: Plane, drone: StandIn) -> WorkOrder:
+    """An order that is running there, with one event stored."""
+    order = claimed(plane, drone)
+    drone.report(order, drone.started())
+    wait_until(lambda: plane.order(order.order_id).status == "running")
+    return order
+
+
+def stored(plane: Plane, order: WorkOrder) -> list[int]:
+    """The seqs of the run's stored events, in the order of the transcript."""
+    steps = plane.rows(Step, Step.run_id == order.run_id)
+    return [step.run_seq for step in sorted(steps, key=lambda step: step.seq)]
+
+
+def run_of(plane: Plane, order: WorkOrder) -> Any:
+    return next(iter(plane.rows(Run, Run.id == order.run_id)), None)
+
+
+def stream_is_empty(plane: Plane, drone: StandIn) -> bool:
+    return plane.core.broker.redis.xlen(names.events_stream(drone.id)) == 0
+
+
+# --- what comes twice -----------------------------------------------------------------
+
+
+def test_an_event_that_comes_twice_counts_once(any_plane: Plane) -> None:
+    drone = any_plane.drone()
+    any_plane.collector(), any_plane.supervisor()
+    order = running(any_plane, drone)
+    twice = drone.journal(order, PRICED)
+    [drone.send(twice) for _ in range(3)]
+    wait_until(lambda: stream_is_empty(any_plane, drone))
+    assert stored(any_plane, order) == [1, 2]
+    assert any_plane.order(order.order_id).stats.cost_usd == 0.25
+    assert any_plane.rows(RawEvent) == []
+
+
+def test_what_was_stored_but_not_acknowledged_counts_once(plane: Plane, valkey: BrokerServer) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, drone)
+    valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
+    drone.report(order, PRICED)
+    wait_until(lambda: stored(plane, order) == [1, 2])
+    assert not stream_is_empty(plane, drone)
+    valkey.redis.execute_command("ACL", "SETUSER", "control", "+xack")
+    drone.report(order, PRICED)
+    wait_until(lambda: stream_is_empty(plane, drone), seconds=20)
+    assert plane.order(order.order_id).stats.cost_usd == 0.5
+
+
+def test_a_collector_goes_on_where_a_dead_one_stopped(plane: Plane, valkey: BrokerServer) -> None:
+    drone = plane.drone()
+    first = plane.collector()
+    plane.supervisor()
+    order = running(plane, drone)
+    valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
+    drone.report(order, PRICED)
+    wait_until(lambda: stored(plane, order) == [1, 2])
+    plane.stop(first)
+    valkey.redis.execute_command("ACL", "SETUSER", "control", "+xack")
+    plane.collector()
+    wait_until(lambda: stream_is_empty(plane, drone))
+    assert stored(plane, order) == [1, 2]
+
+
+def test_two_collectors_share_the_streams_and_double_nothing(plane: Plane) -> None:
+    drones = [plane.drone(name) for name in ("ada", "bo", "cy", "di")]
+    plane.collector(), plane.collector(), plane.supervisor()
+    wait_until(lambda: sorted(_streams_each(plane)) == [2, 2])
+    orders = [running(plane, drone) for drone in drones]
+    [drone.report(order, *[PRICED] * 20) for drone, order in zip(drones, orders, strict=True)]
+    wait_until(lambda: all(stream_is_empty(plane, drone) for drone in drones))
+    assert [stored(plane, order) for order in orders] == [list(range(1, 22))] * 4
+
+
+def _streams_each(plane: Plane) -> list[int]:
+    holders = [owner.holder for owner in plane.rows(Lease) if owner.name.startswith("stream:")]
+    return [holders.count(holder) for holder in set(holders)]
+
+
+# --- what comes too early, or not at all --------------------------------------------------
+
+
+def test_a_missing_event_is_asked_for_and_the_later_ones_wait(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, drone)
+    missing, later = drone.journal(order, PRICED), drone.journal(order, Phase(name="working"))
+    drone.send(later)
+    resend = wait_until(lambda: drone.told("resend"))[0].body
+    assert (resend.run_id, resend.from_seq) == (order.run_id, 2)
+    assert stored(plane, order) == [1]
+    drone.send(missing)
+    wait_until(lambda: stored(plane, order) == [1, 2, 3])
+    wait_until(lambda: stream_is_empty(plane, drone))
+
+
+def test_a_run_whose_first_event_is_missing_waits_for_it(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = claimed(plane, drone)
+    first, second = drone.journal(order, drone.started()), drone.journal(order, PRICED)
+    drone.send(second)
+    wait_until(lambda: drone.told("resend"))
+    assert run_of(plane, order) is None
+    drone.send(first)
+    wait_until(lambda: stored(plane, order) == [1, 2])
+
+
+def test_a_gap_that_is_never_filled_is_closed_with_a_step_that_says_so(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(gap_after=0.5), plane.supervisor()
+    order = running(plane, drone)
+    [drone.journal(order, PRICED) for _ in range(2)]
+    drone.report(order, Phase(name="working"))
+    wait_until(lambda: stored(plane, order) == [1, 2, 4])
+    gap = plane.order(order.order_id).steps[1]
+    assert (gap.kind, gap.missing) == ("gap", 2)
+    wait_until(lambda: stream_is_empty(plane, drone))
+
+
+def test_the_end_of_a_run_that_redis_lost_is_asked_for_by_the_beat(plane: Plane, valkey: BrokerServer) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, drone)
+    end = drone.journal(order, drone.ended())
+    valkey.redis.flushall()
+    wait_until(lambda: drone.beat(drone.run_beat(order, ended=True)) or drone.told("resend"))
+    drone.send(end)
+    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    wait_until(lambda: drone.told("confirm"))
+
+
+def test_a_group_that_vanished_is_made_again(plane: Plane, valkey: BrokerServer) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, drone)
+    valkey.redis.xgroup_destroy(names.events_stream(drone.id), names.EVENTS_GROUP)
+    drone.report(order, PRICED)
+    wait_until(lambda: stored(plane, order) == [1, 2])
+
+
+def test_events_that_nobody_was_told_of_are_found_by_the_sweep(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, drone)
+    drone.send(drone.journal(order, PRICED), live=False)
+    wait_until(lambda: stored(plane, order) == [1, 2])
+
+
+def test_events_that_came_while_no_collector_ran_are_taken_in_later(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.supervisor()
+    order = claimed(plane, drone)
+    drone.report(order, drone.started(), PRICED, drone.ended())
+    plane.collector()
+    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+
+
+# --- what comes from somebody else ----------------------------------------------------------
+
+
+def test_a_forged_envelope_is_kept_raw_and_changes_nothing(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, drone)
+    drone.put("event", "0123456789abcdef.Zm9yZ2Vk")
+    raw = wait_until(lambda: plane.rows(RawEvent))[0]
+    assert "cannot be opened" in raw.error
+    assert raw.fields["e"].endswith("Zm9yZ2Vk")
+    drone.report(order, PRICED)
+    wait_until(lambda: stored(plane, order) == [1, 2])
+
+
+def test_a_drone_cannot_speak_of_anothers_run(plane: Plane) -> None:
+    oka, mila = plane.drone("oka"), plane.drone("mila")
+    plane.collector(), plane.supervisor()
+    order = running(plane, oka)
+    mila.report(order, drone_end := oka.ended())
+    raw = wait_until(lambda: plane.rows(RawEvent))[0]
+    assert "is not one of this drone" in raw.error
+    assert drone_end.status == "success"
+    assert plane.order(order.order_id).status == "running"
+
+
+def test_an_event_in_another_drones_envelope_is_refused(plane: Plane) -> None:
+    oka, mila = plane.drone("oka"), plane.drone("mila")
+    plane.collector(), plane.supervisor()
+    order = running(plane, oka)
+    event = oka.journal(order, oka.ended())
+    binding = Binding(direction="event", drone=oka.id, order=order.order_id, run=order.run_id, generation=1)
+    mila.put("event", mila.seal(event.model_dump_json(), binding))
+    wait_until(lambda: plane.rows(RawEvent, RawEvent.drone_id == mila.id))
+    assert plane.order(order.order_id).status == "running"
+
+
+def test_an_entry_that_fails_five_times_is_kept_raw_and_others_go_on(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    bad, good = running(plane, drone), running(plane, drone)
+    # More tokens than any database has digits for: the event is well formed, but cannot be stored.
+    drone.report(bad, AssistantStep(text="x", usage=Usage(input_tokens=2**80)))
+    drone.report(good, PRICED)
+    wait_until(lambda: plane.rows(RawEvent), seconds=30)
+    wait_until(lambda: stored(plane, good) == [1, 2])
+    assert plane.rows(RawEvent)[0].error == "failed 5 times"
+
+
+# --- what the events mean --------------------------------------------------------------------
+
+
+def test_usage_adds_up_while_the_run_goes_on(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, drone)
+    drone.report(order, PRICED, ToolCallStep(call_id="1", tool="shell"), PRICED)
+    wait_until(lambda: stored(plane, order) == [1, 2, 3, 4])
+    stats = plane.order(order.order_id).stats
+    assert (stats.input_tokens, stats.output_tokens, stats.thinking_tokens) == (20, 10, 4)
+    assert (stats.tool_calls, stats.cost_usd) == (1, 0.5)
+
+
+def test_an_unknown_price_makes_the_cost_unknown_not_zero(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, drone)
+    drone.report(order, PRICED, UNPRICED, PRICED, drone.ended(stats=Stats(cost_usd=None)))
+    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    assert plane.order(order.order_id).stats.cost_usd is None
+
+
+def test_what_the_run_left_behind_is_on_the_order(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, drone)
+    left = Delivered(branch="fleet/x", base_commit="b" * 40, head_commit="c" * 40, pushed=True, patch_bytes=7)
+    drone.report(order, Prepared(base_commit="b" * 40), left, drone.ended())
+    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    row = plane.rows(Order, Order.id == order.order_id)[0]
+    assert (row.branch, row.base_commit, row.head_commit, row.pushed) == ("fleet/x", "b" * 40, "c" * 40, True)
+    assert row.result_run_id == order.run_id
+
+
+def test_a_failure_of_the_order_ends_it(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, drone)
+    drone.report(order, drone.ended(status="failed", exit_status="cost_limit", reason="over 3 USD"))
+    found = wait_until(lambda: (o := plane.order(order.order_id)).status == "failed" and o)
+    assert (found.exit_status, found.reason) == ("cost_limit", "over 3 USD")
+
+
+def test_a_failure_of_the_fleet_is_tried_again_and_at_last_given_up(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order_id = plane.submit()
+    failed: dict[str, Any] = {"status": "failed", "exit_status": "model_error", "order_at_fault": False}
+    for _ in range(3):
+        order = wait_until(drone.take)
+        drone.claim(order)
+        drone.report(order, drone.started(), drone.ended(reason="the disk is full", **failed))
+    found = wait_until(lambda: (o := plane.order(order_id)).status == "failed" and o)
+    assert found.reason == "the disk is full; that was the last of 3 attempts"
+    assert (found.attempt, found.generation) == (3, 3)
+
+
+def test_a_run_that_is_given_back_runs_again_and_counts_as_no_failure(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, drone)
+    drone.report(order, drone.ended(status="preempted", exit_status="canceled", reason="stopping", give_back=True))
+    again = wait_until(drone.take)
+    assert (again.order_id, again.generation, again.attempt) == (order.order_id, 2, 2)
+    assert again.run_id != order.run_id
+    assert plane.rows(Order)[0].lost_runs == 0
+
+
+def test_text_with_a_nul_is_stored_without_it(any_plane: Plane) -> None:
+    drone = any_plane.drone()
+    any_plane.collector(), any_plane.supervisor()
+    order = running(any_plane, drone)
+    drone.report(order, AssistantStep(text="a\0b"), drone.ended(response="a\0b"))
+    found = wait_until(lambda: (o := any_plane.order(order.order_id)).status == "succeeded" and o)
+    assert found.response == "ab"
+
+
+# --- what comes too late -----------------------------------------------------------------------
+
+
+def test_a_late_run_changes_nothing_but_its_cost_counts(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    late = running(plane, drone)
+    drone.restart()
+    current = wait_until(drone.take)
+    drone.do(current)
+    wait_until(lambda: plane.order(late.order_id).status == "succeeded")
+    ref = f"fleet-late/{late.order_id}/1"
+    drone.report(late, PRICED, Delivered(branch="wrong", late_ref=ref), drone.ended(response="late"))
+    wait_until(lambda: stream_is_empty(plane, drone))
+    order = plane.order(late.order_id)
+    assert (order.status, order.response, order.branch, order.late_refs) == ("succeeded", "done", None, [ref])
+    assert order.stats.cost_usd == 0.25
+    assert [(run.status, run.late) for run in order.runs] == [("lost", True), ("success", False)]
+    assert [step.kind for step in order.steps][-3:] == ["assistant", "delivered", "run_ended"]
+
+
+def test_a_late_run_is_confirmed_too(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    late = running(plane, drone)
+    drone.restart()
+    wait_until(drone.take)
+    drone.report(late, drone.ended())
+    assert wait_until(lambda: drone.told("confirm"))[0].body.run_id == late.run_id
+
+
+def test_a_run_that_was_given_up_before_it_was_heard_of_is_late_from_its_first_event(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    lost = claimed(plane, drone)
+    first = drone.journal(lost, drone.started())
+    drone.restart()
+    wait_until(lambda: (o := plane.order(lost.order_id)).generation == 2 and o.status == "assigned")
+    drone.send(first)
+    wait_until(lambda: stored(plane, lost) == [1])
+    assert plane.order(lost.order_id).status == "assigned"
+    assert (run_of(plane, lost).status, run_of(plane, lost).late) == ("lost", True)
+
+
+def test_an_ended_run_says_how_it_ended(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, drone)
+    drone.report(order, drone.ended(exit_status="submitted", stats=Stats(duration_ms=5)))
+    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    run = run_of(plane, order)
+    assert (run.status, run.exit_status, run.duration_ms) == ("success", "submitted", 5)

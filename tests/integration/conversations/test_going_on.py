@@ -1,0 +1,404 @@
+"""Whatever ends a run, the next one of its order goes on from the newest checkpoint that it can have."""
+
+from __future__ import annotations
+
+import pytest
+
+from control_plane.db.drones import Drone
+from control_plane.documents.orders import SayRequest
+from control_plane.operations.orders import steering
+from control_plane.operations.orders.trajectories import trajectory_of
+from control_plane.operations.runs import blobs
+from shared.blobs import digest
+from shared.errors import NotFound
+from shared.events import (
+    AssistantStep,
+    CompactionStep,
+    Delivered,
+    ErrorStep,
+    Prepared,
+    ResumedStep,
+    TodoStep,
+    UserStep,
+)
+from shared.messages import Message
+from shared.transcripts import problems
+from tests.support import wait_until
+from tests.support.broker import Plane
+from tests.support.going_on import (
+    BASE,
+    NOTE,
+    begin,
+    bundle_of,
+    checkpoint,
+    commit_of,
+    give_back,
+    go,
+    identity,
+    seen,
+    steps,
+    store,
+    succeed,
+    told,
+    undone,
+    work,
+)
+from tests.support.stand_in import StandIn
+
+
+@pytest.fixture
+def oka(plane: Plane) -> StandIn:
+    """A drone of a fleet that runs."""
+    made = plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    return made
+
+
+def draining(plane: Plane, drone: StandIn) -> StandIn:
+    """The drone takes no more work."""
+    plane.edit(Drone, drone.id, draining=True)
+    return drone
+
+
+# --- what the next run is given ---------------------------------------------------------------
+
+
+def test_a_run_goes_on_from_the_last_complete_step_with_all_that_was_said(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "one", "two")
+    oka.report(first, *steps("three")[:1])
+    give_back(oka, first)
+    second = go(oka)
+    assert seen(second) == ["do it", *told("one", "two")]
+    assert second.resume
+    assert second.resumed is not None
+    assert (second.resumed.run_id, second.resumed.commit) == (first.run_id, commit_of("two"))
+    assert (second.resumed.base, second.resumed.cut_off, second.resumed.why) == (BASE, True, "drained")
+    assert (second.resumed.bundle, second.resumed.bundle_run) == (digest(bundle_of("two")), first.run_id)
+
+
+def test_a_chain_of_three_runs_is_one_conversation(any_plane: Plane) -> None:
+    plane, oka = any_plane, any_plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    first = begin(plane, oka)
+    work(plane, oka, first, "one")
+    give_back(oka, first)
+    second = go(oka)
+    work(plane, oka, second, "two")
+    oka.report(second, *steps("lost"))
+    oka.restart()
+    third = go(oka)
+    assert seen(third) == ["do it", *told("one"), NOTE, *told("two")]
+    work(plane, oka, third, "three")
+    succeed(plane, oka, third)
+    plane.submit("next", session=third.session.id)
+    after = go(oka)
+    assert seen(after) == ["do it", *told("one"), NOTE, *told("two"), NOTE, *told("three"), "All done."]
+    assert problems(after.context) == []
+
+
+def test_what_was_compacted_stays_so_for_the_runs_that_go_on(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "one")
+    oka.report(first, CompactionStep(summary="Step one.", kept=0))
+    work(plane, oka, first, "two")
+    give_back(oka, first)
+    second = go(oka)
+    summary = "<summary>\nStep one.\n</summary>"
+    assert seen(second) == [summary, *told("two")]
+    # Counted over the conversation as that run had it: the note, a step's two messages, and the result before them.
+    oka.report(second, *steps("three"), CompactionStep(summary="Two steps.", kept=3), checkpoint("three"))
+    give_back(oka, second)
+    assert seen(go(oka)) == ["<summary>\nTwo steps.\n</summary>", NOTE, *told("three")]
+
+
+def test_the_session_before_the_order_is_in_front_of_it(plane: Plane, oka: StandIn) -> None:
+    before = begin(plane, oka)
+    succeed(plane, oka, before)
+    plane.submit("and this", session=before.session.id)
+    first = go(oka)
+    work(plane, oka, first, "one")
+    give_back(oka, first)
+    assert seen(go(oka)) == ["do it", "All done.", "and this", *told("one")]
+
+
+def test_a_run_that_died_before_its_first_checkpoint_leaves_nothing_to_go_on_from(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    oka.report(first, *steps("one"))
+    give_back(oka, first)
+    second = go(oka)
+    assert (second.resume, second.resumed, seen(second)) == (False, None, [])
+    wait_until(lambda: "begins anew: no checkpoint was stored" in plane.order(first.order_id).reason)
+    wait_until(lambda: undone(plane, first.order_id) == ["do it", "I do one."])
+
+
+def test_a_run_that_went_on_and_died_at_once_is_no_step_back(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "one", "two")
+    give_back(oka, first)
+    give_back(oka, go(oka))
+    third = go(oka)
+    assert third.resumed is not None
+    assert (third.resumed.run_id, seen(third)) == (first.run_id, ["do it", *told("one", "two")])
+
+
+def test_limits_bind_the_whole_path(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "one")
+    give_back(oka, first)
+    second = go(oka)
+    assert second.resumed is not None
+    assert (second.resumed.spent.iterations, second.resumed.spent.cost_usd, second.resumed.by_hand) == (1, 0.5, False)
+
+
+# --- which checkpoint -------------------------------------------------------------------------------
+
+
+def test_late_checkpoints_are_never_gone_on_from(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "one")
+    give_back(oka, first)
+    second = go(oka)
+    work(plane, oka, first, "late")
+    wait_until(lambda: undone(plane, first.order_id, ["assistant"]) == ["I do late."])
+    give_back(oka, second)
+    third = go(oka)
+    assert third.resumed is not None
+    assert (third.resumed.commit, seen(third)) == (commit_of("one"), ["do it", *told("one")])
+
+
+def test_a_drone_without_the_commit_gets_only_what_is_stored(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "stored")
+    work(plane, oka, first, "kept on the drone", stored=False)
+    mila = plane.drone("mila")
+    draining(plane, oka)
+    give_back(oka, first)
+    assert seen(go(mila)) == ["do it", *told("stored")]
+
+
+def test_the_drone_that_ran_it_goes_on_from_its_own_disk(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "kept on the drone", stored=False)
+    plane.drone("a-drone-of-more-room", concurrency=20)
+    give_back(oka, first)
+    second = go(oka)
+    assert second.resumed is not None
+    assert (second.resumed.commit, second.resumed.bundle) == (commit_of("kept on the drone"), None)
+    reason = wait_until(lambda: (r := plane.order(first.order_id).reason).startswith("placed on oka") and r)
+    assert "has the workspace of the last attempt, and a free slot; goes on from step 6" in reason
+
+
+@pytest.mark.parametrize(("stored", "goes_to"), [(False, "oka"), (True, "mila")])
+def test_what_one_disk_alone_has_waits_there_for_a_slot_and_what_is_stored_goes_elsewhere(
+    plane: Plane, stored: bool, goes_to: str
+) -> None:
+    oka = plane.drone("oka", concurrency=1)
+    plane.collector(), plane.supervisor()
+    first = begin(plane, oka)
+    work(plane, oka, first, "the work", stored=stored)
+    plane.submit("another", drone="oka")
+    plane.drone("mila", concurrency=1)
+    give_back(oka, first)
+    wait_until(lambda: plane.order(first.order_id).generation == 2)
+    assert plane.order(first.order_id).drone == goes_to
+
+
+def test_a_workspace_that_is_as_the_base_can_be_had_anywhere(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    oka.report(first, *steps("looked"), checkpoint("", commit="", bundle_sha256=None, changed=False))
+    mila = plane.drone("mila")
+    draining(plane, oka)
+    give_back(oka, first)
+    second = go(mila)
+    assert (second.resume, seen(second)) == (True, ["do it", *told("looked")])
+
+
+def test_the_bundle_of_another_run_with_the_same_commit_will_do(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "one")
+    give_back(oka, first)
+    second = go(oka)
+    oka.report(second, *steps("looked"), checkpoint("one", changed=False, bundle_sha256=None))
+    mila = plane.drone("mila")
+    draining(plane, oka)
+    give_back(oka, second)
+    third = go(mila)
+    assert third.resumed is not None
+    assert (third.resumed.run_id, third.resumed.bundle_run) == (second.run_id, first.run_id)
+    assert seen(third) == ["do it", *told("one"), NOTE, *told("looked")]
+
+
+def could_not(drone: StandIn) -> None:
+    """The next run of an order finds its checkpoint gone."""
+    drone.renew_lease()
+    order = wait_until(drone.take)
+    assert order.resumed is not None
+    assert drone.claim(order)
+    drone.report(order, drone.started(), Prepared(base_commit=BASE))
+    drone.report(order, ErrorStep(what="the checkpoint is gone", code="E-CHECKPOINT"))
+    ended = drone.ended(status="failed", exit_status="lost", reason="the checkpoint is gone", order_at_fault=False)
+    drone.report(order, ended)
+
+
+def test_after_a_disk_turned_out_not_to_have_it_only_stored_ones_count(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "stored")
+    work(plane, oka, first, "gone", stored=False)
+    give_back(oka, first)
+    could_not(oka)
+    assert seen(go(oka)) == ["do it", *told("stored")]
+
+
+def test_a_stored_bundle_that_cannot_be_used_is_not_tried_for_ever(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "good", "broken")
+    give_back(oka, first)
+    could_not(oka)
+    assert seen(go(oka)) == ["do it", *told("good")]
+
+
+def test_after_two_checkpoints_in_a_row_could_not_be_had_the_order_begins_anew(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka, max_attempts=9)
+    work(plane, oka, first, "one", "two", "three")
+    give_back(oka, first)
+    could_not(oka)
+    could_not(oka)
+    assert go(oka).resume is False
+
+
+def test_where_none_can_be_had_the_order_begins_anew(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "one", stored=False)
+    give_back(oka, first)
+    could_not(oka)
+    again = go(oka)
+    assert (again.resume, seen(again), again.prompt) == (False, [], "do it")
+    wait_until(lambda: "begins anew: its checkpoint could not be had" in plane.order(first.order_id).reason)
+
+
+def test_a_drone_that_cannot_go_on_begins_anew(plane: Plane) -> None:
+    old = plane.drone("old")
+    old.abilities = ()
+    plane.edit(Drone, old.id, beat={})
+    plane.collector(), plane.supervisor()
+    first = begin(plane, old)
+    work(plane, old, first, "one")
+    give_back(old, first)
+    assert go(old).resume is False
+    wait_until(lambda: "begins anew: drone old cannot go on" in plane.order(first.order_id).reason)
+
+
+# --- words ----------------------------------------------------------------------------------------------
+
+
+def say(plane: Plane, order_id: str, *texts: str) -> None:
+    for text in texts:
+        steering.say(plane.core, plane.admin, order_id, SayRequest(text=text))
+
+
+def test_a_run_is_told_only_what_the_path_has_not_heard(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    wait_until(lambda: plane.order(first.order_id).status == "running")
+    say(plane, first.order_id, "heard", "heard in the undone part", "never heard")
+    oka.report(first, UserStep(text="heard", source="steer"))
+    work(plane, oka, first, "one")
+    oka.report(first, UserStep(text="heard in the undone part", source="steer"))
+    give_back(oka, first)
+    second = go(oka)
+    assert [word.text for word in second.said] == ["heard in the undone part", "never heard"]
+    assert seen(second) == ["do it", "heard", *told("one")]
+    unheard = ["heard in the undone part", "never heard"]
+    wait_until(lambda: [word.text for word in plane.order(first.order_id).unheard] == unheard)
+
+
+# --- what people see ------------------------------------------------------------------------------------
+
+
+def test_what_was_undone_is_kept_and_marked_and_part_of_no_conversation(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "one")
+    oka.report(first, *steps("cut off"))
+    give_back(oka, first)
+    second = go(oka)
+    work(plane, oka, second, "two")
+    succeed(plane, oka, second)
+    assert undone(plane, first.order_id) == ["I do cut off."]
+    shown = [step.model_dump() for step in plane.order(first.order_id).steps]
+    (resumed,) = [step for step in shown if step["kind"] == "resumed"]
+    assert (resumed["from_step"], resumed["from_attempt"], resumed["from_drone"]) == (6, 1, "oka")
+    document = plane.order(first.order_id)
+    assert [run.resumed_from for run in document.runs] == [None, first.run_id]
+    # All of it was paid for: four answers of half a dollar.
+    assert (document.stats.cost_usd, document.stats.input_tokens) == (2.0, 30)
+
+
+def test_the_trajectory_is_that_of_the_path(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "one")
+    oka.report(first, *steps("cut off"))
+    give_back(oka, first)
+    second = go(oka)
+    oka.report(second, Delivered())
+    succeed(plane, oka, second)
+    document = trajectory_of(plane.core, plane.admin, first.order_id)
+    texts = [message["content"] for message in document["messages"]]
+    assert texts == ["do it", *told("one"), NOTE, "All done.", "done"]
+    assert document["info"]["dronefleet"]["run"] == second.run_id
+
+
+def test_the_last_list_that_was_not_undone_is_shown(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    oka.report(first, TodoStep.model_validate({"items": [{"text": "kept", "status": "pending"}]}))
+    work(plane, oka, first, "one")
+    oka.report(first, TodoStep.model_validate({"items": [{"text": "undone", "status": "pending"}]}))
+    give_back(oka, first)
+    go(oka)
+    wait_until(lambda: [item["text"] for item in plane.order(first.order_id).todo] == ["kept"])
+
+
+def test_a_drone_that_speaks_of_another_orders_run_is_not_believed(plane: Plane, oka: StandIn) -> None:
+    other = begin(plane, oka)
+    work(plane, oka, other, "secret")
+    own = begin(plane, oka)
+    oka.report(own, ResumedStep(run_id=other.run_id, seq=6), ResumedStep(run_id=own.run_id, seq=2))
+    oka.report(own, AssistantStep(text="hello"), oka.ended())
+    wait_until(lambda: plane.order(own.order_id).status == "succeeded")
+    plane.submit("next", session=own.session.id)
+    assert seen(go(oka)) == ["do it", "hello"]
+
+
+# --- the bundle -----------------------------------------------------------------------------------------------
+
+
+def test_the_drone_that_goes_on_may_read_the_checkpoint_and_nobody_else(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "one")
+    mila, other = plane.drone("mila"), plane.drone("other", labels={"other": "yes"})
+    draining(plane, oka), draining(plane, other)
+    give_back(oka, first)
+    second = go(mila)
+    assert second.resumed is not None
+    name = str(second.resumed.bundle)
+    assert blobs.get_blob(plane.core, identity(plane, mila), first.run_id, name) == bundle_of("one")
+    with pytest.raises(NotFound):
+        blobs.get_blob(plane.core, identity(plane, other), first.run_id, name)
+
+
+def test_no_file_holds_a_checkpoint_in_clear(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    store(plane, oka, first, "one")
+    files = [path.read_bytes() for path in plane.core.blobs.root.rglob("*") if path.is_file()]
+    assert len(files) == 1
+    assert b"git bundle" not in files[0]
+    own = blobs.get_blob(plane.core, identity(plane, oka), first.run_id, digest(bundle_of("one")))
+    assert own == bundle_of("one")
+
+
+def test_messages_of_a_path_are_as_the_loop_had_them(plane: Plane, oka: StandIn) -> None:
+    first = begin(plane, oka)
+    work(plane, oka, first, "one")
+    give_back(oka, first)
+    call = go(oka).context[1]
+    assert isinstance(call, Message)
+    assert (call.role, [each.id for each in call.tool_calls]) == ("assistant", ["call one"])

@@ -1,0 +1,361 @@
+"""Full disks, for real: what cannot be written now is written later, told in one sentence, and loses nothing."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control_plane.broker.broker import Broker
+from control_plane.broker.valkey_config import program
+from control_plane.db.drones import Drone, RawEvent
+from control_plane.db.engine import sqlite_url_of
+from control_plane.operations.orders import reading
+from drone.installation.disk import Room, free_bytes
+from drone.installation.home import DroneHome
+from drone.reporting import journal
+from drone.reporting.journal import RunIdentity
+from drone.runs.blobs import RunApi
+from drone.runs.directory import Meta, RunDirectory
+from drone.sandbox import choose
+from drone.workspace import Workspaces
+from shared.clock import SystemClock
+from shared.errors import FleetError, FleetFault, Unreachable
+from shared.events import CommentStep, RunEnded
+from shared.names import new_id
+from tests.support import wait_until
+from tests.support.broker import BrokerServer, Plane, plane_on
+from tests.support.control_stand_in import StandIn
+from tests.support.database import CoreFactory
+from tests.support.disks import Disk
+from tests.support.drones import DroneUnderTest
+from tests.support.fleet import api_on
+from tests.support.repositories import calc_project, work_order
+from tests.support.runs import order_for, shell, small_repository
+from tests.support.scripted import ScriptedFactory
+
+pytestmark = pytest.mark.timeout(400)
+IDENTITY = RunIdentity("r" * 12, "o" * 12, 1)
+META = Meta("o" * 12, 1, "b" * 12, "2026-11-21T12:00:00+00:00")
+END = RunEnded(status="failed", exit_status="lost", reason="the drone's disk is full")
+
+
+# --- the drone: journals and markers ------------------------------------------------------
+
+
+def test_a_run_on_a_disk_that_filled_up_can_still_write_its_end(small_disk: Disk) -> None:
+    run = RunDirectory(small_disk.path / "runs" / IDENTITY.run_id)
+    run.create(META)
+    with journal.opened(run.journal, IDENTITY, SystemClock()) as writer:
+        writer.append(CommentStep(text="begun"))
+        small_disk.fill()
+        with pytest.raises(OSError, match="No space left") as refused:
+            list(map(writer.append, repeat(CommentStep(text="x" * 5000), 10)))
+        writer.append(END)
+
+    assert refused.value.errno == errno.ENOSPC
+    numbers = [line.event.seq for line in journal.walk(run.journal)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert run.end() == END
+
+
+def test_a_run_for_which_there_is_no_room_leaves_nothing_behind(small_disk: Disk) -> None:
+    run = RunDirectory(small_disk.path / "runs" / IDENTITY.run_id)
+    run.path.parent.mkdir()
+    small_disk.fill()
+
+    with pytest.raises(OSError, match="No space left"):
+        run.create(META)
+
+    assert not run.path.exists()
+    small_disk.clear()
+    assert run.create(META)
+
+
+def test_a_marker_that_cannot_be_written_anew_stays_as_it_was(small_disk: Disk) -> None:
+    run = RunDirectory(small_disk.path / "runs" / IDENTITY.run_id)
+    run.create(META)
+    small_disk.fill()
+
+    with pytest.raises(OSError, match="No space left"):
+        run.save(Meta("o" * 12, 1, "b" * 12, "x" * 5000))
+
+    assert run.meta() == META
+
+
+def test_a_confirmed_run_is_forgotten_on_a_full_disk_too(small_disk: Disk) -> None:
+    run = RunDirectory(small_disk.path / "runs" / IDENTITY.run_id)
+    run.create(META)
+    (run.logs / "log").write_text("x" * 10_000)
+    small_disk.fill()
+
+    run.forget()
+
+    assert run.meta().confirmed  # type: ignore[union-attr]
+
+
+def test_there_is_room_again_only_with_some_to_spare(small_disk: Disk) -> None:
+    room = Room(small_disk.path / "yet" / "to be made", floor=50_000_000, enough=80_000_000)
+    before = room.lacking()
+    small_disk.fill(leave=40_500_000)
+    full = room.lacking()
+    small_disk.clear(), small_disk.fill(leave=60_000_000)
+    between = room.lacking()
+    small_disk.clear(), small_disk.fill(leave=90_000_000)
+
+    assert (before, room.lacking()) == ("", "")
+    assert full == f"40 MB free in {small_disk.path / 'yet' / 'to be made'}"
+    assert between != ""
+    assert free_bytes(small_disk.path) == small_disk.free
+
+
+# --- the drone: runs ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def drone(stand_in: StandIn, small_disk: Disk) -> Iterator[DroneUnderTest]:
+    """A drone with two slots whose home is on the small disk."""
+    home = DroneHome(small_disk.path / "drone")
+    made = DroneUnderTest(stand_in, home, stand_in.register(home, concurrency=2))
+    made.start_worker()
+    made.wait_consuming(seconds=180)
+    yield made
+    made.close()
+
+
+def test_a_run_ends_truthfully_when_the_disk_is_full_while_the_drone_and_its_other_run_live_on(
+    stand_in: StandIn, drone: DroneUnderTest, small_disk: Disk, tmp_path: Path, scripted: ScriptedFactory
+) -> None:
+    repository = small_repository(tmp_path / "repository.git")
+    quick = scripted([shell("echo begun; until test -e go; do sleep 0.1; done"), *repeat(shell("echo more"), 50)])
+    long = scripted([shell("echo begun; until test -e go; do sleep 0.1; done"), {"text": "Done."}])
+    fails = stand_in.dispatch(order_for(drone.id, repository, quick.url))
+    lives = stand_in.dispatch(order_for(drone.id, repository, long.url))
+    wait_until(lambda: began(stand_in, drone, fails.run_id) and began(stand_in, drone, lives.run_id), seconds=180)
+
+    small_disk.fill()
+    go(drone, fails.order.session.id)
+    end = stand_in.ended(fails, seconds=180)
+    beats = len(stand_in.beats(drone.id))
+    wait_until(lambda: len(stand_in.beats(drone.id)) > beats, seconds=120)
+    last = stand_in.beats(drone.id)[-1]
+    small_disk.clear()
+    go(drone, lives.order.session.id)
+    other = stand_in.ended(lives, seconds=180)
+
+    assert (end.status, end.order_at_fault) == ("failed", False)
+    assert end.reason.startswith("the drone's disk is full")
+    assert last.full.startswith("0 MB free in ")
+    assert other.status == "success"
+
+
+def test_a_full_drone_takes_no_orders_says_so_and_takes_them_when_there_is_room(
+    stand_in: StandIn, drone: DroneUnderTest, small_disk: Disk, tmp_path: Path, scripted: ScriptedFactory
+) -> None:
+    small_disk.fill(leave=50_000_000)
+    wait_until(lambda: any(beat.full for beat in stand_in.beats(drone.id)[-1:]), seconds=120)
+    sent = stand_in.dispatch(
+        order_for(drone.id, small_repository(tmp_path / "r.git"), scripted([{"text": "Done."}]).url)
+    )
+    count = len(stand_in.beats(drone.id))
+    wait_until(lambda: len(stand_in.beats(drone.id)) > count + 1, seconds=120)
+    waiting = stand_in.broker.queue_length(drone.id)
+
+    small_disk.clear()
+
+    assert waiting == 1
+    assert stand_in.ended(sent, seconds=180).status == "success"
+
+
+def test_a_command_that_fills_the_disk_is_told_so_and_the_run_goes_on(
+    stand_in: StandIn,
+    make_drone: Callable[..., DroneUnderTest],
+    small_disk: Disk,
+    scripted: ScriptedFactory,
+    tmp_path: Path,
+) -> None:
+    drone = make_drone(workspace=small_disk.path / "workspace")
+    drone.start_worker()
+    fills = "head -c 300000000 /dev/zero > big; echo code $?; rm big"
+    model = scripted([shell(fills), shell("echo small > small.txt"), {"text": "Done."}])
+    sent = stand_in.dispatch(order_for(drone.id, small_repository(tmp_path / "r.git"), model.url))
+
+    end = stand_in.ended(sent, seconds=180)
+
+    results = [
+        event.body.output for event in stand_in.events(drone.id, sent.run_id) if event.body.kind == "tool_result"
+    ]
+    assert "No space left on device" in results[0]
+    assert end.status == "success"
+
+
+def test_an_order_that_cannot_be_fetched_for_lack_of_room_is_the_fleets_fault(
+    small_disk: Disk, drone_git: dict[str, str], tmp_path: Path
+) -> None:
+    workspaces = Workspaces(small_disk.path / "workspace", drone_git, choose("none"))
+    order = work_order(calc_project(tmp_path / "calc.git"))
+    small_disk.fill()
+
+    with pytest.raises(FleetFault) as refused:
+        workspaces.prepare(order, lambda run, sha: b"", lambda: None)
+
+    small_disk.clear()
+    assert refused.value.code == "E-DISK-FULL"
+    assert "drone doctor" in refused.value.next
+    workspaces.prepare(order, lambda run, sha: b"", lambda: None).close()
+
+
+# --- the control plane --------------------------------------------------------------------
+
+
+def test_what_waits_for_a_full_drone_says_so_and_goes_when_there_is_room(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    oka.beat(full="80 MB free in /home/oka")
+    wait_until(lambda: oka.beat(full="80 MB free in /home/oka") or (plane.rows(Drone)[0].beat or {}).get("full"))
+    order_id = plane.submit()
+    waiting = plane.order(order_id)
+
+    wait_until(lambda: oka.beat() or plane.order(order_id).status == "assigned")
+
+    why = "oka takes no work, as its disk is full: 80 MB free in /home/oka (next: make room there)"
+    assert (waiting.status, waiting.reason) == ("queued", f"no drone that fits takes work now: {why}")
+
+
+@pytest.fixture
+def full_plane(
+    sqlite_url: str, sqlite_template: Path, small_disk: Disk, core_factory: CoreFactory, broker: Broker
+) -> Iterator[Plane]:
+    """A control plane whose database is on the small disk."""
+    path = small_disk.path / "fleet.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    yield from plane_on(core_factory(sqlite_url_of(path), broker=broker))
+
+
+def test_on_a_full_disk_of_the_database_nothing_is_lost_and_all_goes_on(full_plane: Plane, small_disk: Disk) -> None:
+    plane = full_plane
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    plane.submit()
+    order = wait_until(oka.take)
+    assert order is not None
+    oka.claim(order)
+    oka.report(order, oka.started())
+    wait_until(lambda: plane.order(order.order_id).status == "running")
+
+    small_disk.fill()
+    oka.report(order, *[CommentStep(text=f"{number} {'x' * 2000}") for number in range(300)])
+    with pytest.raises(FleetFault) as refused:
+        list(map(plane.submit, repeat("x" * 5000, 1000)))
+    small_disk.clear()
+    oka.report(order, oka.ended())
+    ended = wait_until(lambda: (o := plane.order(order.order_id)).status == "succeeded" and o, seconds=180)
+
+    assert refused.value.code in {"E-DB-FULL", "E-DB-UNREACHABLE"}
+    assert refused.value.http_status == 503
+    assert [step.seq for step in reading.show_order(plane.core, plane.admin, order.order_id).steps] == list(
+        range(1, 303)
+    )
+    assert ended
+    assert plane.rows(RawEvent) == []
+    assert plane.submit()
+
+
+def test_a_blob_waits_until_the_disk_of_the_blobs_has_room(
+    sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory, small_disk: Disk
+) -> None:
+    with api_on(sqlite_url, valkey, with_blobs_in(core_factory, small_disk.path / "blobs")) as api:
+        api.add_work()
+        drone = api.add_drone()
+        run = drone.take(api.submit())
+        clock = SystemClock()
+        small_disk.fill()
+        with (
+            closing(RunApi(api.url, drone.token, run.id, clock, lambda: 0.0)) as impatient,
+            pytest.raises(Unreachable) as refused,
+        ):
+            impatient.put(b"x" * 100_000)
+        told: list[float] = []
+
+        def patience() -> float:
+            told.append(clock.monotonic())
+            small_disk.clear()
+            return 60.0
+
+        with closing(RunApi(api.url, drone.token, run.id, clock, patience)) as patient:
+            stored = patient.put(b"x" * 100_000)
+
+        assert refused.value.code == "E-SERVER-DISK"
+        assert told
+        assert api.core.blobs.read(stored) == b"x" * 100_000
+
+
+def with_blobs_in(core_factory: CoreFactory, blobs: Path) -> CoreFactory:
+    return lambda url, **settings: core_factory(url, **settings, blob_dir=blobs)
+
+
+@pytest.fixture
+def small_valkey(small_disk: Disk) -> Iterator[BrokerServer]:
+    server = BrokerServer(small_disk.path / "valkey", program())
+    server.start()
+    yield server
+    server.close()
+
+
+def test_a_broker_with_a_full_disk_refuses_writes_and_nothing_is_lost(
+    small_valkey: BrokerServer, small_disk: Disk, sqlite_url: str, core_factory: CoreFactory
+) -> None:
+    broker = Broker(small_valkey.url)
+    with planes(core_factory(sqlite_url, broker=broker)) as plane:
+        oka = plane.drone("oka")
+        plane.collector(), plane.supervisor()
+        plane.submit()
+        order = wait_until(oka.take)
+        assert order is not None
+        oka.claim(order)
+        oka.report(order, oka.started(), *[CommentStep(text=str(number)) for number in range(50)])
+        small_disk.fill()
+        refused = wait_until(lambda: refusal(broker), seconds=120)
+        waiting = plane.submit("while it is full")
+        small_disk.clear()
+        wait_until(lambda: refusal(broker) is None, seconds=120)
+        oka.report(order, oka.ended())
+        wait_until(lambda: plane.order(order.order_id).status == "succeeded", seconds=120)
+        second = wait_until(oka.take, seconds=120)
+
+        assert refused.code == "E-BROKER-FULL"
+        assert second is not None
+        assert second.order_id == waiting
+        assert plane.rows(RawEvent) == []
+        steps = reading.show_order(plane.core, plane.admin, order.order_id).steps
+        assert [step.seq for step in steps] == list(range(1, 53))
+    broker.close()
+
+
+def refusal(broker: Broker) -> FleetError | None:
+    """What the server says to a write; None if it takes it."""
+    with suppress(OSError):
+        try:
+            broker.offer_run("d" * 12, new_id(), 1)
+        except FleetError as error:
+            return error
+    return None
+
+
+@contextmanager
+def planes(core: Any) -> Iterator[Plane]:
+    yield from plane_on(core)
+
+
+def began(stand_in: StandIn, drone: DroneUnderTest, run_id: str) -> bool:
+    return any(d.run_id == run_id and "begun" in d.text for d in stand_in.deltas(drone.id) if d.kind == "output")
+
+
+def go(drone: DroneUnderTest, session: str) -> None:
+    """Let the command of the run go on that works in this session."""
+    (Path(drone.config.workspace) / "sessions" / session / "work" / "go").touch()

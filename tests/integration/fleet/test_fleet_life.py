@@ -1,0 +1,310 @@
+"""Drones that are drained, removed, full, or doubled, and the orders that wait in their queues."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import repeat
+from pathlib import Path
+
+import pytest
+import redis
+
+from control_plane.db.orders import Dispatch
+from control_plane.operations.drones import managing
+from shared import names
+from shared.work_order import WorkOrder
+from tests.support import wait_until
+from tests.support.broker import QUICK, Plane
+from tests.support.control_stand_in import StandIn as ControlPlane
+from tests.support.drones import DroneUnderTest
+from tests.support.runs import order_for, shell
+from tests.support.scripted import ScriptedFactory
+from tests.support.stand_in import StandIn
+
+MakeDrone = Callable[..., DroneUnderTest]
+HOLD = [shell("echo begun; sleep 300"), {"text": "Done."}]
+
+
+def reason(plane: Plane, order_id: str) -> str:
+    return plane.order(order_id).reason
+
+
+def at_work(plane: Plane, drone: StandIn) -> str:
+    """Give the drone an order that names it, and have it begin; returns the order's id."""
+    order_id = plane.submit(drone=drone.name)
+    work = wait_until(drone.take)
+    assert drone.claim(work)
+    drone.report(work, drone.started())
+    wait_until(lambda: plane.order(order_id).status == "running")
+    return order_id
+
+
+def waiting_on(plane: Plane, holder: StandIn, /, **fields: object) -> str:
+    """An order that lies in the drone's queue."""
+    before = holder.queued()
+    order_id = plane.submit(**fields)
+    wait_until(lambda: holder.queued() == before + 1)
+    assert plane.order(order_id).drone == holder.name
+    return order_id
+
+
+# --- draining ------------------------------------------------------------------------------
+
+
+def test_orders_leave_a_draining_drone_unless_they_named_it_and_what_runs_goes_on(plane: Plane) -> None:
+    oka = plane.drone("oka", concurrency=1)
+    plane.collector(), plane.supervisor()
+    running = at_work(plane, oka)
+    free, named = waiting_on(plane, oka), waiting_on(plane, oka, drone="oka")
+    plane.drone("mila")
+    managing.set_draining(plane.core, plane.admin, "oka", True)
+    wait_until(lambda: plane.order(free).drone == "mila")
+    assert reason(plane, free) == (
+        "taken back from oka: the drone is draining (next: fleet drone resume oka); "
+        "placed on mila: the only drone that fits and takes work"
+    )
+    wait_until(lambda: "waits in oka's queue: the drone is draining" in reason(plane, named))
+    assert [(plane.order(each).status, plane.order(each).drone) for each in (named, running)] == [
+        ("assigned", "oka"),
+        ("running", "oka"),
+    ]
+
+
+def test_without_another_drone_they_wait_and_say_for_what_and_go_on_when_it_takes_orders_again(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    order_id = waiting_on(plane, oka)
+    managing.set_draining(plane.core, plane.admin, "oka", True)
+    wait_until(
+        lambda: (
+            reason(plane, order_id)
+            == "no drone that fits takes work now: oka is draining (next: fleet drone resume oka)"
+        )
+    )
+    managing.set_draining(plane.core, plane.admin, "oka", False)
+    wait_until(lambda: plane.order(order_id).status == "assigned")
+    assert wait_until(oka.take).generation == 1
+    again = wait_until(oka.take)
+    assert (again.generation, oka.claim(again)) == (2, True)
+
+
+def test_a_drone_that_says_otherwise_is_told_again(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    oka.beat(draining=True)
+    wait_until(lambda: managing.show_drone(plane.core, plane.admin, "oka").status == "draining")
+    managing.set_draining(plane.core, plane.admin, "oka", False)
+    wait_until(lambda: [message.body.on for message in oka.told("drain")] == [False])
+
+
+# --- removing ------------------------------------------------------------------------------
+
+
+def test_a_removed_drone_is_cut_off_at_once_and_its_orders_go_elsewhere_or_say_why_not(plane: Plane) -> None:
+    oka = plane.drone("oka", concurrency=1)
+    plane.collector(), plane.supervisor()
+    running = plane.submit()
+    work = wait_until(oka.take)
+    assert oka.claim(work)
+    oka.report(work, oka.started())
+    wait_until(lambda: plane.order(running).status == "running")
+    free, named = waiting_on(plane, oka), waiting_on(plane, oka, drone="oka")
+    mila = plane.drone("mila")
+    managing.remove_drone(plane.core, plane.admin, "oka")
+    with pytest.raises(redis.ConnectionError):
+        oka.queued()
+    assert plane.order(running).runs[0].status == "lost"
+    wait_until(lambda: mila.queued() == 2)
+    assert reason(plane, free).startswith("taken back from oka: the drone was removed; placed on mila: ")
+    assert reason(plane, named) == (f"drone oka, which was asked for by name, was removed (next: fleet cancel {named})")
+    assert keys_of(plane, oka) == set()
+
+
+def keys_of(plane: Plane, drone: StandIn) -> set[str]:
+    """What the broker still has of a drone besides the keys of its runs, which stay for their week.
+
+    Nor its stream: a collector that was reading it just then makes it again, empty.
+    """
+    found = {str(key) for key in plane.core.broker.redis.scan_iter(f"*{drone.id}*")}
+    return {key for key in found if ":run:" not in key and not key.endswith(":events")}
+
+
+# --- rebalancing ---------------------------------------------------------------------------
+
+
+def test_an_order_leaves_a_full_drone_for_one_that_has_a_free_slot_and_stays_there(plane: Plane) -> None:
+    oka = plane.drone("oka", concurrency=1)
+    plane.collector(), plane.supervisor()
+    at_work(plane, oka)
+    first, second = waiting_on(plane, oka), waiting_on(plane, oka)
+    mila = plane.drone("mila", concurrency=1)
+    assert wait_until(mila.take).order_id == first
+    assert reason(plane, first) == (
+        "taken back from oka: the drone is busy: 1 of 1 slots in use; placed on mila: it has a free slot"
+    )
+    still_there = [plane.order(second).drone for _ in repeat(None, 20) if oka.beat() is None]
+    assert set(still_there) == {"oka"}
+    assert len(plane.rows(Dispatch, Dispatch.order_id == first)) == 2
+
+
+def test_the_most_urgent_order_is_moved_first_and_those_that_named_the_drone_or_fit_nobody_else_never(
+    plane: Plane,
+) -> None:
+    oka = plane.drone("oka", concurrency=1, labels={"gpu": "yes"})
+    plane.collector(), plane.supervisor()
+    at_work(plane, oka)
+    staying = [waiting_on(plane, oka, drone="oka"), waiting_on(plane, oka, labels={"gpu": "yes"})]
+    plain, urgent = waiting_on(plane, oka), waiting_on(plane, oka, priority=5)
+    # Both must have waited long enough before there is a place for one.
+    until = plane.core.clock.now() + timedelta(seconds=2 * QUICK.rebalance_after)
+    wait_until(lambda: oka.beat() or plane.core.clock.now() > until)
+    mila = plane.drone("mila", concurrency=1)
+    assert wait_until(mila.take).order_id == urgent
+    assert [plane.order(each).drone for each in (*staying, plain)] == ["oka"] * 3
+
+
+def test_an_order_whose_key_vanished_is_not_taken_from_a_drone_that_may_be_at_work_on_it(plane: Plane) -> None:
+    oka = plane.drone("oka", concurrency=1)
+    plane.collector(), plane.supervisor()
+    at_work(plane, oka)
+    order_id = waiting_on(plane, oka)
+    plane.core.broker.redis.delete(names.run_key(oka.id, plane.dispatch(order_id).id))
+    mila = plane.drone("mila", concurrency=1)
+    other = plane.submit(drone="mila")
+    assert wait_until(mila.take).order_id == other
+    assert plane.order(order_id).drone == "oka"
+
+
+def test_however_a_claim_and_a_move_race_the_order_runs_once(plane: Plane) -> None:
+    oka = plane.drone("oka", concurrency=1)
+    plane.collector(), plane.supervisor()
+    at_work(plane, oka)
+    ids = [plane.submit() for _ in repeat(None, 24)]
+    wait_until(lambda: oka.queued() == 24)
+    # The supervisor goes through the queue from its front: from the other end most of them meet.
+    messages = [oka.take() for _ in ids][::-1]
+    mila = plane.drone("mila", concurrency=24)
+    claimed: list[str] = []
+    works = iter(messages)
+    takes = ((oka, lambda: next(works, None)), (mila, mila.take))
+    threads = [threading.Thread(target=claim_all, args=(drone, take, len(ids), claimed)) for drone, take in takes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    wait_until(lambda: {plane.order(each).status for each in ids} == {"running"})
+    assert sorted(claimed) == sorted(ids)
+    assert {plane.order(each).drone for each in ids} == {"oka", "mila"}
+    assert [len(plane.order(each).runs) for each in ids] == [1] * len(ids)
+
+
+def claim_all(drone: StandIn, take: Callable[[], WorkOrder | None], number: int, claimed: list[str]) -> None:
+    """Take what comes, claim it, and begin, until so many orders were claimed by somebody."""
+
+    def one() -> bool:
+        drone.beat()
+        work = take()
+        if work is not None and drone.claim(work):
+            claimed.append(work.order_id)
+            drone.report(work, drone.started())
+        return len(claimed) >= number
+
+    wait_until(one, seconds=50)
+
+
+# --- a drone's own end ---------------------------------------------------------------------
+
+
+@pytest.mark.chaos
+def test_a_drone_that_was_removed_ends_by_itself_with_its_run_and_says_why(
+    stand_in: ControlPlane, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    drone.start()
+    sent = stand_in.dispatch(order_for(drone.id, repository, scripted(HOLD).url))
+    wait_until(lambda: "tool_call" in stand_in.kinds(sent), seconds=60)
+    stand_in.remove(drone.id)
+    assert drone.wait(seconds=60) == 6
+    assert "drone oka was removed" in drone.stderr()
+    assert "Traceback" not in drone.stderr()
+    assert drone.processes() == []
+    drone.start()
+    assert drone.wait(seconds=30) == 6
+
+
+@pytest.mark.chaos
+@pytest.mark.long
+def test_a_drone_whose_user_the_broker_forgot_goes_on_when_it_is_back(
+    stand_in: ControlPlane, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+) -> None:
+    drone = make_drone()
+    drone.start_worker()
+    drone.wait_consuming()
+    user = stand_in.broker.redis.acl_getuser(drone.id)
+    stand_in.broker.redis.acl_deluser(drone.id)
+    wait_until(lambda: "heartbeats do not arrive" in drone.log())
+    stand_in.broker.ensure_user(drone.id, user["passwords"][0].removeprefix("#"))
+    sent = stand_in.dispatch(order_for(drone.id, repository, scripted([{"text": "Done."}]).url))
+    assert stand_in.ended(sent, seconds=60).status == "success"
+
+
+@pytest.mark.chaos
+def test_of_two_machines_with_one_id_the_later_works_and_the_first_ends_when_it_comes_back(
+    stand_in: ControlPlane, make_drone: MakeDrone, tmp_path: Path
+) -> None:
+    drone = make_drone()
+    drone.start_worker()
+    drone.wait_consuming()
+    wait_until(lambda: stand_in.beats(drone.id))
+    assert drone.process is not None
+    os.kill(drone.process.pid, signal.SIGSTOP)
+    stand_in.broker.redis.delete(names.lease_key(drone.id))
+    with drone.copied_to(tmp_path / "twin") as twin:
+        twin.start_worker()
+        wait_until(lambda: len(stand_in.hellos(drone.id)) == 2, seconds=30)
+        wait_until(lambda: boot_of(stand_in, drone) == twin.home.boot_file.read_text().strip())
+        os.kill(drone.process.pid, signal.SIGCONT)
+        assert drone.wait(seconds=40) == 4
+        assert "another drone is at work under this drone's id" in drone.stderr()
+        after = len(stand_in.beats(drone.id))
+        wait_until(lambda: len(stand_in.beats(drone.id)) >= after + 2)
+        assert not any(beat.stopping for beat in stand_in.beats(drone.id))
+        assert stand_in.broker.lease(drone.id).partition(":")[0] == boot_of(stand_in, drone)
+        assert twin.stop() == 0
+
+
+@pytest.mark.chaos
+@pytest.mark.long
+def test_a_broker_that_was_restored_from_an_older_copy_does_not_end_the_drone(
+    stand_in: ControlPlane, make_drone: MakeDrone
+) -> None:
+    drone = make_drone()
+    drone.start_worker()
+    drone.wait_consuming()
+    wait_until(lambda: stand_in.beats(drone.id))
+    boot = boot_of(stand_in, drone)
+    stand_in.broker.redis.mset({names.boot_key(drone.id): "older", names.lease_key(drone.id): "older:then"})
+    wait_until(lambda: boot_of(stand_in, drone) == boot, seconds=60)
+    assert drone.stop() == 0
+
+
+def test_a_drone_that_runs_on_another_machine_than_it_was_registered_on_is_noted(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector()
+    oka.beat()
+    assert managing.show_drone(plane.core, plane.admin, "oka").note == ""
+    oka.beat(machine_id="another machine")
+    wait_until(
+        lambda: (
+            managing.show_drone(plane.core, plane.admin, "oka").note
+            == "runs on another machine than it was registered on"
+        )
+    )
+
+
+def boot_of(fleet: ControlPlane, drone: DroneUnderTest) -> str:
+    return str(fleet.broker.redis.get(names.boot_key(drone.id)))

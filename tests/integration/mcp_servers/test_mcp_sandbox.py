@@ -1,0 +1,171 @@
+"""Servers that run as processes live in the sandbox, see no secrets, and end with the run: counted, none left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from drone.mcp_servers import ServerConfig
+from drone.processes.ending import MARK
+from drone.processes.receipts import end_below
+from drone.sandbox import choose
+from shared.clock import SystemClock
+from shared.errors import Preempted
+from shared.events import Receipt
+from shared.names import new_id
+from tests.support import wait_until
+from tests.support.mcp_servers import McpBench
+from tests.support.sandboxes import processes_with, raise_when
+
+pytestmark = pytest.mark.hostile
+
+
+def number() -> str:
+    """A time to sleep that no other process has."""
+    return f"{1000 + int(new_id(), 16) % 1_000_000}.5"
+
+
+def canceled(bench: McpBench, server: ServerConfig, name: str) -> Receipt:
+    """Cancel a run while a call hangs, as its end does it, and give the receipt."""
+    others = [child.pid for child in psutil.Process().children()]
+    tools = bench.connect(server)
+    looks = bench.looks
+    bench.check = raise_when(lambda: bench.looks > looks + 5, Preempted())
+    with pytest.raises(Preempted):
+        tools.call(name)
+    tools.servers.close()
+    rest, tally = end_below(SystemClock(), spare=others), bench.sandbox.tally
+    return Receipt(found=tally.found + rest.found, ended=tally.ended + rest.ended, survivors=rest.survivors, at=rest.at)
+
+
+def test_a_server_of_the_sdk_works_in_the_sandbox(mcp_in: McpBench) -> None:
+    assert mcp_in.connect(mcp_in.sdk()).text("mcp__sample__add", a=20, b=3) == "23"
+
+
+def test_a_server_gets_a_clean_environment_and_its_own_variables(
+    mcp_in: McpBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    own = {"TOKEN": 'it\'s "$HOME" `id`\n', "PATH": os.environ["PATH"], MARK: "hidden"}
+
+    seen = json.loads(mcp_in.connect(mcp_in.raw(env=own)).text("mcp__raw__variables"))
+
+    assert (seen["TOKEN"], seen["PATH"]) == (own["TOKEN"], own["PATH"])
+    assert seen[MARK] != "hidden"
+    assert [name for name in seen if name.startswith("DRONEFLEET_CARRIED")] == []
+    assert "sk-secret" not in json.dumps(seen)
+    assert Path(seen["HOME"]) != Path.home()
+
+
+def test_a_servers_variables_do_not_reach_the_programs_around_the_sandbox(mcp_in: McpBench) -> None:
+    library = mcp_in.workspace / "evil.so"
+    line = mcp_in.sandbox.line(["true"], workspace=mcp_in.workspace, variables={"LD_PRELOAD": str(library)})
+
+    assert "LD_PRELOAD" not in line.environment
+    assert str(library) not in " ".join(line.arguments)
+    assert str(library) in " ".join(line.environment.values())
+
+
+def test_a_server_in_bubblewrap_does_not_see_the_owners_files(mcp_in: McpBench) -> None:
+    (mcp_in.directory / "secret").write_text("secret")
+    flags = ["-c", f"cat {mcp_in.directory}/secret >&2; exit 3"]
+    server = ServerConfig(name="reader", owners=False, command="sh", args=flags)
+
+    problems = mcp_in.connect(server).servers.problems
+
+    assert ("secret" in problems[0].split(": ")[-1].split()) == (mcp_in.sandbox.kind == "none")
+
+
+def test_a_cancel_counts_a_servers_processes_and_leaves_none(mcp_in: McpBench) -> None:
+    word = new_id()
+
+    receipt = canceled(mcp_in, mcp_in.raw("--word", word), "mcp__raw__hang")
+
+    assert (receipt.found, receipt.ended, receipt.survivors) == (1, 1, 0)
+    assert processes_with(word) == []
+
+
+def test_a_cancel_ends_a_server_that_ignores_term_and_its_child_in_another_session(mcp_in: McpBench) -> None:
+    word, name = new_id(), number()
+    server = mcp_in.raw("--ignore-term", "--child", name, "--word", word)
+
+    receipt = canceled(mcp_in, server, "mcp__raw__hang")
+
+    assert (receipt.found, receipt.ended, receipt.survivors) == (2, 2, 0)
+    assert (processes_with(word), processes_with(name)) == ([], [])
+
+
+def test_a_cancel_counts_the_processes_of_all_servers(mcp_in: McpBench) -> None:
+    tools = mcp_in.connect(mcp_in.raw(name="a"), mcp_in.raw("--child", number(), name="b"))
+
+    tools.servers.close()
+
+    assert (mcp_in.sandbox.tally.found, mcp_in.sandbox.tally.ended, mcp_in.sandbox.tally.survivors) == (3, 3, 0)
+
+
+def test_hostile_servers_are_ended_at_the_same_time(mcp_in: McpBench) -> None:
+    tools = mcp_in.connect(*(mcp_in.raw("--ignore-term", name=f"s{each}") for each in range(6)))
+    begun = time.monotonic()
+
+    tools.servers.close()
+
+    assert time.monotonic() - begun < 12
+    assert (mcp_in.sandbox.tally.found, mcp_in.sandbox.tally.survivors) == (6, 0)
+
+
+def test_a_server_may_come_to_its_own_end_when_its_input_closes(mcp_in: McpBench) -> None:
+    file = mcp_in.workspace / "farewell"
+
+    mcp_in.connect(mcp_in.raw("--slow-close", str(file))).servers.close()
+
+    assert file.exists()
+
+
+def test_a_server_that_stays_after_its_input_closed_is_asked_by_term(mcp_in: McpBench) -> None:
+    word = new_id()
+
+    mcp_in.connect(mcp_in.raw("--stay", "--word", word)).servers.close()
+
+    assert processes_with(word) == []
+
+
+def test_what_a_dead_server_leaves_behind_ends_with_it(mcp_in: McpBench) -> None:
+    name = number()
+    tools = mcp_in.connect(mcp_in.raw("--child", name))
+
+    tools.call("mcp__raw__die")
+
+    wait_until(lambda: not processes_with(name), seconds=10)
+
+
+def test_servers_die_with_the_process_of_the_run(mcp_in: McpBench) -> None:
+    word, name = new_id(), number()
+    script = (
+        "import sys; from pathlib import Path; from drone.mcp_servers import ServerConfig, connect; "
+        "from drone.sandbox import choose; import time; kind, work, *flags = sys.argv[1:]; work = Path(work); "
+        "sandbox = choose(kind).for_session(scratch=work.parent / 'run', read_only=[Path(sys.prefix)]); "
+        "config = ServerConfig(name='raw', owners=True, command=sys.executable, args=flags); "
+        "connect([config], sandbox=sandbox, workspace=work, log_dir=work.parent / 'l', check=lambda: None); "
+        "time.sleep(600)"
+    )
+    flags = [str(mcp_in.program), "raw", "--stay", "--child", name, "--word", word]
+    run = subprocess.Popen([sys.executable, "-c", script, mcp_in.sandbox.kind, str(mcp_in.workspace), *flags])
+    wait_until(lambda: processes_with(name), seconds=30)
+
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+
+    wait_until(lambda: not processes_with(name), seconds=10)
+
+
+def test_without_a_place_for_its_home_no_server_is_started_on_the_bare_machine(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="for_session"):
+        choose("none").line(["true"], workspace=tmp_path)

@@ -1,0 +1,69 @@
+"""The preloaded fork server: children are warm, small, silent, and inherit neither thread nor connection."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+CHILD = """
+    import multiprocessing, os, sys, time
+
+    def child(pipe):
+        preload = sys.modules["drone.model.preload"]
+        from drone.agent.in_memory import KeptEvents, QuietControls
+        from drone.agent.protocols import ToolSpec
+        from drone.model.litellm_model import LiteLLMModel
+        from shared.clock import SystemClock
+        from shared.messages import Message
+        from shared.work_order import Limits, OrderProvider
+
+        threads = len(os.listdir("/proc/self/task"))
+        sockets = [fd for fd in os.listdir("/proc/self/fd") if _target(fd).startswith("socket:")]
+        began = time.perf_counter()
+        provider = OrderProvider(name="p", model="openai/scripted", api_base=pipe.recv())
+        model = LiteLLMModel(provider, None, Limits(), KeptEvents(), SystemClock(), QuietControls())
+        answer = model.answer([Message(role="user", content="Hello.")], [ToolSpec("t", "d")], lambda kind, text: None)
+        first_call_ms = (time.perf_counter() - began) * 1000
+        inherited = (preload.WARM, threads, len(sockets))
+        pipe.send((*inherited, answer.message.content, first_call_ms, _private_mb()))
+
+    def _target(fd):
+        try:
+            return os.readlink(f"/proc/self/fd/{fd}")
+        except OSError:
+            return ""
+
+    def _private_mb():
+        lines = open("/proc/self/smaps_rollup").read().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
+
+    if __name__ == "__main__":
+        from drone.model.scripted.server import ScriptedServer
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["drone.model.preload"])
+        with ScriptedServer([{"text": "Hello."}]) as server:
+            ours, theirs = context.Pipe()
+            process = context.Process(target=child, args=(theirs,))
+            process.start()
+            ours.send(server.url)
+            warm, threads, sockets, said, first_call_ms, private_mb = ours.recv()
+            process.join()
+        print(f"{warm} {threads} {sockets} {said} {first_call_ms:.0f} {private_mb:.0f}")
+"""
+
+
+@pytest.mark.timeout(180)
+def test_a_forked_run_is_warm_small_and_inherits_no_thread_and_no_connection(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(textwrap.dedent(CHILD))
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=170, check=True)
+    warm, threads, sockets, said, first_call_ms, private_mb = ended.stdout.split()
+    # One socket: the fork server's own, on which it was asked for this child.
+    assert (warm, threads, sockets, said, ended.stderr) == ("True", "1", "1", "Hello.", "")
+    # Cold, a first call takes over a second and 120 MB; the bounds are wide because the machine is shared.
+    assert float(first_call_ms) < 500
+    assert float(private_mb) < 40

@@ -1,0 +1,296 @@
+"""Nothing of one organization can be seen or reached from another (S-004): every address of the OpenAPI document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import select
+
+from control_plane.core import Caller
+from control_plane.db.orders import Order
+from control_plane.documents.providers import ProviderRequest
+from control_plane.documents.tokens import ApiTokenRequest, JoinTokenRequest
+from control_plane.operations import organizations, providers
+from control_plane.operations.access import tokens
+from tests.support.fleet import Api
+from tests.support.made import make_drone, make_project, start_run, submit
+from tests.support.organizations import add_organization
+from tests.support.team_rows import add_agent, add_task, begin, order_of, say
+
+Doc = dict[str, Any]
+MARK = "zebra"
+"""Is in every name and text of the organization that must not be seen."""
+NOBODY = "0" * 12
+OF_DRONES = ("/api/v1/runs/", "/api/v1/registrations")
+OPEN = {"/api/v1/health", "/hooks/{trigger_id}"}
+TASK = {"title": "x", "description": "x"}
+BODIES: dict[str, Doc] = {
+    "ScheduleRequest": {"name": "n", "cron": "0 3 * * *", "task": TASK},
+    "TriggerRequest": {"name": "n", "kind": "github", "task": TASK},
+    "WebhookRequest": {"name": "n", "url": "https://hooks.example/x"},
+    "ScheduleEdit": {"enabled": False},
+    "TriggerEdit": {"enabled": False},
+    "WebhookEdit": {"enabled": False},
+    "AgentRequest": {"name": "n", "instructions": "x"},
+    "AgentEdit": {"max_iterations": 3},
+    "ProviderEdit": {"model": "openai/x"},
+    "ProjectEdit": {"name": "x"},
+    "SessionEdit": {"name": "x"},
+    "SwitchRequest": {"entry": NOBODY},
+    "LabelRequest": {"entry": NOBODY, "text": "x"},
+    "OrganizationEdit": {"concurrency": 3},
+    "SayRequest": {"text": "x"},
+    "CommentRequest": {"text": "x"},
+    "AssignRequest": {"assignee": "user"},
+}
+
+
+@dataclass
+class Hidden:
+    """What another organization has: the values by which its things are asked for, by the resource of the address."""
+
+    caller: Caller
+    names: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Outside:
+    """Somebody with every right in an organization of their own, and none elsewhere."""
+
+    http: httpx.Client
+    hidden: Hidden
+    document: Doc
+
+
+@pytest.fixture
+def outside(api: Api) -> Iterator[Outside]:
+    core = api.core
+    admin = tokens.authenticate(core, api.token)
+    own = add_organization(core, admin, "payments")
+    make_project(core, own)
+    add_agent(core, own, "lead")
+    hidden = fill(api, add_organization(core, admin, f"{MARK}_team", description=MARK))
+    bearer = str(tokens.create_api_token(core, own, ApiTokenRequest(role="admin", name="pay")).token)
+    with api.http(bearer) as http:
+        yield Outside(http, hidden, http.get("/openapi.json").json())
+
+
+def fill(api: Api, caller: Caller) -> Hidden:
+    """One of everything in the organization, each with the mark in it."""
+    core = api.core
+    teams = {"abilities": ["teams"]}
+    make_drone(core, caller, f"{MARK}-drone", labels={MARK: "yes"}, beat=teams, concurrency=9, sandbox="none")
+    providers.add(core, caller, ProviderRequest(name=f"{MARK}-provider", model="openai/scripted"))
+    make_project(core, caller, f"{MARK}-project")
+    order = submit(core, caller, MARK, project=f"{MARK}-project")
+    start_run(core, order.id)
+    task = add_task(core, caller, add_agent(core, caller, f"{MARK}_agent"), title=MARK, description=MARK)
+    run_id = begin(core, order_of(core, task).id)
+    say(core, task, MARK)
+    join = tokens.create_join_token(core, caller, JoinTokenRequest(labels={MARK: "yes"}))
+    token = tokens.create_api_token(core, caller, ApiTokenRequest(role="viewer", name=MARK))
+    with inside(api, caller) as http:
+        for resource, schema in (
+            ("schedules", "ScheduleRequest"),
+            ("triggers", "TriggerRequest"),
+            ("webhooks", "WebhookRequest"),
+        ):
+            body = {**BODIES[schema], "name": f"{MARK}-{resource}"}
+            assert http.post(f"/api/v1/{resource}", json=body).status_code == 201
+    names = {
+        "drones": f"{MARK}-drone",
+        "projects": f"{MARK}-project",
+        "providers": f"{MARK}-provider",
+        "orders": order.id,
+        "sessions": order.session,
+        "tasks": task,
+        "task-runs": run_id,
+        "join-tokens": join.id,
+        "api-tokens": token.id,
+        "organizations": caller.organization,
+        "agents": f"{MARK}_agent",
+        **{each: f"{MARK}-{each}" for each in ("schedules", "triggers", "webhooks")},
+    }
+    return Hidden(caller, names)
+
+
+@contextmanager
+def inside(api: Api, caller: Caller) -> Iterator[httpx.Client]:
+    """The everywhere admin, in this organization."""
+    with api.http() as http:
+        http.params = httpx.QueryParams(org=caller.organization)
+        yield http
+
+
+def routes(document: Doc) -> Iterator[tuple[str, str, Doc]]:
+    """Method, path and operation of each address for people."""
+    for path, item in document["paths"].items():
+        if path not in OPEN and not path.startswith(OF_DRONES):
+            yield from ((method, path, operation) for method, operation in item.items())
+
+
+def resource_of(path: str) -> str:
+    """What the last name or id in the address is one of."""
+    return str(re.findall(r"/([a-z-]+)/\{(?!seq)\w+\}", path)[-1])
+
+
+def missing(resource: str) -> str:
+    """What could be the name or id of such a thing, and is none."""
+    return "NONE-0001" if resource == "tasks" else "nothing"
+
+
+def body_for(operation: Doc) -> Doc | None:
+    """A body that is acceptable as such, so that the answer is about what the address names."""
+    content = operation.get("requestBody", {}).get("content", {})
+    text = str(content.get("application/json", {}).get("schema", {}))
+    named = re.search(r"schemas/(\w+)", text)
+    return BODIES.get(named.group(1), {}) if named else None
+
+
+def ask(  # noqa: PLR0917 - one per part of the request
+    http: httpx.Client, method: str, path: str, operation: Doc, value: str, other: str
+) -> tuple[int, str]:
+    """The answer with what was asked for taken out of it."""
+    address = re.sub(r"\{organization\}", other, path)
+    address = re.sub(r"\{seq\}", "1", address)
+    address = re.sub(r"\{\w+\}", value, address)
+    answer = http.request(method, address, json=body_for(operation))
+    told = answer.text
+    for each in (value, other):
+        told = told.replace(each, "IT")
+    return answer.status_code, told
+
+
+def test_what_another_organization_has_is_refused_in_the_words_for_what_does_not_exist(
+    api: Api, outside: Outside
+) -> None:
+    differing, leaking, asked = {}, {}, 0
+    for method, path, operation in routes(outside.document):
+        if "{" not in path:
+            continue
+        asked += 1
+        resource = resource_of(path)
+        value = outside.hidden.names["organizations" if "{organization}" in path else resource]
+        own = outside.hidden.names.get(resource, value)
+        there = ask(outside.http, method, path, operation, own, value)
+        nothing = ask(outside.http, method, path, operation, missing(resource), "nobody")
+        if there != nothing or there[0] not in ({403, 404} if resource == "organizations" else {404}):
+            differing[method, path] = there, nothing
+        if MARK in there[1]:
+            leaking[method, path] = there
+    assert differing == {}
+    assert leaking == {}
+    assert asked >= 55
+    assert untouched(api, outside.hidden.caller)
+
+
+def untouched(api: Api, caller: Caller) -> bool:
+    """Whether all that was asked of the organization left it as it was."""
+    with api.core.database.read() as db:
+        statuses = db.scalars(select(Order.status).where(Order.organization_id == caller.organization_id)).all()
+    shown = organizations.show(api.core, caller, caller.organization)
+    return (statuses, shown.paused, shown.concurrency, shown.tasks["in_progress"], shown.agent_count) == (
+        ["running", "running"],
+        False,
+        4,
+        1,
+        1,
+    )
+
+
+def test_no_list_and_no_overview_shows_anything_of_another_organization(outside: Outside) -> None:
+    answers = {
+        path: outside.http.get(path)
+        for method, path, _ in routes(outside.document)
+        if method == "get" and "{" not in path
+    }
+    assert {path: answer.status_code for path, answer in answers.items()} == dict.fromkeys(answers, 200)
+    assert [path for path, answer in answers.items() if MARK in answer.text] == []
+    assert answers["/api/v1/orders"].json() == answers["/api/v1/tasks"].json() == []
+    assert len(answers) >= 15
+
+
+REFERENCES: list[tuple[str, str, Doc, str, str]] = [
+    ("POST", "/orders", {"prompt": "x", "project": "web"}, "project", "projects"),
+    ("POST", "/orders", {"prompt": "x", "project": "web"}, "drone", "drones"),
+    ("POST", "/orders", {"prompt": "x", "project": "web"}, "session", "sessions"),
+    ("POST", "/sessions", {"project": "web"}, "project", "projects"),
+    ("POST", "/tasks", TASK, "project", "projects"),
+    ("POST", "/tasks", TASK, "assignee", "agents"),
+    ("POST", "/organizations/payments/agents", BODIES["AgentRequest"], "project", "projects"),
+    ("POST", "/organizations/payments/agents", BODIES["AgentRequest"], "boss", "agents"),
+    ("PATCH", "/organizations/payments", {}, "project", "projects"),
+    ("POST", "/schedules", {**BODIES["ScheduleRequest"], "task": {**TASK, "project": "IT"}}, "", "projects"),
+    ("POST", "/schedules", {**BODIES["ScheduleRequest"], "task": {**TASK, "assignee": "IT"}}, "", "agents"),
+    ("POST", "/triggers", {**BODIES["TriggerRequest"], "task": {**TASK, "project": "IT"}}, "", "projects"),
+]
+
+
+def test_nothing_of_another_organization_can_be_named_in_a_request_or_a_filter(outside: Outside) -> None:
+    differing = {}
+    for method, path, body, name, resource in REFERENCES:
+        value = outside.hidden.names[resource]
+        there, nothing = (refer(outside.http, method, path, body, name, each) for each in (value, "nothing"))
+        if there != nothing or there[0] != 404:
+            differing[method, path, name or "task", resource] = there, nothing
+    for path, name, resource in FILTERS:
+        value = outside.hidden.names[resource]
+        there, nothing = (filtered(outside.http, path, name, each) for each in (value, "nothing"))
+        if there != nothing or there[0] != 404:
+            differing["GET", path, name, resource] = there, nothing
+    assert differing == {}
+
+
+def refer(  # noqa: PLR0917 - one per part of the request
+    http: httpx.Client, method: str, path: str, body: Doc, name: str, value: str
+) -> tuple[int, str]:
+    sent = (
+        {**body, name: value}
+        if name
+        else {**body, "task": {k: value if v == "IT" else v for k, v in body["task"].items()}}
+    )
+    answer = http.request(method, f"/api/v1{path}", json=sent)
+    return answer.status_code, answer.text.replace(value, "IT")
+
+
+FILTERS = (
+    ("/orders", "project", "projects"),
+    ("/orders", "drone", "drones"),
+    ("/orders", "org", "organizations"),
+    ("/sessions", "project", "projects"),
+    ("/tasks", "project", "projects"),
+    ("/tasks", "assignee", "agents"),
+)
+
+
+def filtered(http: httpx.Client, path: str, name: str, value: str) -> tuple[int, str]:
+    answer = http.get(f"/api/v1{path}", params={name: value})
+    return answer.status_code, answer.text.replace(value, "IT")
+
+
+def test_whoever_may_act_everywhere_reaches_all_of_it_with_org_also_in_a_browser(api: Api, outside: Outside) -> None:
+    with inside(api, outside.hidden.caller) as http:
+        listed = http.get("/api/v1/orders").json()
+        shown = http.get(f"/api/v1/orders/{outside.hidden.names['orders']}")
+        agents = http.get(f"/api/v1/organizations/{MARK}_team/agents")
+    with api.http(None) as browser:
+        assert browser.post("/login", data={"token": api.token}).status_code == 303
+        assert browser.get("/api/v1/orders", params={"org": f"{MARK}_team"}).json() == listed
+    assert (len(listed), shown.status_code, agents.status_code) == (2, 200, 200)
+    assert {order["organization"] for order in listed} == {f"{MARK}_team"}
+
+
+def test_a_browsers_session_stays_in_the_organization_of_the_token_that_began_it(api: Api, outside: Outside) -> None:
+    link = outside.http.post("/api/v1/login-links").json()["secret"]
+    with api.http(None) as browser:
+        assert browser.post("/login", data={"link": link}).status_code == 303
+        page = browser.get("/", headers={"Accept": "text/html"})
+        refused = browser.get("/api/v1/orders", params={"org": f"{MARK}_team"})
+        orders = browser.get("/api/v1/orders")
+    assert (page.status_code, MARK in page.text, refused.status_code, orders.json()) == (200, False, 404, [])

@@ -1,0 +1,246 @@
+"""Calls that wait for a person: the order stands still, the first answer counts, and the drone is told it once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from control_plane.core import Caller
+from control_plane.db.drones import Drone
+from control_plane.db.sessions import ChatSession
+from control_plane.documents.orders import ApproveRequest, DecideRequest, OrderSummary
+from control_plane.operations.orders import reading, steering
+from control_plane.operations.orders.canceling import cancel
+from shared import names
+from shared.errors import Conflict, Forbidden, Invalid, NotFound
+from shared.events import ApprovalStep, AssistantStep, ChildStep, DecisionStep, Receipt, ToolCallStep, Usage
+from shared.work_order import WorkOrder
+from tests.support import wait_until
+from tests.support.broker import Plane
+from tests.support.stand_in import StandIn
+
+WHY = "it publishes commits: git push"
+
+
+def running(plane: Plane, worker: StandIn, **fields: Any) -> WorkOrder:
+    """An order that runs on the drone."""
+    worker.renew_lease()
+    plane.submit(**fields)
+    order = wait_until(worker.take)
+    assert worker.claim(order)
+    worker.report(order, worker.started())
+    wait_until(lambda: plane.order(order.order_id).status == "running")
+    return order
+
+
+def ask(plane: Plane, drone: StandIn, order: WorkOrder, call: str = "c1", command: str = "git push") -> None:
+    """The run asks for a call, and the order waits."""
+    called = ToolCallStep(call_id=call, tool="shell", arguments={"command": command})
+    drone.report(order, called, ApprovalStep(call_id=call, tool="shell", why=WHY))
+    wait_until(lambda: any(getattr(step, "call_id", "") == call for step in plane.order(order.order_id).steps))
+    wait_until(lambda: plane.order(order.order_id).status == "awaiting_approval")
+
+
+def approve(plane: Plane, order: WorkOrder, **fields: Any) -> OrderSummary:
+    return steering.approve(plane.core, plane.admin, order.order_id, ApproveRequest(**fields))
+
+
+def deny(plane: Plane, order: WorkOrder, **fields: Any) -> OrderSummary:
+    return steering.deny(plane.core, plane.admin, order.order_id, DecideRequest(**fields))
+
+
+def told(drone: StandIn) -> list[tuple[str, bool, str]]:
+    bodies = [message.body for message in drone.told("decide")]
+    return sorted((body.call_id, body.approved, body.comment) for body in bodies)
+
+
+@pytest.fixture
+def oka(plane: Plane) -> StandIn:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    return drone
+
+
+def test_an_order_whose_call_waits_says_what_for_and_how_to_answer(any_plane: Plane) -> None:
+    drone = any_plane.drone()
+    any_plane.collector(), any_plane.supervisor()
+    order = running(any_plane, drone)
+    ask(any_plane, drone, order)
+    found = any_plane.order(order.order_id)
+    assert found.waiting_for is not None
+    assert (found.waiting_for.call_id, found.waiting_for.tool, found.waiting_for.why) == ("c1", "shell", WHY)
+    assert all(word in found.reason for word in ("shell", WHY, f"fleet approve {order.order_id}"))
+    listed = reading.list_orders(any_plane.core, any_plane.admin, status="awaiting_approval")
+    assert [each.waiting_for for each in listed] == [found.waiting_for]
+
+
+def test_an_approval_is_told_to_the_drone_and_the_order_goes_on_when_the_run_does(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    ask(plane, oka, order)
+    assert approve(plane, order, comment="go").reason.endswith("approved the call of shell; its drone is being told")
+    wait_until(lambda: told(oka) == [("c1", True, "go")])
+    oka.report(order, DecisionStep(call_id="c1", approved=True))
+    found = wait_until(lambda: (o := plane.order(order.order_id)).status == "running" and o)
+    assert (found.waiting_for, found.reason) == (None, "goes on: a person approved the call that waited")
+
+
+def test_a_denial_is_told_with_its_comment(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    ask(plane, oka, order)
+    deny(plane, order, comment="not on main")
+    wait_until(lambda: told(oka) == [("c1", False, "not on main")])
+
+
+def test_the_first_decision_counts_and_the_second_names_it(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    ask(plane, oka, order)
+    deny(plane, order)
+    with pytest.raises(Conflict, match="'c1' was denied already"):
+        approve(plane, order)
+    with pytest.raises(Conflict, match="'c1' was denied already"):
+        approve(plane, order, call="c1")
+    wait_until(lambda: told(oka) == [("c1", False, "")])
+
+
+def test_what_the_clock_decided_cannot_be_decided_again(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    ask(plane, oka, order)
+    oka.report(order, DecisionStep(call_id="c1", approved=False, by="clock"))
+    found = wait_until(lambda: (o := plane.order(order.order_id)).status == "running" and o)
+    assert "nobody approved the call in time" in found.reason
+    with pytest.raises(Conflict, match="denied already by the clock"):
+        approve(plane, order, call="c1")
+
+
+def test_nothing_waits_and_unknown_calls_are_refused(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    with pytest.raises(Conflict, match="waits for a person: it is running"):
+        approve(plane, order)
+    ask(plane, oka, order)
+    with pytest.raises(NotFound) as unknown:
+        approve(plane, order, call="c9")
+    assert unknown.value.why == "waiting: c1"
+
+
+def test_of_two_calls_that_wait_the_first_is_meant_unless_one_is_named(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    ask(plane, oka, order, "c1")
+    ask(plane, oka, order, "c2")
+    deny(plane, order, call="c2")
+    approve(plane, order)
+    wait_until(lambda: told(oka) == [("c1", True, ""), ("c2", False, "")])
+    oka.report(order, DecisionStep(call_id="c1", approved=True))
+    wait_until(lambda: (w := plane.order(order.order_id).waiting_for) and w.call_id == "c2")
+    assert plane.order(order.order_id).status == "awaiting_approval"
+    oka.report(order, DecisionStep(call_id="c2", approved=False))
+    wait_until(lambda: plane.order(order.order_id).status == "running")
+
+
+def test_always_lets_the_same_command_through_in_later_orders_of_the_session(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka, approve="risky", allow=["git status*"])
+    ask(plane, oka, order, command="git push origin feature-*")
+    approve(plane, order, always=True)
+    oka.report(order, DecisionStep(call_id="c1", approved=True), oka.ended())
+    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    later = plane.order(plane.submit(session=plane.order(order.order_id).session))
+    # The star that was in the command stands for a star, and for nothing else.
+    assert later.allow == ["git status*", "git push origin feature-[*]"]
+    assert later.approve == "risky"
+
+
+def test_only_a_command_can_be_approved_for_good(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    called = ToolCallStep(call_id="c1", tool="editor", arguments={"command": "insert", "path": "x"})
+    oka.report(order, called, ApprovalStep(call_id="c1", tool="editor", why="it changes files"))
+    wait_until(lambda: plane.order(order.order_id).status == "awaiting_approval")
+    with pytest.raises(Invalid, match="runs no command"):
+        approve(plane, order, always=True)
+    assert [session.allow for session in plane.rows(ChatSession)] == [[]]
+    approve(plane, order)
+
+
+def test_the_call_of_a_child_can_be_approved_for_good_too(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    inner = ToolCallStep(call_id="c7", tool="shell", arguments={"command": "rm old.txt"})
+    child = ChildStep(call_id="c1", step=inner.model_dump(mode="json"))
+    oka.report(order, child, ApprovalStep(call_id="c7", tool="shell", why="it removes files"))
+    wait_until(lambda: plane.order(order.order_id).status == "awaiting_approval")
+    approve(plane, order, always=True)
+    assert [session.allow for session in plane.rows(ChatSession)] == [["rm old.txt"]]
+
+
+def test_an_order_that_waits_can_be_canceled_and_its_decision_comes_too_late(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    ask(plane, oka, order)
+    assert cancel(plane.core, plane.admin, order.order_id).status == "canceling"
+    with pytest.raises(Conflict, match="it is canceling"):
+        approve(plane, order)
+    receipt = Receipt(at=plane.core.clock.now())
+    oka.report(order, DecisionStep(call_id="c1", approved=False, by="interruption"))
+    oka.report(order, oka.ended(status="preempted", exit_status="canceled", receipt=receipt))
+    wait_until(lambda: plane.order(order.order_id).status == "canceled")
+
+
+def test_a_run_that_ends_while_its_order_waits_ends_the_order(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    ask(plane, oka, order)
+    oka.report(order, oka.ended(status="failed", exit_status="time_limit", reason="the time is up"))
+    found = wait_until(lambda: (o := plane.order(order.order_id)).status == "failed" and o)
+    assert (found.exit_status, found.waiting_for) == ("time_limit", None)
+
+
+def test_the_waiting_run_of_a_silent_drone_is_lost_and_the_next_one_asks_anew(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor(lost_after=0.5)
+    order = running(plane, drone, drone=drone.name)
+    ask(plane, drone, order)
+    plane.core.broker.redis.delete(names.lease_key(drone.id))
+    plane.edit(Drone, drone.id, last_seen_at=plane.core.clock.now() - timedelta(minutes=5))
+    found = wait_until(lambda: (o := plane.order(order.order_id)).generation == 2 and o)
+    assert (found.runs[0].status, found.waiting_for) == ("lost", None)
+    with pytest.raises(Conflict, match="no call of order"):
+        approve(plane, order)
+
+
+def test_what_a_late_run_asks_does_not_move_the_order(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    oka.restart()
+    wait_until(lambda: plane.order(order.order_id).generation == 2)
+    oka.report(order, ApprovalStep(call_id="c1", tool="shell", why=WHY))
+    wait_until(lambda: any(step.kind == "approval" for step in plane.order(order.order_id).steps))
+    assert plane.order(order.order_id).status == "assigned"
+
+
+def test_what_a_child_spends_and_calls_is_counted(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    said = AssistantStep(text="x", usage=Usage(input_tokens=10, output_tokens=5, cost_usd=0.25))
+    called = ToolCallStep(call_id="k1", tool="shell", arguments={"command": "ls"})
+    children = [ChildStep(call_id="c1", step=body.model_dump(mode="json")) for body in (said, called, said)]
+    oka.report(order, *children)
+    stats = wait_until(lambda: (s := plane.order(order.order_id).stats).input_tokens == 20 and s)
+    assert (stats.tool_calls, stats.output_tokens, stats.cost_usd) == (1, 10, 0.5)
+
+
+def test_a_childs_answer_that_cannot_be_read_makes_the_cost_unknown(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    oka.report(order, ChildStep(call_id="c1", step={"kind": "assistant", "usage": "much"}))
+    wait_until(lambda: plane.order(order.order_id).stats.cost_usd is None)
+
+
+@pytest.mark.parametrize("found", ["verified", "nothing_to_verify", "not_reached"])
+def test_an_order_that_has_ended_says_what_its_verification_found(plane: Plane, oka: StandIn, found: str) -> None:
+    order = running(plane, oka)
+    assert plane.order(order.order_id).verification is None
+    oka.report(order, oka.ended(verification=found))
+    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    assert plane.order(order.order_id).verification == found
+
+
+def test_viewers_may_not_decide(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    ask(plane, oka, order)
+    viewer = Caller(plane.admin.organization_id, "default", "viewer", "v")
+    with pytest.raises(Forbidden):
+        steering.approve(plane.core, viewer, order.order_id, ApproveRequest())

@@ -1,0 +1,196 @@
+"""Tasks, runs and sums as people read them, on each kind of database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control_plane.core import Caller
+from control_plane.db.orders import Order
+from control_plane.db.runs import Run, Step
+from control_plane.documents.tasks import TaskCancelRequest, TaskDocument
+from control_plane.operations import status, tasks, totals
+from control_plane.operations.tasks import runs
+from shared.errors import NotFound
+from tests.support.task_states import Workshop
+from tests.support.team_rows import add_task, begin, end, order_of, play, say
+
+
+@pytest.fixture
+def workshop(database_url: str, tmp_path: Path) -> Iterator[Workshop]:
+    made = Workshop.create(database_url, tmp_path)
+    yield made
+    made.core.database.dispose()
+
+
+def spend(workshop: Workshop, task_id: str, **figures: Any) -> str:
+    """Begin the task's run and let it have spent this; returns its id."""
+    workshop.begin()
+    run_id = begin(workshop.core, order_of(workshop.core, task_id).id)
+    with workshop.core.database.write() as db:
+        run = db.get_one(Run, run_id)
+        for name, value in figures.items():
+            setattr(run, name, value)
+    return run_id
+
+
+def test_cost_is_summed_over_runs_when_it_is_asked_for(workshop: Workshop) -> None:
+    """S-034: a task's, an agent's and the organization's totals are the sums of their runs."""
+    core, caller = workshop.core, workshop.caller
+    first, second, third = workshop.new(), workshop.new("backend"), workshop.new()
+    spend(workshop, first, cost_usd=0.25, input_tokens=100, output_tokens=10, duration_ms=1000)
+    spend(workshop, second, cost_usd=0.5, input_tokens=200, output_tokens=20, duration_ms=2000)
+    spend(workshop, third, cost_usd=None, input_tokens=400, output_tokens=40, duration_ms=4000)
+
+    with core.database.read() as db:
+        lead = db.get_one(Order, order_of(core, first).id).agent_id or ""
+        of_all = totals.of_organization(db, caller.organization_id)
+        of_lead = totals.of_agent(db, caller.organization_id, lead)
+        of_tasks = totals.of_tasks(db, [first, third, "DEFA-9999"])
+
+    assert (of_all.runs, of_all.cost_usd, of_all.unknown_costs) == (3, 0.75, 1)
+    assert (of_all.input_tokens, of_all.output_tokens, of_all.duration_ms) == (700, 70, 7000)
+    assert (of_lead.runs, of_lead.cost_usd, of_lead.unknown_costs, of_lead.input_tokens) == (2, 0.25, 1, 500)
+    assert (of_tasks[first].cost_usd, of_tasks[third].cost_usd, of_tasks["DEFA-9999"]) == (0.25, None, totals.NOTHING)
+    assert status.status(core, caller).totals == of_all
+    assert workshop.show(first).totals == of_tasks[first]
+
+
+def test_a_row_of_the_list_says_how_long_the_run_is_on_and_how_long_all_took(workshop: Workshop) -> None:
+    """S-025."""
+    task_id = workshop.new()
+    spend(workshop, task_id, duration_ms=1500)
+    workshop.core.clock.sleep(42)
+
+    (row,) = tasks.list_(workshop.core, workshop.caller)
+    end(workshop.core, order_of(workshop.core, task_id).id, "failed")
+    (ended,) = tasks.list_(workshop.core, workshop.caller)
+
+    assert (row.current_run_elapsed_seconds, row.status) == (42.0, "in_progress")
+    assert (ended.current_run_elapsed_seconds, ended.total_duration_seconds) == (None, 1.5)
+
+
+def test_every_task_says_why_it_is_where_it_is_and_what_would_change_that(workshop: Workshop) -> None:
+    reasons = {state: workshop.show(workshop.at(state)).reason for state in WHY}
+
+    assert {state: word for state, word in WHY.items() if word not in reasons[state]} == {}
+
+
+WHY = {
+    "open/lead": "fleet organization resume default",
+    "open/user": "waits for you",
+    "in_progress/lead": "anna",
+    "failed/user": "fleet task retry",
+    "done/user": "fleet task reopen",
+    "canceled/user": "canceled the task",
+}
+"""A word of each reason."""
+
+
+def test_a_task_in_progress_says_what_its_run_does(workshop: Workshop) -> None:
+    task_id = workshop.new()
+    run_id = spend(workshop, task_id, doing="shell: npm test", doing_since=workshop.core.clock.now())
+    doing = workshop.show(task_id)
+    with workshop.core.database.write() as db:
+        db.get_one(Order, order_of(workshop.core, task_id).id).status = "awaiting_approval"
+
+    (run,) = runs.of_task(workshop.core, workshop.caller, task_id)
+    assert (doing.reason, run.doing, run.run_id) == ("shell: npm test", "shell: npm test", run_id)
+    assert "fleet approve" in workshop.show(task_id).reason
+
+
+def test_the_timeline_is_in_order_of_time_with_a_run_before_what_it_wrote(workshop: Workshop) -> None:
+    """S-026."""
+    task_id = workshop.new()
+    workshop.begin()
+    begin(workshop.core, order_of(workshop.core, task_id).id)
+    say(workshop.core, task_id, "At once.")
+    workshop.core.clock.sleep(10)
+    say(workshop.core, task_id, "Later, @user.")
+    end(workshop.core, order_of(workshop.core, task_id).id)
+    tasks.cancel(workshop.core, workshop.caller, task_id, TaskCancelRequest())
+
+    told = [told_of(entry) for entry in workshop.show(task_id).model_dump()["timeline"]]
+
+    assert told == ["run of lead", "At once.", "Later, @user.", "system canceled the task."]
+
+
+def told_of(entry: dict[str, Any]) -> str:
+    return f"run of {entry['run']['agent']}" if entry["run"] else str(entry["comment"]["text"])
+
+
+def test_what_a_task_delivered_is_that_of_its_newest_run_with_work(workshop: Workshop) -> None:
+    task_id = workshop.new()
+    workshop.begin()
+    order_id = order_of(workshop.core, task_id).id
+    with workshop.core.database.write() as db:
+        order = db.get_one(Order, order_id)
+        order.branch, order.head_commit, order.pushed = "fleet/first", "a" * 40, True
+    play(workshop.core, task_id, "@backend now you.")
+    workshop.beat()
+    workshop.begin()
+    play(workshop.core, task_id, "I changed nothing, @user.")
+
+    task: TaskDocument = workshop.show(task_id)
+
+    assert (task.branch, task.head_commit, task.pushed) == ("fleet/first", "a" * 40, True)
+    assert [run.agent for run in runs.of_task(workshop.core, workshop.caller, task_id)] == ["lead", "backend"]
+
+
+def test_a_run_is_shown_with_its_steps_numbered_from_1(workshop: Workshop) -> None:
+    """S-031, S-032."""
+    task_id = workshop.new()
+    run_id = spend(workshop, task_id)
+    order = order_of(workshop.core, task_id)
+    common = {"organization_id": order.organization_id, "order_id": order.id, "run_id": run_id}
+    moments = {"at": workshop.core.clock.now(), "drone_at": workshop.core.clock.now()}
+    with workshop.core.database.write() as db:
+        for number, text in ((7, "I look."), (9, "I see.")):
+            db.add(Step(seq=number, run_seq=number, kind="assistant", body={"text": text}, **common, **moments))
+
+    run = runs.show_run(workshop.core, workshop.caller, run_id)
+
+    assert [(step["number"], step["text"]) for step in run.steps] == [(1, "I look."), (2, "I see.")]
+    stranger = Caller(organization_id="0" * 12, organization="elsewhere", role="admin", user="eve")
+    with pytest.raises(NotFound):
+        runs.show_run(workshop.core, stranger, run_id)
+
+
+def test_a_failure_is_short_in_the_timeline_and_whole_in_the_run(workshop: Workshop) -> None:
+    """S-084."""
+    task_id = workshop.new()
+    why = "litellm.RateLimitError: 429 from the provider, try again in 3 h, and a lot of other text"
+    run_id = spend(workshop, task_id, exit_status="model_error", reason=why)
+    end(workshop.core, order_of(workshop.core, task_id).id, "failed")
+
+    (entry,) = [each.run for each in workshop.show(task_id).timeline if each.run]
+
+    assert entry.reason == "LLM rate limit reached"
+    assert runs.show_run(workshop.core, workshop.caller, run_id).reason == why
+
+
+def test_a_list_costs_as_many_queries_for_many_tasks_as_for_one(workshop: Workshop) -> None:
+    core, caller = workshop.core, workshop.caller
+    add_task(core, caller, None)
+    few = queries_of(workshop)
+    for _ in range(20):
+        add_task(core, caller, None)
+
+    assert queries_of(workshop) == few
+
+
+def queries_of(workshop: Workshop) -> int:
+    from sqlalchemy import event
+
+    seen: list[str] = []
+
+    def heard(*arguments: Any) -> None:
+        seen.append(arguments[2])
+
+    event.listen(workshop.core.database.engine, "before_cursor_execute", heard)
+    tasks.list_(workshop.core, workshop.caller)
+    event.remove(workshop.core.database.engine, "before_cursor_execute", heard)
+    return len(seen)

@@ -1,0 +1,414 @@
+"""An organization as a file and back, on each kind of database: nothing is lost, nothing secret gets out."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from control_plane.core import Caller, Core
+from control_plane.db.automation import Schedule, Trigger, Webhook
+from control_plane.db.drones import Drone
+from control_plane.db.engine import sqlite_url_of
+from control_plane.db.installation import Organization
+from control_plane.db.metadata import METADATA
+from control_plane.db.orders import Dispatch, Order, SteeringMessage, Turn
+from control_plane.db.projects import Project
+from control_plane.db.runs import Blob, Run, Step
+from control_plane.db.teams import Task
+from control_plane.documents.projects import ProjectRequest
+from control_plane.documents.providers import ProviderRequest
+from control_plane.lookups.organizations import in_organization, system_caller
+from control_plane.operations import organizations, projects, providers, transfer
+from shared.blobs import digest
+from shared.errors import Conflict, Forbidden, Invalid, NotFound, Refused
+from tests.support.clocks import HandClock
+from tests.support.database import CoreFactory, core_on
+from tests.support.made import make_drone
+from tests.support.many_tasks import fill
+from tests.support.organizations import add_organization
+from tests.support.team_rows import add_agent, add_task, begin, comments_of, kinds_of, order_of, play, task_of
+
+SECRETS = ("sk-provider-secret", "hunter2", "trigger-secret", "webhook-secret")
+Line = dict[str, Any]
+ID = re.compile(r"\b[0-9a-f]{12}\b")
+
+
+@pytest.fixture
+def payments(core: Core, admin: Caller) -> Caller:
+    return made_payments(core, admin)
+
+
+@pytest.fixture(scope="module")
+def kept(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Core, list[str]]]:
+    """An installation that tests leave as it was, and what it exported."""
+    directory = tmp_path_factory.mktemp("kept")
+    (directory / "fleet.db").write_bytes(sqlite_template.read_bytes())
+    core = core_on(sqlite_url_of(directory / "fleet.db"), directory, clock=HandClock())
+    yield core, text_of(exported(core, made_payments(core, system_caller(core))))
+    core.database.dispose()
+
+
+def made_payments(core: Core, admin: Caller) -> Caller:
+    """An organization with a row of each kind: a task in progress, and one that waits."""
+    caller = add_organization(core, admin, description="Keeps the money.")
+    providers.add(core, caller, ProviderRequest(name="paid", model="openai/x", api_key=SECRETS[0]))
+    url = f"https://kim:{SECRETS[1]}@git.example/shop.git"
+    core.clock.sleep(1)
+    projects.add(core, caller, ProjectRequest(slug="shop", git_url=url, provider="paid", trailers=["Assisted-by"]))
+    lead = add_agent(core, caller, "lead")
+    core.clock.sleep(1)
+    tester = add_agent(core, caller, "tester", boss="lead")
+    drone = make_drone(core, caller, concurrency=9).drone_id
+    play(core, add_task(core, caller, lead), "I planned it. @tester")
+    core.clock.sleep(1)
+    with core.database.write() as db:
+        db.get_one(Organization, caller.organization_id).concurrency = 1
+    waiting = add_task(core, caller, tester, title="Waits")
+    assert task_of(core, waiting).status == "open"
+    _more(core, caller, drone, order_of(core, "PAYM-0001"))
+    return caller
+
+
+def _more(core: Core, caller: Caller, drone: str, order: Order) -> None:
+    """Rows of the kinds that a played task does not bring along."""
+    now, own = core.clock.now(), {"organization_id": caller.organization_id}
+    begun = begin(core, order.id)
+    core.blobs.path(digest(b"log")).parent.mkdir(parents=True, exist_ok=True)
+    core.blobs.path(digest(b"log")).write_bytes(b"log")
+    rest = {"task": {"title": "Nightly"}, "created_at": now, **own}
+    with core.database.write() as db:
+        db.get_one(Run, begun).input_tokens, db.get_one(Run, begun).cost_usd = 1000, 0.25
+        body = {"kind": "resumed", "run_id": begun, "seq": 1, "text": "half \ud83d\ude00 a pair"}
+        times = {"at": now, "drone_at": now}
+        db.add(Step(order_id=order.id, run_id=begun, seq=1, run_seq=1, kind="resumed", body=body, **times, **own))
+        db.add(SteeringMessage(order_id=order.id, text="Hurry up", run_id=begun, at=now, **own))
+        db.add(Blob(run_id=begun, sha256=digest(b"log"), size=3, created_at=now, **own))
+        db.add(Schedule(id="5" * 12, name="nightly", cron="0 3 * * *", last_task_id="PAYM-0001", **rest))
+        sealed = {"sealed_secret": core.vault.seal_at_rest(SECRETS[2])}
+        db.add(Trigger(id="6" * 12, name="issues", kind="github", events=["push"], **sealed, **rest))
+        hook = {"url": "https://hooks.example/in", "sealed_secret": core.vault.seal_at_rest(SECRETS[3])}
+        db.add(Webhook(id="7" * 12, name="chat", events=[], created_at=now, **hook, **own))
+    assert drone
+
+
+def exported(core: Core, caller: Caller) -> list[Line]:
+    return [json.loads(line) for line in transfer.export_lines(core, caller, caller.organization)]
+
+
+def text_of(lines: list[Line]) -> list[str]:
+    return [json.dumps(line) + "\n" for line in lines]
+
+
+def imported(core: Core, admin: Caller, lines: list[Line], name: str = "moved") -> Caller:
+    transfer.import_lines(core, admin, text_of(lines), name)
+    return in_organization(core, admin, name)
+
+
+def comparable(lines: list[Line], acronym: str) -> list[str]:
+    """The lines with ids replaced by the order in which they appear, without names and acronyms."""
+    seen: dict[str, str] = {}
+    named = json.dumps(lines[1:]).replace(f"{acronym}-", "TASK-")
+    plain = ID.sub(lambda found: seen.setdefault(found[0], f"id{len(seen)}"), named)
+    document = json.loads(plain)
+    document[0]["row"] |= {"name": "", "acronym": "", "paused_at": None}
+    return [json.dumps(line, sort_keys=True) for line in document]
+
+
+def counted(core: Core) -> dict[str, int]:
+    """How many rows every table has."""
+    with core.database.read() as db:
+        return {
+            table.name: db.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in METADATA.sorted_tables
+        }
+
+
+def named(lines: list[Line], kind: str) -> list[Line]:
+    """The rows of a kind."""
+    return [line["row"] for line in lines if line.get("kind") == kind]
+
+
+# --- out and in again -----------------------------------------------------------------------
+
+
+def test_what_was_exported_and_imported_exports_as_the_same(core: Core, admin: Caller, payments: Caller) -> None:
+    first = exported(core, imported(core, admin, exported(core, payments), "first"))
+    second = exported(core, imported(core, admin, first, "second"))
+    assert comparable(second, second[0]["acronym"]) == comparable(first, first[0]["acronym"])
+    assert second[0]["acronym"] != first[0]["acronym"]
+
+
+def test_only_what_was_under_way_and_what_has_a_secret_comes_in_otherwise(
+    core: Core, admin: Caller, payments: Caller
+) -> None:
+    before = exported(core, payments)
+    after = exported(core, imported(core, admin, before))
+    changed = {
+        json.loads(line)["kind"]
+        for line in set(comparable(before, "PAYM")) ^ set(comparable(after, after[0]["acronym"]))
+    }
+    assert changed == {"task", "order", "turn", "dispatch", "run", "trigger", "webhook", "comment", "end"}
+    assert before[-1]["totals"] == after[-1]["totals"] != {}
+
+
+def test_every_kind_of_row_is_in_the_file_and_each_after_those_that_it_names(core: Core, payments: Caller) -> None:
+    lines = exported(core, payments)
+    kinds = list(dict.fromkeys(line["kind"] for line in lines[1:]))
+    assert kinds == [
+        *("organization", "drone", "provider", "project", "agent", "session", "task", "order", "turn", "entry"),
+        *("dispatch", "run", "step", "word", "comment", "schedule", "trigger", "webhook", "blob", "end"),
+    ]
+
+
+def test_no_secret_is_in_the_file_and_its_end_names_what_is_missing(core: Core, payments: Caller) -> None:
+    lines = list(transfer.export_lines(core, payments, "payments"))
+    assert [secret for secret in SECRETS if secret in "".join(lines)] == []
+    assert "sealed" not in "".join(lines).replace('"sealed":false', "")
+    left_out = json.loads(lines[-1])["left_out"]
+    assert "the keys of providers: paid" in left_out
+    assert "the passwords in the git URLs of projects: shop" in left_out
+    assert "the secrets of triggers: issues" in left_out
+    assert any("1 blobs" in each for each in left_out)
+
+
+def test_ids_stay_in_another_installation_and_the_task_is_called_as_it_was(  # noqa: PLR0917 - two installations
+    core: Core, admin: Caller, payments: Caller, core_factory: CoreFactory, sqlite_template: Path, tmp_path: Path
+) -> None:
+    del admin
+    lines = exported(core, payments)
+    path = tmp_path / "other.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    other = core_factory(f"sqlite:///{path}", blob_dir=tmp_path / "other blobs")
+    made = transfer.import_lines(other, system_caller(other), text_of(lines))
+    again = exported(other, in_organization(other, system_caller(other), "payments"))
+    assert (made.name, made.acronym, made.paused) == ("payments", "PAYM", True)
+    assert [line["id"] for line in named(again, "order")] == [line["id"] for line in named(lines, "order")]
+    assert [line["id"] for line in named(again, "task")] == ["PAYM-0001", "PAYM-0002"]
+    assert named(again, "blob") == []
+
+
+def test_tasks_keep_their_numbers_under_the_new_acronym_and_the_next_one_goes_on(
+    core: Core, admin: Caller, payments: Caller
+) -> None:
+    moved = imported(core, admin, exported(core, payments))
+    assert [line["id"] for line in named(exported(core, moved), "task")] == ["MOVE-0001", "MOVE-0002"]
+    assert add_task(core, moved, None, claim=False, project="shop") == "MOVE-0003"
+
+
+def test_a_task_in_progress_is_the_users_and_says_why_and_its_order_is_canceled(
+    core: Core, admin: Caller, payments: Caller
+) -> None:
+    assert task_of(core, "PAYM-0001").status == "in_progress"
+    imported(core, admin, exported(core, payments))
+    task, order = task_of(core, "MOVE-0001"), order_of(core, "MOVE-0001")
+    assert (task.status, task.assignee_id) == ("open", None)
+    assert kinds_of(core, "MOVE-0001")[-1] == "imported"
+    assert (order.status, order.exit_status) == ("canceled", "canceled")
+    assert "when its organization was exported" in order.reason
+    with core.database.read() as db:
+        assert db.get_one(Run, order.run_id).status == "preempted"
+        assert db.scalars(select(Turn.status).where(Turn.order_id == order.id)).one() == "aborted"
+        closed = select(Dispatch).where(Dispatch.order_id == order.id, Dispatch.closed_at.is_(None))
+        assert db.scalars(closed).all() == []
+
+
+def test_the_thread_and_the_waiting_task_come_in_as_they_were_and_nothing_begins(
+    core: Core, admin: Caller, payments: Caller
+) -> None:
+    imported(core, admin, exported(core, payments))
+    assert comments_of(core, "MOVE-0001")[:1] == comments_of(core, "PAYM-0001")[:1]
+    assert task_of(core, "MOVE-0002").status == "open"
+    assert organizations.show(core, admin, "moved").paused
+
+
+def test_a_drone_comes_in_as_a_removed_one_that_nobody_can_be(core: Core, admin: Caller, payments: Caller) -> None:
+    moved = imported(core, admin, exported(core, payments))
+    with core.database.read() as db:
+        drone = db.scalars(select(Drone).where(Drone.organization_id == moved.organization_id)).one()
+    assert (drone.name, drone.public_key, drone.machine_id) == ("anna", "", "")
+    assert drone.removed_at is not None
+
+
+def test_what_had_a_secret_waits_for_a_new_one(core: Core, admin: Caller, payments: Caller) -> None:
+    made = transfer.import_lines(core, admin, text_of(exported(core, payments)), "moved")
+    with core.database.read() as db:
+        triggers = db.scalars(select(Trigger).where(Trigger.organization_id == made.id)).all()
+        hooks = db.scalars(select(Webhook).where(Webhook.organization_id == made.id)).all()
+        project = db.scalars(select(Project).where(Project.organization_id == made.id)).one()
+    assert [each.enabled for each in (*triggers, *hooks)] == [False, False]
+    assert (project.sealed_git_url, project.git_url) == (None, "https://git.example/shop.git")
+    assert any("fleet organization resume moved" in warning for warning in made.warnings)
+
+
+# --- who may, and what is refused ------------------------------------------------------------
+
+
+def test_only_an_admin_everywhere_imports_and_nobody_exports_what_is_anothers(
+    core: Core, admin: Caller, payments: Caller
+) -> None:
+    stranger = Caller(payments.organization_id, "payments", role="admin", user="kim")
+    lines = text_of(exported(core, payments))
+    with pytest.raises(Forbidden):
+        transfer.import_lines(core, stranger, lines, "moved")
+    with pytest.raises(NotFound):
+        transfer.export_lines(core, stranger, "default")
+    with pytest.raises(Forbidden):
+        transfer.export_lines(
+            core, Caller(payments.organization_id, "payments", role="operator", user="kim"), "payments"
+        )
+    assert admin.everywhere
+
+
+def test_an_import_never_changes_an_organization_that_is_there(core: Core, admin: Caller, payments: Caller) -> None:
+    before = counted(core)
+    with pytest.raises(Conflict) as refusal:
+        transfer.import_lines(core, admin, text_of(exported(core, payments)))
+    assert refusal.value.code == "E-ORGANIZATION-NAME"
+    assert counted(core) == before
+
+
+Breaking = Callable[[list[Line]], None]
+
+
+def at(number: int, **values: Any) -> Breaking:
+    def broken(lines: list[Line]) -> None:
+        lines[number - 1].update(values)
+
+    return broken
+
+
+def in_kind(of: str, /, **values: Any) -> Breaking:
+    def broken(lines: list[Line]) -> None:
+        named(lines, of)[0].update(values)
+
+    return broken
+
+
+def without(kind: str) -> Breaking:
+    def broken(lines: list[Line]) -> None:
+        lines.remove(next(line for line in lines if line.get("kind") == kind))
+
+    return broken
+
+
+@pytest.mark.parametrize(
+    ("breaking", "said"),
+    [
+        (at(1, dronefleet_export="one"), "line 1 "),
+        (at(2, kind="drone"), "line 2 "),
+        (at(2, row={}), "line 2 "),
+        (in_kind("organization", name="No Name"), "line 2 "),
+        (at(5, more=1), "has no kind with a row"),
+        (in_kind("project", git_url="ext::sh -c id"), "is not a git URL"),
+        (in_kind("project", setup="make"), "has a setup"),
+        (in_kind("provider", name="../x"), "cannot be the name"),
+        (in_kind("provider", api_key="sk"), "has something that is not known: 'api_key'"),
+        (in_kind("agent", name="user"), "no agent can have"),
+        (in_kind("task", status="odd"), "a status that is not known"),
+        (in_kind("task", number=7), "does not fit its number"),
+        (in_kind("task", title="a\0b"), "a title that is no text"),
+        (in_kind("task", created_at="yesterday"), "a created_at that is no time"),
+        (in_kind("order", project_id="f" * 12), "names a project that did not come before"),
+        (in_kind("run", cost_usd="much"), "has a cost_usd"),
+        (in_kind("run", input_tokens=True), "has a input_tokens"),
+        (at(9, kind="mystery"), "of a kind that is not known"),
+        (without("drone"), "names a drone that did not come before"),
+        (without("comment"), "counts other lines"),
+        (in_kind("run", input_tokens=1), "other totals"),
+        (lambda lines: lines.append({"kind": "end"}), "comes after the end"),
+        (lambda lines: lines.insert(8, lines[4]), "repeats the "),
+    ],
+)
+def test_a_broken_file_is_refused_by_its_line_and_changes_nothing(
+    kept: tuple[Core, list[str]], breaking: Breaking, said: str
+) -> None:
+    core, lines = kept[0], [json.loads(line) for line in kept[1]]
+    before = counted(core)
+    breaking(lines)
+    with pytest.raises(Invalid) as refusal:
+        transfer.import_lines(core, system_caller(core), text_of(lines), "moved")
+    assert refusal.value.code == "E-IMPORT-LINE"
+    assert said in refusal.value.what
+    assert re.match(r"line \d+ ", refusal.value.what)
+    assert counted(core) == before
+
+
+@pytest.mark.parametrize("lines", [[], ["{}\n"], ["[1]\n"], ["not json"], ["\0\n"], ["{" * 100_000]])
+def test_a_foreign_file_is_refused(kept: tuple[Core, list[str]], lines: list[str]) -> None:
+    with pytest.raises(Refused) as refusal:
+        transfer.import_lines(kept[0], system_caller(kept[0]), lines, "moved")
+    assert refusal.value.code in {"E-IMPORT-LINE", "E-IMPORT-CUT"}
+
+
+def test_a_file_that_was_cut_off_is_refused(kept: tuple[Core, list[str]]) -> None:
+    with pytest.raises(Invalid) as refusal:
+        transfer.import_lines(kept[0], system_caller(kept[0]), kept[1][:-1], "moved")
+    assert refusal.value.code == "E-IMPORT-CUT"
+
+
+def test_a_file_of_a_newer_version_is_refused(kept: tuple[Core, list[str]]) -> None:
+    newer = kept[1][0].replace('"dronefleet_export": 1', '"dronefleet_export": 2')
+    with pytest.raises(Conflict) as refusal:
+        transfer.import_lines(kept[0], system_caller(kept[0]), [newer, *kept[1][1:]], "moved")
+    assert refusal.value.code == "E-IMPORT-NEWER"
+
+
+def test_an_import_that_meets_a_file_with_ids_in_use_here_makes_new_ones(
+    core: Core, admin: Caller, payments: Caller
+) -> None:
+    lines = exported(core, payments)
+    lines[0]["organization_id"] = "f" * 12
+    moved = imported(core, admin, lines)
+    own, theirs = ({line["id"] for line in named(each, "order")} for each in (lines, exported(core, moved)))
+    assert own.isdisjoint(theirs)
+
+
+# --- many -------------------------------------------------------------------------------------
+
+
+def _there_and_back(core: Core, admin: Caller, tasks: int) -> tuple[float, float, int]:
+    """Seconds out and in, and by how many bytes the process grew meanwhile, of an organization with so many tasks."""
+    caller = add_organization(core, admin)
+    providers.add(core, caller, ProviderRequest(name="local", model="openai/x"))
+    projects.add(core, caller, ProjectRequest(slug="shop", git_url="https://git.example/shop.git"))
+    make_drone(core, caller)
+    agents = [add_agent(core, caller, name) for name in ("lead", "backend", "tester")]
+    fill(core, caller, agents, tasks=tasks, each=3)
+    file = core.blobs.root.parent / "export.jsonl"
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.monotonic()
+    with file.open("w") as out:
+        out.writelines(transfer.export_lines(core, caller, "payments"))
+    between = time.monotonic()
+    with file.open() as source:
+        made = transfer.import_lines(core, admin, source, "moved")
+    ended = time.monotonic()
+    most = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    old = organizations.show(core, admin, "payments")
+    assert (made.totals, made.tasks) == (old.totals, old.tasks)
+    assert sum(made.tasks.values()) == tasks
+    return between - began, ended - between, most
+
+
+def test_a_hundred_tasks_travel_with_their_totals(core: Core, admin: Caller) -> None:
+    _, _, most = _there_and_back(core, admin, 100)
+    assert most < 60_000_000
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_ten_thousand_tasks_travel_in_a_memory_that_does_not_grow_with_their_text(core: Core, admin: Caller) -> None:
+    out, into, most = _there_and_back(core, admin, 10_000)
+    sys.stderr.write(f"\n10,000 tasks: out in {out:.1f} s, in in {into:.1f} s, {most / 1e6:.0f} MB at most\n")
+    assert most < 120_000_000
+    with core.database.read() as db:
+        assert db.scalar(select(func.count()).select_from(Task)) == 20_000

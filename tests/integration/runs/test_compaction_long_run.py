@@ -1,0 +1,195 @@
+"""A day's work in a small window: 300 steps through real HTTP, every request valid and within the window."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from functools import cache
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from drone.agent.agent import Agent
+from drone.agent.budget import Budget
+from drone.agent.compaction import WindowCompaction
+from drone.agent.in_memory import KeptEvents, NoHooks, QuietControls
+from drone.agent.protocols import ToolResult, ToolSpec
+from drone.model.litellm_import import litellm
+from drone.model.litellm_model import LiteLLMModel
+from drone.model.scripted.server import ScriptedServer
+from shared.clock import SystemClock
+from shared.errors import Submitted
+from shared.events import CompactionStep
+from shared.messages import ToolCall
+from shared.outcome import ExitStatus, Outcome
+from shared.transcripts import messages_of, problems
+from shared.work_order import Limits, OrderProvider
+from tests.support.scripted import ScriptedFactory
+
+pytestmark = pytest.mark.usefixtures("warm_model")
+WINDOW = 16_000
+PROMPT = "Read all the files.\n\n<situation>\nDate: today\n</situation>"
+SUMMARY = {"text": "All is well so far. " * 20}
+_NO_LIMITS = Limits(max_iterations=0, cost_limit=0, max_run_seconds=0, base_delay=0)
+
+
+class Files:
+    """A toolbox whose results are of every size up to 10,000 characters, and of every kind."""
+
+    def __init__(self, kinds: str = "prose code log digest") -> None:
+        self._kinds = kinds.split()
+        self.ran: list[str] = []
+
+    def specs(self) -> list[ToolSpec]:
+        path = {"type": "object", "properties": {"path": {"type": "string"}}}
+        return [ToolSpec("file_read", "Read a file. " * 20, path), ToolSpec("submit", "End the work.")]
+
+    def execute(self, call: ToolCall) -> ToolResult:
+        if call.name == "submit":
+            raise Submitted(outcome=Outcome(ExitStatus.SUBMITTED, "The model submitted its work.", "All read."))
+        path = json.loads(call.arguments)["path"]
+        self.ran.append(path)
+        return ToolResult(self._content(random.Random(path)))
+
+    def _content(self, chance: random.Random) -> str:
+        size = chance.choice([0, 50, 300, 300, 2_000, 2_000, 10_000])
+        text = "".join(_lines(chance.choice(self._kinds), chance))
+        return text[:size]
+
+
+def _lines(kind: str, chance: random.Random) -> Iterator[str]:
+    for number in range(200):
+        digest = sha256(chance.randbytes(8)).hexdigest()
+        yield {
+            "prose": "The older part of the conversation gives way to a summary of it, which is short.\n",
+            "code": f"    if self._rows[{number}] != other[{number}]:\n        return not self._equal(x_{number})\n",
+            "log": f"2026-11-22T01:{number % 60:02}:07Z INFO worker {number} took {number * 7} ms for GET /v1/orders\n",
+            "digest": f"{digest}  {digest[:12]}.tar\n",
+            "japanese": "古い会話は短い要約に置き換えられます。\n" * 5,
+        }[kind]
+
+
+@cache
+def _tokens(text: str) -> int:
+    return int(litellm().token_counter(model="gpt-4o", text=text))
+
+
+def counted(body: dict[str, Any]) -> int:
+    """Tokens of a request by a real tokenizer; each message is counted once, as most come again with each request."""
+    return sum(_tokens(json.dumps(part, ensure_ascii=False)) for part in [*body["messages"], *body.get("tools", [])])
+
+
+def _reads(steps: int) -> list[dict[str, Any]]:
+    """So many answers with one to three calls, the last of which ends the run."""
+    return [
+        {"text": f"Step {step}.", "tool_calls": [_read(step, at) for at in range(1 + step % 3)]}
+        for step in range(steps - 1)
+    ] + [{"tool_calls": [{"name": "submit"}], "repeat": True}]
+
+
+def _read(step: int, at: int) -> dict[str, Any]:
+    return {"name": "file_read", "arguments": {"path": f"src/{step}/{at}.py"}}
+
+
+class Working:
+    """An agent with a compaction, on an endpoint that counts with a real tokenizer."""
+
+    def __init__(self, server: ScriptedServer, toolbox: Files, stated_window: int = WINDOW) -> None:
+        clock, self.controls, self.recorder = SystemClock(), QuietControls(), KeptEvents()
+        provider = OrderProvider(
+            name="scripted", model="openai/scripted", api_base=server.url, context_window=stated_window
+        )
+        self.model = LiteLLMModel(provider, None, _NO_LIMITS, self.recorder, clock, self.controls)
+        self.budget = Budget(_NO_LIMITS, clock)
+        self.compaction = WindowCompaction(self.model, self.recorder, NoHooks(), self.budget, toolbox.specs)
+        self.agent = Agent(
+            self.model,
+            toolbox,
+            self.recorder,
+            self.controls,
+            _NO_LIMITS,
+            clock,
+            budget=self.budget,
+            compaction=self.compaction,
+        )
+
+    def run(self) -> Outcome:
+        return self.agent.run("You are tested. " * 100, (), PROMPT)
+
+    @property
+    def compactions(self) -> list[CompactionStep]:
+        return [body for body in self.recorder.bodies if isinstance(body, CompactionStep)]
+
+
+@pytest.fixture
+def endpoint(scripted: ScriptedFactory) -> Callable[..., ScriptedServer]:
+    """Start an endpoint that refuses what its window does not hold."""
+
+    def start(steps: int, **more: Any) -> ScriptedServer:
+        script = {"default": _reads(steps), "summary": [SUMMARY]}
+        return scripted(script, **{"window": WINDOW, "count": counted, **more})
+
+    return start
+
+
+@pytest.mark.timeout(300)
+def test_a_turn_of_300_steps_in_a_window_of_16000_tokens_finishes(endpoint: Callable[..., ScriptedServer]) -> None:
+    server, toolbox = endpoint(300), Files()
+    working = Working(server, toolbox)
+    outcome = working.run()
+    assert (outcome.exit_status, working.budget.iterations) == (ExitStatus.SUBMITTED, 300)
+    assert toolbox.ran == [call["arguments"]["path"] for reply in _reads(300)[:-1] for call in reply["tool_calls"]]
+    assert {problem for body in server.requests for problem in problems(body["messages"])} == set()
+    assert max(map(counted, server.requests)) <= WINDOW
+    assert len(server.requests) == 300 + sum(not body.get("tools") for body in server.requests)
+    assert len(working.compactions) > 20
+    assert {step.cause for step in working.compactions} == {"window"}
+    assert messages_of(working.recorder.bodies) == list(working.agent.transcript[1:])
+
+
+@pytest.mark.timeout(300)
+def test_every_request_goes_on_from_the_last_by_one_step_or_by_a_compaction(
+    endpoint: Callable[..., ScriptedServer],
+) -> None:
+    server = endpoint(60)
+    working = Working(server, Files())
+    working.run()
+    asked = [body["messages"] for body in server.requests if body.get("tools")]
+    begun_anew = [now for then, now in pairwise(asked) if now[: len(then)] != then]
+    assert len(begun_anew) == len(working.compactions)
+    assert {messages[1]["content"].split("\n")[0] for messages in begun_anew} == {"<summary>"}
+    assert all("<request>\nRead all the files.\n</request>" in messages[1]["content"] for messages in begun_anew)
+
+
+@pytest.mark.timeout(300)
+def test_text_much_denser_than_the_first_guess_fits_too(endpoint: Callable[..., ScriptedServer]) -> None:
+    server = endpoint(40)
+    working = Working(server, Files("digest japanese"))
+    assert working.run().exit_status is ExitStatus.SUBMITTED
+    assert max(map(counted, server.requests)) <= WINDOW
+    assert {problem for body in server.requests for problem in problems(body["messages"])} == set()
+
+
+@pytest.mark.timeout(300)
+def test_a_window_stated_too_large_costs_refusals_and_not_the_run(endpoint: Callable[..., ScriptedServer]) -> None:
+    server = endpoint(60)
+    working = Working(server, Files(), stated_window=131_072)
+    assert working.run().exit_status is ExitStatus.SUBMITTED
+    assert working.compactions[0].cause == "overflow"
+    assert [step.cause for step in working.compactions].count("overflow") == 1
+    assert sum(counted(body) > WINDOW for body in server.requests) == 1
+
+
+def test_a_person_asks_for_a_compaction_with_instructions(endpoint: Callable[..., ScriptedServer]) -> None:
+    server = endpoint(6)
+    working = Working(server, Files("prose"))
+    working.run()
+    working.controls.to_compact = "Keep the names."
+    working.agent.go_on("And now?")
+    [summary] = [body for body in server.requests if not body.get("tools")]
+    assert "The person who asked for it adds: Keep the names." in summary["messages"][1]["content"]
+    assert [step.cause for step in working.compactions] == ["asked"]
+    assert server.requests[-1]["messages"][-1] == {"role": "user", "content": "And now?"}

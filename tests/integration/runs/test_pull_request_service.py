@@ -1,0 +1,264 @@
+"""A service order on a drone: a pull request, by whatever login the workstation has, and never with another's."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drone.installation.policy import Policy
+from shared.events import ErrorStep, PullRequestStep
+from shared.outcome import ExitStatus
+from shared.work_order import OpenPullRequest
+from tests.support.code_hosts import TOKEN, CodeHost, install
+from tests.support.git_servers import serving
+from tests.support.repositories import CALC, bare_remote
+from tests.support.runs import Bench
+
+HEAD = "fleet/0rder0rder00"
+BODY = "The sign was wrong.\n\n## Verification\n\nPassed: `make`.\n\nOrder: 0rder0rder00\n\nFleet-Order: 0rder0rder00\n"
+ALLOWED = Policy(keys={"GITEA_TOKEN": ("127.0.0.1",)})
+FORM = "# Thanks!\n\n## What does this change?\n<!-- say\n## Summary\n-->\n\n- [ ] I tested it\n- [ ] I wrote docs\n"
+GITHUB = {"number": 7, "html_url": "https://github.example/shop/calc/pull/7", "state": "open"}
+GITLAB = {"iid": 7, "web_url": "https://gitlab.example/shop/calc/-/merge_requests/7", "state": "opened"}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[CodeHost]:
+    bare_remote(tmp_path / "hosted" / "shop" / "calc.git")
+    with serving(CodeHost(tmp_path / "hosted")) as server:
+        yield server
+
+
+@pytest.fixture
+def bench(tmp_path: Path, host: CodeHost, owner_home: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A run that is to open a pull request on a workstation without any login."""
+    [monkeypatch.delenv(name) for name in os.environ if "TOKEN" in name]
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    made = Bench(tmp_path, tmp_path / "none")
+    return asking(made, host)
+
+
+def asking(bench: Bench, host: CodeHost, login: str = "", **changes: Any) -> Bench:
+    project = bench.order.project.model_copy(update={"git_url": host.url("shop/calc.git", login)})
+    said = {"head": HEAD, "title": "Mend the sum", "body": BODY, **changes}
+    asked = {"purpose": "pull_request", "pull_request": OpenPullRequest(**said), "project": project}
+    bench.order = bench.order.model_copy(update=asked)
+    return bench
+
+
+def with_token(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    monkeypatch.setenv("GITEA_TOKEN", TOKEN)
+    bench.policy = ALLOWED
+    return bench
+
+
+def opened(bench: Bench) -> PullRequestStep:
+    """What the run recorded of a success."""
+    end = bench.run("http://127.0.0.1:9")
+    assert end.exit_status == ExitStatus.SUBMITTED, end.reason
+    step: PullRequestStep = bench.last(PullRequestStep)
+    return step
+
+
+def failed(bench: Bench) -> PullRequestStep:
+    end = bench.run("http://127.0.0.1:9")
+    assert end.status == "failed"
+    assert bench.last(ErrorStep).code == "E-PULL-REQUEST"
+    step: PullRequestStep = bench.last(PullRequestStep)
+    return step
+
+
+# --- with a token -----------------------------------------------------------------------------
+
+
+def test_a_token_that_may_go_there_opens_a_pull_request(
+    bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = opened(with_token(bench, monkeypatch))
+    assert (step.state, step.via, step.number, step.base) == ("opened", "http", 1, "main")
+    assert step.url == host.url("shop/calc/pulls/1")
+    assert [(p["title"], p["body"], p["base"]) for p in host.pulls] == [("Mend the sum", BODY, "main")]
+
+
+def test_one_that_is_open_is_brought_up_to_date_and_never_doubled(
+    bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.pulls.append({"number": 1, "html_url": "https://x/1", "state": "open", "head": {"ref": HEAD}, "title": "Old"})
+    step = opened(with_token(bench, monkeypatch))
+    assert (step.state, step.number, step.url) == ("updated", 1, "https://x/1")
+    assert [pull["title"] for pull in host.pulls] == ["Mend the sum"]
+
+
+def test_a_closed_one_is_left_alone_and_another_is_opened(
+    bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.pulls.append(
+        {"number": 1, "html_url": "https://x/1", "state": "closed", "head": {"ref": HEAD}, "title": "Old"}
+    )
+    assert opened(with_token(bench, monkeypatch)).number == 2
+    assert host.pulls[0]["title"] == "Old"
+
+
+def test_the_one_before_of_the_same_work_is_closed_with_a_word_that_names_the_new_one(
+    bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.pulls.append({"number": 1, "html_url": "https://x/1", "state": "open", "head": {"ref": "fleet/before"}})
+    step = opened(with_token(asking(bench, host, replaces=1, draft=True), monkeypatch))
+    assert (step.number, step.why) == (2, "")
+    assert [pull["state"] for pull in host.pulls] == ["closed", "open"]
+    assert host.comments == [{"number": 1, "body": f"The work goes on in {step.url}."}]
+    assert host.pulls[1]["title"] == "WIP: Mend the sum"
+
+
+def test_a_host_that_refuses_is_a_failure_with_its_own_sentence_and_without_the_token(
+    bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.answers = 422, {"message": f"base branch is protected, {TOKEN}"}
+    step = failed(with_token(bench, monkeypatch))
+    assert step.state == "failed"
+    assert "127.0.0.1" in step.why
+    assert "(HTTP 422): base branch is protected, [redacted]" in step.why
+    assert TOKEN not in repr(bench.events)
+
+
+def test_a_token_is_never_sent_where_the_policy_does_not_name_the_host(
+    bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITEA_TOKEN", TOKEN)
+    monkeypatch.setenv("GITHUB_TOKEN", "ghp_notforthishost")
+    step = opened(bench)
+    assert step.state == "ready"
+    assert 'GITEA_TOKEN may not be sent to 127.0.0.1 (next: on the drone, GITEA_TOKEN = ["127.0.0.1"]' in step.why
+    assert (step.title, step.body, step.head) == ("Mend the sum", BODY, HEAD)
+    assert [login for _, _, login in host.asked if login] == []
+
+
+def test_a_redirect_to_another_host_is_not_followed_with_the_token(
+    bench: Bench, host: CodeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(CodeHost(tmp_path / "elsewhere")) as thief:
+        host.redirect = f"http://localhost:{thief.server_port}"
+        step = failed(with_token(bench, monkeypatch))
+        assert "nothing was sent there" in step.why
+        assert thief.asked == []
+
+
+def test_a_token_that_the_host_does_not_know_makes_it_ready_for_a_person(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITEA_TOKEN", "wrong-token-123456")
+    bench.policy = ALLOWED
+    step = opened(bench)
+    assert (step.state, step.url) == ("ready", None)
+    assert "does not take the login" in step.why
+
+
+def test_an_owner_who_forbids_them_is_obeyed(bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_token(bench, monkeypatch).policy = Policy(keys=ALLOWED.keys, pull_requests=False)
+    step = opened(bench)
+    assert (step.state, step.why) == ("ready", "the owner of the drone does not let it open pull requests")
+    assert host.asked == []
+
+
+# --- with git's own login ------------------------------------------------------------------------
+
+
+def test_the_login_in_the_projects_url_is_used_for_that_very_host(bench: Bench, host: CodeHost) -> None:
+    host.login, host.expected = "kim:hunter2", "Basic a2ltOmh1bnRlcjI="
+    step = opened(asking(bench, host, "kim:hunter2"))
+    assert (step.state, step.via) == ("opened", "http")
+    assert "hunter2" not in repr(bench.events)
+
+
+def test_without_any_login_it_is_made_ready(bench: Bench, host: CodeHost) -> None:
+    step = opened(bench)
+    assert (step.state, step.base) == ("ready", "main")
+    assert step.why.startswith("this workstation has no login for 127.0.0.1")
+    assert host.pulls == []
+
+
+def test_a_repository_on_a_disk_has_no_host_and_is_made_ready(bench: Bench, host: CodeHost) -> None:
+    project = bench.order.project.model_copy(update={"git_url": f"file://{host.root}/shop/calc.git"})
+    bench.order = bench.order.model_copy(update={"project": project})
+    assert opened(bench).why.startswith("no host can be seen behind file://")
+
+
+# --- with the hosts' tools ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "title", ["--web", "-x; rm -rf /", "Mend\nthe sum", "x" * 10_000, "$(id) `id` \"quoted\" 'so'", "Ünïcode ✓"]
+)
+def test_nothing_that_people_wrote_is_on_a_tools_command_line(
+    bench: Bench, host: CodeHost, tmp_path: Path, title: str
+) -> None:
+    gh = install(tmp_path / "bin", "gh", ("auth status", {}), ("--method GET", []), ("--method POST", GITHUB))
+    step = opened(asking(bench, host, title=title))
+    (post,) = gh.asked("--method POST")
+    assert post["arguments"] == [
+        *("api", "--hostname", "127.0.0.1", "--method", "POST", "--input", "-", "repos/shop/calc/pulls"),
+    ]
+    assert (step.via, step.number, step.url) == ("gh", 7, GITHUB["html_url"])
+    assert json.loads(post["stdin"])["title"] == step.title
+    assert "\n" not in step.title
+    assert len(step.title) <= 250
+
+
+def test_glab_opens_a_merge_request_or_changes_the_open_one(bench: Bench, tmp_path: Path) -> None:
+    open_one = {**GITLAB, "source_branch": HEAD}
+    path = "projects/shop%2Fcalc/merge_requests"
+    install(tmp_path / "bin", "gh", ("auth status", (1, "", "not logged in")))
+    glab = install(tmp_path / "bin", "glab", ("auth status", {}), ("--method GET", [open_one]), ("PUT", GITLAB))
+    step = opened(bench)
+    assert (step.state, step.via, step.url) == ("updated", "glab", GITLAB["web_url"])
+    assert glab.asked("PUT")[0]["arguments"][-1] == f"{path}/7"
+    assert glab.asked("GET")[0]["arguments"][-1] == f"{path}?state=opened&source_branch=fleet%2F0rder0rder00"
+
+
+def test_tea_is_asked_with_the_login_of_the_repositorys_server(bench: Bench, host: CodeHost, tmp_path: Path) -> None:
+    logins = [{"name": "other", "url": "https://git.example"}, {"name": "here", "url": host.url("")}]
+    tea = install(tmp_path / "bin", "tea", ("logins list", logins), ("-X GET", []), ("-X POST", GITHUB))
+    step = opened(bench)
+    assert (step.state, step.via) == ("opened", "tea")
+    assert tea.asked("-X POST")[0]["arguments"] == [
+        *("api", "--login=here", "--include", "-X", "POST", "--data", "@-", "repos/shop/calc/pulls"),
+    ]
+
+
+def test_a_tool_gets_no_token_that_may_not_go_to_the_host(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [monkeypatch.setenv(name, "secret-value-1") for name in ("GITLAB_TOKEN", "GH_TOKEN", "GH_ENTERPRISE_TOKEN")]
+    glab = install(tmp_path / "bin", "glab", ("auth status", {}), ("--method GET", []), ("POST", GITLAB))
+    assert opened(bench).via == "glab"
+    assert [asked["tokens"] for asked in glab.asked()] == [[]] * 3
+
+
+def test_a_tool_whose_host_refuses_is_a_failure_with_the_hosts_sentence(bench: Bench, tmp_path: Path) -> None:
+    said = '{"message": "Validation Failed", "errors": [{"message": "No commits between main and fleet"}]}'
+    refused = (1, said, "gh: Validation Failed (HTTP 422)")
+    install(tmp_path / "bin", "gh", ("auth status", {}), ("--method GET", []), ("--method POST", refused))
+    step = failed(bench)
+    assert step.why == "127.0.0.1 refused it (HTTP 422): Validation Failed; No commits between main and fleet"
+
+
+# --- the repository's form ----------------------------------------------------------------------
+
+
+def test_the_repositorys_form_is_filled_and_not_replaced(
+    tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare_remote(tmp_path / "formed" / "shop" / "calc.git", {**CALC, ".gitea/pull_request_template.md": FORM})
+    with serving(CodeHost(tmp_path / "formed")) as host:
+        opened(with_token(asking(bench, host), monkeypatch))
+        (pull,) = host.pulls
+    assert pull["body"] == (
+        "# Thanks!\n\n## What does this change?\n\nThe sign was wrong.\n\n<!-- say\n## Summary\n-->\n\n"
+        "- [ ] I tested it\n- [ ] I wrote docs\n\n## Verification\n\nPassed: `make`.\n\n"
+        "Order: 0rder0rder00\n\nFleet-Order: 0rder0rder00\n"
+    )

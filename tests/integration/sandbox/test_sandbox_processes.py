@@ -1,0 +1,174 @@
+"""A command ends, and with it everything that it started, however far that tried to get away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from drone.processes.ending import MARK
+from drone.sandbox import Sandbox, end_marked
+from shared.errors import Preempted
+from shared.names import new_id
+from tests.support import wait_until
+from tests.support.sandboxes import processes_with, raise_when, shell
+
+pytestmark = pytest.mark.hostile
+GET_AWAY = [
+    "sleep {} &",
+    "nohup sleep {} >/dev/null 2>&1 &",
+    "setsid sleep {} &",
+    "(setsid sleep {} &) &",
+    "(env -i setsid sleep {} >/dev/null 2>&1 &)",
+    "setsid sh -c 'trap \"\" TERM HUP INT; sleep {}; sleep {}' &",
+]
+"""Ways to leave process group, session, parent and environment; each sleeps for a time that is its name."""
+
+
+def number() -> str:
+    """A time to sleep that no other process has."""
+    return f"{1000 + int(new_id(), 16) % 1_000_000}.5"
+
+
+@pytest.mark.parametrize("way", GET_AWAY)
+def test_what_a_command_leaves_behind_ends_with_it(sandbox: Sandbox, tmp_path: Path, way: str) -> None:
+    name = number()
+
+    result = shell(sandbox, tmp_path, f"{way.format(name, name)}\nsleep 0.2; echo done")
+
+    assert (result.return_code, result.output) == (0, "done\n")
+    wait_until(lambda: not processes_with(name), seconds=5)
+
+
+@pytest.mark.parametrize("way", GET_AWAY)
+def test_a_command_that_takes_too_long_ends_with_all_that_it_started(
+    sandbox: Sandbox, tmp_path: Path, way: str
+) -> None:
+    name = number()
+
+    result = shell(sandbox, tmp_path, f"echo begun\n{way.format(name, name)}\nsleep {name}", timeout=0.7)
+
+    assert result.timed_out
+    assert result.return_code is None
+    assert result.output.startswith("begun\n")
+    assert (result.survivors, processes_with(name)) == (0, [])
+    assert result.found == result.ended >= 2
+
+
+def test_a_command_that_takes_too_long_does_not_begin_its_next_part(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Several at once: whichever process is told first, none may see another's end and go on."""
+    parts = " ".join(f"(sleep {number()}; touch after-{at}) &" for at in range(12))
+
+    result = shell(sandbox, tmp_path, f"{parts} wait", timeout=1)
+
+    assert result.timed_out
+    assert list(tmp_path.glob("after-*")) == []
+
+
+def test_a_command_that_kills_its_own_holder_leaves_nothing_either(sandbox: Sandbox, tmp_path: Path) -> None:
+    name = number()
+
+    shell(sandbox, tmp_path, f"setsid sleep {name} & kill -9 $PPID; sleep 0.2")
+
+    wait_until(lambda: not processes_with(name), seconds=5)
+
+
+def test_a_fork_bomb_ends_at_its_time_limit(bwrap: Sandbox, tmp_path: Path) -> None:
+    bomb = "for i in $(seq 200); do (while :; do (sleep 0.05); done) & done; sleep 100"
+
+    result = shell(bwrap, tmp_path, bomb, timeout=0.7)
+
+    assert result.timed_out
+    assert result.survivors == 0
+
+
+def test_every_process_may_clean_up_after_term_not_only_the_main_one(sandbox: Sandbox, tmp_path: Path) -> None:
+    trap = "trap 'sleep 0.3; echo cleaned > cleaned; exit' TERM; touch ready; while :; do sleep 0.1; done"
+    line = f'bash -c "{trap}" & sleep 100'
+    check = raise_when((tmp_path / "ready").exists, Preempted())
+
+    with pytest.raises(Preempted):
+        sandbox.run(line, workspace=tmp_path, timeout=30, check=check)
+
+    assert (tmp_path / "cleaned").read_text() == "cleaned\n"
+    assert sandbox.tally.survivors == 0
+
+
+def test_a_background_child_that_keeps_the_output_open_does_not_hold_the_call(sandbox: Sandbox, tmp_path: Path) -> None:
+    begun = time.monotonic()
+
+    result = shell(sandbox, tmp_path, f"(setsid sleep {number()} &) ; echo done")
+
+    assert result.output == "done\n"
+    assert time.monotonic() - begun < 5
+
+
+def test_a_check_that_raises_ends_the_command_and_keeps_its_output(sandbox: Sandbox, tmp_path: Path) -> None:
+    name = number()
+    check = raise_when(lambda: len(processes_with(name)) == 2, Preempted())
+
+    with pytest.raises(Preempted):
+        sandbox.run(f"echo begun; setsid sleep {name} & sleep {name}", workspace=tmp_path, timeout=30, check=check)
+
+    assert sandbox.tally.broken_off is not None
+    assert sandbox.tally.broken_off.output.startswith("begun\n")
+    assert (sandbox.tally.survivors, processes_with(name)) == (0, [])
+    assert sandbox.tally.found == sandbox.tally.ended >= 2
+
+
+def test_a_callback_for_output_that_raises_ends_the_command_too(sandbox: Sandbox, tmp_path: Path) -> None:
+    name = number()
+
+    def on_output(text: str) -> None:
+        raise ValueError(text)
+
+    with pytest.raises(ValueError, match="begun"):
+        sandbox.run(f"echo begun; sleep {name}", workspace=tmp_path, timeout=30, on_output=on_output)
+
+    assert processes_with(name) == []
+
+
+def test_commands_die_with_the_process_that_ran_them(sandbox: Sandbox, tmp_path: Path) -> None:
+    name = number()
+    script = (
+        "import sys; from pathlib import Path; from drone.sandbox import choose; "
+        "choose(sys.argv[1]).run(sys.argv[2], workspace=Path(sys.argv[3]), timeout=0)"
+    )
+    line = f"setsid sleep {name} & sleep {name}"
+    drone = subprocess.Popen([sys.executable, "-c", script, sandbox.kind, line, tmp_path])
+    wait_until(lambda: len(processes_with(name)) == 2)
+
+    os.kill(drone.pid, signal.SIGKILL)
+    drone.wait()
+
+    wait_until(lambda: not processes_with(name), seconds=5)
+
+
+def test_processes_of_an_older_boot_are_found_by_their_mark() -> None:
+    owner, name = new_id(), number()
+    leftover = subprocess.Popen(["sleep", name], env={MARK: f"{owner}.abc", "PATH": os.environ["PATH"]})
+
+    ended = end_marked(owner)
+
+    assert (ended.found, ended.ended, ended.survivors) == (1, 1, 0)
+    assert leftover.wait(5) == -signal.SIGKILL
+
+
+def test_ending_by_an_empty_mark_is_refused() -> None:
+    with pytest.raises(ValueError, match="mark"):
+        end_marked("")
+
+
+def test_no_thread_and_no_child_is_left_after_a_command(sandbox: Sandbox, tmp_path: Path) -> None:
+    this = psutil.Process()
+    before = (this.num_threads(), this.num_fds(), this.children())
+
+    shell(sandbox, tmp_path, "echo hello; sleep 0.1")
+
+    assert (this.num_threads(), this.num_fds(), this.children()) == before

@@ -1,0 +1,200 @@
+"""From the outbox to the drones' queues, whatever fails in between."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import pytest
+
+from control_plane.db.orders import Dispatch
+from control_plane.db.projects import Provider
+from control_plane.documents.providers import ProviderRequest
+from control_plane.operations import providers
+from control_plane.supervisor.relay import Relay
+from shared import names
+from shared.errors import Unreachable
+from shared.events import Delivered
+from tests.support import wait_until
+from tests.support.broker import BrokerServer, Plane
+
+
+def test_a_submitted_order_is_on_its_drones_queue_at_once(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.supervisor()
+    wait_until(lambda: plane.submit(drone="oka") and wait_until(drone.take))
+    began = time.monotonic()
+    plane.submit()
+    wait_until(drone.take, every=0.002)
+    assert time.monotonic() - began < 1.0
+
+
+def test_the_order_arrives_whole_with_its_secrets(plane: Plane) -> None:
+    drone = plane.drone()
+    order_id = plane.submit("mend the test", priority=3)
+    Relay(plane.core).publish_all()
+    order = drone.take()
+    assert (order.order_id, order.prompt, order.attempt, order.generation) == (order_id, "mend the test", 1, 1)
+    assert (order.provider.model, order.provider.api_key) == ("openai/scripted", "sk-secret")
+    assert (order.project.slug, order.project.git_url) == ("app", "https://git.example/app.git")
+
+
+def test_only_ids_are_readable_in_redis(plane: Plane, valkey: BrokerServer) -> None:
+    plane.drone()
+    order_id = plane.submit("mend the secret test")
+    Relay(plane.core).publish_all()
+    message = valkey.redis.lindex(names.queue(plane.dispatch(order_id).drone_id), 0)
+    assert order_id in message
+    assert "secret" not in message
+    assert "git.example" not in message
+
+
+def test_the_key_is_there_before_the_message(plane: Plane) -> None:
+    drone = plane.drone()
+    run_id = plane.dispatch(plane.submit()).id
+    Relay(plane.core).publish_all()
+    assert plane.key(drone, run_id) == "dispatched:1"
+    assert drone.claim(drone.take())
+
+
+def test_an_order_waits_in_the_outbox_while_the_broker_is_away(plane: Plane, valkey: BrokerServer) -> None:
+    drone = plane.drone()
+    valkey.stop()
+    order_id = plane.submit()
+    with pytest.raises(Unreachable):
+        Relay(plane.core).publish_all()
+    assert plane.dispatch(order_id).published_at is None
+    valkey.start()
+    assert Relay(plane.core).publish_all() == 1
+    assert drone.take().order_id == order_id
+
+
+def test_the_supervisor_publishes_again_after_each_restart_of_the_broker(plane: Plane, valkey: BrokerServer) -> None:
+    drone = plane.drone()
+    plane.supervisor()
+    for _ in range(3):
+        valkey.restart(kill=True)
+        order_id = plane.submit()
+        order = wait_until(drone.take, seconds=20)
+        assert (order.order_id, drone.claim(order)) == (order_id, True)
+
+
+def test_a_crash_after_the_message_publishes_it_twice_and_runs_it_once(plane: Plane) -> None:
+    drone = plane.drone()
+    run_id = plane.dispatch(plane.submit()).id
+    Relay(plane.core).publish_all()
+    plane.edit(Dispatch, run_id, published_at=None)
+    Relay(plane.core).publish_all()
+    first, second = drone.take(), drone.take()
+    assert (first.run_id, second.run_id) == (run_id, run_id)
+    assert [drone.claim(first), drone.claim(second)] == [True, False]
+
+
+def test_a_claimed_run_is_not_published_again(plane: Plane) -> None:
+    drone = plane.drone()
+    run_id = plane.dispatch(plane.submit()).id
+    Relay(plane.core).publish_all()
+    drone.claim(drone.take())
+    plane.edit(Dispatch, run_id, published_at=None)
+    Relay(plane.core).publish_all()
+    assert drone.queued() == 0
+    assert plane.key(drone, run_id) == f"claimed:1:{drone.boot}"
+
+
+def test_a_run_that_was_withdrawn_in_the_meantime_is_not_published(plane: Plane) -> None:
+    drone = plane.drone()
+    run_id = plane.dispatch(plane.submit()).id
+    assert plane.core.broker.withdraw_run(drone.id, run_id, 1) == ""
+    Relay(plane.core).publish_all()
+    assert (drone.queued(), plane.key(drone, run_id)) == (0, "revoked:1")
+
+
+def test_a_closed_dispatch_is_not_published(plane: Plane) -> None:
+    drone = plane.drone()
+    run_id = plane.dispatch(plane.submit()).id
+    plane.edit(Dispatch, run_id, closed_at=plane.core.clock.now())
+    assert Relay(plane.core).publish_all() == 0
+    assert drone.queued() == 0
+
+
+def test_an_order_whose_secret_does_not_open_says_so_and_lets_others_pass(plane: Plane) -> None:
+    drone = plane.drone()
+    broken = plane.submit()
+    provider = plane.rows(Provider)[0]
+    plane.edit(Provider, provider.id, sealed_key="bm90IHNlYWxlZA==")
+    Relay(plane.core).publish_all()
+    plane.edit(Provider, provider.id, sealed_key=None)
+    well = plane.submit()
+    assert "cannot be sent to the drone: a secret in the database" in plane.order(broken).reason
+    assert Relay(plane.core).publish_all() == 2
+    assert {drone.take().order_id, drone.take().order_id} == {broken, well}
+
+
+def test_after_redis_was_emptied_an_unclaimed_order_is_offered_again(plane: Plane, valkey: BrokerServer) -> None:
+    drone = plane.drone()
+    run_id = plane.dispatch(plane.submit()).id
+    plane.supervisor()
+    wait_until(drone.queued)
+    valkey.redis.flushall()
+    order = wait_until(drone.take)
+    assert (order.run_id, order.generation) == (run_id, 1)
+    assert drone.claim(order)
+
+
+def test_a_message_that_is_still_in_the_queue_is_not_doubled(plane: Plane) -> None:
+    drone = plane.drone()
+    run_id = plane.dispatch(plane.submit()).id
+    plane.supervisor(unclaimed_after=0.05)
+    wait_until(drone.queued)
+    plane.core.broker.redis.delete(names.run_key(drone.id, run_id))
+    wait_until(lambda: plane.key(drone, run_id) == "dispatched:1")
+    assert drone.queued() == 1
+
+
+def test_three_hundred_orders_reach_the_queue(plane: Plane) -> None:
+    drone = plane.drone()
+    order_ids = [plane.submit(drone="oka") for _ in range(300)]
+    began = time.monotonic()
+    assert Relay(plane.core).publish_all() == 300
+    assert time.monotonic() - began < 30
+    assert [drone.take().order_id for _ in range(300)] == order_ids
+
+
+def test_the_session_so_far_travels_with_the_order(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    first = plane.submit("what is it")
+    drone.do(wait_until(drone.take))
+    second = plane.submit("and now", session=plane.order(first).session)
+    order = wait_until(drone.take)
+    assert order.order_id == second
+    assert [(message.role, message.content) for message in order.context] == [
+        ("user", "what is it"),
+        ("assistant", "done"),
+    ]
+
+
+def test_a_session_goes_on_from_the_head_of_its_last_order_that_changed_files(plane: Plane) -> None:
+    drone = plane.drone()
+    plane.collector(), plane.supervisor()
+    first = plane.submit()
+    order = wait_until(drone.take)
+    drone.claim(order)
+    work = Delivered(branch=f"fleet/{first}", head_commit="c" * 40, pushed=True, bundle_sha256="d" * 64)
+    drone.report(order, drone.started(), work, drone.ended())
+    plane.submit(session=plane.order(first).session)
+    base = wait_until(drone.take).base
+    assert (base.commit, base.branch, base.bundle) == ("c" * 40, f"fleet/{first}", "d" * 64)
+    assert base.bundle_run == plane.dispatch(first).id
+
+
+def test_a_provider_travels_with_its_fallbacks_in_their_order(plane: Plane) -> None:
+    drone = plane.drone()
+    add = partial(providers.add, plane.core, plane.admin)
+    add(ProviderRequest(name="second", model="openai/second", api_key="sk-second"))
+    add(ProviderRequest(name="third", model="openai/third", api_key="sk-third"))
+    add(ProviderRequest(name="first", model="openai/first", fallbacks=["third", "second"]))
+    plane.submit(provider="first")
+    Relay(plane.core).publish_all()
+    fallbacks = drone.take().provider.fallbacks
+    assert [(each.name, each.api_key) for each in fallbacks] == [("third", "sk-third"), ("second", "sk-second")]

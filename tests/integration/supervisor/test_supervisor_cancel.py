@@ -1,0 +1,172 @@
+"""Canceling an order wherever it is; it ends with a receipt."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from control_plane.core import Caller
+from control_plane.db.drones import Drone
+from control_plane.operations.orders.canceling import cancel
+from shared import names
+from shared.errors import Conflict, Forbidden, NotFound
+from shared.events import Receipt
+from shared.work_order import WorkOrder
+from tests.support import wait_until
+from tests.support.broker import BrokerServer, Plane
+from tests.support.stand_in import StandIn
+
+
+def running(plane: Plane, drone: StandIn) -> WorkOrder:
+    drone.renew_lease()
+    plane.submit(drone=drone.name)
+    order = wait_until(drone.take)
+    drone.claim(order)
+    drone.report(order, drone.started())
+    wait_until(lambda: plane.order(order.order_id).status == "running")
+    return order
+
+
+def test_a_queued_order_is_canceled_at_once(any_plane: Plane) -> None:
+    order_id = any_plane.submit()
+    done = cancel(any_plane.core, any_plane.admin, order_id, "not needed")
+    assert (done.status, done.exit_status) == ("canceled", "canceled")
+    assert done.reason.endswith(": not needed, before it began")
+    assert done.receipt is not None
+    assert done.receipt["survivors"] == 0
+
+
+def test_an_order_in_the_queue_of_a_drone_is_canceled_at_once_and_cannot_be_claimed(plane: Plane) -> None:
+    oka = plane.drone()
+    order_id = plane.submit()
+    plane.supervisor()
+    order = wait_until(oka.take)
+    assert cancel(plane.core, plane.admin, order_id).status == "canceled"
+    assert oka.claim(order) is False
+
+
+def test_an_order_that_was_not_published_yet_never_is(plane: Plane) -> None:
+    oka = plane.drone()
+    order_id = plane.submit()
+    assert cancel(plane.core, plane.admin, order_id).status == "canceled"
+    plane.supervisor()
+    later = plane.submit()
+    assert wait_until(oka.take).order_id == later
+    assert oka.queued() == 0
+
+
+def test_a_running_order_is_canceling_until_the_receipt_comes(any_plane: Plane) -> None:
+    oka = any_plane.drone()
+    any_plane.collector(), any_plane.supervisor()
+    order = running(any_plane, oka)
+    asked = cancel(any_plane.core, any_plane.admin, order.order_id, "wrong branch")
+    assert (asked.status, asked.receipt) == ("canceling", None)
+    message = wait_until(lambda: oka.told("cancel"))[0].body
+    assert (message.run_id, message.generation) == (order.run_id, 1)
+    receipt = Receipt(found=3, ended=3, at=any_plane.core.clock.now())
+    oka.report(order, oka.ended(status="preempted", exit_status="canceled", receipt=receipt))
+    done = wait_until(lambda: (o := any_plane.order(order.order_id)).status == "canceled" and o)
+    assert (done.receipt["found"], done.receipt["survivors"]) == (3, 0)
+    assert "wrong branch" in done.reason
+    assert done.runs[0].status == "preempted"
+
+
+def test_cancel_revokes_the_key_of_a_running_order(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, oka)
+    cancel(plane.core, plane.admin, order.order_id)
+    assert plane.key(oka, order.run_id) == "revoked:1"
+
+
+def test_a_run_that_ends_while_it_is_being_canceled_keeps_its_work(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, oka)
+    cancel(plane.core, plane.admin, order.order_id)
+    oka.report(order, oka.ended(response="all done"))
+    done = wait_until(lambda: (o := plane.order(order.order_id)).status == "canceled" and o)
+    assert done.response == "all done"
+    assert "it had just ended by itself" in done.reason
+
+
+def test_an_order_that_was_claimed_but_not_heard_of_is_asked_to_stop(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.supervisor()
+    order_id = plane.submit()
+    oka.claim(wait_until(oka.take))
+    assert cancel(plane.core, plane.admin, order_id).status == "canceling"
+    wait_until(lambda: oka.told("cancel"))
+
+
+def test_a_drone_that_cannot_be_reached_makes_the_receipt_say_so_and_sends_it_when_it_returns(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor(lost_after=0.5)
+    order = running(plane, oka)
+    cancel(plane.core, plane.admin, order.order_id)
+    plane.core.broker.redis.delete(names.lease_key(oka.id))
+    plane.edit(Drone, oka.id, last_seen_at=plane.core.clock.now() - timedelta(minutes=5))
+    done = wait_until(lambda: (o := plane.order(order.order_id)).status == "canceled" and o)
+    assert done.receipt["unreachable_since"] is not None
+    receipt = Receipt(found=2, ended=2, at=plane.core.clock.now())
+    oka.report(order, oka.ended(status="preempted", exit_status="canceled", receipt=receipt))
+    wait_until(lambda: plane.order(order.order_id).receipt["found"] == 2)
+    assert plane.order(order.order_id).receipt["unreachable_since"] is None
+
+
+def test_a_drone_that_comes_back_without_the_run_ends_the_cancel(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    order = running(plane, oka)
+    cancel(plane.core, plane.admin, order.order_id)
+    oka.restart()
+    done = wait_until(lambda: (o := plane.order(order.order_id)).status == "canceled" and o)
+    assert done.receipt["unreachable_since"] is None
+
+
+def test_a_cancel_without_the_broker_is_recorded_and_done_when_it_is_back(plane: Plane, valkey: BrokerServer) -> None:
+    oka = plane.drone()
+    order_id = plane.submit()
+    plane.supervisor()
+    order = wait_until(oka.take)
+    wait_until(lambda: plane.dispatch(order_id).published_at)
+    valkey.stop()
+    assert cancel(plane.core, plane.admin, order_id).status == "canceling"
+    valkey.start()
+    wait_until(lambda: plane.order(order_id).status == "canceled", seconds=30)
+    assert oka.claim(order) is False
+
+
+def test_canceling_twice_changes_nothing(plane: Plane) -> None:
+    order_id = plane.submit()
+    first = cancel(plane.core, plane.admin, order_id, "one")
+    assert cancel(plane.core, plane.admin, order_id, "two") == first
+
+
+def test_an_order_that_ended_cannot_be_canceled(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    order_id = plane.submit()
+    oka.do(wait_until(oka.take))
+    wait_until(lambda: plane.order(order_id).status == "succeeded")
+    with pytest.raises(Conflict, match=f"order {order_id} is succeeded"):
+        cancel(plane.core, plane.admin, order_id)
+
+
+def test_an_unknown_order_and_a_viewer_are_refused(plane: Plane) -> None:
+    viewer = Caller(plane.admin.organization_id, "default", "viewer", "v")
+    with pytest.raises(NotFound):
+        cancel(plane.core, plane.admin, "0" * 12)
+    with pytest.raises(Forbidden):
+        cancel(plane.core, viewer, plane.submit())
+
+
+def test_the_next_order_of_the_session_goes_on_after_a_cancel(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.supervisor()
+    first = plane.submit()
+    second = plane.submit(session=plane.order(first).session)
+    cancel(plane.core, plane.admin, first)
+    wait_until(lambda: plane.order(second).status == "assigned")
+    assert oka.queued() >= 1

@@ -1,0 +1,71 @@
+"""Several supervisors, one that leads; and what it keeps in order beside the orders."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from control_plane.db.access import LoginLink
+from control_plane.db.installation import Lease
+from control_plane.db.orders import Order
+from control_plane.supervisor.cleaning import clean
+from shared.names import new_id
+from tests.support import wait_until
+from tests.support.broker import BrokerServer, Plane
+
+
+def leader(plane: Plane) -> str | None:
+    return next((owner.holder for owner in plane.rows(Lease, Lease.name == "leader")), None)
+
+
+def test_one_of_two_supervisors_leads_and_the_other_follows_it(any_plane: Plane) -> None:
+    first = any_plane.supervisor()
+    leads = wait_until(lambda: leader(any_plane))
+    any_plane.supervisor()
+    assert leader(any_plane) == leads
+    any_plane.stop(first)
+    wait_until(lambda: leader(any_plane) not in {leads, None})
+
+
+def test_the_lease_of_a_dead_leader_runs_out(plane: Plane) -> None:
+    dead = plane.core.clock.now() + timedelta(seconds=1)
+    with plane.core.database.write() as db:
+        db.add(Lease(name="leader", holder="dead", expires_at=dead))
+    plane.supervisor()
+    wait_until(lambda: leader(plane) != "dead")
+    assert plane.core.clock.now() >= dead
+
+
+def test_two_supervisors_publish_each_order_once(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.supervisor(unclaimed_after=60), plane.supervisor(unclaimed_after=60)
+    order_ids = {plane.submit(drone="oka") for _ in range(10)}
+    wait_until(lambda: all(plane.dispatch(order_id).published_at for order_id in order_ids))
+    assert oka.queued() == 10
+
+
+def test_users_that_the_broker_forgot_are_made_again(plane: Plane, valkey: BrokerServer) -> None:
+    oka = plane.drone()
+    plane.supervisor()
+    wait_until(lambda: leader(plane))
+    valkey.redis.acl_deluser(oka.id)
+    wait_until(lambda: oka.id in valkey.redis.acl_users())
+
+
+def test_the_user_of_a_removed_drone_goes(plane: Plane, valkey: BrokerServer) -> None:
+    plane.drone("oka")
+    stray = new_id()
+    plane.core.broker.ensure_user(stray, "0" * 64)
+    plane.supervisor()
+    wait_until(lambda: stray not in valkey.redis.acl_users())
+
+
+def test_what_had_its_time_is_cleaned_away_and_orders_stay(plane: Plane) -> None:
+    old = plane.core.clock.now() - timedelta(days=8)
+    order_id = plane.submit()
+    plane.edit(Order, order_id, created_at=old, idempotency_key="key")
+    link = {"role": "admin", "secret_hash": "x", "created_at": old, "expires_at": old}
+    with plane.core.database.write() as db:
+        db.add(LoginLink(id=new_id(), organization_id=plane.admin.organization_id, **link))
+    clean(plane.core)
+    assert plane.rows(LoginLink) == []
+    assert plane.rows(Order)[0].idempotency_key is None

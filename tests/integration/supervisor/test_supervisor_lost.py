@@ -1,0 +1,276 @@
+"""Runs whose drone fell silent or came back without them, and what becomes of their orders."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch, Order
+from control_plane.operations.drones import managing
+from shared import names
+from shared.events import Prepared
+from shared.work_order import WorkOrder
+from tests.support import wait_until
+from tests.support.broker import BrokerServer, Plane
+from tests.support.stand_in import StandIn
+
+LONG_AGO = timedelta(minutes=5)
+
+
+def running(plane: Plane, drone: StandIn) -> WorkOrder:
+    """An order that runs on the drone."""
+    drone.renew_lease()
+    plane.submit(drone=drone.name)
+    order = wait_until(drone.take)
+    drone.claim(order)
+    drone.report(order, drone.started())
+    wait_until(lambda: plane.order(order.order_id).status == "running")
+    return order
+
+
+def fall_silent(plane: Plane, drone: StandIn) -> None:
+    """As after minutes without a beat: the lease key is gone, and the last sign of life is old."""
+    plane.core.broker.redis.delete(names.lease_key(drone.id))
+    plane.edit(Drone, drone.id, last_seen_at=plane.core.clock.now() - LONG_AGO)
+
+
+def test_the_run_of_a_silent_drone_is_lost_and_its_order_queued_again(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor(lost_after=0.5)
+    order = running(plane, oka)
+    fall_silent(plane, oka)
+    found = wait_until(lambda: (o := plane.order(order.order_id)).generation == 2 and o)
+    assert [(run.status, run.exit_status) for run in found.runs] == [("lost", "lost")]
+    assert plane.key(oka, order.run_id) == "revoked:1"
+
+
+def test_a_renewed_lease_key_outvotes_a_subscription_that_hears_nothing(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor(lost_after=0.5)
+    order = running(plane, oka)
+    plane.edit(Drone, oka.id, last_seen_at=plane.core.clock.now() - LONG_AGO)
+    mila = plane.drone("mila")
+    silent = running(plane, mila)
+    fall_silent(plane, mila)
+    wait_until(lambda: plane.order(silent.order_id).generation == 2)
+    assert plane.order(order.order_id).status == "running"
+
+
+def test_nothing_is_lost_while_the_own_beat_does_not_come_back(plane: Plane, valkey: BrokerServer) -> None:
+    oka = plane.drone("oka")
+    plane.collector()
+    plane.supervisor(lost_after=0.5)
+    order = running(plane, oka)
+    # Everything but the own beat still works: publishing on beat channels alone is taken from the control plane.
+    valkey.redis.execute_command(
+        "ACL", "SETUSER", "control", "resetchannels", "&fleet:wake", "&fleet:changed", "&*live"
+    )
+    fall_silent(plane, oka)
+    pass_time(plane, 1.5)
+    assert plane.order(order.order_id).generation == 1
+    valkey.redis.execute_command("ACL", "SETUSER", "control", "allchannels")
+    wait_until(lambda: plane.order(order.order_id).generation == 2, seconds=30)
+
+
+def pass_time(plane: Plane, seconds: float) -> None:
+    """Let the supervisor look several times."""
+    until = plane.core.clock.now() + timedelta(seconds=seconds)
+    wait_until(lambda: plane.core.clock.now() > until)
+
+
+def test_an_open_push_grant_is_not_taken_back(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor(lost_after=0.3)
+    order = running(plane, oka)
+    now = plane.core.clock.now()
+    plane.edit(Order, order.order_id, grant_until=now + timedelta(seconds=3))
+    fall_silent(plane, oka)
+    wait_until(lambda: plane.order(order.order_id).generation == 2)
+    assert plane.core.clock.now() >= now + timedelta(seconds=3)
+
+
+def test_an_order_whose_runs_are_lost_three_times_fails(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    order_id = plane.submit(drone="oka")
+    for _ in range(3):
+        order = wait_until(oka.take)
+        oka.claim(order)
+        oka.report(order, oka.started())
+        oka.restart()
+    found = wait_until(lambda: (o := plane.order(order_id)).status == "failed" and o)
+    assert found.exit_status == "lost"
+    assert "that was the last of 3 attempts" in found.reason
+    assert [run.status for run in found.runs] == ["lost", "lost", "lost"]
+
+
+def test_a_drone_that_is_back_before_its_order_was_marked_as_sent_has_lost_the_run(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector()
+    supervisor = plane.supervisor()
+    order = running(plane, oka)
+    supervisor.stop()
+    plane.edit(Dispatch, order.run_id, published_at=None)
+    oka.restart()
+    wait_until(lambda: [run.status for run in plane.order(order.order_id).runs] == ["lost"])
+
+
+def test_a_drone_that_beats_without_a_run_has_lost_it(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor(lost_after=1.0)
+    order = running(plane, oka)
+    found = wait_until(lambda: oka.beat() or ((o := plane.order(order.order_id)).generation == 2 and o))
+    assert found.runs[0].reason == "drone oka beats, but no longer has the run"
+
+
+def test_a_drone_that_names_a_run_which_has_not_begun_keeps_it(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor(lost_after=0.5)
+    oka.renew_lease()
+    order_id = plane.submit(drone="oka")
+    order = wait_until(oka.take)
+    oka.claim(order)
+    named = oka.run_beat(order, doing="starting")
+    until = plane.core.clock.now() + timedelta(seconds=3)
+    wait_until(lambda: oka.beat(named) or plane.core.clock.now() > until)
+    assert plane.order(order_id).generation == 1
+    wait_until(lambda: oka.beat() or plane.order(order_id).generation == 2)
+
+
+def test_a_drone_that_names_its_run_keeps_it(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor(lost_after=0.5)
+    order = running(plane, oka)
+    named = oka.run_beat(order, doing="thinks")
+    wait_until(lambda: oka.beat(named) or plane.order(order.order_id).runs[0].doing == "thinks")
+    wait_until(lambda: oka.beat(named) or _old(plane, order))
+    assert plane.order(order.order_id).generation == 1
+
+
+@pytest.mark.parametrize("ahead", [timedelta(hours=2), timedelta(hours=-2)])
+def test_a_drone_whose_clock_is_hours_off_is_alive_while_it_beats_and_lost_when_it_does_not(
+    plane: Plane, ahead: timedelta
+) -> None:
+    oka = plane.drone("oka")
+    oka.ahead = ahead
+    plane.collector(), plane.supervisor(lost_after=1.0)
+    order = running(plane, oka)
+    named = oka.run_beat(order, doing="thinks", doing_seconds=1, quiet_seconds=1)
+    wait_until(lambda: oka.beat(named) or _old(plane, order))
+    assert plane.order(order.order_id).generation == 1
+    assert managing.show_drone(plane.core, plane.admin, "oka").status in {"online", "busy"}
+    fall_silent(plane, oka)
+    wait_until(lambda: plane.order(order.order_id).generation == 2)
+
+
+def _old(plane: Plane, order: WorkOrder) -> bool:
+    return plane.core.clock.now() - plane.order(order.order_id).runs[0].started_at > timedelta(seconds=2)
+
+
+# --- a drone comes back ---------------------------------------------------------------------
+
+
+def test_a_hello_without_the_run_queues_its_order_again_at_once(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    order = running(plane, oka)
+    oka.restart()
+    again = wait_until(oka.take)
+    assert (again.order_id, again.generation) == (order.order_id, 2)
+    assert plane.key(oka, order.run_id) == "revoked:1"
+    assert plane.order(order.order_id).runs[0].reason == "drone oka was started again, and the run did not survive that"
+
+
+def test_a_run_that_ended_before_the_restart_is_not_lost(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    order = running(plane, oka)
+    ended = oka.journal(order, oka.ended())
+    oka.restart(oka.run_beat(order, ended=True))
+    oka.send(ended)
+    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+
+
+def test_an_unfinished_run_on_disk_is_lost_with_its_boot(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    order = running(plane, oka)
+    oka.restart(oka.run_beat(order))
+    wait_until(lambda: plane.order(order.order_id).generation == 2)
+
+
+def test_a_claim_that_died_before_its_first_event_is_lost_too(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    order_id = plane.submit(drone="oka")
+    first = wait_until(oka.take)
+    oka.claim(first)
+    oka.restart()
+    assert wait_until(oka.take).generation == 2
+    assert plane.order(order_id).attempt == 0
+
+
+def test_what_still_lies_in_the_queue_survives_a_restart_of_the_drone(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor(unclaimed_after=60)
+    order_id = plane.submit(drone="oka")
+    wait_until(oka.queued)
+    oka.restart()
+    wait_until(lambda: plane.rows(Drone)[0].boot_id == oka.boot)
+    assert (plane.order(order_id).generation, oka.queued()) == (1, 1)
+
+
+def test_after_a_flushall_a_running_order_does_not_run_twice(plane: Plane, valkey: BrokerServer) -> None:
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor(unclaimed_after=0.2)
+    order = running(plane, oka)
+    valkey.redis.flushall()
+    waiting = plane.submit(drone="oka")
+    assert wait_until(oka.take).order_id == waiting
+    oka.report(order, Prepared(), oka.ended())
+    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    assert len(plane.rows(Dispatch, Dispatch.order_id == order.order_id)) == 1
+
+
+def test_a_run_that_was_revoked_by_one_who_died_is_queued_again(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    plane.supervisor()
+    order_id = plane.submit(drone="oka")
+    order = wait_until(oka.take)
+    plane.core.broker.revoke_run(oka.id, order.run_id, 1)
+    wait_until(lambda: plane.order(order_id).generation == 2)
+
+
+def test_a_hello_that_comes_twice_does_not_lose_what_began_after_it(plane: Plane, valkey: BrokerServer) -> None:
+    oka = plane.drone("oka")
+    plane.supervisor()
+    oka.restart()
+    order_id = plane.submit()
+    order = wait_until(oka.take)
+    oka.claim(order)
+    oka.report(order, oka.started())
+    valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
+    plane.collector()
+    wait_until(lambda: plane.order(order_id).status == "running")
+    valkey.redis.execute_command("ACL", "SETUSER", "control", "+xack")
+    wait_until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0, seconds=20)
+    assert plane.order(order_id).status == "running"
+
+
+def test_a_hello_of_an_older_boot_that_comes_twice_changes_nothing(plane: Plane, valkey: BrokerServer) -> None:
+    oka = plane.drone("oka")
+    plane.supervisor()
+    oka.restart()
+    oka.restart()
+    order_id = plane.submit()
+    order = wait_until(oka.take)
+    oka.claim(order)
+    oka.report(order, oka.started())
+    valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
+    plane.collector()
+    wait_until(lambda: plane.order(order_id).status == "running")
+    valkey.redis.execute_command("ACL", "SETUSER", "control", "+xack")
+    wait_until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0, seconds=20)
+    assert (plane.order(order_id).status, plane.rows(Drone)[0].boot_id) == ("running", oka.boot)

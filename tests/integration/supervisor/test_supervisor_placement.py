@@ -1,0 +1,151 @@
+"""Which drone gets an order, and what an order says that waits."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Order
+from control_plane.operations.drones import managing
+from shared.states import OrderStatus
+from tests.support import wait_until
+from tests.support.broker import Plane
+
+
+def reason(plane: Plane, order_id: str) -> str:
+    return plane.order(order_id).reason
+
+
+def placed_on(plane: Plane, order_id: str) -> str | None:
+    return plane.order(order_id).drone
+
+
+def test_an_order_goes_to_the_drone_that_it_names(plane: Plane) -> None:
+    plane.drone("oka")
+    plane.drone("mila")
+    order_id = plane.submit(drone="mila")
+    assert reason(plane, order_id) == "placed on mila: asked for by name"
+
+
+def test_a_named_drone_that_is_offline_keeps_the_order_in_its_queue(plane: Plane) -> None:
+    plane.drone("mila", online=False)
+    order = plane.order(plane.submit(drone="mila"))
+    assert order.status == "assigned"
+    assert order.reason == (
+        "placed on mila: asked for by name; waits in mila's queue: "
+        "the drone was registered but never started (next: drone start)"
+    )
+
+
+def test_labels_choose_among_drones(plane: Plane) -> None:
+    plane.drone("mila")
+    plane.drone("oka", labels={"gpu": "yes", "os": "linux"})
+    order_id = plane.submit(labels={"gpu": "yes"})
+    assert reason(plane, order_id) == "placed on oka: has gpu=yes, the only drone that fits and takes work"
+
+
+def test_the_least_work_in_hand_wins_measured_by_concurrency(plane: Plane) -> None:
+    plane.drone("big", concurrency=4)
+    plane.drone("small", concurrency=1)
+    chosen = [placed_on(plane, plane.submit()) for _ in range(10)]
+    assert (chosen.count("big"), chosen.count("small")) == (8, 2)
+
+
+def test_a_drone_that_has_the_repository_goes_before_an_idle_one_without(plane: Plane) -> None:
+    plane.drone("mila")
+    oka = plane.drone("oka")
+    plane.collector(), plane.supervisor()
+    first = plane.submit(drone="oka")
+    oka.do(wait_until(oka.take))
+    wait_until(lambda: plane.order(first).status == "succeeded")
+    assert reason(plane, plane.submit()) == "placed on oka: has the repository already, and a free slot"
+
+
+def test_an_order_for_a_full_drone_says_that_it_waits(plane: Plane) -> None:
+    plane.drone("oka", concurrency=1)
+    running = plane.submit()
+    plane.edit(Order, running, status=OrderStatus.RUNNING.value)
+    assert reason(plane, plane.submit(drone="oka")).endswith(
+        "; waits in oka's queue: the drone is busy: 1 of 1 slots in use"
+    )
+
+
+def test_without_any_drone_an_order_says_how_to_get_one(plane: Plane) -> None:
+    order = plane.order(plane.submit())
+    assert order.status == "queued"
+    assert "no drone is registered yet (next: fleet token create" in order.reason
+
+
+def test_a_label_that_nobody_has_is_named_with_those_that_there_are(plane: Plane) -> None:
+    plane.drone("oka", labels={"gpu": "no"})
+    plane.drone("mila")
+    order_id = plane.submit(labels={"gpu": "yes"})
+    assert reason(plane, order_id) == "no drone has label gpu=yes; labels are mila: none; oka: gpu=no"
+
+
+def test_drones_that_fit_but_do_not_take_work_are_told_with_why(plane: Plane) -> None:
+    plane.drone("mila", online=False)
+    plane.drone("oka")
+    managing.set_draining(plane.core, plane.admin, "oka", True)
+    assert reason(plane, plane.submit()) == (
+        "no drone that fits takes work now: mila was registered but never started (next: drone start); "
+        "oka is draining (next: fleet drone resume oka)"
+    )
+
+
+def test_orders_of_one_session_run_one_at_a_time(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector(), plane.supervisor()
+    first = plane.submit()
+    second = plane.submit(session=plane.order(first).session)
+    assert reason(plane, second) == f"waits for order {first} of the same session"
+    oka.do(wait_until(oka.take))
+    assert wait_until(oka.take).order_id == second
+
+
+def test_a_waiting_order_goes_out_as_soon_as_a_drone_comes_online(plane: Plane) -> None:
+    oka = plane.drone(online=False)
+    plane.collector(), plane.supervisor()
+    order_id = plane.submit()
+    wait_until(lambda: oka.beat() or plane.order(order_id).status == "assigned")
+    assert wait_until(oka.take).order_id == order_id
+
+
+def test_urgent_orders_are_placed_first(plane: Plane) -> None:
+    plain, urgent = plane.submit(), plane.submit(priority=5)
+    oka = plane.drone(online=False)
+    plane.collector(), plane.supervisor()
+    oka.beat()
+    wait_until(lambda: oka.queued() == 2)
+    assert [oka.take().order_id, oka.take().order_id] == [urgent, plain]
+
+
+def test_the_reason_follows_the_drone_as_it_goes_and_comes(plane: Plane) -> None:
+    oka = plane.drone()
+    order_id = plane.submit(drone="oka")
+    plane.supervisor()
+    plane.edit(Drone, oka.id, stopped_at=plane.core.clock.now())
+    wait_until(lambda: "the drone is offline since" in reason(plane, order_id))
+    plane.edit(Drone, oka.id, stopped_at=None)
+    wait_until(lambda: reason(plane, order_id) == "placed on oka: asked for by name")
+
+
+def test_an_unclaimed_order_leaves_a_drone_that_went_offline(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    order_id = plane.submit()
+    plane.supervisor()
+    wait_until(oka.queued)
+    plane.drone("mila")
+    plane.edit(Drone, oka.id, last_seen_at=plane.core.clock.now() - timedelta(minutes=2))
+    wait_until(lambda: placed_on(plane, order_id) == "mila")
+    assert oka.claim(wait_until(oka.take)) is False
+
+
+def test_an_order_that_names_its_drone_stays_there(plane: Plane) -> None:
+    oka = plane.drone("oka")
+    order_id = plane.submit(drone="oka")
+    plane.supervisor()
+    plane.drone("mila")
+    plane.edit(Drone, oka.id, stopped_at=plane.core.clock.now())
+    wait_until(lambda: "offline" in reason(plane, order_id))
+    assert placed_on(plane, order_id) == "oka"

@@ -1,0 +1,352 @@
+"""How a run's end moves its task, and what the thread and the people are told of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from control_plane.core import Caller, Core
+from control_plane.db.automation import Webhook, WebhookDelivery
+from control_plane.db.orders import Order
+from control_plane.db.runs import Run
+from control_plane.documents.orders import ResumeRequest, SubmitRequest
+from control_plane.documents.tasks import CommentRequest
+from control_plane.lookups.organizations import system_caller
+from control_plane.operations import sessions, tasks
+from control_plane.operations.orders import reading, retrying
+from control_plane.operations.orders.canceling import cancel
+from control_plane.orders.dispatch import place_and_dispatch
+from control_plane.teams.thread import agent_wrote
+from shared.errors import Conflict
+from shared.names import new_id
+from tests.support.database import CoreFactory
+from tests.support.made import make_drone, make_project
+from tests.support.team_rows import (
+    add_agent,
+    add_task,
+    assignee_of,
+    begin,
+    claim,
+    comments_of,
+    edit_agent,
+    edit_organization,
+    end,
+    kinds_of,
+    order_of,
+    orders_of,
+    play,
+    say,
+    task_of,
+)
+from tests.support.turns import order_as_sent
+
+
+@dataclass
+class Team:
+    """`lead`, and its reports `backend` and `tester`, with a drone that takes all of their work."""
+
+    core: Core
+    admin: Caller
+    lead: str
+    backend: str
+    tester: str
+
+    def task(self, agent: str = "lead", **fields: Any) -> str:
+        return add_task(self.core, self.admin, getattr(self, agent), **fields)
+
+    def where(self, task_id: str) -> tuple[str, str]:
+        return task_of(self.core, task_id).status, assignee_of(self.core, task_id)
+
+    def last(self, task_id: str) -> tuple[str, str, str]:
+        return comments_of(self.core, task_id)[-1]
+
+
+@pytest.fixture
+def team(core_factory: CoreFactory, sqlite_url: str, clock: Any) -> Team:
+    core = core_factory(sqlite_url, clock=clock)
+    admin = system_caller(core)
+    make_project(core, admin)
+    make_drone(core, admin, concurrency=10, beat={"abilities": ["teams"]})
+    lead = add_agent(core, admin, "lead")
+    return Team(core, admin, lead, *(add_agent(core, admin, name, "lead") for name in ("backend", "tester")))
+
+
+# --- whose turn it is ----------------------------------------------------------------------
+
+
+def test_a_tag_begins_the_next_agents_turn_at_once(team: Team) -> None:
+    task_id = team.task()
+    play(team.core, task_id, "A plan. @tester will look at it.", "@backend, build it.")
+    assert team.where(task_id) == ("in_progress", "backend")
+    assert kinds_of(team.core, task_id) == []
+    assert task_of(team.core, task_id).hand_offs == 1
+
+
+def test_a_task_goes_from_the_user_through_the_agents_and_back(team: Team) -> None:
+    task_id = team.task()
+    play(team.core, task_id, "@backend")
+    play(team.core, task_id, "@tester")
+    play(team.core, task_id, "all is well")
+    play(team.core, task_id, "Done, @user.")
+    assert team.where(task_id) == ("open", "user")
+    assert [order.agent_id for order in orders_of(team.core, task_id)] == [
+        team.lead,
+        team.backend,
+        team.tester,
+        team.lead,
+    ]
+    assert [author for author, _, _ in comments_of(team.core, task_id)] == [
+        "lead",
+        "backend",
+        "tester",
+        "system",
+        "lead",
+    ]
+
+
+def test_an_agent_that_was_mentioned_and_has_not_run_is_next_where_nobody_is_tagged(team: Team) -> None:
+    task_id = team.task()
+    play(team.core, task_id, "@tester will look at it later. @backend, begin.")
+    play(team.core, task_id, "built")
+    assert team.where(task_id) == ("in_progress", "tester")
+    assert team.last(task_id)[:2] == ("system", "handed_off")
+
+
+def test_an_agent_that_wrote_nothing_is_noted_and_its_boss_is_next(team: Team) -> None:
+    task_id = team.task("backend")
+    play(team.core, task_id)
+    assert team.where(task_id) == ("in_progress", "lead")
+    assert kinds_of(team.core, task_id) == ["no_comment", "escalated"]
+
+
+def test_what_an_earlier_run_of_the_same_order_wrote_counts(team: Team) -> None:
+    task_id = team.task()
+    order_id = order_of(team.core, task_id).id
+    begin(team.core, order_id)
+    say(team.core, task_id, "@tester")
+    with team.core.database.write() as db:
+        order = db.get_one(Order, order_id)
+        order.status, order.run_id = "queued", None
+    claim_again(team, order_id)
+    play(team.core, task_id)
+    assert team.where(task_id) == ("in_progress", "tester")
+    assert kinds_of(team.core, task_id) == []
+
+
+def claim_again(team: Team, order_id: str) -> None:
+    """Place an order that was lost."""
+    with team.core.database.write() as db:
+        place_and_dispatch(db, team.core, db.get_one(Order, order_id))
+
+
+def test_reaching_the_iteration_limit_is_noted_and_routed_like_any_success(team: Team) -> None:
+    task_id = team.task()
+    play(team.core, task_id, "@backend, go on", how="max_iterations")
+    assert team.where(task_id) == ("in_progress", "backend")
+    assert team.last(task_id) == ("system", "iteration_limit", "The run of lead reached its iteration limit (50).")
+
+
+def test_an_agent_that_was_removed_meanwhile_is_not_next(team: Team) -> None:
+    task_id = team.task("backend")
+    edit_agent(team.core, team.tester, removed_at=team.core.clock.now())
+    play(team.core, task_id, "@tester, look")
+    assert team.where(task_id) == ("in_progress", "lead")
+
+
+def test_the_run_of_an_agent_that_was_removed_is_routed_all_the_same(team: Team) -> None:
+    task_id = team.task("backend")
+    edit_agent(team.core, team.backend, removed_at=team.core.clock.now())
+    play(team.core, task_id, "@tester, look")
+    assert team.where(task_id) == ("in_progress", "tester")
+
+
+def test_a_task_that_waits_for_a_removed_agent_goes_to_the_user(team: Team) -> None:
+    task_id = team.task("backend", claim=False)
+    edit_agent(team.core, team.backend, removed_at=team.core.clock.now())
+    claim(team.core, team.admin)
+    assert team.where(task_id) == ("open", "user")
+    assert team.last(task_id)[1] == "agent_removed"
+
+
+def test_at_the_limit_of_hand_offs_the_task_comes_to_the_user_until_a_person_writes(team: Team) -> None:
+    edit_organization(team.core, team.admin, max_hand_offs=2)
+    task_id = team.task()
+    play(team.core, task_id, "@backend")
+    play(team.core, task_id, "@lead")
+    play(team.core, task_id, "@backend")
+    assert team.where(task_id) == ("open", "user")
+    assert team.last(task_id)[1] == "hand_off_limit"
+    tasks.comment(team.core, team.admin, task_id, CommentRequest(text="go on, @backend"))
+    play(team.core, task_id, "@lead")
+    assert team.where(task_id) == ("in_progress", "lead")
+
+
+def test_in_a_paused_organization_runs_are_routed_and_none_begins(team: Team) -> None:
+    task_id = team.task()
+    edit_organization(team.core, team.admin, paused_at=team.core.clock.now())
+    play(team.core, task_id, "@backend")
+    assert team.where(task_id) == ("open", "backend")
+    edit_organization(team.core, team.admin, paused_at=None)
+    claim(team.core, team.admin)
+    assert team.where(task_id) == ("in_progress", "backend")
+
+
+# --- what does not succeed --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "said"),
+    [
+        ("failed", "failed", "The run of lead failed: LLM rate limit reached (all of it: fleet run show"),
+        ("time_limit", "failed", "The run of lead failed: The time limit of 1800 s was reached (all of it: fleet run"),
+        ("lost", "lost", "The run of lead was lost with its drone"),
+    ],
+)
+def test_a_run_that_failed_fails_its_task_and_the_user_is_told_why(team: Team, how: str, kind: str, said: str) -> None:
+    task_id = team.task()
+    play(team.core, task_id, "@backend", how=how)
+    assert team.where(task_id) == ("failed", "user")
+    assert team.last(task_id)[:2] == ("system", kind)
+    assert team.last(task_id)[2].startswith(said)
+
+
+def test_the_whole_reason_of_a_failure_stays_with_the_run(team: Team) -> None:
+    task_id = team.task()
+    order_id = play(team.core, task_id, how="failed")
+    with team.core.database.read() as db:
+        assert db.get_one(Order, order_id).reason == "litellm.RateLimitError: 429 from the provider"
+
+
+def test_canceling_the_order_of_a_task_by_hand_gives_the_task_to_the_user(team: Team) -> None:
+    task_id = team.task()
+    order_id = order_of(team.core, task_id).id
+    begin(team.core, order_id)
+    cancel(team.core, team.admin, order_id, "no longer needed")
+    assert team.where(task_id) == ("in_progress", "lead")
+    end(team.core, order_id, "canceled")
+    assert team.where(task_id) == ("open", "user")
+    assert team.last(task_id)[1] == "run_canceled"
+
+
+def test_the_end_of_a_run_that_was_preempted_only_frees_the_workspace(team: Team) -> None:
+    task_id = team.task()
+    order_id = order_of(team.core, task_id).id
+    begin(team.core, order_id)
+    tasks.preempt(team.core, team.admin, task_id)
+    tasks.comment(team.core, team.admin, task_id, CommentRequest(text="@tester instead"))
+    assert team.where(task_id) == ("open", "tester")
+    end(team.core, order_id, "canceled")
+    assert team.where(task_id) == ("in_progress", "tester")
+    assert kinds_of(team.core, task_id) == ["preempted"]
+
+
+def test_a_preempted_run_may_still_write_and_decides_nothing(team: Team) -> None:
+    task_id = team.task()
+    order_id = order_of(team.core, task_id).id
+    begin(team.core, order_id)
+    tasks.preempt(team.core, team.admin, task_id)
+    say(team.core, task_id, "@backend, I was just about to")
+    end(team.core, order_id, "canceled")
+    assert team.where(task_id) == ("open", "user")
+    assert team.last(task_id) == ("lead", "comment", "@backend, I was just about to")
+
+
+def test_a_comment_of_an_agent_longer_than_a_comment_may_be_is_cut_and_says_where_the_rest_is(team: Team) -> None:
+    task_id = team.task()
+    run_id = begin(team.core, order_of(team.core, task_id).id)
+    say(team.core, task_id, "x" * 150_000)
+    text = team.last(task_id)[2]
+    assert len(text) == 100_000
+    assert text.endswith(f"[Cut: the comment has 150,000 characters. All of it: fleet run show {run_id} --full]")
+
+
+def test_a_comment_without_words_is_none(team: Team) -> None:
+    task_id = team.task()
+    begin(team.core, order_of(team.core, task_id).id)
+    say(team.core, task_id, " \n")
+    assert comments_of(team.core, task_id) == []
+
+
+# --- who is told, and what an order of a task cannot do -------------------------------------------
+
+
+def test_webhooks_hear_when_a_task_comes_to_the_user_or_fails(team: Team) -> None:
+    add_webhook(team)
+    first, second = team.task(), team.task()
+    play(team.core, first, "It is done, @user.")
+    play(team.core, second, how="time_limit")
+    assert told(team, "task.waiting") == [(first, "open", "It is done, @user.")]
+    assert [(task_id, status) for task_id, status, _ in told(team, "task.failed")] == [(second, "failed")]
+
+
+def add_webhook(team: Team) -> None:
+    hook = {"id": new_id(), "name": "chat", "url": "https://example.org", "sealed_secret": "", "events": []}
+    with team.core.database.write() as db:
+        now = team.core.clock.now()
+        db.add(Webhook(organization_id=team.admin.organization_id, enabled=True, created_at=now, **hook))
+
+
+def told(team: Team, event: str) -> list[tuple[str, str, str]]:
+    with team.core.database.read() as db:
+        rows = db.scalars(select(WebhookDelivery).where(WebhookDelivery.event == event))
+        return [(row.data["task"], row.data["status"], row.data["reason"]) for row in rows]
+
+
+def test_an_order_of_a_task_is_not_retried_or_resumed_by_itself(team: Team) -> None:
+    task_id = team.task()
+    order_id = play(team.core, task_id, how="failed")
+    with pytest.raises(Conflict, match=f"is a turn of task {task_id}") as refused:
+        retrying.retry(team.core, team.admin, order_id)
+    assert refused.value.next.startswith(f"fleet task retry {task_id}")
+    with pytest.raises(Conflict, match=f"is a turn of task {task_id}"):
+        retrying.resume(team.core, team.admin, order_id, ResumeRequest())
+
+
+def test_nobody_submits_into_the_session_of_a_task(team: Team) -> None:
+    session_id = task_of(team.core, task_id := team.task()).session_id
+    with pytest.raises(Conflict, match=f"belongs to task {task_id}"):
+        reading.submit(team.core, team.admin, SubmitRequest(prompt="x", project="web", session=session_id))
+
+
+def test_sessions_of_tasks_are_listed_only_where_all_are_asked_for(team: Team) -> None:
+    session_id = task_of(team.core, team.task()).session_id
+    assert sessions.list_(team.core, team.admin) == []
+    assert [each.id for each in sessions.list_(team.core, team.admin, every=True)] == [session_id]
+
+
+def test_a_run_that_ended_by_the_models_fault_leaves_its_work_to_the_next_one(team: Team) -> None:
+    task_id = team.task()
+    order_id = order_of(team.core, task_id).id
+    run_id = begin(team.core, order_id)
+    with team.core.database.write() as db:
+        order = db.get_one(Order, order_id)
+        order.head_commit, order.branch, order.pushed, order.result_run_id = "c" * 40, "fleet/x", True, run_id
+    end(team.core, order_id, "failed")
+    tasks.comment(team.core, team.admin, task_id, CommentRequest(text="once more, @backend"))
+    assert base_of(team, task_id) == ("c" * 40, "fleet/x")
+
+
+def base_of(team: Team, task_id: str) -> tuple[str | None, str | None]:
+    """What the task's next run begins from."""
+    base = order_as_sent(team.core, order_of(team.core, task_id).id).base
+    return base.commit, base.branch
+
+
+def test_what_a_run_wrote_under_another_order_is_not_its_last_comment(team: Team) -> None:
+    task_id = team.task()
+    play(team.core, task_id, "@lead, once more")
+    play(team.core, task_id)
+    assert team.where(task_id) == ("open", "user")
+    assert kinds_of(team.core, task_id) == ["no_comment", "returned"]
+
+
+def test_a_comment_names_the_run_that_wrote_it(team: Team) -> None:
+    task_id = team.task()
+    run_id = begin(team.core, order_of(team.core, task_id).id)
+    with team.core.database.write() as db:
+        order = db.get_one(Order, order_of(team.core, task_id).id)
+        agent_wrote(db, team.core, order, db.get_one(Run, run_id), "here")
+    assert tasks.show(team.core, team.admin, task_id).timeline[-1].comment is not None

@@ -1,0 +1,297 @@
+"""grep and glob look at what git tracks or would track, open plain files alone, and stay small and quick."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from drone.sandbox import Sandbox
+from drone.tools.arguments import GrepArguments
+from drone.tools.search import Search
+from shared.errors import Preempted
+from shared.terminal.output import say
+from tests.support.repositories import git, work_tree
+from tests.support.toolboxes import Call, called, toolbox
+
+FILES = {
+    "src/a.py": "import os\ndef first(x):\n    return x\n",
+    "src/deep/b.py": "def second(y):\n    return y\n",
+    "src/deep/c.ts": "function third() {}\n",
+    "docs/guide.md": "How to define a function.\n",
+    ".gitignore": "node_modules/\n*.log\n",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A work tree with tracked, untracked and ignored files."""
+    path = work_tree(tmp_path / "work", FILES)
+    (path / "new.py").write_text("def fresh():\n    pass\n")
+    (path / "node_modules" / "lib").mkdir(parents=True)
+    (path / "node_modules" / "lib" / "index.py").write_text("def ignored():\n    pass\n")
+    (path / "run.log").write_text("def logged():\n")
+    return path
+
+
+@pytest.fixture
+def call(tree: Path, sandbox: Sandbox) -> Call:
+    """Calls tools on `tree`, in each sandbox there is."""
+    tools = toolbox(tree, sandbox=sandbox)
+    return lambda name, **arguments: called(tools, name, **arguments)
+
+
+def test_grep_finds_tracked_and_new_lines_and_not_what_git_ignores(call: Call) -> None:
+    assert call("grep", pattern=r"^def \w+").output.split("\n\n") == [
+        "new.py\n1:def fresh():",
+        "src/a.py\n2:def first(x):",
+        "src/deep/b.py\n1:def second(y):",
+    ]
+
+
+def test_glob_and_find_leave_out_what_git_ignores(call: Call) -> None:
+    assert call("glob", pattern="**/*.py", sort="name").output == "new.py\nsrc/a.py\nsrc/deep/b.py"
+    assert call("file_read", mode="find", search_pattern="*.log").output == "(nothing found)"
+
+
+def test_a_directory_that_git_ignores_is_searched_when_it_is_asked_for(call: Call) -> None:
+    assert call("grep", pattern="ignored", path="node_modules").output == "node_modules/lib/index.py\n1:def ignored():"
+    assert call("glob", pattern="*", path="node_modules/lib").output == "node_modules/lib/index.py"
+    assert call("grep", pattern="logged", path="run.log").output == "run.log\n1:def logged():"
+
+
+def test_a_file_that_git_ignores_and_tracks_all_the_same_is_found(call: Call, tree: Path) -> None:
+    git(tree, "add", "-f", "run.log")
+
+    assert call("grep", pattern="logged").output == "run.log\n1:def logged():"
+
+
+def test_a_repository_inside_the_workspace_is_looked_into(call: Call, tree: Path) -> None:
+    work_tree(tree / "vendored", {"inner.py": "def inner(): ...\n"})
+
+    assert call("grep", pattern="inner").output == "vendored/inner.py\n1:def inner(): ..."
+
+
+def test_without_git_everything_but_the_git_directory_is_searched(sandbox: Sandbox, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    (plain / ".git").mkdir(parents=True)
+    (plain / ".git" / "x").write_text("word")
+    (plain / "node_modules").mkdir()
+    (plain / "node_modules" / "y").write_text("word")
+
+    assert called(toolbox(plain, sandbox=sandbox), "grep", pattern="word").output == "node_modules/y\n1:word"
+
+
+def test_a_repository_around_the_workspace_has_no_say(sandbox: Sandbox, tmp_path: Path) -> None:
+    outer = work_tree(tmp_path / "outer", {".gitignore": "work/\n"})
+    (outer / "work").mkdir()
+    (outer / "work" / "a").write_text("word")
+
+    assert called(toolbox(outer / "work", sandbox=sandbox), "grep", pattern="word").output == "a\n1:word"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("*.ts", ["src/deep/c.ts"]),
+        ("src/*.py", ["src/a.py"]),
+        ("src/**/*.py", ["src/a.py", "src/deep/b.py"]),
+        ("./src/**/*.{py,ts}", ["src/a.py", "src/deep/b.py", "src/deep/c.ts"]),
+        ("**/deep/[!b]*", ["src/deep/c.ts"]),
+        ("src/deep/?.py", ["src/deep/b.py"]),
+        (".git*", [".gitignore"]),
+        ("src", ["(nothing found)"]),
+        ("a[.py", ["(nothing found)"]),
+    ],
+)
+def test_glob_knows_the_usual_patterns(call: Call, pattern: str, found: list[str]) -> None:
+    assert call("glob", pattern=pattern, sort="name").output.split("\n") == found
+
+
+def test_glob_takes_a_path_and_an_absolute_pattern(call: Call, tree: Path) -> None:
+    assert call("glob", pattern="*.py", path="src/deep").output == "src/deep/b.py"
+    assert call("glob", pattern=f"{tree}/src/*.py").output == "src/a.py"
+
+
+def test_glob_shows_the_newest_first(call: Call, tree: Path) -> None:
+    os.utime(tree / "new.py", (1, 1))
+    os.utime(tree / "src" / "deep" / "b.py", (2_000_000_000, 2_000_000_000))
+
+    assert call("glob", pattern="*.py").output == "src/deep/b.py\nsrc/a.py\nnew.py"
+
+
+def test_glob_names_at_most_200_and_says_how_many_more(call: Call, tree: Path) -> None:
+    [(tree / f"{number:03}.txt").touch() for number in range(250)]
+
+    lines = call("glob", pattern="*.txt").output.splitlines()
+
+    assert len(lines) == 201
+    assert lines[-1].startswith("(and 50 more")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "output"),
+    [
+        ({"pattern": "DEF", "ignore_case": True, "glob": "src/*.py"}, "src/a.py\n2:def first(x):"),
+        (
+            {"pattern": "first", "context": 1},
+            "src/a.py\n1-import os\n2:def first(x):\n3-    return x",
+        ),
+        ({"pattern": "function", "glob": "*.{md,tsx}"}, "docs/guide.md\n1:How to define a function."),
+        ({"pattern": r"f\w+?t\(\D\)"}, "src/a.py\n2:def first(x):"),
+        ({"pattern": "(?<=def )second"}, "src/deep/b.py\n1:def second(y):"),
+        ({"pattern": "no such line"}, "(no line matches)"),
+        ({"pattern": "-e", "glob": "*.py"}, "(no line matches)"),
+    ],
+)
+def test_grep_takes_case_context_files_and_perls_expressions(
+    call: Call, arguments: dict[str, object], output: str
+) -> None:
+    assert call("grep", **arguments).output == output
+
+
+def test_grep_says_that_there_is_more_and_stays_small(call: Call, tree: Path) -> None:
+    (tree / "many.txt").write_text("".join(f"word {number}\n" for number in range(100_000)))
+    (tree / "wide.txt").write_text("w" * 3_000_000 + "\n")
+
+    some = call("grep", pattern="word", max_results=3).output
+    all_of_it = call("grep", pattern="word", max_results=1000).output
+    wide = call("grep", pattern="www").output
+
+    assert some.splitlines()[:4] == ["many.txt", "1:word 0", "2:word 1", "3:word 2"]
+    assert some.splitlines()[4].startswith("(more follows")
+    assert len(all_of_it) < 10_000
+    assert "elided" not in all_of_it
+    assert all_of_it.splitlines()[-1].startswith("(more follows")
+    assert len(wide) < 500
+    assert "the line goes on" in wide
+
+
+def test_lines_that_are_not_utf_8_are_found_and_binary_files_are_passed_over(call: Call, tree: Path) -> None:
+    (tree / "latin").write_bytes(b"a word of caf\xe9\r\n")
+    (tree / "utf8").write_text("ein Wörtchen\n", encoding="utf-8")
+    (tree / "binary").write_bytes(b"word\0word\n")
+    (tree / "run.log").rename(tree / os.fsdecode(b"caf\xe9"))
+
+    assert call("grep", pattern="word").output == "latin\n1:a word of caf\ufffd"
+    assert call("grep", pattern="wÖrt", ignore_case=True).output == "utf8\n1:ein Wörtchen"
+    assert call("glob", pattern="caf*").output == "caf\ufffd"
+
+
+def test_fifos_sockets_and_links_are_never_opened(call: Call, tree: Path) -> None:
+    (tree.parent / "secret").write_text("word")
+    os.mkfifo(tree / "fifo")
+    (tree / "link").symlink_to(tree.parent / "secret")
+    (tree / "linked").symlink_to("/etc")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.relpath(tree / "socket"))
+        found = [call("grep", pattern="word|root:"), call("grep", pattern="word", path="fifo")]
+        asked_for = call("grep", pattern="word", path="socket")
+
+    assert found[0].output == "(no line matches)"
+    assert "cannot be searched" in found[1].output
+    assert "cannot be searched" in asked_for.output
+    assert call("glob", pattern="link*").output in ("link\nlinked", "linked\nlink")
+
+
+def test_a_tracked_directory_that_became_a_link_out_of_the_workspace_is_not_followed(call: Call, tree: Path) -> None:
+    outside = tree.parent / "outside"
+    (tree / "src" / "deep").rename(outside)
+    (tree / "src" / "deep").symlink_to(outside)
+
+    assert "second" not in call("grep", pattern="def").output
+    assert "b.py" not in call("grep", pattern="return", glob="**/deep/*").output
+
+
+def test_files_that_git_tracks_and_that_are_gone_are_passed_over(call: Call, tree: Path) -> None:
+    (tree / "src" / "a.py").unlink()
+
+    assert "a.py" not in call("grep", pattern="def").output
+    assert "a.py" not in call("glob", pattern="*.py").output
+
+
+def test_a_file_of_5_gb_is_passed_over_unless_it_is_asked_for(call: Call, tree: Path) -> None:
+    with (tree / "huge.txt").open("wb") as file:
+        file.write(b"word\n")
+        file.truncate(5_000_000_000)
+
+    assert "over 100 MB: huge.txt" in call("grep", pattern="word|first").output
+    assert call("grep", pattern="nothing", path="huge.txt").output == "(no line matches)"
+
+
+@pytest.mark.parametrize("name", ["-rf", "a b", "a'b", "$(touch sprung)", "ü"])
+def test_odd_names_are_only_names(call: Call, tree: Path, name: str) -> None:
+    (tree / name).write_text("word\n")
+
+    assert call("grep", pattern="word").output == f"{name}\n1:word"
+    assert call("grep", pattern="word", path=name).output == f"{name}\n1:word"
+    assert not (tree / "sprung").exists()
+
+
+def test_an_expression_that_takes_for_ever_ends_with_what_was_found(tree: Path, sandbox: Sandbox) -> None:
+    (tree / "a.txt").write_text("word\n")
+    (tree / "slow.txt").write_text(("a" * 401 + "\n") * 20_000)
+    search = Search(tree, sandbox, lambda: None, seconds=1.5)
+
+    found = search.grep(GrepArguments(pattern=r"word|^(.*)(.*)(.*)(.*)\1\2\3\4$", glob="*.txt"))
+
+    assert found.output.startswith("a.txt\n1:word\n(ended after 1.5 s")
+
+
+def test_a_search_ends_when_the_run_is_asked_to_stop(tree: Path, sandbox: Sandbox) -> None:
+    def stop() -> None:
+        raise Preempted
+
+    with pytest.raises(Preempted):
+        called(toolbox(tree, sandbox=sandbox, check=stop), "grep", pattern="def")
+
+
+def seconds(act: Callable[[], object]) -> tuple[float, float]:
+    """Time on the wall and on the processor, children's too: the shortest of three."""
+    took = []
+    for _ in range(3):
+        before = os.times()
+        act()
+        after = os.times()
+        took.append((after.elapsed - before.elapsed, sum(after[:4]) - sum(before[:4])))
+    return min(took)
+
+
+NAMES = ("grep -r", "grep", "glob")
+
+
+def make_files(directory: Path, count: int, functions: int) -> None:
+    """Source files in many directories; 100 functions are 4 kB."""
+    text = "".join(f"def function_{number}(x):\n    return x + {number}\n" for number in range(functions))
+    for number in range(count):
+        place = directory / f"d{number // 100}"
+        place.mkdir(parents=True, exist_ok=number % 100 != 0)
+        (place / f"f{number}.py").write_text(text)
+
+
+@pytest.mark.bench
+@pytest.mark.timeout(300)
+def test_20_000_files_beside_as_many_that_git_ignores_cost_no_more_than_a_plain_grep(tmp_path: Path) -> None:
+    tree = work_tree(tmp_path / "work", {".gitignore": "node_modules/\n"})
+    make_files(tree / "src", 20_000, 60)
+    make_files(tree / "node_modules", 20_000, 240)
+    git(tree, "add", "-A")
+    (tree / "src" / "d150" / "new.py").write_text("needle = 1\n")
+    tools = toolbox(tree)
+
+    plain = seconds(lambda: subprocess.run(["grep", "-rnI", "needle", "."], cwd=tree, check=True, capture_output=True))
+    ours = seconds(lambda: called(tools, "grep", pattern="needle"))
+    listed = seconds(lambda: called(tools, "glob", pattern="**/f199*.py"))
+
+    shown = [
+        f"{what} {wall:.2f} s, {cpu:.2f} s" for what, (wall, cpu) in zip(NAMES, (plain, ours, listed), strict=True)
+    ]
+    say(f"\nwall, processor: {'; '.join(shown)}")
+    assert called(tools, "grep", pattern="needle").output == "src/d150/new.py\n1:needle = 1"
+    # By processor time, which says the same on a busy machine.
+    assert ours[1] < plain[1] * 1.5
+    assert max(ours[0], listed[0]) < 20

@@ -1,0 +1,243 @@
+"""Who gets in: tokens, sessions, roles, organizations, other sites, and how much may be sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.fleet import Api
+
+OPEN = {("get", "/api/v1/health"), ("post", "/api/v1/registrations")}
+
+
+def closed_routes(document: dict[str, dict[str, dict[str, object]]]) -> list[tuple[str, str]]:
+    """Every route of the OpenAPI document that needs a token, with names filled in."""
+    routes = [(method, path) for path, item in document["paths"].items() for method in item]
+    return [(method, re.sub(r"\{\w+\}", "0" * 12, path)) for method, path in routes if (method, path) not in OPEN]
+
+
+def test_every_route_but_the_open_ones_answers_401_without_a_token(api: Api) -> None:
+    with api.http(None) as stranger:
+        routes = closed_routes(stranger.get("/openapi.json").json())
+        answers = {route: stranger.request(*route, json={}) for route in routes}
+    assert len(routes) >= 35
+    assert {route: answer.status_code for route, answer in answers.items()} == dict.fromkeys(routes, 401)
+    assert all(answer.headers["content-type"] == "application/problem+json" for answer in answers.values())
+
+
+def test_an_address_that_does_not_exist_tells_a_stranger_nothing(api: Api) -> None:
+    with api.http(None) as stranger:
+        assert stranger.get("/api/v1/nonsense").status_code == 401
+        assert stranger.put("/nonsense").status_code == 401
+
+
+def test_a_wrong_token_is_refused_with_what_to_do_next(api: Api) -> None:
+    with api.http("fa_wrong") as stranger:
+        answer = stranger.get("/api/v1/drones")
+    assert answer.status_code == 401
+    assert answer.json()["code"] == "E-TOKEN-UNKNOWN"
+    assert "fleet api-token create" in answer.json()["next"]
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+
+
+def test_a_body_is_not_even_read_before_the_token_is_known(api: Api) -> None:
+    with api.http(None) as stranger:
+        assert stranger.post("/api/v1/orders", content=b"{ no json").status_code == 401
+
+
+def test_health_says_that_database_and_broker_answer(api: Api) -> None:
+    with api.http(None) as stranger:
+        health = stranger.get("/api/v1/health").json()
+    assert (health["status"], health["database"], health["broker"]) == ("ok", True, True)
+
+
+def test_health_is_degraded_while_the_broker_is_away(api: Api) -> None:
+    api.broker.stop()
+    with api.http(None) as stranger:
+        answer = stranger.get("/api/v1/health")
+    assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
+
+
+@pytest.mark.parametrize(
+    ("role", "method", "path", "body", "status"),
+    [
+        ("viewer", "GET", "/orders", None, 200),
+        ("viewer", "POST", "/orders", {"prompt": "x", "project": "demo"}, 403),
+        ("viewer", "POST", "/drones/mila/drain", None, 403),
+        ("viewer", "GET", "/doctor", None, 403),
+        ("viewer", "POST", "/join-tokens", {}, 403),
+        ("operator", "POST", "/orders", {"prompt": "x", "project": "demo"}, 201),
+        ("operator", "POST", "/projects", {"slug": "new", "git_url": "https://git.example/x.git"}, 403),
+        ("operator", "POST", "/api-tokens", {"role": "admin"}, 403),
+        ("operator", "DELETE", "/drones/mila", None, 403),
+        ("admin", "POST", "/api-tokens", {"role": "viewer"}, 201),
+    ],
+)
+def test_each_role_may_do_what_it_may(  # noqa: PLR0917
+    api: Api, role: str, method: str, path: str, body: object, status: int
+) -> None:
+    api.add_work()
+    with api.http(api.token_for(role)) as http:
+        answer = http.request(method, f"/api/v1{path}", json=body)
+    assert answer.status_code == status, answer.text
+
+
+def test_a_drone_cannot_act_as_a_person_nor_a_person_as_a_drone(api: Api) -> None:
+    drone = api.add_drone()
+    with api.http(drone.token) as as_drone, api.http() as as_person:
+        refused = as_drone.get("/api/v1/orders"), as_person.post("/api/v1/runs/000000000000/push-grant")
+    assert [answer.json()["code"] for answer in refused] == ["E-TOKEN-KIND", "E-TOKEN-KIND"]
+
+
+def test_an_unknown_organization_is_not_found(api: Api) -> None:
+    with api.http() as http:
+        assert http.get("/api/v1/orders", params={"org": "default"}).status_code == 200
+        answer = http.get("/api/v1/orders", params={"org": "acme"})
+    assert (answer.status_code, answer.json()["code"]) == (404, "E-ORGANIZATION-404")
+
+
+def test_whoami_names_organization_and_role(api: Api) -> None:
+    assert api.client.whoami() == {"organization": "default", "user": "bootstrap", "role": "admin"}
+
+
+def test_a_body_over_two_megabytes_is_refused_as_too_large(api: Api) -> None:
+    with api.http() as http:
+        answer = http.post("/api/v1/orders", json={"prompt": "x" * 2_200_000, "project": "demo"})
+    assert (answer.status_code, answer.json()["code"]) == (413, "E-BODY-SIZE")
+
+
+def test_a_body_that_hides_its_length_is_measured_all_the_same(api: Api) -> None:
+    chunks = (b"x" * 100_000 for _ in range(30))
+    with api.http() as http:
+        answer = http.post("/api/v1/orders", content=chunks, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 413
+
+
+def test_a_name_with_a_nul_is_refused_and_breaks_nothing(api: Api) -> None:
+    with api.http() as http:
+        assert http.get("/api/v1/drones/a%00b").status_code == 422
+        assert http.get("/api/v1/orders?project=a%00b").status_code == 422
+
+
+def test_log_in_attempts_from_one_address_are_limited(api: Api) -> None:
+    with api.http(None) as stranger:
+        answers = [stranger.post("/login", data={"token": "fa_guess"}) for _ in range(21)]
+    assert [answer.status_code for answer in answers] == [401] * 20 + [429]
+    assert 0 < int(answers[-1].headers["retry-after"]) <= 60
+
+
+def test_a_form_of_another_site_is_refused_even_with_the_cookie(api: Api) -> None:
+    with logged_in(api) as browser:
+        foreign = browser.post("/logout", headers={"Sec-Fetch-Site": "cross-site"})
+        old_browser = browser.post("/logout", headers={"Origin": "https://evil.example"})
+        assert (foreign.status_code, old_browser.status_code) == (403, 403)
+        assert browser.get("/api/v1/whoami").status_code == 200
+        own = browser.post("/logout", headers={"Sec-Fetch-Site": "same-origin", "Origin": api.url})
+        assert (own.status_code, browser.get("/api/v1/whoami").status_code) == (303, 401)
+
+
+def test_a_token_in_the_header_needs_no_origin(api: Api) -> None:
+    with api.http() as http:
+        answer = http.post("/api/v1/login-links", headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status_code == 201
+
+
+def test_every_answer_forbids_foreign_scripts_and_frames(api: Api) -> None:
+    with api.http(None) as stranger:
+        answers = [stranger.get(path) for path in ("/login", "/api/v1/drones", "/static/app.js", "/static/none")]
+    policies = [answer.headers["content-security-policy"] for answer in answers]
+    assert all("default-src 'none'" in policy and "unsafe" not in policy for policy in policies)
+    assert all(answer.headers["x-content-type-options"] == "nosniff" for answer in answers)
+
+
+def test_an_unexpected_error_shows_a_number_and_not_its_text(api: Api) -> None:
+    # A row that nothing of ours writes, so that nothing of ours expects it.
+    with api.core.database.write() as db:
+        db.connection().exec_driver_sql("UPDATE organizations SET created_at = 'no time at all'")
+    with api.http() as http:
+        answer = http.get("/api/v1/whoami")
+    number = re.search(r"[0-9a-f]{12}", answer.json()["detail"])
+    assert (answer.status_code, answer.json()["code"]) == (500, "E-UNEXPECTED")
+    assert number is not None
+    assert number.group() in api.log.read_text()
+    assert "no time at all" not in answer.text
+
+
+def test_pages_lead_a_stranger_to_the_log_in_and_back(api: Api) -> None:
+    with api.http(None, Accept="text/html") as browser:
+        answer = browser.get("/orders/abc?all=1")
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/login?next=/orders/abc%3Fall%3D1"
+
+
+@contextmanager
+def logged_in(api: Api) -> Iterator[httpx.Client]:
+    """A browser with a session."""
+    with api.http(None) as browser:
+        assert browser.post("/login", data={"token": api.token}).status_code == 303
+        yield browser
+
+
+def test_a_pasted_api_token_starts_a_session(api: Api) -> None:
+    with logged_in(api) as browser:
+        cookie = next(iter(browser.cookies.jar))
+        assert browser.get("/").status_code == 200
+    assert cookie.has_nonstandard_attr("HttpOnly")
+    assert cookie.get_nonstandard_attr("SameSite") == "lax"
+    assert not cookie.secure
+
+
+def test_looking_at_a_one_use_address_does_not_use_it(api: Api) -> None:
+    link = api.client.create_login_link()
+    with api.http(None) as preview, api.http(None) as browser, api.http(None) as thief:
+        assert link["secret"] in preview.get(link["url"]).text
+        assert browser.post("/login", data={"link": link["secret"]}).status_code == 303
+        assert browser.get("/").status_code == 200
+        assert thief.post("/login", data={"link": link["secret"]}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"]
+)
+def test_a_log_in_never_leads_to_another_site(api: Api, target: str) -> None:
+    with api.http(None) as browser:
+        answer = browser.post("/login", data={"token": api.token, "next": target})
+    assert answer.headers["location"] == "/"
+
+
+def test_a_log_in_leads_back_to_the_page_that_was_asked_for(api: Api) -> None:
+    with api.http(None) as browser:
+        answer = browser.post("/login", data={"token": api.token, "next": "/orders/abc?all=1"})
+    assert answer.headers["location"] == "/orders/abc?all=1"
+
+
+def test_the_openapi_document_names_every_error_as_a_problem(api: Api) -> None:
+    with api.http(None) as stranger:
+        document = stranger.get("/openapi.json").json()
+    operations = [operation for item in document["paths"].values() for operation in item.values()]
+    failures = [
+        answer["content"]
+        for operation in operations
+        for status, answer in operation["responses"].items()
+        if status in {"401", "403", "404", "409", "413", "422"}
+    ]
+    assert all(list(content) == ["application/problem+json"] for content in failures)
+    assert all(operation["summary"] and operation["tags"] for operation in operations)
+    assert "HTTPValidationError" not in document["components"]["schemas"]
+
+
+def test_the_pages_load_nothing_from_other_servers(api: Api) -> None:
+    with logged_in(api) as browser:
+        texts = [browser.get(path).text for path in ("/", "/login", "/static/app.js", "/static/app.css")]
+    assert not [text for text in texts if re.search(r"(?:src|href|url|import)\s*[=(]\s*[\"']?(?:https?:)?//", text)]
+
+
+def test_no_template_has_a_script_or_a_style_of_its_own() -> None:
+    templates = Path(__file__).parents[3] / "control_plane" / "web" / "templates"
+    texts = "".join(path.read_text() for path in templates.glob("*.html"))
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?! src=)|\| *safe", texts)

@@ -1,0 +1,109 @@
+"""Sessions over HTTP: every operation by its door, with the errors that a caller is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from control_plane.client.fleet import FleetClient
+from control_plane.db.orders import Order
+from control_plane.orders.dispatch import Ending, finish
+from shared.errors import Conflict, Forbidden, Invalid, NotFound
+from shared.events import Delivered, UserStep
+from shared.outcome import ExitStatus
+from shared.states import OrderStatus
+from tests.support.fleet import Api, PlayedRun
+from tests.support.turns import end, said
+
+Doc = dict[str, Any]
+
+
+@pytest.fixture
+def session(api: Api) -> Doc:
+    """A session of one turn, `first`, whose work is stored as a bundle."""
+    api.add_work()
+    api.add_drone()
+    order = api.submit("first")
+    head = {"branch": "fleet/x", "head_commit": "a" * 40, "pushed": False}
+    end(api.core, order["id"], steps=said("first"), **head)
+    return api.client.show_session(order["session"])
+
+
+def test_a_session_is_begun_listed_and_shown(api: Api, session: Doc) -> None:
+    made = api.client.create_session({"project": "demo", "name": "Parser", "mode": "plan", "allow": ["ls*"]})
+    listed = api.client.list_sessions(project="demo")
+    assert [each["id"] for each in listed] == [made["id"], session["id"]]
+    assert set(listed[0]) == set(made) - {"entries", "unfinished"}
+    assert session["entries"][0]["turn"]["prompt"] == "first"
+    assert (session["turns"], session["running"], session["leaf"]) == (1, None, session["entries"][0]["id"])
+
+
+def test_it_is_switched_forked_labeled_renamed_and_compacted(api: Api, session: Doc) -> None:
+    entry = session["entries"][0]["id"]
+    assert api.client.switch_session(session["id"], "root")["leaf"] is None
+    assert api.client.label_entry(session["id"], entry, "good")["entries"][0]["label"] == "good"
+    fork = api.client.fork_session(session["id"], at="good", name="aside")
+    assert (fork["leaf"], fork["name"], fork["forked_from"]) == (entry, "aside", session["id"])
+    assert api.client.edit_session(session["id"], {"name": "new", "mode": "test"})["mode"] == "test"
+    assert api.client.compact_session(session["id"], "Keep it.")["order"] is None
+    assert api.client.show_session(session["id"])["compact"] == "Keep it."
+
+
+def test_the_head_and_its_bundle_can_be_had(api: Api, session: Doc) -> None:
+    head = api.client.session_head(session["id"])
+    assert (head["branch"], head["commit"], head["pushed"], head["bundle"]) == ("fleet/x", "a" * 40, False, False)
+    with pytest.raises(NotFound, match="left no bundle"):
+        api.client.session_bundle(session["id"])
+
+
+def test_a_bundle_comes_as_it_was_stored(api: Api) -> None:
+    api.add_work()
+    drone = api.add_drone()
+    order = api.submit("first")
+    run: PlayedRun = drone.take(order)
+    run.step(UserStep(text="first", source="prompt"))
+    name = api.store_blob(run, b"a bundle")
+    run.step(Delivered(branch="fleet/x", head_commit="a" * 40, bundle_sha256=name))
+    end_well(api, order["id"], name)
+    assert api.client.session_bundle(order["session"]) == b"a bundle"
+
+
+def end_well(api: Api, order_id: str, bundle: str) -> None:
+    """The run that was taken by hand ends well."""
+    with api.core.database.write() as db:
+        order = db.get_one(Order, order_id)
+        order.head_commit, order.branch, order.bundle_sha256 = "a" * 40, "fleet/x", bundle
+        finish(db, api.core, order, OrderStatus.SUCCEEDED, Ending(ExitStatus.STOPPED, "done"))
+
+
+def test_what_is_refused_is_told_as_by_the_operation(api: Api, session: Doc) -> None:
+    api.submit("second", session=session["id"])
+    with pytest.raises(Conflict) as busy:
+        api.client.switch_session(session["id"], "root")
+    with pytest.raises(NotFound) as unknown:
+        api.client.label_entry(session["id"], "nothing", "x")
+    assert (busy.value.code, unknown.value.code) == ("E-SESSION-BUSY", "E-SESSION-ENTRY")
+    with pytest.raises(Invalid):
+        api.client.edit_session(session["id"], {"mode": "sing"})
+    with pytest.raises(Invalid):
+        api.client.edit_session(session["id"], {"leaf": "x"})
+
+
+def test_a_viewer_looks_and_does_not_touch(api: Api, session: Doc) -> None:
+    with FleetClient(api.url, api.token_for("viewer")) as viewer:
+        assert viewer.show_session(session["id"])["id"] == session["id"]
+        with pytest.raises(Forbidden):
+            viewer.switch_session(session["id"], "root")
+
+
+def test_the_pages_show_every_session_and_its_tree(api: Api, session: Doc) -> None:
+    api.client.edit_session(session["id"], {"name": "<script>alert(1)</script>"})
+    with api.http() as http:
+        listed, shown = http.get("/sessions"), http.get(f"/sessions/{session['id']}")
+        unknown = http.get("/sessions/0123456789ab")
+    assert (listed.status_code, shown.status_code, unknown.status_code) == (200, 200, 404)
+    assert f"/sessions/{session['id']}" in listed.text
+    assert f"/orders/{session['entries'][0]['turn']['order']}" in shown.text
+    assert "&lt;script&gt;" in shown.text
+    assert "<script>alert" not in listed.text + shown.text

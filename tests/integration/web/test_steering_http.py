@@ -1,0 +1,216 @@
+"""Steering over real HTTP and on the pages: what the terminal and the browser send, and what they are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import httpx
+import pytest
+from sqlalchemy import update
+
+from control_plane.db.drones import InboxMessage
+from control_plane.db.runs import Run
+from control_plane.db.sessions import ChatSession
+from shared.errors import Conflict, Invalid, NotFound
+from shared.events import ChildStep, TodoItem, TodoStep, ToolCallStep
+from tests.support.fleet import Api, Doc, PlayedRun
+
+FORM = {"Sec-Fetch-Site": "same-origin", "Accept": "text/html"}
+
+
+@pytest.fixture
+def run(api: Api) -> PlayedRun:
+    """A run of an order on a drone that is online."""
+    api.add_work()
+    return api.add_drone().take(api.submit())
+
+
+@pytest.fixture
+def waiting(run: PlayedRun) -> PlayedRun:
+    """A run whose order waits for a person."""
+    run.step(ToolCallStep(call_id="c1", tool="shell", arguments={"command": "git push"}))
+    run.asks("c1", "shell", "it publishes commits: git push")
+    return run
+
+
+@pytest.fixture
+def browser(api: Api) -> Iterator[httpx.Client]:
+    """Somebody who is logged in, without scripts."""
+    with httpx.Client(base_url=api.url, trust_env=False, headers=FORM, timeout=15) as client:
+        client.post("/login", data={"token": api.token})
+        yield client
+
+
+def told(api: Api) -> list[Doc]:
+    """What the drones are to be told, in the order in which it was said."""
+    with api.core.database.read() as db:
+        return [row.body for row in db.query(InboxMessage).order_by(InboxMessage.created_at)]
+
+
+def test_what_is_said_is_left_for_the_run(api: Api, run: PlayedRun) -> None:
+    order = api.client.say(run.order_id, {"text": "mind the tests", "after": True})
+    assert order["status"] == "running"
+    assert [(body["kind"], body["text"], body["after"]) for body in told(api)] == [("say", "mind the tests", True)]
+    assert [word["text"] for word in api.client.show_order(run.order_id)["unheard"]] == ["mind the tests"]
+
+
+def test_an_empty_or_long_text_is_422_and_an_ended_order_409(api: Api, run: PlayedRun) -> None:
+    for text in ("", "x" * 70_000):
+        with pytest.raises(Invalid):
+            api.client.say(run.order_id, {"text": text})
+    run.ends()
+    with pytest.raises(Conflict) as refused:
+        api.client.say(run.order_id, {"text": "x"})
+    assert "fleet submit 'TEXT' --project demo --session" in refused.value.next
+
+
+def test_approve_and_deny_decide_once(api: Api, waiting: PlayedRun) -> None:
+    order = api.client.show_order(waiting.order_id)
+    assert order["waiting_for"] == {
+        "call_id": "c1",
+        "tool": "shell",
+        "why": "it publishes commits: git push",
+        "until": None,
+    }
+    api.client.approve(waiting.order_id)
+    with pytest.raises(Conflict, match="'c1' was approved already"):
+        api.client.deny(waiting.order_id)
+    assert [(body["call_id"], body["approved"]) for body in told(api)] == [("c1", True)]
+
+
+def test_an_unknown_call_is_404_and_a_viewer_403(api: Api, waiting: PlayedRun) -> None:
+    with pytest.raises(NotFound):
+        api.client.approve(waiting.order_id, {"call": "c2"})
+    with api.http(api.token_for("viewer")) as http:
+        answers = [http.post(f"/api/v1/orders/{waiting.order_id}/{verb}") for verb in ("approve", "deny")]
+        said = http.post(f"/api/v1/orders/{waiting.order_id}/say", json={"text": "x"})
+    assert [answer.status_code for answer in (*answers, said)] == [403, 403, 403]
+    with pytest.raises(NotFound):
+        api.client.deny("0" * 12)
+
+
+def test_a_todo_list_is_the_last_that_the_model_made(api: Api, run: PlayedRun) -> None:
+    assert api.client.show_order(run.order_id)["todo"] == []
+    run.step(TodoStep(items=(TodoItem(text="old"),)))
+    run.step(TodoStep(items=(TodoItem(text="read", status="done"), TodoItem(text="mend"))))
+    todo = api.client.show_order(run.order_id)["todo"]
+    assert todo == [{"text": "read", "status": "done"}, {"text": "mend", "status": "pending"}]
+
+
+def test_an_order_says_what_it_asks_for_and_its_session_keeps_it(api: Api) -> None:
+    api.add_work()
+    order = api.submit(approve="all", allow=["git status*"], verify_attempts=5, approval_timeout=60)
+    assert (order["approve"], order["allow"], order["verification"]) == ("all", ["git status*"], None)
+    again = api.submit(session=order["session"], allow=["make*", "git status*"])
+    assert (again["approve"], again["allow"]) == ("all", ["git status*", "make*"])
+    own = api.submit(session=order["session"], approve="yolo")
+    assert (own["approve"], api.submit()["approve"]) == ("yolo", "yolo")
+    with api.core.database.read() as db:
+        assert db.get_one(ChatSession, order["session"]).allow == ["git status*"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"approve": "perhaps"},
+        {"allow": [""]},
+        {"allow": ["x"] * 101},
+        {"allow": "git"},
+        {"verify_attempts": -1},
+        {"approval_timeout": -1},
+        {"approval_timeout": float("inf")},
+    ],
+)
+def test_wishes_that_cannot_be_are_refused(api: Api, wrong: Doc) -> None:
+    api.add_work()
+    with pytest.raises((Invalid, ValueError)):
+        api.submit(**wrong)
+
+
+def test_a_providers_window_and_protocol_are_shown_and_changed(api: Api) -> None:
+    made = api.client.add_provider({"name": "small", "model": "openai/x", "context_window": 16000, "protocol": "text"})
+    assert (made["context_window"], made["protocol"]) == (16000, "text")
+    changed = api.client.edit_provider("small", {"context_window": 0})
+    assert (changed["context_window"], changed["protocol"]) == (0, "text")
+    with pytest.raises(Invalid):
+        api.client.edit_provider("small", {"protocol": "morse"})
+
+
+# --- the pages, as a browser without scripts uses them -----------------------------------------
+
+
+def test_the_page_offers_to_answer_and_its_form_does(api: Api, waiting: PlayedRun, browser: httpx.Client) -> None:
+    page = browser.get(f"/orders/{waiting.order_id}").text
+    assert f"fleet approve {waiting.order_id}" in page
+    answer = browser.post(f"/orders/{waiting.order_id}/approve", data={"call": "c1", "comment": "go", "always": "yes"})
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/orders/{waiting.order_id}")
+    assert [(body["approved"], body["comment"]) for body in told(api)] == [(True, "go")]
+    assert browser.post(f"/orders/{waiting.order_id}/deny", data={"call": "c1"}).status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("when", "flags"), [("steer", (False, False)), ("after", (True, False)), ("interrupt", (False, True))]
+)
+def test_the_page_says_something_in_each_way(
+    api: Api, run: PlayedRun, browser: httpx.Client, when: str, flags: tuple[bool, bool]
+) -> None:
+    answer = browser.post(f"/orders/{run.order_id}/say", data={"text": "one\r\ntwo", "when": when})
+    assert answer.status_code == 303
+    assert [(body["text"], (body["after"], body["interrupt"])) for body in told(api)] == [("one\ntwo", flags)]
+    assert "not heard yet" in browser.get(f"/orders/{run.order_id}").text
+
+
+def test_a_form_of_another_site_decides_nothing(api: Api, waiting: PlayedRun, browser: httpx.Client) -> None:
+    foreign = {"Sec-Fetch-Site": "cross-site"}
+    answers = [
+        browser.post(f"/orders/{waiting.order_id}/{verb}", data={"text": "x"}, headers=foreign)
+        for verb in ("approve", "deny", "say")
+    ]
+    assert [answer.status_code for answer in answers] == [403, 403, 403]
+    assert told(api) == []
+
+
+def test_the_board_lists_the_orders_that_wait_for_a_person(waiting: PlayedRun, browser: httpx.Client) -> None:
+    board = browser.get("/").text
+    assert "Waiting for a person" in board
+    assert "it publishes commits: git push" in board
+
+
+def test_an_ended_order_is_offered_no_talk(run: PlayedRun, browser: httpx.Client) -> None:
+    assert "Interrupt now" in browser.get(f"/orders/{run.order_id}").text
+    run.ends(verification="verified")
+    page = browser.get(f"/orders/{run.order_id}").text
+    assert "Interrupt now" not in page
+    assert "Verification" in page
+
+
+def test_the_parts_of_a_page_hold_the_list_the_question_and_the_steps_of_children(
+    waiting: PlayedRun, browser: httpx.Client
+) -> None:
+    waiting.step(TodoStep(items=(TodoItem(text="mend the sum"),)))
+    waiting.step(ChildStep(call_id="c1", step={"kind": "assistant", "text": "I am the child."}))
+    parts = browser.get(f"/orders/{waiting.order_id}/parts").text
+    assert all(words in parts for words in ("mend the sum", "I am the child.", "waits for a person", "Say something"))
+
+
+def test_a_viewer_sees_what_waits_and_no_buttons(api: Api, waiting: PlayedRun) -> None:
+    with httpx.Client(base_url=api.url, trust_env=False, headers=FORM, timeout=15) as viewer:
+        viewer.post("/login", data={"token": api.token_for("viewer")})
+        page = viewer.get(f"/orders/{waiting.order_id}").text
+    assert "waits for a person" in page
+    assert "Approve</button>" not in page
+    assert "Say something" not in page
+
+
+def test_the_pages_say_what_a_run_does_and_that_nothing_comes_of_it(
+    api: Api, run: PlayedRun, browser: httpx.Client
+) -> None:
+    since = api.core.clock.now() - timedelta(minutes=4, seconds=30)
+    with api.core.database.write() as db:
+        values = {"doing": "shell: npm test", "doing_since": since, "progress_at": since}
+        db.execute(update(Run).where(Run.id == run.id).values(**values))
+    words = "no progress for 4 min: shell: npm test"
+    assert words in browser.get(f"/orders/{run.order_id}").text
+    assert words in browser.get("/board").text
+    assert api.client.list_orders()[0]["doing"] == words

@@ -1,0 +1,273 @@
+"""Tasks over HTTP: the same codes as everywhere, roles, and following one through a restart of the server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from control_plane.cli.task_follow import follow_task
+from control_plane.client.fleet import FleetClient
+from control_plane.lookups.organizations import system_caller
+from tests.support import wait_until
+from tests.support.fleet import Api
+
+Doc = dict[str, Any]
+UNKNOWN = "DEFA-9999"
+
+
+@pytest.fixture
+def paused(api: Api) -> Api:
+    """With agents and a project, and nothing begins."""
+    api.add_work()
+    api.client.create_agent({"name": "lead", "instructions": "You lead."})
+    api.client.create_agent({"name": "backend", "instructions": "You work.", "boss": "lead"})
+    api.client.pause_organization("default")
+    return api
+
+
+def test_a_task_is_created_for_the_first_agent_without_a_boss(paused: Api) -> None:
+    """S-020, S-021, S-022."""
+    with paused.http() as http:
+        answer = http.post("/api/v1/tasks", json={"title": "Mend it"})
+
+    task = answer.json()
+    assert answer.status_code == 201
+    assert (task["id"], task["status"], task["assignee"]) == ("DEFA-0001", "open", "lead")
+    assert (task["description"], task["project"]) == ("Mend it", "demo")
+    assert "fleet organization resume default" in task["reason"]
+    assert task["note"].startswith("lead is next on DEFA-0001")
+
+
+def test_a_session_belongs_to_the_task_and_is_named_after_it(paused: Api) -> None:
+    task = paused.client.create_task({"title": "Mend it"})
+
+    assert task["session"]
+    assert paused.client.list_sessions() == []
+
+
+@pytest.mark.parametrize(
+    ("address", "body", "status", "code"),
+    [
+        ("/tasks", {"title": ""}, 422, "E-EMPTY"),
+        ("/tasks", {"title": "a\nb"}, 422, "E-TASK-TITLE"),
+        ("/tasks", {"title": "a\u2028b"}, 422, "E-TASK-TITLE"),
+        ("/tasks", {"title": "a\x00b"}, 422, "E-TEXT"),
+        ("/tasks", {"title": "x" * 501}, 413, "E-TOO-LONG"),
+        ("/tasks", {"title": "it", "description": " "}, 422, "E-EMPTY"),
+        ("/tasks", {"title": "it", "description": "x" * 100_001}, 413, "E-TASK-TEXT"),
+        ("/tasks", {"title": "it", "assignee": "nobody"}, 404, "E-AGENT-404"),
+        ("/tasks", {"title": "it", "project": "nope"}, 404, "E-PROJECT-404"),
+        ("/tasks", {"title": "it", "wish": "none"}, 422, "E-REQUEST"),
+        ("/tasks/TASK/comments", {"text": "x" * 1_000_000}, 413, "E-TASK-TEXT"),
+        ("/tasks/TASK/comments", {"text": "@nobody"}, 404, "E-TASK-TAG"),
+        ("/tasks/TASK/comments", {}, 422, "E-REQUEST"),
+        ("/tasks/TASK/assign", {"assignee": "nobody"}, 404, "E-AGENT-404"),
+        ("/tasks/TASK/preempt", None, 409, "E-TASK-STATE"),
+        ("/tasks/TASK/done", None, 409, "E-TASK-STATE"),
+        ("/tasks/TASK/reopen", None, 409, "E-TASK-STATE"),
+        ("/tasks/TASK/retry", None, 409, "E-TASK-STATE"),
+        ("/tasks/TASK/cancel", {"reason": "x" * 1001}, 413, "E-TOO-LONG"),
+        *(
+            (f"/tasks/{UNKNOWN}/{act}", body, 404, "E-TASK-404")
+            for act, body in (
+                ("comments", {"text": "Hello."}),
+                ("assign", {"assignee": "lead"}),
+                ("preempt", None),
+                ("done", None),
+                ("reopen", None),
+                ("retry", None),
+                ("cancel", None),
+            )
+        ),
+    ],
+)
+def test_wrong_use_of_tasks_has_the_status_and_the_code_of_its_kind(
+    paused: Api, address: str, body: Doc | None, status: int, code: str
+) -> None:
+    """S-121."""
+    task = paused.client.create_task({"title": "Mend it"})
+    with paused.http() as http:
+        answer = http.post(f"/api/v1{address.replace('TASK', task['id'])}", json=body)
+    problem = answer.json()
+
+    assert (answer.status_code, problem["code"]) == (status, code), problem
+    assert len(answer.content) < 3000
+    assert [each["id"] for each in paused.client.list_tasks()] == [task["id"]]
+    after = paused.client.show_task(task["id"])
+    assert (after["timeline"], after["status"], after["assignee"]) == ([], "open", "lead")
+
+
+@pytest.mark.parametrize(
+    "address", [f"/tasks/{UNKNOWN}", f"/tasks/{UNKNOWN}/runs", "/task-runs/0123456789ab", "/tasks?assignee=nobody"]
+)
+def test_what_is_not_there_is_404(paused: Api, address: str) -> None:
+    with paused.http() as http:
+        assert http.get(f"/api/v1{address}").status_code == 404
+
+
+def test_without_an_agent_or_a_project_a_task_is_412_and_says_what_to_do(api: Api) -> None:
+    """S-022."""
+    with api.http() as http:
+        no_project = http.post("/api/v1/tasks", json={"title": "Mend it"})
+        api.add_work()
+        no_agent = http.post("/api/v1/tasks", json={"title": "Mend it"})
+        for_me = http.post("/api/v1/tasks", json={"title": "Mend it", "assignee": "user"})
+        api.client.add_project({"slug": "other", "git_url": "https://git.example/other.git"})
+        which = http.post("/api/v1/tasks", json={"title": "Mend it", "assignee": "user"})
+
+    assert [each.status_code for each in (no_project, no_agent, for_me, which)] == [412, 412, 201, 412]
+    assert "fleet project add" in no_project.json()["next"]
+    assert "fleet agent add" in no_agent.json()["next"]
+    assert "--project" in which.json()["next"]
+    assert for_me.json()["id"] == "DEFA-0001"
+
+
+def test_the_organizations_project_goes_before_the_only_one(paused: Api) -> None:
+    paused.client.add_project({"slug": "other", "git_url": "https://git.example/other.git"})
+    paused.client.edit_organization("default", {"project": "other"})
+
+    assert paused.client.create_task({"title": "Mend it"})["project"] == "other"
+
+
+def test_a_viewer_reads_tasks_and_an_operator_works_on_them(paused: Api) -> None:
+    task = paused.client.create_task({"title": "Mend it"})
+    viewer = FleetClient(paused.url, paused.token_for("viewer"))
+    operator = FleetClient(paused.url, paused.token_for("operator"))
+
+    with viewer, operator, paused.http(paused.token_for("viewer")) as http:
+        read = [viewer.show_task(task["id"])["id"], viewer.list_tasks()[0]["id"], viewer.status()["tasks"]["open"]]
+        refused = http.post(f"/api/v1/tasks/{task['id']}/comments", json={"text": "Mine."}).status_code
+        written = operator.comment_task(task["id"], "Mine now: @user")
+
+    assert read == [task["id"], task["id"], 1]
+    assert refused == 403
+    assert (written["author"], written["user"]) == ("user", "operator")
+
+
+def test_lists_are_filtered_and_limited_newest_first(paused: Api) -> None:
+    """S-025."""
+    client = paused.client
+    mine = client.create_task({"title": "Mine", "assignee": "user"})["id"]
+    leads = [client.create_task({"title": f"Lead {number}"})["id"] for number in range(3)]
+    client.done_task(mine)
+
+    assert [each["id"] for each in client.list_tasks()] == [*reversed(leads), mine]
+    assert [each["id"] for each in client.list_tasks(assignee="lead", limit=2)] == leads[:0:-1]
+    assert [each["id"] for each in client.list_tasks(status="done", assignee="user", project="demo")] == [mine]
+    with paused.http() as http:
+        assert http.get("/api/v1/tasks?limit=0").status_code == 422
+        assert http.get("/api/v1/tasks?status=dreaming").status_code == 422
+
+
+def test_status_counts_what_there_is(paused: Api) -> None:
+    """S-122."""
+    paused.add_drone()
+    paused.client.create_task({"title": "Mend it"})
+    paused.submit()
+
+    status = paused.client.status()
+
+    assert (status["organization"], status["paused"], status["server"]) == ("default", True, paused.core.settings.url)
+    assert status["drones"] == {"online": 1}
+    assert status["orders"]["assigned"] == 1
+    assert status["tasks"] == {"open": 1, "in_progress": 0, "failed": 0, "done": 0, "canceled": 0}
+    assert (status["active_runs"], status["max_concurrency"]) == (0, 1)
+    assert (status["totals"]["runs"], status["totals"]["cost_usd"]) == (0, 0.0)
+
+
+def test_the_thread_can_be_read_from_a_moment_on(paused: Api) -> None:
+    client = paused.client
+    task_id = client.create_task({"title": "Mend it", "assignee": "user"})["id"]
+    client.comment_task(task_id, "One.")
+    moment = client.comment_task(task_id, "Two.")["at"]
+
+    later = [entry["comment"]["text"] for entry in client.show_task(task_id, since=moment)["timeline"]]
+
+    assert later == ["Two."]
+
+
+# --- following -----------------------------------------------------------------------------------------
+
+
+class Watcher:
+    """Somebody who follows a task in a thread of their own."""
+
+    def __init__(self, api: Api, task_id: str) -> None:
+        self.code: int | None = None
+        self._client = FleetClient(api.url, api.token)
+        self._thread = threading.Thread(target=self._follow, args=(task_id,), daemon=True)
+        self._thread.start()
+
+    def _follow(self, task_id: str) -> None:
+        with self._client:
+            self.code = follow_task(self._client, task_id, as_json=True)
+
+    def ended(self) -> int | None:
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+        return self.code
+
+
+def test_a_task_is_followed_through_a_restart_of_the_server(paused: Api, capfd: pytest.CaptureFixture[str]) -> None:
+    task_id = paused.client.create_task({"title": "Mend it"})["id"]
+    told: list[str] = []
+
+    def heard(word: str) -> bool:
+        told.append("".join(capfd.readouterr()))
+        return word in "".join(told)
+
+    watcher = Watcher(paused, task_id)
+    wait_until(lambda: heard('"event": "task"'))
+    paused.stop()
+    wait_until(lambda: heard("connection lost"))
+    paused.start()
+    wait_until(lambda: heard("connected again"))
+    paused.client.comment_task(task_id, "First this, @lead.")
+    wait_until(lambda: heard("First this"))
+    paused.client.assign_task(task_id, "user")
+
+    assert watcher.ended() == 0
+    told.append("".join(capfd.readouterr()))
+    lines = [json.loads(line) for line in "".join(told).splitlines() if line.startswith("{")]
+    assert [line["event"] for line in lines[:-1]] == ["task", "comment", "comment", "task"]
+    assert lines[1]["comment"]["text"] == "First this, @lead."
+    assert (lines[-1]["id"], lines[-1]["status"], lines[-1]["assignee"]) == (task_id, "open", "user")
+
+
+@pytest.mark.parametrize(("act", "code"), [("done_task", 0), ("cancel_task", 1)])
+def test_following_what_has_ended_tells_all_of_it_and_how_it_ended(
+    paused: Api, capfd: pytest.CaptureFixture[str], act: str, code: int
+) -> None:
+    task_id = paused.client.create_task({"title": "Mend it", "assignee": "user"})["id"]
+    paused.client.comment_task(task_id, "Only this.")
+    getattr(paused.client, act)(task_id)
+
+    assert follow_task(paused.client, task_id, as_json=False) == code
+
+    told = capfd.readouterr().out
+    assert "Only this." in told
+    assert f"● {act.removesuffix('_task')}" in told
+
+
+def test_a_long_thread_does_not_slow_following_down(paused: Api) -> None:
+    """What was told is not sent again, but for the last minute."""
+    caller = system_caller(paused.core)
+    assert caller.organization == "default"
+    task_id = paused.client.create_task({"title": "Mend it", "assignee": "user"})["id"]
+    for number in range(3):
+        paused.client.comment_task(task_id, f"Number {number}.")
+
+    asked: list[str | None] = []
+
+    class Asking(FleetClient):
+        def show_task(self, task_id: str, since: str | None = None) -> Doc:
+            asked.append(since)
+            return {**super().show_task(task_id, since), "status": "open" if since is None else "done", "assignee": "x"}
+
+    with Asking(paused.url, paused.token) as client:
+        assert follow_task(client, task_id, as_json=True) == 0
+    assert asked[0] is None
+    assert asked[1] is not None

@@ -1,0 +1,179 @@
+"""The drone's heartbeat thread on a real broker: a machine that slept, and runs that were taken over meanwhile."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from drone.installation.home import DroneConfig, DroneHome
+from drone.installation.settings import Settings
+from drone.reporting.journal import RunIdentity
+from drone.reporting.uplink import Sealer, connect
+from drone.runs.directory import Meta, RunDirectory
+from drone.worker.active_runs import Hand, RunInHand
+from drone.worker.heartbeat import Beats, Standing
+from drone.worker.identity import begin_boot
+from drone.worker.inbox import Inbox
+from drone.worker.membership import Membership
+from drone.worker.revocation import LOOK_AGAIN_SECONDS, Takeovers
+from shared import names
+from shared.clock import Clock
+from shared.control import Cancel, ControlMessage
+from tests.support import wait_until
+from tests.support.clocks import HandClock, SleepyClock
+from tests.support.control_stand_in import StandIn
+
+
+@dataclass
+class Bench:
+    """What beats rest on, and a run in hand."""
+
+    fleet: StandIn
+    home: DroneHome
+    config: DroneConfig
+    clock: Clock
+    heard: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.identity = begin_boot(Settings(self.home, self.home.path / "policy.yaml", "info"))
+        self.redis = connect(self.identity.credentials.broker_url)
+        self.sealer = Sealer(self.id, self.identity.private_key, self.config.control_plane_key, self.clock)
+        self.inbox = Inbox(self.sealer, self._act)
+        self.hand = Hand()
+        run = RunIdentity(names.new_id(), names.new_id(), 1)
+        directory = RunDirectory(self.home.run_dir(run.run_id))
+        directory.create(Meta(run.order_id, 1, self.identity.boot_id, "2026-11-21T12:00:00+00:00"))
+        self.run = RunInHand(directory, run, self.clock)
+        self.run.attach(lambda word: self.heard.append(json.loads(word)["kind"]))
+        self.hand.add(self.run)
+
+    @property
+    def id(self) -> str:
+        return self.config.drone_id
+
+    def beats(self) -> Beats:
+        membership = Membership(self.identity, self.clock, lambda _: None)
+        return Beats(self.redis, self.sealer, self._standing, self.hand, self.inbox, membership)
+
+    def takeovers(self) -> Takeovers:
+        return Takeovers(self.redis, self.id, self.inbox, self.clock)
+
+    def revoke(self) -> None:
+        self.fleet.broker.revoke_run(self.id, self.run.run_id, 1)
+
+    def cancel(self) -> None:
+        message = Cancel(run_id=self.run.run_id, generation=1, reason="enough")
+        self.fleet.tell(self.id, ControlMessage(id=names.new_id(), body=message))
+
+    def _act(self, message: ControlMessage) -> None:
+        assert isinstance(message.body, Cancel)
+        self.run.ask_to_end("cancel", message.body.reason, within=60)
+
+    def _standing(self) -> Standing:
+        return Standing(
+            machine_id=self.identity.machine_id,
+            boot_id=self.identity.boot_id,
+            version="0",
+            sandbox="none",
+            concurrency=1,
+            warm=True,
+            draining=False,
+            leaving=False,
+        )
+
+
+@pytest.fixture
+def make_bench(stand_in: StandIn, tmp_path: Path) -> Iterator[Callable[[Clock], Bench]]:
+    made: list[Bench] = []
+
+    def make(clock: Clock) -> Bench:
+        home = DroneHome(tmp_path / "home")
+        made.append(Bench(stand_in, home, stand_in.register(home), clock))
+        return made[-1]
+
+    yield make
+    for bench in made:
+        bench.redis.close()
+
+
+@pytest.fixture
+def sleepy() -> SleepyClock:
+    return SleepyClock()
+
+
+@pytest.fixture
+def bench(make_bench: Callable[[Clock], Bench], sleepy: SleepyClock) -> Bench:
+    return make_bench(sleepy)
+
+
+@pytest.fixture
+def beating(bench: Bench) -> Iterator[Bench]:
+    """Beats that are at work; the first has arrived."""
+    beats = bench.beats()
+    beats.start()
+    wait_until(lambda: bench.fleet.beats(bench.id))
+    yield bench
+    beats.stop()
+
+
+def test_a_machine_that_wakes_says_so_at_once(
+    beating: Bench, sleepy: SleepyClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        sleepy.asleep += 3600
+        wait_until(lambda: "the machine was asleep for 3600 s" in caplog.text)
+    wait_until(lambda: len(beating.fleet.beats(beating.id)) > 1)
+    assert beating.run.asked is None
+    assert beating.run.beat().quiet_seconds < 60
+
+
+def test_a_machine_that_wakes_stops_what_was_taken_over_within_one_beat(beating: Bench, sleepy: SleepyClock) -> None:
+    before = len(beating.fleet.beats(beating.id))
+    beating.revoke()
+    sleepy.asleep += 3600
+    wait_until(lambda: beating.run.asked == "stale")
+    assert len(beating.fleet.beats(beating.id)) - before <= 1
+
+
+def test_a_run_whose_key_was_revoked_is_told_within_one_beat(beating: Bench) -> None:
+    before = len(beating.fleet.beats(beating.id))
+    beating.revoke()
+    wait_until(lambda: beating.run.asked == "stale")
+    assert len(beating.fleet.beats(beating.id)) - before <= 1
+
+
+def test_a_run_that_may_have_been_taken_over_gets_no_lease_before_it_is_told(bench: Bench) -> None:
+    bench.revoke()
+    beats = bench.beats()
+    beats.start()
+    wait_until(lambda: "lease" in bench.heard)
+    beats.stop()
+    assert bench.heard[0] == "stale"
+
+
+def test_a_cancel_that_comes_after_its_mark_is_a_cancel(make_bench: Callable[[Clock], Bench]) -> None:
+    clock = HandClock()
+    bench = make_bench(clock)
+    takeovers = bench.takeovers()
+    bench.revoke()
+    takeovers.heard([bench.run], [b"revoked:1"])
+    assert takeovers.look_in() == LOOK_AGAIN_SECONDS
+    bench.cancel()
+    clock.sleep(LOOK_AGAIN_SECONDS)
+    takeovers.look()
+    assert (bench.run.asked, takeovers.look_in()) == ("cancel", None)
+
+
+def test_a_mark_that_is_gone_at_the_second_look_says_nothing(make_bench: Callable[[Clock], Bench]) -> None:
+    clock = HandClock()
+    bench = make_bench(clock)
+    takeovers = bench.takeovers()
+    takeovers.heard([bench.run], [b"revoked:1"])
+    clock.sleep(LOOK_AGAIN_SECONDS)
+    takeovers.look()
+    assert (bench.run.asked, takeovers.look_in()) == (None, None)

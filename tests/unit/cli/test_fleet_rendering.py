@@ -1,0 +1,310 @@
+"""How orders and steps look in a terminal."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+
+import pytest
+
+from control_plane.cli.order_follow import follow_as_json, follow_as_text
+from control_plane.cli.rendering import money, order_text, outcome_text
+from control_plane.cli.step_lines import step_lines
+
+STATS = {
+    "tool_calls": 2,
+    "input_tokens": 30,
+    "thinking_tokens": 0,
+    "output_tokens": 12,
+    "cost_usd": None,
+    "duration_ms": 1500,
+    "duration_label": "1.5 s",
+}
+ORDER: dict[str, Any] = {
+    "id": "a1b2c3d4e5f6",
+    "status": "succeeded",
+    "reason": "the model submitted its work",
+    "drone": "mila",
+    "attempt": 1,
+    "project": "demo",
+    "session": "0123456789ab",
+    "mode": "build",
+    "model": "openai/scripted",
+    "provider": "scripted",
+    "prompt": "Fix it",
+    "branch": "fleet/a1b2c3d4e5f6",
+    "head_commit": "c0ffee" * 6,
+    "pushed": True,
+    "push_error": None,
+    "patch": "diff",
+    "receipt": None,
+    "approve": "yolo",
+    "allow": [],
+    "verification": "nothing_to_verify",
+    "waiting_for": None,
+    "todo": [],
+    "unheard": [],
+    "ended_at": "2026-01-01T00:00:00Z",
+    "stats": STATS,
+    "runs": [],
+    "steps": [],
+}
+
+
+class Following:
+    """A stream of events as the client gives it."""
+
+    def __init__(self, *events: tuple[str, dict[str, Any]]) -> None:
+        self._events = events
+
+    def follow(self, _order_id: str) -> Any:
+        return iter(self._events)
+
+
+def call(output: str, **fields: Any) -> dict[str, Any]:
+    return {"seq": 1, "kind": "tool_result", "output": output, "return_code": 0, "is_error": False, **fields}
+
+
+def test_an_unknown_price_is_never_shown_as_nothing() -> None:
+    assert "cost unknown" in money(None)
+    assert "$0.0000" in money(0.0)
+    assert "cost unknown" in outcome_text(ORDER)
+
+
+def test_a_branch_that_was_not_pushed_says_why() -> None:
+    text = outcome_text({**ORDER, "pushed": False, "push_error": "the remote refused it"})
+
+    assert "not pushed: the remote refused it" in text
+
+
+def test_a_long_result_is_cut_on_the_screen_and_says_by_how_much() -> None:
+    lines = step_lines(call("\n".join(str(n) for n in range(100))))
+
+    assert lines[-1].strip() == "… 88 more lines"
+
+
+def test_control_characters_of_a_model_never_reach_the_terminal() -> None:
+    step = {"seq": 1, "kind": "assistant", "text": "\x1b[2Jgone\x07"}
+
+    assert "\x1b" not in "".join(step_lines(step))
+
+
+def test_a_kind_of_step_from_a_newer_drone_is_passed_over() -> None:
+    assert step_lines({"seq": 1, "kind": "never heard of"}) == []
+
+
+def test_streamed_text_is_not_shown_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    stream = Following(
+        ("delta", {"kind": "text", "text": "I loo"}),
+        ("delta", {"kind": "text", "text": "ked."}),
+        ("step", {"seq": 1, "kind": "assistant", "text": "I looked."}),
+        ("step", {"seq": 2, "kind": "assistant", "text": "Whole."}),
+        ("end", ORDER),
+    )
+
+    follow_as_text(stream, "a1b2c3d4e5f6")
+
+    printed = capsys.readouterr().out
+    assert printed.count("I looked.") == 1
+    assert "Whole." in printed
+
+
+def test_following_as_json_prints_an_event_a_line_and_the_order_last(capsys: pytest.CaptureFixture[str]) -> None:
+    stream = Following(("step", {"seq": 1, "kind": "phase"}), ("heartbeat", {"at": "now"}), ("end", ORDER))
+
+    follow_as_json(stream, "a1b2c3d4e5f6")
+
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2
+    assert '"event": "step"' in lines[0]
+    assert '"id": "a1b2c3d4e5f6"' in lines[1]
+
+
+def test_an_order_is_shown_with_prompt_reason_and_outcome() -> None:
+    text = order_text(ORDER)
+
+    assert all(word in text for word in ("Fix it", "mila", "the model submitted its work", "fleet patch a1b2c3d4e5f6"))
+
+
+def test_no_colour_reaches_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+
+    assert "\x1b" not in outcome_text(ORDER)
+
+
+def test_a_call_that_waits_comes_with_the_commands_that_decide_it() -> None:
+    step = {
+        "kind": "approval",
+        "call_id": "c1",
+        "tool": "shell",
+        "why": "it publishes commits: git push",
+        "until": None,
+    }
+
+    lines = step_lines(step, order_id="a1b2c3d4e5f6")
+
+    assert "shell waits for a person: it publishes commits: git push" in lines[0]
+    assert "fleet approve a1b2c3d4e5f6" in lines[1]
+    assert "fleet deny a1b2c3d4e5f6" in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"approved": True, "by": "person", "comment": "go"}, "✓ approved (go)"),
+        ({"approved": False, "by": "person", "comment": ""}, "✗ denied"),
+        ({"approved": False, "by": "clock", "comment": "nobody"}, "✗ denied by the clock: nobody answered in time"),
+        ({"approved": False, "by": "interruption", "comment": ""}, "✗ denied: it was broken off"),
+    ],
+)
+def test_a_decision_says_what_was_decided_and_by_whom(fields: dict[str, Any], words: str) -> None:
+    assert step_lines({"kind": "decision", "call_id": "c1", **fields}) == [words]
+
+
+def test_a_list_of_things_to_do_is_shown_as_a_checklist() -> None:
+    items = [
+        {"text": "read", "status": "done"},
+        {"text": "mend", "status": "in_progress"},
+        {"text": "test", "status": "pending"},
+    ]
+
+    assert step_lines({"kind": "todo", "items": items}) == ["  ☑ read", "  ▶ mend", "  ☐ test"]
+
+
+def test_a_failed_verification_shows_its_command_and_the_end_of_its_output() -> None:
+    output = "\n".join(f"line {n}" for n in range(50))
+    step = {"kind": "verify", "attempt": 2, "command": "make test", "passed": False, "return_code": 1, "output": output}
+
+    lines = step_lines(step)
+
+    assert lines[0] == "✗ verify, attempt 2: make test failed with exit code 1"
+    assert lines[-1].strip() == "line 49"
+    assert len(lines) == 13
+
+
+def test_a_compaction_tells_tokens_before_and_after_and_the_files() -> None:
+    step = {
+        "kind": "compaction",
+        "summary": "s",
+        "tokens_before": 15000,
+        "tokens_after": 4200,
+        "kept": 6,
+        "cause": "window",
+    }
+
+    lines = step_lines({**step, "files_read": ["a.py"], "files_changed": ["b.py", "c.py"]})
+
+    assert "15,000 → 4,200 tokens" in lines[0]
+    assert [line.strip() for line in lines[1:]] == ["read: a.py", "changed: b.py, c.py"]
+
+
+def test_a_guardrail_says_what_it_did_and_why() -> None:
+    step = {
+        "kind": "guardrail",
+        "call_id": "c",
+        "guardrail": "loop",
+        "action": "block",
+        "code": "",
+        "reason": "5 times",
+    }
+
+    assert step_lines(step) == ["! guardrail loop blocked a call: 5 times"]
+
+
+def test_a_step_of_a_child_is_short_and_set_apart() -> None:
+    inner = {"kind": "tool_result", "output": "\n".join("abcdefg"), "return_code": 0, "is_error": False}
+
+    lines = step_lines({"kind": "child", "call_id": "c", "step": inner})
+
+    assert lines == ["  ┆   a", "  ┆   b", "  ┆   c", "  ┆ … 4 more lines"]
+
+
+@pytest.mark.parametrize("inner", [{}, {"kind": "assistant"}, {"kind": 5}, {"kind": "never heard of"}])
+def test_a_step_of_a_child_that_is_not_whole_is_passed_over(inner: dict[str, Any]) -> None:
+    assert step_lines({"kind": "child", "call_id": "c", "step": inner}) == []
+
+
+def test_an_order_that_waits_says_for_what_and_how_to_answer() -> None:
+    waiting = {"call_id": "c1", "tool": "shell", "why": "it publishes commits", "until": None}
+    word = {"text": "and be quick", "after": False, "interrupt": False, "user": "ada", "at": "2026-01-01T00:00:00Z"}
+    todo = [{"text": "mend", "status": "pending"}]
+
+    text = order_text({**ORDER, "status": "awaiting_approval", "waiting_for": waiting, "unheard": [word], "todo": todo})
+
+    assert "waits    shell: it publishes commits (call c1)" in text
+    assert "fleet approve a1b2c3d4e5f6" in text
+    assert "unheard  and be quick" in text
+    assert "☐ mend" in text
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ("verified", "commands passed"),
+        ("failed", "commands failed"),
+        ("not_reached", "ended before it"),
+        (None, "unknown"),
+    ],
+)
+def test_an_outcome_says_what_the_verification_found(found: str | None, words: str) -> None:
+    line = next(each for each in outcome_text({**ORDER, "verification": found}).splitlines() if "verify" in each)
+
+    assert words in line
+
+
+def checkpoint(**fields: Any) -> dict[str, Any]:
+    known = {"commit": "c0ffee" * 6, "changed": True, "left_out": []}
+    return {"seq": 1, "kind": "checkpoint", **known, **fields}
+
+
+def test_only_a_checkpoint_that_changed_something_is_a_line() -> None:
+    assert step_lines(checkpoint()) == ["· checkpoint c0ffeec0ffee"]
+    assert step_lines(checkpoint(changed=False)) == []
+    assert step_lines(checkpoint(commit="")) == []
+    left_out = step_lines(checkpoint(left_out=[".env: it holds a secret"]))
+    assert left_out[1] == "  not in it: .env: it holds a secret"
+
+
+def test_a_run_that_goes_on_says_from_where_and_why() -> None:
+    resumed = {"seq": 9, "kind": "resumed", "from_step": 7, "from_attempt": 2, "from_drone": "oka", "why": "it died"}
+    assert step_lines(resumed) == ["↻ goes on from step 7 of attempt 2 on drone oka: it died"]
+    unknown = {**resumed, "from_step": None, "from_attempt": None, "from_drone": None, "why": ""}
+    assert step_lines(unknown) == ["↻ goes on from step ? of attempt ?"]
+
+
+def test_what_was_undone_is_said_to_be_so() -> None:
+    assert step_lines(call("one\ntwo", undone=True)) == ["(undone)   one", "  two"]
+
+
+RUNNING = {**ORDER, "status": "running", "reason": "placed on mila", "ended_at": None}
+
+
+def test_what_a_run_does_is_shown_with_how_long() -> None:
+    assert "doing    shell: npm test, for 3 min\n" in order_text({**RUNNING, "doing": "shell: npm test, for 3 min"})
+
+
+def test_a_run_without_progress_is_shown_with_what_would_change_that() -> None:
+    text = order_text({**RUNNING, "doing": "no progress for 4 min: shell: npm test"})
+
+    assert "no progress for 4 min: shell: npm test" in text
+    assert "Output or an answer changes that" in text
+    assert "fleet cancel a1b2c3d4e5f6" in text
+
+
+def test_whoever_follows_is_told_that_nothing_comes_and_not_what_runs_well(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    well, quiet = "shell: npm test, for 1 min", "no progress for 2 min: shell: npm test"
+    stream = Following(
+        ("order", {**RUNNING, "doing": well}),
+        ("order", {**RUNNING, "doing": quiet}),
+        ("order", {**RUNNING, "doing": quiet}),
+        ("end", ORDER),
+    )
+
+    follow_as_text(stream, "a1b2c3d4e5f6")
+
+    printed = capsys.readouterr().out
+    assert printed.count(f"running: {quiet}") == 1
+    assert well not in printed

@@ -1,0 +1,290 @@
+"""Which files are read, in which order, and that a broken one is reported and harmless."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drone.agent.in_memory import KeptEvents, QuietControls
+from drone.extensions.merged import Services, load
+from drone.extensions.sources import LARGEST, Sources
+from shared.events import ErrorStep
+from shared.outcome import ExitStatus
+from tests.support.extensions import WAITS, ExtendedLoop, write
+from tests.support.scripted import calls, says
+
+NOTES = """
+    def extend(api):
+        api.on("before_agent_start", lambda event, context: event.system_prompt + " {word}")
+"""
+BLOCKS = """
+    from drone.extensions import Verdict
+
+    class Strict:
+        name = {name!r}
+        policy = {policy}
+
+        def before_call(self, call):
+            return Verdict("block", {reason!r})
+
+    guardrail = Strict()
+"""
+SCRIPT = [calls("one"), says("Done.")]
+
+
+def test_extensions_are_read_by_name_first_the_drones_then_the_projects(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
+    write(project, "extensions/a.py", NOTES.format(word="three"))
+    write(home, "extensions/b.py", NOTES.format(word="two"))
+    write(home, "extensions/a.py", NOTES.format(word="one"))
+    loop = ExtendedLoop(SCRIPT, home=home, project=project)
+    loop.run()
+    assert loop.agent.transcript[0].content == "You are tested. one two three"
+    assert loop.extensions.loaded[0] == "the extension extensions/a.py of the drone"
+    assert loop.reports == []
+
+
+def test_nothing_is_read_of_a_project_that_is_not_given(tmp_path: Path) -> None:
+    assert ExtendedLoop(SCRIPT, home=tmp_path, project=None).extensions.loaded == ()
+
+
+@pytest.mark.parametrize("name", ["_part.py", ".hidden.py", "notes.md", "old.py~"])
+def test_other_files_are_left_alone(tmp_path: Path, name: str) -> None:
+    write(tmp_path, f"extensions/{name}", "raise ValueError")
+    write(tmp_path, f"guardrails/{name}", "raise ValueError")
+    loop = ExtendedLoop(SCRIPT, home=tmp_path)
+    assert (loop.extensions.loaded, loop.reports) == ((), [])
+
+
+def test_files_of_the_same_name_do_not_collide_and_nothing_is_written_beside_them(tmp_path: Path) -> None:
+    code = "from dataclasses import dataclass\n\n@dataclass\nclass Seen:\n    n: int = 0\n" + (
+        "\ndef extend(api):\n    api.on('context', lambda event, context: Seen.__module__ and None)\n"
+    )
+    write(tmp_path / "home", "extensions/same.py", "from __future__ import annotations\n" + code)
+    write(tmp_path / "project", "extensions/same.py", "from __future__ import annotations\n" + code)
+    loop = ExtendedLoop(SCRIPT, home=tmp_path / "home", project=tmp_path / "project")
+    loop.run()
+    assert loop.extensions.hooks.handler_counts == {"context": 2}
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["same.py", "same.py"]
+    assert "same" not in sys.modules
+
+
+def test_guardrails_come_after_the_built_in_one_drone_before_project_before_extensions(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
+    write(project, "guardrails/of_project.py", BLOCKS.format(name="of_project", policy=False, reason="no"))
+    write(home, "guardrails/of_drone.py", BLOCKS.format(name="of_drone", policy=False, reason="no"))
+    write(
+        home, "extensions/rules.py", "class R:\n def before_call(self, call): ...\ndef extend(api): api.guardrail(R())"
+    )
+    loop = ExtendedLoop(SCRIPT, home=home, project=project)
+    assert loop.extensions.guardrails.names == ["loop_detection", "of_drone", "of_project", "rules"]
+
+
+def test_a_guardrail_file_may_export_several_rules(tmp_path: Path) -> None:
+    write(tmp_path, "guardrails/two.py", "class R:\n def before_call(self, call): ...\nguardrails = [R(), R()]")
+    assert ExtendedLoop(SCRIPT, home=tmp_path).extensions.guardrails.names[1:] == ["two", "two-2"]
+
+
+def test_a_project_cannot_take_the_place_of_the_owners_rule(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
+    write(home, "guardrails/strict.py", BLOCKS.format(name="strict", policy=True, reason="the owner's"))
+    write(project, "guardrails/strict.py", BLOCKS.format(name="strict", policy=False, reason="the project's"))
+    loop = ExtendedLoop(SCRIPT, home=home, project=project)
+    loop.run()
+    assert loop.told[1][1] == "This call was blocked: the owner's"
+    assert loop.reports == [
+        "The guardrail strict of the guardrail file guardrails/strict.py of the project is left out: "
+        "the guardrail file guardrails/strict.py of the drone has one of this name."
+    ]
+
+
+def _text(text: str) -> Callable[[Path], object]:
+    return lambda file: file.write_text(text, encoding="utf-8")
+
+
+BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
+    "syntax": (_text("def extend(api:"), "SyntaxError"),
+    "import": (_text("import no_such_module"), "ModuleNotFoundError: No module named 'no_such_module'"),
+    "raises": (_text("def extend(api): raise ValueError('boom')"), "ValueError: boom"),
+    "exits": (_text("import sys\nsys.exit(1)"), "SystemExit: 1"),
+    "no_extend": (_text("x = 1"), "no function extend"),
+    "event": (_text("def extend(api): api.on('tool_cal', print)"), "no event 'tool_cal'"),
+    "tool": (_text("def extend(api): api.tool('a b', '', None, print)"), "letters, digits"),
+    "schema": (_text("def extend(api): api.tool('a', '', {'type': 'object', 'required': 5}, print)"), "JSON schema"),
+    "rule": (_text("def extend(api): api.guardrail(object())"), "a guardrail is an object with before_call"),
+    "huge": (lambda file: file.write_bytes(b"#" * (LARGEST + 1)), "larger than 1,000,000 bytes"),
+    "latin1": (lambda file: file.write_bytes(b"# caf\xe9\n"), "not UTF-8 (byte 5)"),
+    "nul": (lambda file: file.write_bytes(b"x = 1\0"), "null bytes"),
+    "deep": (_text("x = " + "(" * 5000), "Error"),
+    "missing": (lambda file: file.symlink_to("nowhere"), "FileNotFoundError"),
+    "fifo": (os.mkfifo, "it is not a file"),
+    "directory": (lambda file: file.mkdir(), "IsADirectoryError"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_file_is_reported_by_name_and_harmless(tmp_path: Path, kind: str) -> None:
+    spoil, complaint = BROKEN[kind]
+    write(tmp_path, "extensions/z_good.py", NOTES.format(word="still there"))
+    spoil(tmp_path / "extensions" / "broken.py")
+    loop = ExtendedLoop(SCRIPT, home=tmp_path)
+    assert loop.run().exit_status is ExitStatus.STOPPED
+    assert loop.reports[0].startswith("The extension extensions/broken.py of the drone could not be loaded: ")
+    assert complaint in loop.reports[0]
+    assert (len(loop.reports), len(loop.toolbox.ran)) == (1, 1)
+    assert loop.agent.transcript[0].content.endswith("still there")
+
+
+def test_a_file_that_takes_too_long_is_reported_and_harmless(tmp_path: Path) -> None:
+    write(tmp_path, "extensions/slow.py", WAITS + "wait()")
+    loop = ExtendedLoop(SCRIPT, home=tmp_path, bounds={"load_seconds": 0.1})
+    assert loop.run().exit_status is ExitStatus.STOPPED
+    assert loop.reports == [
+        "The extension extensions/slow.py of the drone could not be loaded: took longer than 0.1 s."
+    ]
+
+
+def test_an_extension_that_fails_half_way_leaves_nothing_behind(tmp_path: Path) -> None:
+    write(tmp_path, "extensions/half.py", "def extend(api):\n api.on('input', print)\n raise ValueError('boom')")
+    loop = ExtendedLoop(SCRIPT, home=tmp_path)
+    assert (loop.extensions.hooks.handler_counts, len(loop.reports)) == ({}, 1)
+
+
+def test_a_place_that_is_no_directory_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "extensions").write_text("")
+    assert "NotADirectoryError" in ExtendedLoop(SCRIPT, home=tmp_path).reports[0]
+
+
+@pytest.mark.parametrize(
+    "code", ["policy = True\nraise ValueError", "policy = True\n(", "policy: bool = True\ncaf\xe9"]
+)
+@pytest.mark.parametrize("place", ["guardrails", "extensions"])
+def test_a_policy_that_cannot_be_loaded_lets_no_call_pass(tmp_path: Path, place: str, code: str) -> None:
+    write(tmp_path, f"{place}/loop_detection.py", "").write_bytes(code.encode("latin-1"))
+    loop = ExtendedLoop(SCRIPT, home=tmp_path)
+    loop.run()
+    assert loop.toolbox.ran == []
+    assert "loop_detection.py of the drone is a policy and could not be loaded." in loop.told[1][1]
+
+
+def test_a_policy_extension_that_fails_on_a_call_lets_it_not_pass(tmp_path: Path) -> None:
+    write(tmp_path, "extensions/p.py", "policy = True\ndef extend(api): api.on('tool_call', lambda e, c: 1 / 0)")
+    loop = ExtendedLoop(SCRIPT, home=tmp_path)
+    loop.run()
+    assert "the extension extensions/p.py of the drone is a policy and failed: ZeroDivisionError" in loop.told[1][1]
+
+
+def test_a_slow_handler_is_reported_and_switched_off_and_a_slow_policy_blocks(tmp_path: Path) -> None:
+    waits = WAITS + "\ndef extend(api): api.on({!r}, wait)"
+    write(tmp_path, "extensions/slow.py", waits.format("turn_start"))
+    write(tmp_path, "extensions/strict.py", "policy = True\n" + waits.format("tool_call"))
+    loop = ExtendedLoop([calls("one"), calls("two"), says("Done.")], home=tmp_path, bounds={"call_seconds": 0.1})
+    loop.run()
+    assert loop.reports == [
+        "The extension extensions/slow.py of the drone failed on turn_start: took longer than 0.1 s; "
+        "it is switched off for this run.",
+        "The extension extensions/strict.py of the drone failed on tool_call: took longer than 0.1 s; "
+        "it is switched off for this run.",
+    ]
+    assert (loop.toolbox.ran, len(loop.model.asked)) == ([], 3)
+
+
+def test_reload_merges_anew(tmp_path: Path) -> None:
+    file = write(tmp_path, "extensions/a.py", NOTES.format(word="old"))
+    write(tmp_path, "guardrails/gone.py", BLOCKS.format(name="gone", policy=True, reason="no"))
+    reloaded: list[str] = []
+    loop = ExtendedLoop(SCRIPT, home=tmp_path, bounds={"on_reload": lambda: reloaded.append("once")})
+    file.write_text(file.read_text().replace("old", "new"))
+    (tmp_path / "guardrails" / "gone.py").unlink()
+    write(tmp_path, "guardrails/come.py", "class R:\n def before_call(self, call): ...\nguardrail = R()")
+    loop.extensions.reload()
+    loop.run()
+    assert loop.agent.transcript[0].content == "You are tested. new"
+    assert loop.extensions.guardrails.names == ["loop_detection", "come"]
+    assert (len(loop.toolbox.ran), reloaded) == (1, ["once"])
+
+
+def test_a_handler_may_ask_for_a_reload_which_is_done_after_its_event(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "extensions/a.py",
+        """
+        from pathlib import Path
+
+        def extend(api):
+            count = Path(__file__).with_suffix(".txt")
+            count.write_text(count.read_text() + "x" if count.exists() else "x")
+
+            def reload(event, context):
+                context.reload()
+                count.with_suffix(".seen").write_text(count.read_text())
+
+            api.on("agent_start", reload)
+        """,
+    )
+    loop = ExtendedLoop(SCRIPT, home=tmp_path)
+    loop.run()
+    texts = [(tmp_path / "extensions" / name).read_text() for name in ("a.seen", "a.txt")]
+    assert texts == ["x", "xx"]
+    assert loop.reports == []
+
+
+def test_an_extension_that_was_replaced_can_register_nothing_more(tmp_path: Path) -> None:
+    write(tmp_path, "extensions/a.py", "apis = []\ndef extend(api): api.on('input', lambda e, c: late(api))\n")
+    kept: list[Any] = []
+    loop = ExtendedLoop(SCRIPT, home=tmp_path)
+    kept.extend(loading._api for loading in loop.extensions._live)
+    kept[0].on("settled", print)
+    assert loop.extensions.hooks.listens("settled")
+    loop.extensions.reload()
+    assert not loop.extensions.hooks.listens("settled")
+    with pytest.raises(RuntimeError, match="no longer loaded"):
+        kept[0].on("settled", print)
+
+
+def test_an_installed_package_brings_extensions_by_its_entry_points(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "fleet_notes-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fleet-notes\nVersion: 1.0\n")
+    points = "notes = fleet_notes:extend\nwhole = fleet_notes\nbroken = fleet_notes:nothing\n"
+    (info / "entry_points.txt").write_text(f"[dronefleet.extensions]\n{points}")
+    (tmp_path / "fleet_notes.py").write_text("def extend(api): api.on('input', lambda event, context: None)")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    loop = ExtendedLoop(SCRIPT, installed=True)
+    assert loop.extensions.hooks.handler_counts == {"input": 2}
+    assert loop.extensions.loaded == tuple(
+        f"the installed extension {words}" for words in ("notes (fleet_notes:extend)", "whole (fleet_notes)")
+    )
+    assert "broken (fleet_notes:nothing) could not be loaded: AttributeError" in loop.reports[0]
+
+
+def test_an_error_step_of_an_extension_has_its_code_and_where_it_happened(tmp_path: Path) -> None:
+    write(tmp_path, "extensions/a.py", "def extend(api): raise ValueError('boom')")
+    recorder = KeptEvents()
+    load(Sources(tmp_path, entry_points=False), Services(recorder, QuietControls()))
+    (step,) = recorder.bodies
+    assert isinstance(step, ErrorStep)
+    assert (step.code, "extensions/a.py" in step.detail, "line 1" in step.detail) == ("E-EXTENSION", True, True)
+
+
+def test_what_an_extension_prints_does_not_go_to_stdout(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, "extensions/a.py", "print('hello')\ndef extend(api): print('there')")
+    ExtendedLoop(SCRIPT, home=tmp_path)
+    assert capfd.readouterr() == ("", "hello\nthere\n")
+
+
+def test_the_end_of_a_run_lets_go_of_modules_and_threads(tmp_path: Path) -> None:
+    write(tmp_path, "extensions/a.py", NOTES.format(word="x"))
+    loop = ExtendedLoop(SCRIPT, home=tmp_path)
+    before = {name for name in sys.modules if name.startswith("_dronefleet_extension")}
+    loop.run()
+    loop.extensions.close()
+    assert len(before - set(sys.modules)) == 1

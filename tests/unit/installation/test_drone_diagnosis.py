@@ -1,0 +1,47 @@
+"""The drone's own checks, as far as they need nothing but their input."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from drone.installation.doctor import cgroup_bounds, check_clock, check_policy
+from shared.terminal.doctor import FAIL, OK, WARN, State
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "state", "found"),
+    [
+        (0, OK, "as the server's"),
+        (5, OK, "as the server's"),
+        (6, WARN, "6 s ahead of the server's"),
+        (-20, WARN, "20 s behind the server's"),
+        (61, FAIL, "61 s ahead of the server's"),
+    ],
+)
+def test_a_clock_may_be_off_by_a_few_seconds(ahead: int, state: State, found: str) -> None:
+    check = check_clock(NOON + timedelta(seconds=ahead), NOON)
+
+    assert (check.state, check.found) == (state, found)
+
+
+def test_what_the_owner_allows_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text('[repositories]\nextensions = true\n[keys]\nKEY = ["h"]\n')
+
+    assert check_policy(file).found.startswith("allows extensions, key KEY ")
+
+
+def test_a_process_without_a_cgroup_has_no_bounds(tmp_path: Path) -> None:
+    assert cgroup_bounds(None, root=tmp_path) == []
+
+
+def test_a_cgroup_above_bounds_what_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "memory.max").write_text("1000000\n")
+    (tmp_path / "pids.max").write_text("max\n")
+
+    assert cgroup_bounds(None, root=tmp_path) == ["memory"]

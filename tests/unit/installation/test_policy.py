@@ -1,0 +1,113 @@
+"""What the owner of a drone allows, and that nothing is allowed by mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drone.installation.policy import Policy, is_loopback, load, policy_file
+from shared.errors import Forbidden, Precondition
+
+HERE = "http://127.0.0.1:8420"
+ELSEWHERE = "https://fleet.example.org"
+
+
+def written(directory: Path, text: str) -> Path:
+    file = directory / "policy.toml"
+    file.write_text(text)
+    return file
+
+
+def test_without_a_file_nothing_is_allowed(tmp_path: Path) -> None:
+    assert load(tmp_path / "none.toml") == Policy(extensions=False, mcp_servers=False, file_urls=None, keys={})
+
+
+def test_the_policy_lies_with_the_owners_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/etc/xdg-me")
+
+    assert policy_file({}) == Path("/etc/xdg-me/dronefleet/policy.toml")
+    assert policy_file({"DRONE_POLICY": "/p.toml"}) == Path("/p.toml")
+
+
+def test_a_policy_is_read_as_it_stands(tmp_path: Path) -> None:
+    file = written(
+        tmp_path, '[repositories]\nextensions = true\nfile_urls = false\n[keys]\nOPENAI_API_KEY = ["api.openai.com"]\n'
+    )
+
+    assert load(file) == Policy(extensions=True, file_urls=False, keys={"OPENAI_API_KEY": ("api.openai.com",)})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "not toml",
+        "[repository]\nextensions = true",
+        "[repositories]\nextension = true",
+        '[repositories]\nextensions = "yes"',
+        'keys = "all"',
+        '[keys]\nA = "host"',
+        "[keys]\nA = [1]",
+    ],
+)
+def test_a_policy_that_cannot_be_understood_stops_the_drone(tmp_path: Path, text: str) -> None:
+    with pytest.raises(Precondition, match="cannot be understood"):
+        load(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "url", ["https://h/r.git", "http://h/r", "ssh://git@h/r", "git@h:r.git", "h:r", "git://h/r", "SSH://h/r"]
+)
+def test_remote_repositories_are_always_allowed(url: str) -> None:
+    Policy(file_urls=False).check_git_url(url, ELSEWHERE)
+
+
+@pytest.mark.parametrize("url", ["file:///srv/r.git", "/srv/r.git", "./r", "dir/a:b", "FILE:///r"])
+def test_this_machines_disk_is_open_to_a_control_plane_on_loopback_alone(url: str) -> None:
+    Policy().check_git_url(url, HERE)
+    Policy().check_git_url(url, None)
+    Policy(file_urls=True).check_git_url(url, ELSEWHERE)
+    with pytest.raises(Forbidden, match="its own disk"):
+        Policy().check_git_url(url, ELSEWHERE)
+    with pytest.raises(Forbidden, match="its own disk"):
+        Policy(file_urls=False).check_git_url(url, HERE)
+
+
+@pytest.mark.parametrize("url", ["ext::sh -c date", "fd::3", "ftp://h/r", "javascript://x", "transport::address"])
+def test_helper_programs_of_git_are_never_allowed(url: str) -> None:
+    with pytest.raises(Forbidden, match="kind of repository URL"):
+        Policy(file_urls=True).check_git_url(url, HERE)
+
+
+def test_a_key_goes_only_to_the_hosts_it_was_allowed_for() -> None:
+    policy = Policy(keys={"KEY": ("api.example.org",)})
+
+    policy.check_key("KEY", "https://api.example.org/v1")
+    with pytest.raises(Forbidden, match=r"KEY to be sent to evil\.example"):
+        policy.check_key("KEY", "https://evil.example/v1?api.example.org")
+    with pytest.raises(Forbidden, match="OTHER"):
+        policy.check_key("OTHER", "https://api.example.org/v1")
+    with pytest.raises(Forbidden, match="the provider"):
+        policy.check_key("KEY", None)
+
+
+def test_a_star_allows_every_host() -> None:
+    Policy(keys={"KEY": ("*",)}).check_key("KEY", None)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://127.0.0.1:1", True),
+        ("http://127.9.9.9", True),
+        ("http://[::1]:8420", True),
+        ("http://localhost", True),
+        ("http://localhost.example.org", False),
+        ("http://127.0.0.1.example.org", False),
+        ("http://127.0.0.1@example.org", False),
+        ("http://10.0.0.1", False),
+        ("", False),
+    ],
+)
+def test_loopback_is_told_by_the_host_alone(url: str, expected: bool) -> None:
+    assert is_loopback(url) is expected

@@ -1,0 +1,202 @@
+"""Tools in text: what the model is told, which blocks count, and what of a conversation it reads."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drone.agent.in_memory import ECHO, SUBMIT
+from drone.agent.protocols import ToolSpec
+from drone.model.actions import acted, blocks, in_text, section
+from drone.model.errors import ErrorClass
+from drone.model.families import Family
+from drone.model.spoken_calls import spoken_call
+from drone.model.wire import Wire
+from shared.messages import Message, ToolCall
+
+ROOT = Path(__file__).resolve().parents[3]
+SHELL = ToolSpec(
+    "shell",
+    "Run a command.",
+    {
+        "type": "object",
+        "properties": {"command": {"type": "string"}, "timeout": {"type": "number"}},
+        "required": ["command"],
+    },
+)
+FILES = ToolSpec(
+    "write_file",
+    "Write.",
+    {
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+        "required": ["path", "content"],
+    },
+)
+TOOLS = [SHELL, FILES, SUBMIT]
+
+
+def read(text: str, *, cut: bool = False) -> tuple[Message, str]:
+    return acted(Message(role="assistant", content=text), TOOLS, 3, cut=cut)
+
+
+def made(text: str) -> tuple[str, object]:
+    message, problem = read(text)
+    assert problem == ""
+    (call,) = message.tool_calls
+    assert (message.content, call.id) == (text, "action_3")
+    return call.name, json.loads(call.arguments)
+
+
+def test_a_block_with_a_json_object_is_a_call() -> None:
+    assert made('I look.\n\n```action shell\n{"command": "ls", "timeout": 5}\n```\n') == (
+        "shell",
+        {"command": "ls", "timeout": 5},
+    )
+
+
+def test_plain_text_is_the_only_required_string() -> None:
+    assert made("```action shell\ncd src\nls | wc -l\n```") == ("shell", {"command": "cd src\nls | wc -l"})
+
+
+@pytest.mark.parametrize("body", ["{ echo a; }", '{"name": 1}', "[1]", '"ls"'])
+def test_text_that_looks_like_json_but_names_no_parameter_is_plain_text(body: str) -> None:
+    assert made(f"```action shell\n{body}\n```") == ("shell", {"command": body})
+
+
+def test_an_empty_block_is_a_call_without_arguments() -> None:
+    assert made("```action submit\n```") == ("submit", {})
+
+
+def test_what_is_no_json_for_a_tool_with_several_parameters_is_left_for_its_error() -> None:
+    (call,) = read("```action write_file\na.py\nhello\n```")[0].tool_calls
+    assert call.arguments == "a.py\nhello"
+
+
+def test_a_longer_fence_holds_shorter_ones() -> None:
+    body = "cat > README.md <<'EOF'\n```sh\nmake\n```\n```action submit\n```\nEOF"
+    assert made(f"````action shell\n{body}\n````") == ("shell", {"command": body})
+
+
+def test_a_fence_of_tildes_is_one_too() -> None:
+    assert made("~~~action shell\necho '```'\n~~~") == ("shell", {"command": "echo '```'"})
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_line_ends_of_other_systems_change_nothing_about_what_is_found(line_end: str) -> None:
+    assert [block.name for block in blocks(f"```action submit{line_end}{{}}{line_end}```{line_end}")] == ["submit"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("All done.", "no action block"),
+        ("````markdown\n```action shell\nls\n```\n````", "no action block"),
+        ("```bash\nls\n```", "no action block"),
+        ("```action\nls\n```", "no action block"),
+        ("```action shell\nls\n```\n```action shell\nls\n```", "2 action blocks"),
+        ("```action shell\nrm -rf build", "not closed"),
+    ],
+)
+def test_anything_but_exactly_one_whole_block_is_named_and_not_run(text: str, problem: str) -> None:
+    message, said = read(text)
+    assert (message.tool_calls, message.content) == ((), text)
+    assert problem in said
+
+
+def test_an_answer_that_was_cut_off_is_told_so() -> None:
+    assert "length limit" in read("```action shell\nrm -rf bu", cut=True)[1]
+    assert read("```action shell\nls\n```\nAnd then", cut=True)[1] == ""
+
+
+@given(st.text(alphabet="`~ab{}\n ", max_size=80))
+def test_any_body_comes_back_whole_from_a_fence_that_is_long_enough(body: str) -> None:
+    fence = "`" * 90
+    (block,) = blocks(f"{fence}action shell\n{body}\n{fence}")
+    assert (block.body, block.closed) == (body, True)
+
+
+@given(st.text(max_size=200))
+def test_no_text_confuses_the_reader(text: str) -> None:
+    message, problem = read(text)
+    assert bool(message.tool_calls) != bool(problem)
+
+
+def test_a_model_is_told_of_every_tool_and_of_the_form_in_the_same_bytes_each_time() -> None:
+    told = section(TOOLS)
+    assert told == section(list(TOOLS))
+    assert all(f"## {tool.name}\n{tool.description}\n" in told for tool in TOOLS)
+    assert "- shell, submit: these take plain text too" in told
+    assert "longer fence" in told
+    assert "use `submit`" in told
+
+
+def test_calls_of_a_model_that_could_make_them_are_written_as_blocks() -> None:
+    call = ToolCall(id="a", name="shell", arguments='{"command": "echo ```"}')
+    said = in_text(Message(role="assistant", content="I look.", tool_calls=(call,)), TOOLS, {})
+    assert said.content == 'I look.\n\n````action shell\n{"command": "echo ```"}\n````'
+    assert [block.name for block in blocks(said.content)] == ["shell"]
+
+
+def test_the_example_in_the_documents_is_an_action() -> None:
+    text = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    assert made(text.split("````\n")[1]) == ("shell", {"command": "make test"})
+
+
+def test_the_documents_name_every_class_of_failure() -> None:
+    text = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    assert [each for each in ErrorClass if each.replace("_", " ") not in text] == []
+
+
+def test_users_and_results_take_turns_with_the_model() -> None:
+    calls = ToolCall(id="a", name="shell"), ToolCall(id="b", name="shell")
+    results = (Message(role="tool", tool_call_id=call.id, content=f"out {call.id}") for call in calls)
+    history = [
+        Message(role="system", content="Rules."),
+        Message(role="user", content="Go."),
+        Message(role="assistant", content="Both.", tool_calls=calls),
+        *results,
+        Message(role="user", content="Faster."),
+    ]
+    documents = Wire(Family(text=True), "", TOOLS).documents(history)
+    assert [document["role"] for document in documents] == ["system", "user", "assistant", "user"]
+    said = (f'<result tool="shell" call="{call.id}">\nout {call.id}\n</result>' for call in calls)
+    assert documents[-1]["content"] == "\n\n".join([*said, "Faster."])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "echo", "arguments": {"text": "x"}}',
+        '```json\n{"name": "echo", "parameters": {"text": "x"}}\n```',
+        '[{"type": "function", "function": {"name": "echo", "arguments": "{}"}}]',
+        '<tool_call>\n{"name": "echo", "arguments": {}}\n</tool_call>',
+        "Sure. <function=echo><parameter=text>x</parameter></function>",
+        '[TOOL_CALLS][{"name": "echo", "arguments": {}}]',
+        "```action echo\nx\n```",
+    ],
+)
+def test_a_call_that_was_written_as_text_is_known_for_one(text: str) -> None:
+    assert "a call of echo written as text" in spoken_call(text, [ECHO])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I ran echo and it works.",
+        '{"name": "ada", "arguments": []}',
+        '{"echo": true}',
+        "```python\nprint({'name': 'echo'})\n```",
+        "[" * 5000,
+        "{" + '"a":{' * 2000,
+        "",
+        "x" * 200_000,
+    ],
+    ids=lambda text: text[:30],
+)
+def test_other_text_is_not(text: str) -> None:
+    assert spoken_call(text, [ECHO]) == ""

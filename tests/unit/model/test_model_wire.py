@@ -1,0 +1,179 @@
+"""Messages as an endpoint wants them, by the family of its model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from drone.agent.in_memory import ECHO
+from drone.model.families import Family, family_of
+from drone.model.wire import LONGEST_BROKEN, NO_ANSWER, Wire
+from shared.messages import Message, ToolCall
+
+SYSTEM, USER = Message(role="system", content="Rules."), Message(role="user", content="Go.")
+SIGNED = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+HIDDEN = {"type": "redacted_thinking", "data": "b3BhcXVl"}
+DETAIL = {"type": "reasoning.text", "text": "Hm.", "signature": "c2ln", "format": "anthropic-claude-v1", "index": 0}
+CLAUDE = "anthropic/claude-sonnet-4-5"
+
+
+def sent(*messages: Message, family: Family | None = None, model: str = "") -> list[dict[str, Any]]:
+    return Wire(family or family_of(model), model, [ECHO]).documents(messages)
+
+
+def step(number: int, *names: str, **more: Any) -> list[Message]:
+    """An answer with calls, and their results."""
+    calls = tuple(ToolCall(id=f"c{number}{name}", name="echo") for name in names or ("a",))
+    results = (Message(role="tool", tool_call_id=call.id, content="out") for call in calls)
+    return [Message(role="assistant", tool_calls=calls, **more), *results]
+
+
+def marked(documents: list[dict[str, Any]]) -> list[int]:
+    return [at for at, document in enumerate(documents) if "cache_control" in document]
+
+
+def _unmarked(documents: list[dict[str, Any]]) -> list[str]:
+    return [json.dumps({**document, "cache_control": None}) for document in documents]
+
+
+def test_thinking_is_sent_back_before_the_content() -> None:
+    message = Message(role="assistant", content="I found it.", thinking="Where is it?")
+    assert sent(message)[0]["content"] == "<thinking>Where is it?</thinking>\nI found it."
+
+
+def test_an_answer_that_held_nothing_is_not_sent_back_empty() -> None:
+    assert sent(Message(role="assistant"))[0]["content"] == NO_ANSWER
+
+
+@pytest.mark.parametrize("arguments", ['{"command": "l', '"ls"', '["ls"]', "[" * 1000 + "]" * 1000, '{"a":' * 900])
+def test_arguments_that_are_no_flat_json_object_go_back_inside_one(arguments: str) -> None:
+    call = ToolCall(id="a", name="shell", arguments=arguments)
+    wire = sent(Message(role="assistant", tool_calls=(call,)))[0]["tool_calls"][0]["function"]["arguments"]
+    assert json.loads(wire)["not_json"].startswith(arguments[:LONGEST_BROKEN])
+
+
+def test_of_large_arguments_that_are_no_json_only_the_beginning_goes_back() -> None:
+    call = ToolCall(id="a", name="shell", arguments="x" * 1_000_000)
+    wire = sent(Message(role="assistant", tool_calls=(call,)))[0]["tool_calls"][0]["function"]["arguments"]
+    assert len(wire) < LONGEST_BROKEN + 100
+    assert "[… 996000 more characters]" in json.loads(wire)["not_json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "wire"), [("", "unnamed"), ("functions.shell", "functions_shell"), ("a b\n", "a_b_"), ("x" * 99, "x" * 64)]
+)
+def test_a_name_that_endpoints_would_refuse_is_mended(name: str, wire: str) -> None:
+    message = Message(role="assistant", tool_calls=(ToolCall(id="a", name=name),))
+    assert sent(message)[0]["tool_calls"][0]["function"]["name"] == wire
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CLAUDE,
+        "claude-opus-4-1",
+        "bedrock/us.anthropic.claude-sonnet-4-20250514-v1:0",
+        "bedrock/converse/anthropic.claude-3-7-sonnet-20250219-v1:0",
+        "vertex_ai/claude-sonnet-4@20250514",
+    ],
+)
+def test_claude_gets_its_signed_thinking_back_unchanged(model: str) -> None:
+    message = Message(role="assistant", content="Yes.", thinking="Hm.", thinking_blocks=(SIGNED, HIDDEN))
+    assert sent(message, model=model)[0] == {
+        "role": "assistant",
+        "content": "Yes.",
+        "thinking_blocks": [SIGNED, HIDDEN],
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "blocks"),
+    [
+        (CLAUDE, (DETAIL,)),
+        (CLAUDE, ()),
+        (CLAUDE, ({"type": "thinking", "thinking": "Hm."},)),
+        ("openai/gpt-x", (SIGNED,)),
+        ("openrouter/anthropic/claude-sonnet-4.5", (SIGNED,)),
+        ("openrouter/google/gemini-3-pro-preview", (DETAIL,)),
+        ("hosted_vllm/claude-at-home", (SIGNED,)),
+    ],
+    ids=str,
+)
+def test_thinking_of_another_family_or_without_signature_goes_back_as_text(model: str, blocks: Any) -> None:
+    message = Message(role="assistant", content="Yes.", thinking="Hm.", thinking_blocks=blocks)
+    assert sent(message, model=model)[0] == {"role": "assistant", "content": "<thinking>Hm.</thinking>\nYes."}
+
+
+def test_openrouter_gets_back_the_details_of_the_vendor_that_gave_them_out() -> None:
+    message = Message(role="assistant", content="Yes.", thinking="Hm.", thinking_blocks=(DETAIL,))
+    document = sent(message, model="openrouter/anthropic/claude-sonnet-4.5")[0]
+    assert document == {"role": "assistant", "content": "Yes.", "reasoning_details": [DETAIL]}
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "deepseek/deepseek-reasoner",
+        "moonshot/kimi-k2-thinking",
+        "zai/glm-4.7",
+        "hosted_vllm/moonshotai/Kimi-K2-Thinking",
+        "hosted_vllm/MiniMaxAI/MiniMax-M2",
+        "hosted_vllm/deepseek-v3.2",
+    ],
+)
+def test_who_reasons_between_calls_gets_the_reasoning_back_in_its_field(model: str) -> None:
+    first = sent(*step(1, thinking="Hm.", content="Look."), model=model)[0]
+    assert (first["reasoning_content"], first["content"]) == ("Hm.", "Look.")
+
+
+def test_reasoning_that_is_missing_is_filled_once_a_provider_asked_for_it() -> None:
+    first, other = sent(*step(1), *step(2, thinking="Hm."), family=Family("filled"))[::2]
+    assert (first["reasoning_content"], other["reasoning_content"]) == (" ", "Hm.")
+
+
+@pytest.mark.parametrize(
+    "model", ["openai/gpt-x", "hosted_vllm/claude-at-home", "gemini/gemini-2.5-pro", "openrouter/openai/gpt-5", ""]
+)
+def test_others_get_no_cache_markers(model: str) -> None:
+    assert marked(sent(SYSTEM, USER, *step(1), model=model)) == []
+
+
+@pytest.mark.parametrize("model", [CLAUDE, "openrouter/anthropic/claude-sonnet-4.5", "bedrock/anthropic.claude-x"])
+def test_the_cache_is_cut_after_the_system_prompt_and_after_the_last_two_questions(model: str) -> None:
+    assert marked(sent(SYSTEM, USER, model=model)) == [0, 1]
+    assert marked(sent(SYSTEM, USER, *step(1), *step(2), model=model)) == [0, 3, 5]
+
+
+def test_the_end_of_the_question_before_is_marked_again_however_many_results_came_since() -> None:
+    before = sent(SYSTEM, USER, *step(1, "a", "b"), model=CLAUDE)
+    after = sent(SYSTEM, USER, *step(1, "a", "b"), *step(2, *"abcdefgh"), USER, model=CLAUDE)
+    assert max(marked(before)) in marked(after)
+    assert len(marked(after)) <= 4
+
+
+def test_nothing_empty_is_marked_because_that_would_be_refused() -> None:
+    assert marked(sent(SYSTEM, USER.model_copy(update={"content": ""}), model=CLAUDE)) == [0]
+
+
+def test_questions_differ_in_their_markers_alone_where_they_have_the_same_messages() -> None:
+    wire = Wire(family_of(CLAUDE), CLAUDE, [ECHO])
+    history = [SYSTEM, USER, *step(1, thinking="Hm.", thinking_blocks=(SIGNED,))]
+    first = wire.documents(history)
+    second = wire.documents([*history, *step(2)])
+    assert _unmarked(second)[: len(first)] == _unmarked(first)
+
+
+def test_what_was_converted_is_not_converted_again_and_what_changed_is() -> None:
+    wire = Wire(Family(), "", [])
+    wire.documents([SYSTEM, USER, *step(1)])
+    other = [SYSTEM, Message(role="user", content="A summary."), *step(2)]
+    assert wire.documents(other) == sent(*other)
+    assert wire.documents(other[:2]) == sent(*other[:2])
+
+
+def test_an_endpoint_that_changes_its_request_changes_no_later_one() -> None:
+    wire = Wire(Family(), "", [])
+    wire.documents([SYSTEM, USER])[1].pop("content")
+    assert wire.documents([SYSTEM, USER])[1]["content"] == "Go."

@@ -1,0 +1,93 @@
+"""How tasks of an organization are called (S-021), and that no two organizations call them alike."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from control_plane.operations.organizations.acronyms import LONGEST, acronym_of, free_acronym
+from control_plane.validation.checks import check_organization
+from shared.errors import Invalid
+
+WORD = st.from_regex(r"[a-z][a-z0-9]{0,7}", fullmatch=True)
+NAMES = st.lists(WORD, min_size=1, max_size=8).map("_".join)
+
+
+@pytest.mark.parametrize(
+    ("name", "acronym"),
+    [
+        ("payments", "PAYM"),
+        ("backend_platform", "BPPP"),
+        ("my_big_team", "MBTT"),
+        ("default", "DEFA"),
+        ("ops", "OPSS"),
+        ("x", "XXXX"),
+        ("one_two_three_four_five", "OTTFF"),
+        ("a_b_c_d_e_f_g_h_i_j_k_l_m_n", "ABCDEFGHIJKL"),
+    ],
+)
+def test_an_acronym_is_the_beginning_of_a_word_or_initials_and_has_four_letters_or_more(
+    name: str, acronym: str
+) -> None:
+    assert acronym_of(name) == acronym
+
+
+def test_a_second_organization_of_the_same_acronym_gets_a_number() -> None:
+    taken = {"PAYM"}
+    assert free_acronym("payments", taken) == "PAY2"
+    assert free_acronym("payment", taken | {f"PAY{n}" for n in range(2, 10)}) == "PA10"
+
+
+@given(st.lists(NAMES, unique=True, max_size=60))
+def test_no_two_organizations_have_the_same_acronym(names: list[str]) -> None:
+    taken: set[str] = set()
+    for name in names:
+        acronym = free_acronym(name, taken)
+        assert acronym not in taken
+        assert re.fullmatch(r"[A-Z][A-Z0-9]{3,}", acronym)
+        assert len(acronym) <= LONGEST
+        taken.add(acronym)
+
+
+def test_a_thousand_organizations_of_one_acronym_are_told_apart() -> None:
+    taken: set[str] = set()
+    for number in range(1200):
+        taken.add(free_acronym(f"x_{number}", taken))
+    assert len(taken) == 1200
+    assert max(map(len, taken)) <= LONGEST
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "user",
+        "system",
+        "Payments",
+        "pay ments",
+        "_pay",
+        "pay_",
+        "pay__ments",
+        "1pay",
+        "pay-ments",
+        "zählung",
+        "a" * 65,
+        "a" * 10_000,
+        "pay\n",
+        "pay\0",
+        "../pay",
+        "default;drop",
+    ],
+)
+def test_a_name_that_is_not_snake_case_or_is_reserved_is_refused_in_one_line(name: str) -> None:
+    with pytest.raises(Invalid) as refusal:
+        check_organization(name)
+    assert (refusal.value.code, len(refusal.value.what) < 160) == ("E-NAME", True)
+
+
+@pytest.mark.parametrize("name", ["a", "payments", "my_big_team", "team_2", "a" * 64, "users", "system_tests"])
+def test_a_name_in_snake_case_is_taken(name: str) -> None:
+    assert check_organization(name) == name

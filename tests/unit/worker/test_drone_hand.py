@@ -1,0 +1,99 @@
+"""Runs in hand: what is said to them, what the heartbeat says of them, and when they are let go of."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from drone.reporting.journal import RunIdentity
+from drone.runs.directory import Meta, RunDirectory
+from drone.worker.active_runs import Hand, RunInHand
+from shared.events import Event, Phase, RunEnded
+from tests.support.clocks import HandClock
+
+IDENTITY = RunIdentity("run000000000", "order0000000", 2)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> RunDirectory:
+    made = RunDirectory(tmp_path / "runs" / IDENTITY.run_id)
+    made.create(Meta(IDENTITY.order_id, IDENTITY.generation, "boot00000000", "2026-11-21T12:00:00+00:00"))
+    return made
+
+
+def event(seq: int, body: Phase | RunEnded) -> Event:
+    return Event(
+        run_id=IDENTITY.run_id, order_id=IDENTITY.order_id, generation=2, seq=seq, at=HandClock().now(), body=body
+    )
+
+
+END = RunEnded(status="success", exit_status="stopped", reason="done")
+
+
+def test_what_is_said_before_the_process_is_there_is_handed_on_in_order(directory: RunDirectory) -> None:
+    run, heard = RunInHand(directory, IDENTITY, HandClock()), []
+    run.tell("lease", until=1.0)
+    run.tell("say", text="faster", after=False)
+    run.attach(heard.append)
+    run.tell("lease", until=2.0)
+    assert [json.loads(word)["kind"] for word in heard] == ["lease", "say", "lease"]
+
+
+def test_a_run_that_is_gone_is_told_nothing(directory: RunDirectory) -> None:
+    run, heard = RunInHand(directory, IDENTITY, HandClock()), []
+    run.attach(heard.append)
+    run.gone()
+    run.tell("lease", until=1.0)
+    assert heard == []
+
+
+def test_a_run_that_was_asked_to_end_is_overdue_when_its_time_is_up(directory: RunDirectory) -> None:
+    clock = HandClock()
+    run = RunInHand(directory, IDENTITY, clock)
+    run.ask_to_end("cancel", "enough", within=60)
+    assert not run.overdue()
+    clock.sleep(60)
+    assert run.overdue()
+
+
+def test_a_cancel_replaces_a_stop_and_a_stop_does_not_replace_a_cancel(directory: RunDirectory) -> None:
+    run = RunInHand(directory, IDENTITY, HandClock())
+    run.ask_to_end("stop", "the drone stops", within=30)
+    run.ask_to_end("cancel", "enough", within=60)
+    run.ask_to_end("stop", "the drone stops", within=30)
+    assert run.asked == "cancel"
+
+
+def test_the_beat_says_what_the_journal_said_last(directory: RunDirectory) -> None:
+    run = RunInHand(directory, IDENTITY, HandClock())
+    run.does("waiting for the model")
+    run.saw(event(4, Phase(name="working")))
+    beat = run.beat()
+    assert (beat.doing, beat.last_seq, beat.ended) == ("waiting for the model", 4, False)
+    run.saw(event(5, END))
+    assert run.beat().ended
+
+
+def test_a_run_is_let_go_only_when_it_is_gone_and_its_end_is_confirmed(directory: RunDirectory) -> None:
+    hand = Hand()
+    run = RunInHand(directory, IDENTITY, HandClock())
+    hand.add(run)
+    run.saw(event(5, END))
+    run.confirm(4)
+    run.gone()
+    assert hand.settle() == []
+    run.confirm(5)
+    assert hand.settle() == [run]
+    assert hand.all() == []
+
+
+def test_a_confirmed_run_leaves_its_directory_as_the_mark_that_it_was_here(directory: RunDirectory) -> None:
+    directory.journal.write_text("{}\n")
+    directory.forget()
+    assert not directory.journal.exists()
+    meta = directory.meta()
+    assert meta is not None
+    assert meta.confirmed
+    assert not directory.create(meta)
