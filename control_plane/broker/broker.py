@@ -77,6 +77,11 @@ class Broker:
         info = self._info()
         return f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {info['redis_version']}"
 
+    def redis_version(self) -> tuple[int, int]:
+        """Major and minor version of Redis whose commands the server speaks. Raises Unreachable."""
+        major, minor = str(self._info()["redis_version"]).split(".")[:2]
+        return int(major), int(minor)
+
     @contextmanager
     def reaching(self) -> Iterator[None]:
         """Whatever the server or the line does wrong inside is raised as FleetFault, mostly Unreachable."""
@@ -226,8 +231,7 @@ class Broker:
 
     @property
     def _knows_setinfo(self) -> bool:
-        major, minor = str(self._info()["redis_version"]).split(".")[:2]
-        return (int(major), int(minor)) >= (7, 2)
+        return self.redis_version() >= (7, 2)
 
     def _info(self) -> dict[str, Any]:
         with self.reaching():

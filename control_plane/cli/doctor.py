@@ -23,6 +23,6 @@ def doctor(
     org: Org = None,
 ) -> int:
     """Check broker, database, sandbox, Python and everything else; say what is wrong and how to mend it."""
-    from control_plane.operations.doctor import diagnose
+    from control_plane.cli.local_checks import diagnose
 
     return diagnose(org, fix=fix, as_json=as_json)

@@ -1,124 +1,25 @@
-"""`fleet doctor`: what the command line finds here, and what the server finds where it runs."""
+"""What the server finds of its own parts for `fleet doctor`: one check for each, with one fix."""
 
 from __future__ import annotations
 
 import os
-import platform
 import shutil
+import socket
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from shared.errors import FleetError
-from shared.terminal.doctor import FAIL, OK, WARN, Check, State, run_doctor
+from sqlalchemy import func, select, text
 
-if TYPE_CHECKING:
-    from control_plane.client.fleet import FleetClient
-    from control_plane.core import Core
+from control_plane.core import Core
+from control_plane.db import migrations
+from control_plane.db.drones import RawEvent
+from control_plane.lookups.drones import serving
+from shared.states import OFFLINE_AFTER
+from shared.terminal.doctor import FAIL, OK, WARN, Check
 
 LOW_DISK_BYTES = 1 << 30
-
-
-# --- where the command runs ----------------------------------------------------------
-
-
-def diagnose(org: str | None, *, fix: bool, as_json: bool) -> int:
-    """Examine this side and the server, print it, and return the exit code: 1 only where something failed."""
-    from control_plane.cli.connection import client
-
-    fleet: FleetClient | None = None
-    trouble: FleetError | None = None
-    try:
-        fleet = client(org)
-    except FleetError as error:
-        trouble = error
-
-    def examine() -> list[Check]:
-        reached = _server(fleet) if fleet else [_failed("D-SERVER", "server", trouble)]
-        return [*local_checks(), *reached]
-
-    return run_doctor(examine, fix=fix, as_json=as_json, extra={"url": fleet.url if fleet else None})
-
-
-def local_checks() -> list[Check]:
-    """Python, this package, LiteLLM and the sandbox of this machine; nothing heavy is imported for it."""
-    return [
-        Check("D-PYTHON", OK, "python", platform.python_version()),
-        Check("D-VERSION", OK, "dronefleet", _installed("dronefleet") or "not installed"),
-        _litellm(),
-        _sandbox(),
-        _server_file(),
-    ]
-
-
-def _litellm() -> Check:
-    found = _installed("litellm")
-    if found:
-        return Check("D-LITELLM", OK, "litellm", found)
-    return Check("D-LITELLM", FAIL, "litellm", "not installed", fix="pip install -r requirements.lock")
-
-
-def _sandbox() -> Check:
-    found = shutil.which("bwrap")
-    if found:
-        return Check("D-SANDBOX", OK, "sandbox", f"bubblewrap at {found}, for drones on this machine")
-    return Check(
-        "D-SANDBOX",
-        WARN,
-        "sandbox",
-        "none: drones on this machine run the model's commands with their owner's rights",
-        fix="apt install bubblewrap",
-    )
-
-
-def _server_file() -> Check:
-    from control_plane.cli.connection import fleet_home
-
-    path = fleet_home() / "server.json"
-    if not path.exists():
-        return Check("D-SERVER-FILE", OK, "server.json", f"none in {path.parent}")
-    if path.stat().st_mode & 0o077:
-        return Check(
-            "D-SERVER-FILE",
-            WARN,
-            "server.json",
-            "others can read the admin token in it",
-            fix=f"chmod 600 {path}",
-            safe_fix=lambda: path.chmod(0o600),
-        )
-    return Check("D-SERVER-FILE", OK, "server.json", "readable by its owner alone")
-
-
-def _server(fleet: FleetClient) -> list[Check]:
-    try:
-        who = fleet.whoami()
-        checks = fleet.doctor()
-    except FleetError as error:
-        return [_failed("D-SERVER", "server", error)]
-    return [Check("D-SERVER", OK, "server", f"{fleet.url}, as {who['role']}"), *(_told(check) for check in checks)]
-
-
-def _told(check: dict[str, Any]) -> Check:
-    states = {state.upper(): state for state in State}
-    return Check(check["code"], states[check["state"].upper()], check["what"], check["found"], fix=check["fix"] or "")
-
-
-def _failed(code: str, what: str, error: FleetError | None) -> Check:
-    found = error.what if error else "unknown"
-    return Check(code, FAIL, what, found, fix=error.next if error else "")
-
-
-def _installed(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
-
-
-# --- where the server runs -------------------------------------------------------------
 
 
 def server_checks(core: Core, organization_id: str) -> list[Check]:
@@ -146,10 +47,6 @@ def _guarded(core: Core, code: str, what: str, look: Callable[[Core], Check]) ->
 
 
 def _database(core: Core) -> Check:
-    from sqlalchemy import text
-
-    from control_plane.db import migrations
-
     kind = "SQLite" if core.settings.database_url.startswith("sqlite") else "PostgreSQL"
     query = "SELECT sqlite_version()" if kind == "SQLite" else "SHOW server_version"
     with core.database.read() as db:
@@ -160,13 +57,10 @@ def _database(core: Core) -> Check:
 
 
 def _broker(core: Core) -> Check:
-    info = core.broker.redis.info("server")
-    name = "Valkey" if info.get("valkey_version") else "Redis"
-    number = str(info.get("valkey_version") or info["redis_version"])
-    major = int(str(info["redis_version"]).split(".")[0])
-    if major < 7:
-        return Check("D-BROKER", FAIL, "broker", f"{name} {number} is too old", fix="use Redis 7 or newer, or Valkey")
-    return Check("D-BROKER", OK, "broker", f"{name} {number}")
+    found = core.broker.server()
+    if core.broker.redis_version() < (7, 0):
+        return Check("D-BROKER", FAIL, "broker", f"{found} is too old", fix="use Redis 7 or newer, or Valkey")
+    return Check("D-BROKER", OK, "broker", found)
 
 
 def _broker_persistence(core: Core) -> Check:
@@ -196,9 +90,6 @@ def _existing(path: Path) -> Path:
 
 
 def _drones(core: Core, organization_id: str) -> Check:
-    from control_plane.lookups.drones import serving
-    from shared.states import OFFLINE_AFTER
-
     with core.database.read() as db:
         drones = serving(db, organization_id)
     since = core.clock.now() - OFFLINE_AFTER
@@ -221,10 +112,6 @@ def _drones(core: Core, organization_id: str) -> Check:
 
 
 def _raw_events(core: Core) -> Check:
-    from sqlalchemy import func, select
-
-    from control_plane.db.drones import RawEvent
-
     with core.database.read() as db:
         number = db.scalar(select(func.count()).select_from(RawEvent)) or 0
     if number:
@@ -234,8 +121,6 @@ def _raw_events(core: Core) -> Check:
 
 
 def _flower(core: Core) -> Check:
-    import socket
-
     url = core.settings.flower_url or os.environ.get("FLEET_FLOWER_URL")
     if not url:
         return Check("D-FLOWER", OK, "flower", "not configured")

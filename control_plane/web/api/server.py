@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from control_plane.core import Core
 from control_plane.operations.access import roles
+from control_plane.operations.doctor import server_checks
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors
 from shared.errors import FleetError
@@ -61,8 +62,6 @@ def whoami(caller: CallerDep) -> Identity:
 )
 def doctor(core: CoreDep, caller: CallerDep) -> Any:
     """Each check has a code, a state (OK, WARN, FAIL), what was examined and found, and the one fix."""
-    from control_plane.operations.doctor import server_checks
-
     roles.require(caller, "operator")
     return document(server_checks(core, caller.organization_id))["checks"]
 

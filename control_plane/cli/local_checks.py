@@ -1,0 +1,104 @@
+"""What `fleet doctor` finds on this machine, and what the server it talks to finds of itself."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from control_plane.cli.connection import client, fleet_home
+from shared.errors import FleetError
+from shared.terminal.doctor import FAIL, OK, WARN, Check, State, run_doctor
+
+if TYPE_CHECKING:
+    from control_plane.client.fleet import FleetClient
+
+
+def diagnose(org: str | None, *, fix: bool, as_json: bool) -> int:
+    """Examine this side and the server, print it, and return the exit code: 1 only where something failed."""
+    fleet: FleetClient | None = None
+    trouble: FleetError | None = None
+    try:
+        fleet = client(org)
+    except FleetError as error:
+        trouble = error
+
+    def examine() -> list[Check]:
+        reached = _server(fleet) if fleet else [_failed("D-SERVER", "server", trouble)]
+        return [*local_checks(), *reached]
+
+    return run_doctor(examine, fix=fix, as_json=as_json, extra={"url": fleet.url if fleet else None})
+
+
+def local_checks() -> list[Check]:
+    """Python, this package, LiteLLM and the sandbox of this machine; nothing heavy is imported for it."""
+    return [
+        Check("D-PYTHON", OK, "python", platform.python_version()),
+        Check("D-VERSION", OK, "dronefleet", _installed("dronefleet") or "not installed"),
+        _litellm(),
+        _sandbox(),
+        _server_file(),
+    ]
+
+
+def _litellm() -> Check:
+    found = _installed("litellm")
+    if found:
+        return Check("D-LITELLM", OK, "litellm", found)
+    return Check("D-LITELLM", FAIL, "litellm", "not installed", fix="pip install -r requirements.lock")
+
+
+def _sandbox() -> Check:
+    found = shutil.which("bwrap")
+    if found:
+        return Check("D-SANDBOX", OK, "sandbox", f"bubblewrap at {found}, for drones on this machine")
+    return Check(
+        "D-SANDBOX",
+        WARN,
+        "sandbox",
+        "none: drones on this machine run the model's commands with their owner's rights",
+        fix="apt install bubblewrap",
+    )
+
+
+def _server_file() -> Check:
+    path = fleet_home() / "server.json"
+    if not path.exists():
+        return Check("D-SERVER-FILE", OK, "server.json", f"none in {path.parent}")
+    if path.stat().st_mode & 0o077:
+        return Check(
+            "D-SERVER-FILE",
+            WARN,
+            "server.json",
+            "others can read the admin token in it",
+            fix=f"chmod 600 {path}",
+            safe_fix=lambda: path.chmod(0o600),
+        )
+    return Check("D-SERVER-FILE", OK, "server.json", "readable by its owner alone")
+
+
+def _server(fleet: FleetClient) -> list[Check]:
+    try:
+        who = fleet.whoami()
+        checks = fleet.doctor()
+    except FleetError as error:
+        return [_failed("D-SERVER", "server", error)]
+    return [Check("D-SERVER", OK, "server", f"{fleet.url}, as {who['role']}"), *(_told(check) for check in checks)]
+
+
+def _told(check: dict[str, Any]) -> Check:
+    states = {state.upper(): state for state in State}
+    return Check(check["code"], states[check["state"].upper()], check["what"], check["found"], fix=check["fix"] or "")
+
+
+def _failed(code: str, what: str, error: FleetError | None) -> Check:
+    found = error.what if error else "unknown"
+    return Check(code, FAIL, what, found, fix=error.next if error else "")
+
+
+def _installed(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
