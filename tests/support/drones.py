@@ -122,8 +122,6 @@ class DroneUnderTest:
 
     def _start(self, command: list[str]) -> None:
         environment = {**os.environ, "DRONE_HOME": str(self.home.path), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-        # Without compiled modules the model library takes three times as long to load.
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self._let_go()
         errors = self.home.path / "stderr.log"
         with errors.open("ab") as stderr:
