@@ -12,22 +12,10 @@ from drone.agent.budget import Bounded, Budget
 from drone.agent.calls import Calls
 from drone.agent.hooks import events as hook
 from drone.agent.in_memory import NoGuardrails, NoHooks
-from drone.agent.protocols import (
-    Answer,
-    Approvals,
-    Compaction,
-    Controls,
-    DeltaKind,
-    Guardrails,
-    Hooks,
-    Model,
-    ModelCallFailed,
-    Recorder,
-    Toolbox,
-    ToolSpec,
-)
-from drone.agent.recorded_transcript import Journal, Source, StoreLog
+from drone.agent.protocols import Approvals, Compaction, Controls, Guardrails, Hooks, Model, Recorder, Toolbox
+from drone.agent.recorded_transcript import RecordedTranscript, Source, StoreLog
 from drone.agent.transcript import Transcript
+from drone.agent.values import Answer, DeltaKind, ModelCallFailed, ToolSpec
 from shared.clock import Clock
 from shared.errors import Conflict, FormatError, InterruptLoop, Preempted, Submitted
 from shared.events import RetryStep, Stats
@@ -74,15 +62,14 @@ class Agent:
         self.phase: AgentPhase = "idle"
         self._budget = self.budget or Budget(self.limits, self.clock)
         self._bounded = Bounded(self.controls, self._budget)
-        self._journal = Journal(self.recorder, self.store_log)
-        self._calls = Calls(self, self._journal, self._bounded, self._budget)
+        self._record = RecordedTranscript(self.recorder, self.store_log)
         self._tools: list[ToolSpec] = []
         self._format_errors = 0
         self._cut = False
 
     @property
     def transcript(self) -> Transcript:
-        return self._journal.transcript
+        return self._record.transcript
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
@@ -103,14 +90,14 @@ class Agent:
     def go_on(self, *texts: str) -> Outcome:
         """After `run`: put these to the model, on behalf of the loop, and step until it ends again."""
         with self._in_phase("turn"):
-            self._journal.say(texts, "loop")
+            self._record.say(texts, "loop")
             return self._until_it_ends()
 
     def heard(self) -> bool:
         """Take in what people have said since the model stopped; whether there was something."""
         waiting = len(self.transcript)
-        self._journal.say(self.controls.steering(), "steer")
-        self._journal.say(self.controls.follow_ups(), "follow_up")
+        self._record.say(self.controls.steering(), "steer")
+        self._record.say(self.controls.follow_ups(), "follow_up")
         return len(self.transcript) > waiting
 
     def begin(self, system: str, history: Sequence[Message], prompt: str, source: Source = "prompt") -> None:
@@ -121,9 +108,25 @@ class Agent:
         past = mended(self.hooks.context(mended(history)))
         self.ids.update(call_ids(past))
         self._tools = self.toolbox.specs()
+        self._calls = self._call_runner()
         self._budget.start()
-        self._journal.open(system, past, prompt, source)
+        self._record.open(system, past, prompt, source)
         self.hooks.notify(hook.AgentStart())
+
+    def _call_runner(self) -> Calls:
+        return Calls(
+            transcript=self._record,
+            recorder=self.recorder,
+            controls=self._bounded,
+            budget=self._budget,
+            clock=self.clock,
+            toolbox=self.toolbox,
+            tools=self._tools,
+            hooks=self.hooks,
+            guardrails=self.guardrails,
+            approvals=self.approvals,
+            approval_timeout=self.limits.approval_timeout,
+        )
 
     def step(self) -> None:
         """Put one question to the model and act on the answer."""
@@ -149,7 +152,7 @@ class Agent:
         self._budget.charge(answer.usage)
         message = with_distinct_ids(answer.message, self.ids)
         self.ids.update(call_ids([message]))
-        self._journal.answered(answer, message)
+        self._record.answered(answer, message)
         self._cut = answer.finish_reason == "length"
         if problem := answer.format_problem or format_problem(answer):
             raise self._format_error(problem)
@@ -170,7 +173,7 @@ class Agent:
             terminate = self._calls.run(call, cut=self._cut) and terminate
         if terminate:
             raise Submitted(outcome=Outcome(ExitStatus.STOPPED, "An extension ended the turn.", message.content))
-        self._journal.say(self.controls.steering(), "steer")
+        self._record.say(self.controls.steering(), "steer")
 
     def compact(self, instructions: str = "") -> bool:
         """Compact now, between two turns; whether that was possible. Raises Conflict while the agent is busy."""
@@ -205,16 +208,16 @@ class Agent:
             try:
                 self.step()
             except InterruptLoop as signal:
-                self._journal.interrupted(signal)
+                self._record.interrupted(signal)
                 outcome = self._outcome(signal)
                 if outcome is not None:
                     return self._ended(replace(outcome, response=outcome.response or self.transcript.last_text()))
             except ModelCallFailed as failed:
-                self._journal.model_failed(failed)
+                self._record.model_failed(failed)
                 return self._ended(Outcome(ExitStatus.MODEL_ERROR, failed.what, self.transcript.last_text()))
             except Exception as error:
                 # Nothing is known of it here: the run's boundary records and judges it, and finds a whole transcript.
-                self._journal.abandoned()
+                self._record.abandoned()
                 self.hooks.notify(hook.AgentError(str(error) or type(error).__name__, ""))
                 raise
 
@@ -237,7 +240,7 @@ class Agent:
                 self._compact("window")
         except ModelCallFailed as failed:
             # There is still room for the question: its own fate decides, not the summary's.
-            self._journal.model_failed(failed)
+            self._record.model_failed(failed)
 
     def _compact(self, cause: Literal["window", "overflow", "asked"], instructions: str = "") -> bool:
         if self.compaction is None:

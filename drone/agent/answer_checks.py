@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from drone.agent.protocols import Answer, ToolSpec
+from drone.agent.values import Answer, ToolSpec
 from shared.messages import Message, ToolCall
 
 DEEPEST = 64

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from drone.agent.protocols import Controls, Ruling
+from drone.agent.protocols import Controls
+from drone.agent.values import Ruling
 from shared.clock import Clock
 from shared.errors import LimitsExceeded
 from shared.events import Spent, Stats, Usage

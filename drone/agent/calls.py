@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from drone.agent.answer_checks import call_problem
 from drone.agent.budget import Bounded, Budget
-from drone.agent.protocols import Ruling, ToolResult, Verdict
-from drone.agent.recorded_transcript import Journal
+from drone.agent.protocols import Approvals, Guardrails, Hooks, Recorder, Toolbox
+from drone.agent.recorded_transcript import RecordedTranscript
+from drone.agent.values import Ruling, ToolResult, ToolSpec, Verdict
+from shared.clock import Clock
 from shared.errors import Halted, InterruptLoop
 from shared.events import ApprovalStep, DecisionStep, GuardrailStep
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus, Outcome
 
-if TYPE_CHECKING:
-    from drone.agent.agent import Agent
-
 LOOK_UP_EVERY = 0.2
 """Seconds between two looks for a person's answer."""
 
 
+@dataclass(frozen=True)
 class Calls:
     """Runs the calls of one agent. Exactly one result is recorded for each call, also for one that was not let through.
 
@@ -30,11 +30,18 @@ class Calls:
     guardrails again.
     """
 
-    def __init__(self, agent: Agent, journal: Journal, controls: Bounded, budget: Budget) -> None:
-        self._agent = agent
-        self._journal = journal
-        self._controls = controls
-        self._budget = budget
+    transcript: RecordedTranscript
+    recorder: Recorder
+    controls: Bounded
+    budget: Budget
+    clock: Clock
+    toolbox: Toolbox
+    tools: Sequence[ToolSpec]
+    """The tools that the model was told of."""
+    hooks: Hooks
+    guardrails: Guardrails
+    approvals: Approvals | None
+    approval_timeout: float
 
     def run(self, call: ToolCall, *, cut: bool) -> bool:
         """Run a call and record its result; returns whether a hook wants no further question to the model.
@@ -42,32 +49,29 @@ class Calls:
         `cut`: the answer that holds the call reached the length limit. Raises Halted when a guardrail ends the run,
         and whatever a tool lets through.
         """
-        agent = self._agent
-        self._journal.called(call)
-        self._budget.count_tool_call()
-        started = agent.clock.monotonic()
+        self.transcript.called(call)
+        self.budget.count_tool_call()
+        started = self.clock.monotonic()
         warning = ""
         refused = self._malformed(call, cut=cut)
         if refused is None:
-            verdict = (
-                agent.guardrails.before(call) if (why := agent.hooks.block(call)) is None else Verdict("block", why)
-            )
+            verdict = self.guardrails.before(call) if (why := self.hooks.block(call)) is None else Verdict("block", why)
             warning = self._ruled(call, verdict)
             refused = self._refused(call, verdict)
         if refused is not None:
-            self._journal.returned(call, refused, self._since(started))
+            self.transcript.returned(call, refused, self._since(started))
             return False
-        agent.recorder.doing(in_words(call))
-        patched = agent.hooks.patched(call, agent.toolbox.execute(call))
-        verdict = agent.guardrails.after(call, patched.result)
+        self.recorder.doing(in_words(call))
+        patched = self.hooks.patched(call, self.toolbox.execute(call))
+        verdict = self.guardrails.after(call, patched.result)
         warning = "\n\n".join(filter(None, (warning, self._ruled(call, verdict))))
-        self._journal.returned(call, _with(patched.result, warning), self._since(started))
+        self.transcript.returned(call, _with(patched.result, warning), self._since(started))
         if verdict.action == "halt":
             raise _halted(verdict)
         return patched.terminate
 
     def _malformed(self, call: ToolCall, *, cut: bool) -> ToolResult | None:
-        problem = call_problem(call, self._agent.tools, cut=cut)
+        problem = call_problem(call, self.tools, cut=cut)
         return None if problem is None else ToolResult(problem, is_error=True)
 
     def _refused(self, call: ToolCall, verdict: Verdict) -> ToolResult | None:
@@ -76,7 +80,7 @@ class Calls:
             raise _halted(verdict)
         if verdict.action == "block":
             return ToolResult(f"This call was blocked: {verdict.reason}", is_error=True)
-        why = self._agent.approvals.why(call) if self._agent.approvals else None
+        why = self.approvals.why(call) if self.approvals else None
         if why is None:
             return None
         ruling = self._asked(call, why)
@@ -88,19 +92,19 @@ class Calls:
 
     def _asked(self, call: ToolCall, why: str) -> Ruling:
         """Wait for a person, without letting the run's time pass. Raises what the controls raise meanwhile."""
-        agent, timeout = self._agent, self._agent.limits.approval_timeout
-        until = agent.clock.now() + timedelta(seconds=timeout) if timeout else None
-        agent.recorder.record(ApprovalStep(call_id=call.id, tool=call.name, why=why, until=until))
-        agent.recorder.doing(f"waiting for a person to approve {call.name}", "person")
+        timeout = self.approval_timeout
+        until = self.clock.now() + timedelta(seconds=timeout) if timeout else None
+        self.recorder.record(ApprovalStep(call_id=call.id, tool=call.name, why=why, until=until))
+        self.recorder.doing(f"waiting for a person to approve {call.name}", "person")
         try:
-            with self._budget.waiting():
-                ruling = self._answer(call, agent.clock.monotonic() + timeout if timeout else None)
+            with self.budget.waiting():
+                ruling = self._answer(call, self.clock.monotonic() + timeout if timeout else None)
         except InterruptLoop:
-            agent.recorder.record(DecisionStep(call_id=call.id, approved=False, by="interruption"))
+            self.recorder.record(DecisionStep(call_id=call.id, approved=False, by="interruption"))
             raise
         by_clock = ruling is None
         ruling = ruling or Ruling(approved=False, comment=f"nobody answered within {timeout:g} s")
-        agent.recorder.record(
+        self.recorder.record(
             DecisionStep(
                 call_id=call.id,
                 approved=ruling.approved,
@@ -111,12 +115,11 @@ class Calls:
         return ruling
 
     def _answer(self, call: ToolCall, deadline: float | None) -> Ruling | None:
-        clock = self._agent.clock
-        while (ruling := self._controls.ruling(call.id)) is None:
-            self._controls.check()
-            if deadline is not None and clock.monotonic() >= deadline:
+        while (ruling := self.controls.ruling(call.id)) is None:
+            self.controls.check()
+            if deadline is not None and self.clock.monotonic() >= deadline:
                 return None
-            clock.sleep(LOOK_UP_EVERY)
+            self.clock.sleep(LOOK_UP_EVERY)
         return ruling
 
     def _ruled(self, call: ToolCall, verdict: Verdict) -> str:
@@ -124,7 +127,7 @@ class Calls:
         if verdict.action == "allow":
             return ""
         if verdict.guardrail:
-            self._agent.recorder.record(
+            self.recorder.record(
                 GuardrailStep(
                     call_id=call.id,
                     guardrail=verdict.guardrail,
@@ -136,7 +139,7 @@ class Calls:
         return f"[{verdict.reason}]" if verdict.action == "warn" else ""
 
     def _since(self, started: float) -> int:
-        return round((self._agent.clock.monotonic() - started) * 1000)
+        return round((self.clock.monotonic() - started) * 1000)
 
 
 def in_words(call: ToolCall) -> str:

@@ -12,20 +12,8 @@ from dataclasses import dataclass, field
 
 from drone.agent.budget import Budget
 from drone.agent.in_memory import NoHooks
-from drone.agent.protocols import (
-    Approvals,
-    Controls,
-    DeltaKind,
-    Guardrails,
-    Hooks,
-    Model,
-    Recorder,
-    Ruling,
-    Toolbox,
-    ToolResult,
-    ToolSpec,
-    WaitsFor,
-)
+from drone.agent.protocols import Approvals, Controls, Guardrails, Hooks, Model, Recorder, Toolbox
+from drone.agent.values import DeltaKind, Ruling, ToolResult, ToolSpec, WaitsFor
 from shared.clock import Clock
 from shared.errors import Interrupted, Preempted
 from shared.events import ApprovalStep, Body, ChildStep, DecisionStep

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from drone.agent.hooks.events import BeforeCompaction, HookEvent
-from drone.agent.protocols import DeltaKind, Patched, Ruling, ToolResult, ToolSpec, Verdict, WaitsFor
+from drone.agent.values import DeltaKind, Patched, Ruling, ToolResult, ToolSpec, Verdict, WaitsFor
 from shared.errors import Submitted
 from shared.events import Body
 from shared.messages import Message, ToolCall

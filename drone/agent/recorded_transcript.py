@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from drone.agent.answer_checks import parsed_arguments
-from drone.agent.protocols import Answer, ModelCallFailed, Recorder, ToolResult
+from drone.agent.protocols import Recorder
 from drone.agent.transcript import Transcript
+from drone.agent.values import Answer, ModelCallFailed, ToolResult
 from shared.errors import Interrupted, InterruptLoop, Submitted
 from shared.events import AssistantStep, ErrorStep, ReasoningStep, ToolCallStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
@@ -18,7 +19,7 @@ Source = Literal["prompt", "steer", "follow_up", "loop"]
 StoreLog = Callable[[Path], str | None]
 
 
-class Journal:
+class RecordedTranscript:
     """Writes each thing once to the recorder, then to the transcript. If recording fails, nothing was appended."""
 
     def __init__(self, recorder: Recorder, store_log: StoreLog | None = None) -> None:

@@ -9,6 +9,7 @@ from shared.terminal.command_line import JsonFlag, print_json, put
 if TYPE_CHECKING:
     from drone.installation.home import DroneHome
     from drone.installation.status import Status
+    from drone.runs.in_hand import ActiveRun
 
 EXAMPLES = ("drone status", "drone status --json")
 
@@ -16,17 +17,19 @@ EXAMPLES = ("drone status", "drone status --json")
 def command(as_json: JsonFlag = False) -> None:
     """Show what this drone is registered as, whether it runs, and the orders it works on."""
     from drone.installation import settings
-    from drone.installation.status import look
+    from drone.installation.status import status_of
+    from drone.runs.in_hand import runs_in_hand
 
     home = settings.load().home
-    status = look(home)
+    status = status_of(home)
+    runs = runs_in_hand(home) if status.pid is not None else []
     if as_json:
-        print_json(_document(status, home))
+        print_json(_document(status, home, runs))
     else:
-        put(_lines(status))
+        put(_lines(status, runs))
 
 
-def _document(status: Status, home: DroneHome) -> dict[str, object]:
+def _document(status: Status, home: DroneHome, runs: list[ActiveRun]) -> dict[str, object]:
     config = status.config
     return {
         "id": config.drone_id,
@@ -42,11 +45,11 @@ def _document(status: Status, home: DroneHome) -> dict[str, object]:
         "server_reachable": status.server_error is None,
         "server_error": status.server_error,
         "registered": status.removed is None,
-        "runs": [{"id": run.run, "order": run.order, "since": run.since} for run in status.runs],
+        "runs": [{"id": run.run, "order": run.order, "since": run.since} for run in runs],
     }
 
 
-def _lines(status: Status) -> str:
+def _lines(status: Status, runs: list[ActiveRun]) -> str:
     config = status.config
     drone = "does not run        start it: drone start" if status.pid is None else f"runs, process {status.pid or '?'}"
     lines = [
@@ -55,7 +58,7 @@ def _lines(status: Status) -> str:
         *([f"          {status.server_error}"] if status.server_error else []),
         *([f"          {status.removed}        next: drone unregister"] if status.removed else []),
         f"  drone   {drone}",
-        f"  orders  {len(status.runs)} of {config.concurrency} in hand",
-        *(f"          {run.order}  run {run.run}  since {run.since}" for run in status.runs),
+        f"  orders  {len(runs)} of {config.concurrency} in hand",
+        *(f"          {run.order}  run {run.run}  since {run.since}" for run in runs),
     ]
     return "\n".join(lines) + "\n"

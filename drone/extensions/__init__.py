@@ -4,7 +4,7 @@ What the author of an extension needs is named here; docs/extensions.md explains
 """
 
 from drone.agent.hooks.events import CANCEL, Block, Patch
-from drone.agent.protocols import ToolResult, Verdict
+from drone.agent.values import ToolResult, Verdict
 from shared.messages import Message, ToolCall
 
 __all__ = ["CANCEL", "Block", "Message", "Patch", "ToolCall", "ToolResult", "Verdict"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from drone.agent.protocols import Controls, Ruling
+from drone.agent.protocols import Controls
+from drone.agent.values import Ruling
 from shared.errors import Halted, Interrupted, InterruptLoop
 from shared.outcome import ExitStatus, Outcome
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from drone.agent.guardrails.rule_set import FAILED, Rule
 from drone.agent.hooks.calling import CallFailed, Calling
-from drone.agent.protocols import Verdict
+from drone.agent.values import Verdict
 from drone.extensions.api import Api, Brought, Origin, rule_of
 from drone.extensions.sources import Found, Unreadable, content, says_policy, text
 from shared.messages import ToolCall

@@ -10,7 +10,7 @@ from typing import Any
 
 from drone.agent.hooks.bus import Report
 from drone.agent.hooks.calling import CallFailed, Calling, WrongAnswer, plain
-from drone.agent.protocols import ToolResult, ToolSpec
+from drone.agent.values import ToolResult, ToolSpec
 from drone.sandbox.output import HeadAndTail
 from shared.messages import ToolCall
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from drone.installation import policy
 from drone.installation.client import ControlPlane
-from drone.installation.home import WORKSPACE_MARKER, DroneConfig, DroneHome
+from drone.installation.home import DroneConfig, DroneHome
 from drone.installation.policy import is_loopback
 from drone.installation.settings import Settings
-from drone.workspace import claim_root
+from drone.installation.workspace_marker import WORKSPACE_MARKER, claim_root
 from shared.errors import FleetError
 from shared.terminal.doctor import FAIL, OK, WARN, Check
 

@@ -26,9 +26,6 @@ from shared.terminal.directories import data_home
 
 T = TypeVar("T", bound=BaseModel)
 
-WORKSPACE_MARKER = ".dronefleet-workspace"
-"""A directory with this file is one of ours: nothing else is ever cleaned up, and no other directory is used."""
-
 
 class DroneConfig(BaseModel):
     """What a registered drone knows of itself and of its control plane; holds no secret."""

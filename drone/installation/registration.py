@@ -17,7 +17,7 @@ from pathlib import Path
 from drone.installation.client import ControlPlane, server_url
 from drone.installation.home import DroneConfig, DroneHome
 from drone.installation.policy import is_loopback
-from drone.workspace import claim_root
+from drone.installation.workspace_marker import claim_root
 from shared.envelope import Binding, CannotOpen, key_id, open_envelope, public_key
 from shared.errors import Conflict, Forbidden, Invalid, Precondition, Unauthenticated
 from shared.registration import Credentials, JoinToken, RegistrationAnswer, RegistrationRequest

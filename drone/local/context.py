@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drone.agent.protocols import Ruling
+from drone.agent.values import Ruling
 from drone.runs.controls import Wish
 from shared.blobs import digest
 from shared.errors import NotFound, Preempted

@@ -6,7 +6,7 @@ import sys
 import threading
 from pathlib import Path
 
-from drone.agent.protocols import DeltaKind, WaitsFor
+from drone.agent.values import DeltaKind, WaitsFor
 from drone.local.lines import lines_of
 from drone.reporting import journal
 from shared.events import Body

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from drone.agent.protocols import ToolSpec
+from drone.agent.values import ToolSpec
 from drone.mcp_servers.config import ServerConfig
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drone.agent.protocols import ToolResult
+from drone.agent.values import ToolResult
 from drone.sandbox.output import Output
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drone.agent.protocols import ToolResult, ToolSpec
+from drone.agent.values import ToolResult, ToolSpec
 from drone.mcp_servers.failures import ServerFailed
 from drone.mcp_servers.listing import Listed
 from drone.mcp_servers.results import result_of, shown

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from drone.agent.answer_checks import parsed_arguments
-from drone.agent.protocols import ToolSpec
+from drone.agent.values import ToolSpec
 from drone.model.surrogates import whole_json
 from shared.messages import Message, ToolCall
 

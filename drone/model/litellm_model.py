@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from drone.agent.protocols import Answer, Controls, ModelCallFailed, OnDelta, Recorder, ToolSpec
+from drone.agent.protocols import Controls, Recorder
+from drone.agent.values import Answer, ModelCallFailed, OnDelta, ToolSpec
 from drone.model.assembly import Assembly
 from drone.model.call import Call
 from drone.model.errors import ContentFiltered, ErrorClass, Failure, StreamBroken, classify, sentence

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from drone.agent.protocols import ToolSpec
+from drone.agent.values import ToolSpec
 from drone.model.actions import acted
 from drone.model.errors import Failure
 from drone.model.families import conceded, family_of

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from drone.agent.protocols import ToolSpec
+from drone.agent.values import ToolSpec
 from drone.model.actions import blocks
 
 _MARKED = re.compile(r"<\|?tool_calls?(?:_begin)?\|?>|<function=|\[TOOL_CALLS\]|<invoke name=|<\|python_tag\|>")

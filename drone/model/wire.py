@@ -9,7 +9,7 @@ from operator import is_
 from typing import Any
 
 from drone.agent.answer_checks import parsed_arguments
-from drone.agent.protocols import ToolSpec
+from drone.agent.values import ToolSpec
 from drone.model.actions import in_text
 from drone.model.families import Family, own_blocks
 from shared.messages import Message, ToolCall

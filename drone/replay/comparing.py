@@ -7,7 +7,7 @@ from difflib import unified_diff
 from itertools import takewhile
 from typing import Any
 
-from drone.agent.protocols import DeltaKind, WaitsFor
+from drone.agent.values import DeltaKind, WaitsFor
 from drone.replay.playback import RecordedPeople, RecordedToolbox, Script
 from drone.replay.recording import Expected, RecordedCall
 from drone.replay.shell import RecordedShell, whole_output

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from drone.agent.protocols import Answer, OnDelta, Ruling, Toolbox, ToolResult, ToolSpec
+from drone.agent.protocols import Toolbox
+from drone.agent.values import Answer, OnDelta, Ruling, ToolResult, ToolSpec
 from drone.replay.path_mapping import Places
 from drone.replay.recording import RecordedCall, Recording, Turn
 from shared.errors import InterruptLoop

@@ -14,7 +14,8 @@ from drone.agent.budget import Bounded, Budget
 from drone.agent.children import SPAWN, Children
 from drone.agent.compaction import WindowCompaction
 from drone.agent.prompts import resumed_prompt, system_prompt, user_prompt
-from drone.agent.protocols import Controls, ToolResult
+from drone.agent.protocols import Controls
+from drone.agent.values import ToolResult
 from drone.extensions.context import RunningAgent
 from drone.extensions.merged import Extensions, Services, load
 from drone.extensions.sources import Sources

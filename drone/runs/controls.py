@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from drone.agent.protocols import Ruling
+from drone.agent.values import Ruling
 from drone.runs.lease import Lease
 from shared.clock import Clock
 from shared.errors import Interrupted, Preempted

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Protocol
 
-from drone.agent.protocols import DeltaKind, WaitsFor
+from drone.agent.values import DeltaKind, WaitsFor
 
 EVERY_SECONDS = 0.05
 """Text in flight is sent in pieces of this length."""

@@ -6,7 +6,7 @@ import threading
 
 from pydantic import TypeAdapter
 
-from drone.agent.protocols import DeltaKind, WaitsFor
+from drone.agent.values import DeltaKind, WaitsFor
 from drone.reporting.fit import fit
 from drone.reporting.journal import Journal
 from drone.runs.pipe import Link

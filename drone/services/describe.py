@@ -8,8 +8,8 @@ from pydantic import Field
 
 from drone.agent.agent import Agent
 from drone.agent.budget import Bounded, Budget
-from drone.agent.protocols import ToolResult, ToolSpec
-from drone.runs.context import RunContext
+from drone.agent.values import ToolResult, ToolSpec
+from drone.services.context import ServiceContext
 from drone.tools.arguments import Arguments
 from drone.tools.tool import Tool
 from drone.tools.wrong_use import WrongUse
@@ -39,7 +39,7 @@ class SetDescription(Arguments):
     text: str = Field(description=f"The description, at most {MAX_DESCRIPTION:,} characters.")
 
 
-def describe(order: WorkOrder, context: RunContext, budget: Budget) -> Outcome:
+def describe(order: WorkOrder, context: ServiceContext, budget: Budget) -> Outcome:
     """Let the model describe the agent; the response is the text.
 
     What it takes is charged to `budget`. Raises OrderError where the instructions cannot be read, or no description
@@ -63,12 +63,12 @@ def describe(order: WorkOrder, context: RunContext, budget: Budget) -> Outcome:
     return outcome
 
 
-def _agent(order: WorkOrder, context: RunContext, budget: Budget, toolbox: _Toolbox) -> Agent:
+def _agent(order: WorkOrder, context: ServiceContext, budget: Budget, toolbox: _Toolbox) -> Agent:
     model = context.make_model(order, context.recorder, Bounded(context.controls, budget))
     return Agent(model, toolbox, context.recorder, context.controls, order.limits, context.clock, budget)
 
 
-def _instructions(order: WorkOrder, asked: Describe, context: RunContext) -> str:
+def _instructions(order: WorkOrder, asked: Describe, context: ServiceContext) -> str:
     """What was uploaded, else the file of the default branch; no workspace is laid out for it."""
     if asked.instructions is not None:
         return asked.instructions

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from drone.agent.budget import Budget
-from drone.runs.context import RunContext
+from drone.services.context import ServiceContext
 from drone.services.describe import describe
 from shared.errors import OrderError
 from shared.outcome import Outcome
 from shared.work_order import WorkOrder
 
 
-def serve(order: WorkOrder, context: RunContext, budget: Budget) -> Outcome:
+def serve(order: WorkOrder, context: ServiceContext, budget: Budget) -> Outcome:
     """Do it, and say what came of it: `response` is the text that was asked for. Raises OrderError where it fails.
 
     What a model is asked on the way is charged to `budget`.

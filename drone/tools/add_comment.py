@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from drone.agent.protocols import ToolResult
+from drone.agent.values import ToolResult
 from drone.reporting.fit import sealed_size
 from drone.tools.arguments import AddCommentArguments
 from drone.tools.wrong_use import WrongUse

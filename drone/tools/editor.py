@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from drone.agent.protocols import ToolResult
+from drone.agent.values import ToolResult
 from drone.tools.arguments import EditorArguments
 from drone.tools.file_write import as_bytes, replace_content
 from drone.tools.paths import check_writable, open_file, resolve, shown

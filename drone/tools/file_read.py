@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import BinaryIO
 
-from drone.agent.protocols import ToolResult
+from drone.agent.values import ToolResult
 from drone.sandbox.protocol import Check
 from drone.tools.arguments import FileReadArguments, GlobArguments, GrepArguments
 from drone.tools.paths import open_file

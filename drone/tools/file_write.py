@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from drone.agent.protocols import ToolResult
+from drone.agent.values import ToolResult
 from drone.tools.arguments import FileWriteArguments
 from drone.tools.paths import check_writable, resolve, shown
 from drone.tools.wrong_use import WrongUse

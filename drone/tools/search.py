@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from drone.agent.protocols import ToolResult
+from drone.agent.values import ToolResult
 from drone.sandbox import Sandbox
 from drone.sandbox.protocol import Check
 from drone.tools import tree

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from drone.agent.protocols import ToolResult
+from drone.agent.values import ToolResult
 from drone.sandbox import CommandResult, Sandbox
 from drone.sandbox.protocol import Check, OnOutput
 from drone.tools.arguments import ShellArguments

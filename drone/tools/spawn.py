@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from drone.agent.protocols import ToolResult, ToolSpec
+from drone.agent.values import ToolResult, ToolSpec
 from drone.tools import add_comment
 from drone.tools.arguments import SpawnArguments
 from drone.tools.tool import Tool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from drone.agent.protocols import ToolResult
+from drone.agent.values import ToolResult
 from drone.tools.arguments import TodoArguments
 from drone.tools.wrong_use import WrongUse
 from shared.events import TodoItem, TodoStep

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from drone.agent.protocols import ToolResult, ToolSpec
+from drone.agent.values import ToolResult, ToolSpec
 from drone.tools.arguments import Arguments, schema
 from drone.tools.wrong_use import WrongUse, describe
 from shared.messages import ToolCall

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from drone.agent.protocols import ForeignTool, ToolResult, ToolSpec
+from drone.agent.protocols import ForeignTool
+from drone.agent.values import ToolResult, ToolSpec
 from drone.sandbox import Sandbox
 from drone.sandbox.protocol import Check, OnOutput
 from drone.tools import add_comment

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Literal, get_args
 
-from drone.agent.protocols import WaitsFor
+from drone.agent.values import WaitsFor
 from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
 from drone.runs.directory import RunDirectory

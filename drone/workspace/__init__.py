@@ -18,7 +18,6 @@ from drone.workspace.checkpoint import Snapshot
 from drone.workspace.delivery import Delivery
 from drone.workspace.git_environment import git_environment
 from drone.workspace.local import LocalSource, local_source
-from drone.workspace.marker import claim_root
 from drone.workspace.owner_config import copy_owner_config
 from drone.workspace.push import PushResult
 from drone.workspace.workspaces import Workspace, Workspaces
@@ -31,7 +30,6 @@ __all__ = [
     "Snapshot",
     "Workspace",
     "Workspaces",
-    "claim_root",
     "copy_owner_config",
     "git_environment",
     "local_source",

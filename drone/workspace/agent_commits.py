@@ -11,7 +11,7 @@ from drone.sandbox import Sandbox
 from drone.workspace.bundles import read_bundle
 from drone.workspace.git import GitFailed
 from drone.workspace.history import History
-from drone.workspace.session_directory import Session, remove
+from drone.workspace.session_directory import SessionDirectory, remove
 
 _BUNDLE_SECONDS = 300.0
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -29,7 +29,7 @@ class Brought:
 
 
 def bring_over(
-    session: Session, sandbox: Sandbox, base: str | None, *, known: str = "", seconds: float = _BUNDLE_SECONDS
+    session: SessionDirectory, sandbox: Sandbox, base: str | None, *, known: str = "", seconds: float = _BUNDLE_SECONDS
 ) -> Brought:
     """Fetch what the agent committed on top of `base` into the drone's git directory.
 
@@ -60,7 +60,7 @@ def bring_over(
         remove(bundle)
 
 
-def _fetch(session: Session, bundle: Path, base: str | None, head: str) -> Brought:
+def _fetch(session: SessionDirectory, bundle: Path, base: str | None, head: str) -> Brought:
     git = session.git.at(session.git_dir).uninterrupted()
     try:
         read_bundle(git, bundle)
@@ -74,6 +74,6 @@ def _fetch(session: Session, bundle: Path, base: str | None, head: str) -> Broug
     return Brought(head)
 
 
-def _has(session: Session, commit: str) -> bool:
+def _has(session: SessionDirectory, commit: str) -> bool:
     with History(session.git_dir, session.git.environment) as history:
         return history.has(commit)

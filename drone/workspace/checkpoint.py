@@ -18,7 +18,7 @@ from drone.workspace.delivery import mend_work_tree
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.history import History
 from drone.workspace.secret_scan import HasSecret, SecretScan
-from drone.workspace.session_directory import AUTHOR_EMAIL, AUTHOR_NAME, CHECKPOINT_REFS, Session
+from drone.workspace.session_directory import AUTHOR_EMAIL, AUTHOR_NAME, CHECKPOINT_REFS, SessionDirectory
 from drone.workspace.staging import changed, new, read_tree, refresh, remove_special_files, update_index, why_not
 
 LARGEST_FILE = 20 * 1000 * 1000
@@ -79,10 +79,10 @@ class _AgentsHead:
 _Signature = tuple[int, int, int, int]
 
 
-class Checkpoints:
+class WorkspaceCheckpoints:
     """Takes the checkpoints of one run."""
 
-    def __init__(self, session: Session, sandbox: Sandbox, start: StartingPoint) -> None:
+    def __init__(self, session: SessionDirectory, sandbox: Sandbox, start: StartingPoint) -> None:
         self._session = session
         self._sandbox = sandbox
         self._start = start

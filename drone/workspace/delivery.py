@@ -9,7 +9,7 @@ from pathlib import Path
 from drone.sandbox import Sandbox
 from drone.workspace.agent_commits import bring_over
 from drone.workspace.git import Git
-from drone.workspace.session_directory import Session
+from drone.workspace.session_directory import SessionDirectory
 from drone.workspace.staging import stage
 from shared.trailers import has_trailers
 
@@ -49,7 +49,7 @@ class Wanted:
     """The remote's tip, on which the bundle builds."""
 
 
-def make_delivery(session: Session, sandbox: Sandbox, base: str | None, wanted: Wanted) -> Delivery:
+def make_delivery(session: SessionDirectory, sandbox: Sandbox, base: str | None, wanted: Wanted) -> Delivery:
     """Take the agent's commits, put the rest of the work tree on top as one more; write branch, patch and bundle."""
     git = session.git.uninterrupted()
     mend_work_tree(session.work)

@@ -14,7 +14,7 @@ from drone.workspace.delivery import mend_work_tree
 from drone.workspace.failures import explain
 from drone.workspace.git import GitFailed
 from drone.workspace.mirror import Mirror
-from drone.workspace.session_directory import CHECKPOINT_REFS, Session, remove, unlock
+from drone.workspace.session_directory import CHECKPOINT_REFS, SessionDirectory, remove, unlock
 from drone.workspace.staging import remove_special_files
 from shared.errors import FleetError, FleetFault, NotFound
 from shared.work_order import Resumed
@@ -24,7 +24,7 @@ from shared.work_order import Resumed
 class Place:
     """Where the workspace is, and what its order began from."""
 
-    session: Session
+    session: SessionDirectory
     mirror: Mirror
     start: StartingPoint
 
@@ -80,7 +80,7 @@ def _check(place: Place, resumed: Resumed) -> None:
         raise GitFailed("rev-parse", None, "the commit does not build on what the checkpoint says")
 
 
-def _fill(session: Session, commit: str | None) -> None:
+def _fill(session: SessionDirectory, commit: str | None) -> None:
     """Have the work tree hold what the commit has and what git ignores."""
     session.take_kept_index()
     try:
@@ -92,7 +92,7 @@ def _fill(session: Session, commit: str | None) -> None:
         _fill_once(session, commit)
 
 
-def _fill_once(session: Session, commit: str | None) -> None:
+def _fill_once(session: SessionDirectory, commit: str | None) -> None:
     remove_special_files(session.work)
     session.fill(commit, clean=True)
     # git passes over whatever is called `.git`, also where it made a repository of a directory with files of ours.
@@ -102,7 +102,7 @@ def _fill_once(session: Session, commit: str | None) -> None:
         remove(session.work / directory / ".git")
 
 
-def _take_bundle(session: Session, content: bytes) -> None:
+def _take_bundle(session: SessionDirectory, content: bytes) -> None:
     with tempfile.TemporaryDirectory(prefix="drone-") as directory:
         bundle = Path(directory, "checkpoint.bundle")
         bundle.write_bytes(content)

@@ -30,7 +30,7 @@ CHECKPOINT_REFS = "refs/dronefleet/checkpoint"
 """Below: a ref for each run since the workspace was laid out, at its newest checkpoint."""
 
 
-class Session:
+class SessionDirectory:
     """Lays out the workspace of one session, and holds its lock while a run works in it."""
 
     def __init__(self, directory: Path, git: Git) -> None:

@@ -6,21 +6,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from drone.installation.workspace_marker import claim_root
 from drone.sandbox import Sandbox
 from drone.workspace.agent_instructions import DefaultBranch
 from drone.workspace.base import FetchBlob, StartingPoint, default_of, find_base
-from drone.workspace.checkpoint import Checkpoints, Snapshot
+from drone.workspace.checkpoint import Snapshot, WorkspaceCheckpoints
 from drone.workspace.delivery import DELIVERED, Delivery, Wanted, make_delivery
 from drone.workspace.failures import explained
 from drone.workspace.git import Git
 from drone.workspace.history import History
-from drone.workspace.marker import claim_root
 from drone.workspace.mirror import Mirror
 from drone.workspace.push import PushResult, Target, push
 from drone.workspace.remote import Remote
 from drone.workspace.restore import Place, go_back
 from drone.workspace.secret_scan import HasSecret
-from drone.workspace.session_directory import Session
+from drone.workspace.session_directory import SessionDirectory
 from shared.work_order import Resumed, WorkOrder
 
 INSTRUCTION_FILES = ("AGENTS.md", "AGENT.md")
@@ -57,7 +57,7 @@ class Workspaces:
         """
         git = self._git.checking(check)
         remote = Remote(order.project.git_url)
-        session = Session(self.root / "sessions" / order.session.id, git)
+        session = SessionDirectory(self.root / "sessions" / order.session.id, git)
         session.take(check)
         try:
             with explained(remote):
@@ -70,7 +70,7 @@ class Workspaces:
             session.release()
             raise
         sandbox = self._sandbox.for_session(scratch=session.scratch, read_only=[mirror.objects])
-        checkpoints = Checkpoints(session, sandbox, start)
+        checkpoints = WorkspaceCheckpoints(session, sandbox, start)
         return Workspace(order.order_id, session, mirror, start, sandbox, fresh, checkpoints)
 
     def default_branch(self, order: WorkOrder, check: Callable[[], None]) -> DefaultBranch:
@@ -89,7 +89,7 @@ class Workspaces:
         return Mirror(self.root / "mirrors" / f"{remote.key}.git", remote, git)
 
 
-def _go_on(order: WorkOrder, session: Session, mirror: Mirror) -> bool:
+def _go_on(order: WorkOrder, session: SessionDirectory, mirror: Mirror) -> bool:
     """Take the workspace as an earlier run of the order left it, where this run goes on from there and all is there."""
     if order.resumed is None:
         return False
@@ -105,14 +105,14 @@ class Workspace:
     """The workspace of one run, held by a lock until `close` or the end of the process."""
 
     order_id: str
-    session: Session
+    session: SessionDirectory
     mirror: Mirror
     start: StartingPoint
     sandbox: Sandbox
     """The drone's sandbox with this session's home and /tmp; commands of the run go here."""
     fresh: bool
     """Laid out at the base: the project's set-up commands are to be run. Else it is as an earlier run left it."""
-    checkpoints: Checkpoints
+    checkpoints: WorkspaceCheckpoints
 
     @property
     def path(self) -> Path:

@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 
 from control_plane.broker.broker import Broker
 from drone.installation.home import DroneConfig, DroneHome
-from drone.workspace import claim_root, copy_owner_config
+from drone.installation.workspace_marker import claim_root
+from drone.workspace import copy_owner_config
 from shared import names
 from shared.blobs import digest
 from shared.control import ControlMessage

@@ -10,7 +10,8 @@ from typing import Any
 
 from drone.agent.agent import Agent
 from drone.agent.in_memory import EchoToolbox
-from drone.agent.protocols import ForeignTool, ToolResult, ToolSpec
+from drone.agent.protocols import ForeignTool
+from drone.agent.values import ToolResult, ToolSpec
 from drone.extensions.context import RunningAgent
 from drone.extensions.merged import Extensions, Services, load
 from drone.extensions.sources import Sources

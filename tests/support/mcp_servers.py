@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from drone.agent.protocols import ToolResult
+from drone.agent.values import ToolResult
 from drone.mcp_servers import McpServers, ServerConfig, connect
 from drone.mcp_servers.config import parsed
 from drone.sandbox import Sandbox, choose

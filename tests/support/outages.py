@@ -42,9 +42,10 @@ from control_plane.operations.drones import registration
 from control_plane.operations.orders import reading
 from control_plane.supervisor import Supervisor
 from drone.installation.home import DroneConfig, DroneHome
+from drone.installation.workspace_marker import claim_root
 from drone.model.scripted.server import ScriptedServer
 from drone.runs.directory import RunDirectory
-from drone.workspace import claim_root, copy_owner_config
+from drone.workspace import copy_owner_config
 from shared import names
 from shared.envelope import Binding, key_id, open_envelope, public_key
 from shared.registration import Credentials, JoinToken, RegistrationRequest

@@ -14,7 +14,7 @@ from typing import Any
 
 from redis import Redis
 
-from drone.agent.protocols import Answer, DeltaKind, WaitsFor
+from drone.agent.values import Answer, DeltaKind, WaitsFor
 from drone.installation.home import DroneHome
 from drone.installation.policy import Policy
 from drone.reporting import journal

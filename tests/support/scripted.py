@@ -11,7 +11,7 @@ import pytest
 
 from drone.agent.agent import Agent
 from drone.agent.in_memory import EchoToolbox, KeptEvents, QuietControls
-from drone.agent.protocols import ToolSpec
+from drone.agent.values import ToolSpec
 from drone.model.litellm_model import LiteLLMModel
 from drone.model.scripted.model import ScriptedModel
 from drone.model.scripted.server import ScriptedServer

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from drone.agent.protocols import ToolResult, ToolSpec
+from drone.agent.values import ToolResult, ToolSpec
 from drone.sandbox import Sandbox, choose
 from drone.tools import Tools, build_toolbox
 from shared.messages import ToolCall

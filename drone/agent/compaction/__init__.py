@@ -11,8 +11,9 @@ from drone.agent.compaction.estimate import Estimate
 from drone.agent.compaction.footer import Footer, earlier_summary, footer_of, parted, without_tags
 from drone.agent.compaction.summary import Summarizer
 from drone.agent.hooks.events import BeforeCompaction, Cancel
-from drone.agent.protocols import Hooks, Model, Recorder, ToolSpec
+from drone.agent.protocols import Hooks, Model, Recorder
 from drone.agent.transcript import Transcript
+from drone.agent.values import ToolSpec
 from shared.events import CompactionStep, Usage
 from shared.messages import Message
 from shared.transcripts import summary_message

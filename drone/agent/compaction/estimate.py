@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from drone.agent.protocols import Model, ToolSpec
+from drone.agent.protocols import Model
+from drone.agent.values import ToolSpec
 from shared.events import Usage
 from shared.messages import Message
 

@@ -11,7 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from drone.agent.budget import Budget
 from drone.agent.compaction.cut import head_and_tail
 from drone.agent.compaction.estimate import Estimate
-from drone.agent.protocols import DeltaKind, Model, ModelCallFailed
+from drone.agent.protocols import Model
+from drone.agent.values import DeltaKind, ModelCallFailed
 from shared.messages import Message
 
 _LONGEST = (2_000, 1_000, 500)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-from drone.agent.protocols import ToolResult, Verdict
+from drone.agent.values import ToolResult, Verdict
 from shared.messages import ToolCall
 
 READ_ONLY = frozenset({"file_read", "glob", "grep"})

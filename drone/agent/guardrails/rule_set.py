@@ -9,7 +9,7 @@ from typing import cast
 from drone.agent.guardrails.loop_detection import LoopDetection
 from drone.agent.hooks.bus import Report
 from drone.agent.hooks.calling import CallFailed, Calling, WrongAnswer, at_once, plain
-from drone.agent.protocols import ToolResult, Verdict
+from drone.agent.values import ToolResult, Verdict
 from shared.messages import ToolCall
 
 FAILED = "guardrail_failed"

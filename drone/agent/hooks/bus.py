@@ -15,7 +15,8 @@ from drone.agent.hooks import events as hook
 from drone.agent.hooks import returns
 from drone.agent.hooks.calling import CallFailed, Calling, at_once, inside
 from drone.agent.in_memory import NoHooks
-from drone.agent.protocols import Hooks, Patched, ToolResult
+from drone.agent.protocols import Hooks
+from drone.agent.values import Patched, ToolResult
 from shared.messages import Message, ToolCall
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from drone.agent.protocols import DeltaKind, ToolResult
+from drone.agent.values import DeltaKind, ToolResult
 from shared.messages import Message, ToolCall
 from shared.outcome import Outcome
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from drone.agent.hooks import events as hook
 from drone.agent.hooks.bus import HookBus
-from drone.agent.protocols import DeltaKind, Recorder, WaitsFor
+from drone.agent.protocols import Recorder
+from drone.agent.values import DeltaKind, WaitsFor
 from shared.events import (
     AssistantStep,
     Body,

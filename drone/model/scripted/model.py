@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from drone.agent.protocols import Answer, ModelCallFailed, OnDelta, ToolSpec
+from drone.agent.values import Answer, ModelCallFailed, OnDelta, ToolSpec
 from drone.model.scripted.script import NoReply, Reply, Script
 from shared.clock import Clock
 from shared.events import Usage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from drone.runs.context import RunContext
+from drone.services.context import ServiceContext
 from drone.services.pull_request.address import Address, address_of
 from drone.services.pull_request.api import HostRefused, NotLetIn
 from drone.services.pull_request.hosts import Host, PullRequest, Wanted, host_for
@@ -24,7 +24,9 @@ MAX_TITLE = 250
 """Characters; hosts take 255."""
 
 
-def open_pull_request(order: WorkOrder, context: RunContext, environment: Mapping[str, str] | None = None) -> Outcome:
+def open_pull_request(
+    order: WorkOrder, context: ServiceContext, environment: Mapping[str, str] | None = None
+) -> Outcome:
     """Do what the order's `pull_request` asks for, and record what became of it.
 
     An open pull request from the branch is changed and never doubled. Where the workstation has no login for the host,
@@ -43,7 +45,7 @@ class _Opening:
     """One pull request on its way."""
 
     def __init__(
-        self, order: WorkOrder, asked: OpenPullRequest, context: RunContext, environment: Mapping[str, str]
+        self, order: WorkOrder, asked: OpenPullRequest, context: ServiceContext, environment: Mapping[str, str]
     ) -> None:
         self._asked = asked
         self._order = order

@@ -10,7 +10,7 @@ import pytest
 
 from drone.agent.agent import Agent
 from drone.agent.in_memory import EchoToolbox
-from drone.agent.protocols import ModelCallFailed
+from drone.agent.values import ModelCallFailed
 from shared.events import ReasoningStep, RetryStep
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drone.agent.protocols import ModelCallFailed
+from drone.agent.values import ModelCallFailed
 from drone.model.call import PLACEHOLDER_KEY
 from drone.model.litellm_import import Client
 from drone.model.scripted.server import ScriptedServer

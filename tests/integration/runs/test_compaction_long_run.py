@@ -16,7 +16,7 @@ from drone.agent.agent import Agent
 from drone.agent.budget import Budget
 from drone.agent.compaction import WindowCompaction
 from drone.agent.in_memory import KeptEvents, NoHooks, QuietControls
-from drone.agent.protocols import ToolResult, ToolSpec
+from drone.agent.values import ToolResult, ToolSpec
 from drone.model.litellm_import import litellm
 from drone.model.litellm_model import LiteLLMModel
 from drone.model.scripted.server import ScriptedServer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drone.agent.protocols import ModelCallFailed
+from drone.agent.values import ModelCallFailed
 from shared.errors import Forbidden, Unreachable
 from shared.events import Delivered, ErrorStep
 from tests.support.runs import Bench, shell

@@ -23,8 +23,9 @@ from control_plane.operations import projects, providers
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import registration
 from drone.installation.home import DroneConfig, DroneHome
+from drone.installation.workspace_marker import claim_root
 from drone.runs.lease import VALID_SECONDS
-from drone.workspace import claim_root, copy_owner_config
+from drone.workspace import copy_owner_config
 from shared import names
 from shared.envelope import Binding, open_envelope, public_key
 from shared.registration import Credentials, JoinToken, RegistrationRequest

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from drone.installation.home import WORKSPACE_MARKER
+from drone.installation.workspace_marker import WORKSPACE_MARKER, claim_root
 from drone.sandbox import choose
-from drone.workspace import Workspace, Workspaces, claim_root
+from drone.workspace import Workspace, Workspaces
 from drone.workspace import session_directory as session_module
 from shared.errors import FleetFault, OrderError, Precondition
 from shared.work_order import Base

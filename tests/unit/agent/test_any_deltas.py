@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drone.agent.protocols import Answer, OnDelta, ToolSpec
+from drone.agent.values import Answer, OnDelta, ToolSpec
 from drone.model.assembly import Assembly
 from shared.messages import Message
 from shared.transcripts import problems

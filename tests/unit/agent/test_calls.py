@@ -10,7 +10,7 @@ from drone.agent.approvals import AskingFor
 from drone.agent.calls import in_words
 from drone.agent.hooks.events import AgentError, HookEvent
 from drone.agent.in_memory import EchoToolbox, KeptEvents, NoGuardrails, NoHooks, QuietControls
-from drone.agent.protocols import Patched, Ruling, ToolResult, Verdict
+from drone.agent.values import Patched, Ruling, ToolResult, Verdict
 from shared.errors import Conflict, Interrupted
 from shared.events import ApprovalStep, DecisionStep, GuardrailStep, ToolResultStep
 from shared.messages import Message, ToolCall

@@ -12,7 +12,7 @@ from drone.agent.approvals import AskingFor
 from drone.agent.budget import Budget
 from drone.agent.children import SPAWN, Children
 from drone.agent.in_memory import EchoToolbox, KeptEvents, NoGuardrails, NoHooks, QuietControls
-from drone.agent.protocols import Ruling, ToolResult, ToolSpec
+from drone.agent.values import Ruling, ToolResult, ToolSpec
 from drone.model.scripted.model import ScriptedModel
 from shared.errors import Interrupted
 from shared.events import ChildStep, ToolResultStep

@@ -7,7 +7,7 @@ import pytest
 from drone.agent.compaction import WindowCompaction
 from drone.agent.hooks.events import CANCEL
 from drone.agent.in_memory import KeptEvents
-from drone.agent.protocols import ModelCallFailed, ToolSpec
+from drone.agent.values import ModelCallFailed, ToolSpec
 from shared.errors import LimitsExceeded
 from shared.events import Body, Usage
 from shared.outcome import ExitStatus

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from drone.agent.compaction.estimate import Estimate, Room
-from drone.agent.protocols import ToolSpec
+from drone.agent.values import ToolSpec
 from shared.events import Usage
 from shared.messages import Message
 from tests.support.compactions import SYSTEM, Compacting, called, long_conversation, said

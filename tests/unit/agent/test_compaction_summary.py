@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drone.agent.protocols import ModelCallFailed
+from drone.agent.values import ModelCallFailed
 from tests.support.compactions import Compacting, called, conversation, long_conversation, said
 
 

@@ -9,7 +9,7 @@ import pytest
 from drone.agent.agent import Agent
 from drone.agent.guardrails.loop_detection import LoopDetection, signature_of
 from drone.agent.guardrails.rule_set import RuleSet
-from drone.agent.protocols import ToolResult
+from drone.agent.values import ToolResult
 from shared.events import GuardrailStep
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus

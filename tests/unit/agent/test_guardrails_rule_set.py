@@ -11,7 +11,7 @@ from drone.agent.agent import Agent
 from drone.agent.guardrails.loop_detection import LoopDetection
 from drone.agent.guardrails.rule_set import FAILED, TOO_OFTEN, Rule, RuleSet
 from drone.agent.hooks.calling import CallFailed
-from drone.agent.protocols import ToolResult, Verdict
+from drone.agent.values import ToolResult, Verdict
 from shared.events import GuardrailStep
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus

@@ -9,7 +9,7 @@ import pytest
 from drone.agent.agent import Agent
 from drone.agent.hooks.bus import TOO_OFTEN, HookBus
 from drone.agent.hooks.events import CANCEL, EVENTS, BeforeCompaction, Block, Patch, Settled, TurnStart
-from drone.agent.protocols import ToolResult
+from drone.agent.values import ToolResult
 from shared.events import ToolCallStep, ToolResultStep
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus

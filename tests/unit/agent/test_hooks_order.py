@@ -22,7 +22,7 @@ from drone.agent.hooks.events import (
 )
 from drone.agent.hooks.observer import ObservedRecorder
 from drone.agent.in_memory import KeptEvents
-from drone.agent.protocols import ToolResult, Verdict
+from drone.agent.values import ToolResult, Verdict
 from shared.events import (
     AssistantStep,
     ChildStep,

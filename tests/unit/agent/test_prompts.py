@@ -11,7 +11,7 @@ import pytest
 from drone.agent.agent import Agent
 from drone.agent.in_memory import EchoToolbox, KeptEvents, QuietControls
 from drone.agent.prompts import MAX_INSTRUCTIONS, system_prompt, user_prompt
-from drone.agent.protocols import Answer, OnDelta, ToolSpec
+from drone.agent.values import Answer, OnDelta, ToolSpec
 from drone.model.warm_order import ORDER
 from drone.prompting import PromptParts, PromptSources, Skill, read_sources
 from shared.clock import SystemClock

@@ -13,7 +13,7 @@ from drone.agent.approvals import AskingFor
 from drone.agent.budget import Budget
 from drone.agent.compaction import WindowCompaction
 from drone.agent.in_memory import NoGuardrails, QuietControls
-from drone.agent.protocols import Answer, ModelCallFailed, OnDelta, Ruling, ToolResult, ToolSpec, Verdict
+from drone.agent.values import Answer, ModelCallFailed, OnDelta, Ruling, ToolResult, ToolSpec, Verdict
 from drone.model.scripted.model import ScriptedModel
 from shared.errors import Interrupted, LimitsExceeded, Preempted, Submitted
 from shared.events import Body

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drone.agent.in_memory import ECHO, SUBMIT
-from drone.agent.protocols import ToolSpec
+from drone.agent.values import ToolSpec
 from drone.model.actions import acted, blocks, in_text, section
 from drone.model.errors import ErrorClass
 from drone.model.families import Family

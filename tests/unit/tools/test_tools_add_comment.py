@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drone.agent.protocols import ToolResult
+from drone.agent.values import ToolResult
 from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
 from drone.runs.recorder import JournalRecorder

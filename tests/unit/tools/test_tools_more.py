@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drone.agent.protocols import ToolResult
+from drone.agent.values import ToolResult
 from shared.errors import Preempted
 from shared.events import TodoItem, TodoStep
 from tests.support.toolboxes import MadeTool, called, toolbox, workspace

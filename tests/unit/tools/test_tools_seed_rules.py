@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drone.agent.protocols import ToolResult
+from drone.agent.values import ToolResult
 from drone.sandbox import choose
 from drone.tools import Tools, build_toolbox
 from shared.errors import Submitted

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from drone.installation.home import WORKSPACE_MARKER
 from shared.errors import Precondition
 from shared.names import new_id
+
+WORKSPACE_MARKER = ".dronefleet-workspace"
+"""A directory with this file is one of ours: nothing else is ever cleaned up, and no other directory is used."""
 
 
 def claim_root(root: Path) -> str:
