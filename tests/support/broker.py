@@ -18,7 +18,7 @@ from sqlalchemy import select, update
 
 from control_plane.background.timings import Timings
 from control_plane.broker.broker import Broker
-from control_plane.broker.valkey_config import program, write_config
+from control_plane.broker.valkey_config import CONTROL_USER, program, write_config
 from control_plane.collector import Collector
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
@@ -52,6 +52,8 @@ class BrokerServer:
         self.port = free_port()
         self.url = f"redis://control:{PASSWORD}@127.0.0.1:{self.port}/0"
         self.redis = redis.Redis.from_url(self.url, decode_responses=True)
+        self.disturbed = False
+        """Whether a test stopped or froze it: then the next test gets another one."""
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -68,6 +70,7 @@ class BrokerServer:
 
     def stop(self, *, kill: bool = False) -> None:
         """End it: in good order, so that all that it had is on disk, or at once."""
+        self.disturbed = True
         if self._process is None:
             return
         (self._process.kill if kill else self._process.terminate)()
@@ -80,6 +83,7 @@ class BrokerServer:
 
     def freeze(self) -> None:
         """Let it hold its connections and answer nothing."""
+        self.disturbed = True
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
@@ -87,6 +91,15 @@ class BrokerServer:
         """Let a frozen one go on."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
+
+    def empty(self) -> None:
+        """Delete all data and all users but the control plane's."""
+        self.redis.flushall()
+        users = set(self.redis.acl_users()) - {"default", CONTROL_USER}
+        if users:
+            self.redis.acl_deluser(*users)
+        self.redis.acl_save()
+        self.redis.acl_log_reset()
 
     def acl_log(self) -> list[dict[str, object]]:
         """What users tried without the right to."""
@@ -104,17 +117,55 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@dataclass
+class BrokerLender:
+    """Lends one server to test after test, emptied between them, and replaces it where a test stopped it."""
+
+    root: Path
+    lent: BrokerServer | None = None
+
+    def lend(self) -> BrokerServer:
+        if self.lent is None:
+            self.lent = BrokerServer(self.root / new_id(), program())
+            self.lent.start()
+        return self.lent
+
+    def take_back(self) -> None:
+        if self.lent is None:
+            return
+        if self.lent.disturbed:
+            self.close()
+        else:
+            self.lent.empty()
+
+    def close(self) -> None:
+        if self.lent is not None:
+            self.lent.close()
+            self.lent = None
+
+
+@pytest.fixture(scope="session")
+def valkey_lender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerLender]:
+    lender = BrokerLender(tmp_path_factory.mktemp("valkeys"))
+    yield lender
+    lender.close()
+
+
 @pytest.fixture
-def valkey(tmp_path: Path) -> Iterator[BrokerServer]:
-    """Valkey as `fleet up` configures it."""
-    yield from _served(tmp_path / "valkey", program())
+def valkey(valkey_lender: BrokerLender) -> Iterator[BrokerServer]:
+    """Valkey as `fleet up` configures it, empty; the test may stop and start it."""
+    yield valkey_lender.lend()
+    valkey_lender.take_back()
 
 
 @pytest.fixture
 def redis_server(tmp_path: Path) -> Iterator[BrokerServer]:
     """The distribution's Redis, with the same configuration."""
     needs("redis-server")
-    yield from _served(tmp_path / "redis", Path(str(shutil.which("redis-server"))))
+    server = BrokerServer(tmp_path / "redis", Path(str(shutil.which("redis-server"))))
+    server.start()
+    yield server
+    server.close()
 
 
 @pytest.fixture
@@ -123,13 +174,6 @@ def broker(valkey: BrokerServer) -> Iterator[Broker]:
     made = Broker(valkey.url)
     yield made
     made.close()
-
-
-def _served(directory: Path, binary: Path) -> Iterator[BrokerServer]:
-    server = BrokerServer(directory, binary)
-    server.start()
-    yield server
-    server.close()
 
 
 # --- a control plane around it, without HTTP -----------------------------------------------

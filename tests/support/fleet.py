@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import shutil
+import sqlite3
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import httpx
 import pytest
 import structlog
+from fastapi import FastAPI
 from sqlalchemy import func, select, update
 
 from control_plane.broker.broker import Broker
@@ -23,6 +26,7 @@ from control_plane.client import following
 from control_plane.client.fleet import FleetClient
 from control_plane.core import Core
 from control_plane.db.drones import Drone
+from control_plane.db.engine import sqlite_url_of
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run, Step
 from control_plane.documents.tokens import ApiTokenRequest
@@ -31,6 +35,7 @@ from control_plane.operations.access import tokens
 from control_plane.web.hub import Hub
 from control_plane.web.server import ApiServer, api_server
 from control_plane.web.stream import Pace
+from control_plane.web.throttle import Throttle
 from shared import names
 from shared.blobs import digest
 from shared.clock import SystemClock
@@ -42,7 +47,7 @@ from shared.states import OrderStatus, RunStatus
 from shared.terminal import logs
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, free_port
-from tests.support.database import CoreFactory
+from tests.support.database import CoreFactory, core_on
 
 Doc = dict[str, Any]
 FAST = Pace(heartbeat_s=1.0, poll_s=0.3, figures_s=0.2)
@@ -59,6 +64,8 @@ class Api:
     broker: BrokerServer
     pace: Pace = FAST
     followers: list[Follower] = field(default_factory=list)
+    stopped: bool = False
+    """Whether a test stopped it: then the next test gets another one."""
     client: FleetClient = field(init=False)
     _server: ApiServer | None = None
     _thread: threading.Thread | None = None
@@ -83,6 +90,7 @@ class Api:
 
     def stop(self) -> None:
         """Stop as SIGTERM does; fails where requests or streams hold it up."""
+        self.stopped = True
         if self._server is None or self._thread is None:
             return
         self._server.should_exit = True
@@ -94,11 +102,25 @@ class Api:
         self.stop()
         self.start()
 
+    def close(self) -> None:
+        """Stop it for good, and end what followed it."""
+        self.stop()
+        for follower in self.followers:
+            follower.leave()
+        self.core.broker.close()
+        self.core.database.dispose()
+
+    @property
+    def app(self) -> FastAPI:
+        """The running application."""
+        assert self._server is not None
+        app: FastAPI = self._server.config.app  # type: ignore[assignment]
+        return app
+
     @property
     def hub(self) -> Hub:
         """What the running server's streams share."""
-        assert self._server is not None
-        hub: Hub = self._server.config.app.state.live.hub  # type: ignore[union-attr]
+        hub: Hub = self.app.state.live.hub
         return hub
 
     def wait_for_hub(self) -> None:
@@ -186,6 +208,11 @@ class Follower:
     @property
     def seqs(self) -> list[int]:
         return [step["seq"] for step in self.of("step")]
+
+    @property
+    def follows(self) -> bool:
+        """Whether it still waits for more."""
+        return self._thread.is_alive()
 
     def ended(self, *, seconds: float = 20.0) -> Doc:
         """The document that came last; waits for it."""
@@ -343,11 +370,81 @@ class PlayedRun:
         core.broker.changed(self.order_id)
 
 
+@dataclass
+class ApiLender:
+    """Lends one running server to test after test, on a database that is made as it was before each.
+
+    It is replaced where a test stopped it, stopped its broker, or left a stream open.
+    """
+
+    template: Path
+    directory: Path
+    lent: Api | None = None
+
+    def lend(self, valkey: BrokerServer) -> Api:
+        if self.lent is not None and self.lent.broker is not valkey:
+            self.close()
+        if self.lent is None:
+            self.lent = self._start(valkey)
+        api = self.lent
+        # Of each test's own: a client keeps connections, the followers are its threads, the throttle counts failures.
+        api.client, api.followers = FleetClient(api.url, api.token), []
+        api.app.state.throttle = Throttle()
+        return api
+
+    def take_back(self, api: Api) -> None:
+        api.client.close()
+        if api.stopped or api.broker.disturbed or any(follower.follows for follower in api.followers):
+            self.close()
+            return
+        for follower in api.followers:
+            follower.leave()
+        shutil.rmtree(api.core.blobs.root, ignore_errors=True)
+        with closing(sqlite3.connect(self._snapshot)) as source, closing(sqlite3.connect(self._database)) as database:
+            source.backup(database)
+
+    def close(self) -> None:
+        """Stop the server as SIGTERM does; fails where that takes long."""
+        if self.lent is not None:
+            self.lent.close()
+            self.lent = None
+
+    def _start(self, valkey: BrokerServer) -> Api:
+        self._home = self.directory / new_id()
+        self._home.mkdir()
+        shutil.copy(self.template, self._database)
+        port, broker = free_port(), Broker(valkey.url)
+        core = core_on(sqlite_url_of(self._database), self._home, broker=broker, broker_url=valkey.url, port=port)
+        api = Api(core, port, tokens.bootstrap_admin(core), valkey)
+        with closing(sqlite3.connect(self._database)) as source, closing(sqlite3.connect(self._snapshot)) as snapshot:
+            source.backup(snapshot)
+        api.start()
+        return api
+
+    @property
+    def _database(self) -> Path:
+        return self._home / "fleet.db"
+
+    @property
+    def _snapshot(self) -> Path:
+        return self._home / "snapshot.db"
+
+
+@pytest.fixture(scope="session")
+def api_lender(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiLender]:
+    lender = ApiLender(sqlite_template, tmp_path_factory.mktemp("apis"))
+    yield lender
+    lender.close()
+
+
 @pytest.fixture
-def api(sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory) -> Iterator[Api]:
-    """The HTTP interface on SQLite and Valkey, and an admin's client."""
-    with api_on(sqlite_url, valkey, core_factory) as running:
+def api(api_lender: ApiLender, valkey: BrokerServer) -> Iterator[Api]:
+    """The HTTP interface on SQLite and Valkey, both empty, and an admin's client; the test may stop and start it."""
+    running = api_lender.lend(valkey)
+    running.log.unlink(missing_ok=True)
+    with logs_in(running.log):
         yield running
+        api_lender.take_back(running)
 
 
 @contextmanager
@@ -362,10 +459,7 @@ def api_on(database_url: str, valkey: BrokerServer, core_factory: CoreFactory) -
             yield running
         finally:
             running.client.close()
-            running.stop()
-            for follower in running.followers:
-                follower.leave()
-            broker.close()
+            running.close()
 
 
 @contextmanager
