@@ -4,16 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from control_plane.core import Core
+from control_plane.automation import order_notices
+from control_plane.core import Core, Subscribers
 from control_plane.core.blob_store import BlobStore
 from control_plane.core.settings import Settings
 from control_plane.core.vault import open_vault
 from control_plane.db import migrations
 from control_plane.db.engine import Database
+from control_plane.flower.events import tell_flower
+from control_plane.services import describing, pull_requests
+from control_plane.teams import hand_off
 from shared.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from control_plane.broker.broker import Broker
+
+
+SUBSCRIBERS = Subscribers(
+    order_ended=(
+        describing.order_ended,
+        pull_requests.service_ended,
+        # The notice of an order comes before the notices of what its end causes.
+        order_notices.order_ended,
+        hand_off.order_ended,
+        pull_requests.order_ended,
+    ),
+    order_waits_for_person=(order_notices.order_waits_for_person,),
+    runs_ended=(tell_flower,),
+)
 
 
 def open_core(settings: Settings, *, broker: Broker | None = None, clock: Clock | None = None) -> Core:
@@ -41,6 +59,7 @@ def open_core(settings: Settings, *, broker: Broker | None = None, clock: Clock 
         broker=broker or _broker(settings),
         blobs=BlobStore(settings.blob_dir),
         clock=clock,
+        subscribers=SUBSCRIBERS,
     )
 
 

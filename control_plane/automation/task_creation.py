@@ -12,6 +12,7 @@ from control_plane.db.teams import Agent, Task
 from control_plane.documents.base import USER
 from control_plane.documents.tasks import TaskRequest
 from control_plane.lookups.projects import find_project
+from control_plane.teams.new_task import create_within
 from control_plane.validation.checks import unknown
 
 
@@ -20,8 +21,6 @@ def make_task(db: Session, core: Core, row: Schedule | Trigger, request: TaskReq
 
     What it wrote before it raised is undone; the caller's other writes stay.
     """
-    from control_plane.teams.new_task import create_within
-
     organization = db.get_one(Organization, row.organization_id)
     kind = "schedule" if isinstance(row, Schedule) else "trigger"
     caller = Caller(organization.id, organization.name, "operator", f"{kind} {row.name}")

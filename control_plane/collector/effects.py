@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
-from control_plane.automation.notices import notify
 from control_plane.conversations.entries import asked_meanwhile, compacted
 from control_plane.conversations.steering_messages import tell_missing_words, unheard
 from control_plane.core import Core
@@ -151,8 +150,8 @@ def _approval(scene: Scene, body: ApprovalStep) -> None:
     if not scene.late and scene.order.status == OrderStatus.RUNNING:
         reason = _clean(waiting_reason(scene.order.id, body))
         move_order(scene.db, scene.order, OrderStatus.AWAITING_APPROVAL, reason=reason)
-        told = {"order": scene.order.id, "task": scene.order.task_id, "reason": reason, "tool": body.tool}
-        notify(scene.db, scene.core, scene.order.organization_id, "order.awaiting_approval", told)
+        for subscriber in scene.core.subscribers.order_waits_for_person:
+            subscriber(scene.db, scene.core, scene.order, body.tool)
         scene.order_changed = True
 
 

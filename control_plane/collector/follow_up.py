@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from control_plane.flower.events import EndedRun
+from control_plane.core import EndedRun
 from control_plane.orders.lost import Loss
 
 

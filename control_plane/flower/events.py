@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
 
 import redis
 
-from control_plane.core import Core
+from control_plane.core import Core, EndedRun
 from shared import names
 from shared.terminal import logs
 
 log = logs.get(__name__)
 
 
-@dataclass(frozen=True)
-class EndedRun:
-    """A run that is over, whatever its drone still says."""
-
-    run_id: str
-    drone_id: str
-    host: str
-    how: Literal["failed", "revoked"]
-    why: str
-
-
-def tell_flower(core: Core, ended: Iterable[EndedRun]) -> None:
+def tell_flower(core: Core, runs: Sequence[EndedRun]) -> None:
     """Send Celery's own event for each run, under its drone's worker name.
 
     Flower is a window, never the truth: what cannot be sent is logged and forgotten.
     """
-    runs = list(ended)
     if not runs:
         return
     from kombu.exceptions import OperationalError

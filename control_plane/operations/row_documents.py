@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -150,9 +150,7 @@ def api_token_document(row: ApiToken, token: str | None = None) -> ApiTokenDocum
     )
 
 
-def order_summary(
-    order: Order, names: OrderNames, stats: StatsDocument, waiting: ApprovalStep | None = None
-) -> OrderSummary:
+def order_summary(order: Order, names: OrderNames, stats: Stats, waiting: ApprovalStep | None = None) -> OrderSummary:
     """The order; `waiting` is the call that waits longest for a person, where one does."""
     return OrderSummary(
         id=order.id,
@@ -192,7 +190,7 @@ def order_summary(
         purpose=order.purpose,
         pull_request=order.pull_request,
         waiting_for=WaitingDocument(**waiting.model_dump(exclude={"kind"})) if waiting else None,
-        stats=stats,
+        stats=stats_document(stats),
     )
 
 
@@ -231,20 +229,8 @@ def word_document(word: SteeringMessage) -> SteeringMessageDocument:
     )
 
 
-def total_of(runs: Iterable[Stats]) -> StatsDocument:
-    """The sum over an order's runs. One unknown price makes the whole unknown: a part is not the cost."""
-    runs = list(runs)
-    costs = [run.cost_usd for run in runs]
-    duration_ms = sum(run.duration_ms for run in runs)
-    return StatsDocument(
-        tool_calls=sum(run.tool_calls for run in runs),
-        input_tokens=sum(run.input_tokens for run in runs),
-        thinking_tokens=sum(run.thinking_tokens for run in runs),
-        output_tokens=sum(run.output_tokens for run in runs),
-        cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
-        duration_ms=duration_ms,
-        duration_label=duration_label(duration_ms),
-    )
+def stats_document(stats: Stats) -> StatsDocument:
+    return StatsDocument(**stats.model_dump(), duration_label=duration_label(stats.duration_ms))
 
 
 def _key_word(provider: Provider) -> str:

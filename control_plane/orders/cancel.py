@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from control_plane.core import Caller, Core
+from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.drones.inbox import tell
-from control_plane.flower.events import EndedRun
 from control_plane.orders.dispatch import canceling_reason
 from control_plane.orders.lost import withdraw
 from control_plane.orders.transitions import move_order

@@ -18,13 +18,11 @@ from control_plane.conversations.steering_messages import send_along
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order, Turn
-from control_plane.db.runs import Run
 from control_plane.drones.load import load_by_drone, standing
+from control_plane.orders import totals
 from control_plane.orders.placement import earlier_in_session, place
-from control_plane.orders.subscribers import order_ended
 from control_plane.orders.transitions import move_order, move_turn
 from shared.errors import Conflict
-from shared.events import Stats
 from shared.names import new_id
 from shared.outcome import ExitStatus
 from shared.states import OrderStatus, TurnStatus
@@ -176,25 +174,11 @@ def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Endin
     )
     turn = db.scalar(select(Turn).where(Turn.order_id == order.id))
     if turn is not None:
-        stats = totals(db, order.id).model_dump(mode="json")
+        stats = totals.of_order(db, order.id).model_dump(mode="json")
         move_turn(db, turn, _TURN_OF[to], response=order.response, stats=stats, ended_at=now)
         turn_ended(db, core, order)
-    order_ended(db, core, order)
-
-
-def totals(db: Session, order_id: str) -> Stats:
-    """What all runs of an order took together, late ones too."""
-    db.flush()
-    runs = db.scalars(select(Run).where(Run.order_id == order_id)).all()
-    costs = [run.cost_usd for run in runs]
-    return Stats(
-        tool_calls=sum(run.tool_calls for run in runs),
-        input_tokens=sum(run.input_tokens for run in runs),
-        thinking_tokens=sum(run.thinking_tokens for run in runs),
-        output_tokens=sum(run.output_tokens for run in runs),
-        cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
-        duration_ms=sum(run.duration_ms for run in runs),
-    )
+    for subscriber in core.subscribers.order_ended:
+        subscriber(db, core, order)
 
 
 def _close(db: Session, core: Core, order: Order) -> None:

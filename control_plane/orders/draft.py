@@ -1,8 +1,8 @@
-"""An order that the control plane itself writes: an agent's turn on a task, or a small service."""
+"""The only way an order comes into being: a person submits it, an agent has its turn, or a small service is needed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from shared.states import OrderStatus, TurnStatus
 from shared.work_order import Limits, Mode, Purpose
 
 MAX_ATTEMPTS = 3
-"""Of an order that does not say."""
+"""Default of an order's `max_attempts`."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Draft:
     project: Project
     provider: Provider
     session: ChatSession
+    """Its approval mode and allowed commands hold for the order, too."""
     prompt: str
     user: str = ""
     mode: Mode = "build"
@@ -38,20 +39,28 @@ class Draft:
     """None: the provider's own."""
     limits: Limits = field(default_factory=Limits)
     priority: int = 0
+    approve: str | None = None
+    """None: as the session has it."""
+    allow: Sequence[str] = ()
+    """Beside what the session allows."""
+    max_attempts: int = MAX_ATTEMPTS
     labels: Mapping[str, str] = field(default_factory=dict)
     drone_id: str | None = None
     agent_id: str | None = None
     task_id: str | None = None
+    idempotency_key: str | None = None
+    request_hash: str | None = None
 
 
-def put_in(db: Db, core: Core, draft: Draft) -> Order:
+def create_order(db: Db, core: Core, draft: Draft) -> Order:
     """Write order and turn, and place the order; it waits with a reason where no drone takes it.
 
-    The session may be new: it is added first. Numbers are taken under a lock that lasts until the commit.
+    The session may be new: it is added first. The number is taken under a lock that lasts until the commit, so that
+    the orders of a session are numbered in the order of their commits.
     """
-    number = next_number(db)
-    order = _order(core, draft, number)
-    for row in (draft.session, order, turn_of(order, draft.provider)):
+    order = _order(core, draft, next_number(db))
+    # Session, order, turn: in the order of their foreign keys.
+    for row in (draft.session, order, _turn(order, draft.provider)):
         db.add(row)
         db.flush()
     place_and_dispatch(db, core, order)
@@ -70,26 +79,27 @@ def _order(core: Core, draft: Draft, number: int) -> Order:
         model=draft.model or draft.provider.model,
         mode=draft.mode,
         priority=draft.priority,
-        approve=draft.session.approve or "yolo",
-        allow=list(draft.session.allow or ()),
+        approve=draft.approve or draft.session.approve or "yolo",
+        allow=list(dict.fromkeys([*(draft.session.allow or ()), *draft.allow])),
         limits=draft.limits.model_dump(mode="json"),
-        max_attempts=MAX_ATTEMPTS,
+        max_attempts=draft.max_attempts,
         prompt=draft.prompt,
         purpose=draft.purpose,
         asked=dict(draft.asked) if draft.asked is not None else None,
         agent_id=draft.agent_id,
         task_id=draft.task_id,
+        idempotency_key=draft.idempotency_key,
+        request_hash=draft.request_hash,
         wanted_drone_id=draft.drone_id,
         wanted_labels=dict(draft.labels),
         status=OrderStatus.QUEUED.value,
-        reason="was just written and is about to be placed",
+        reason="was just submitted and is about to be placed",
         created_at=core.clock.now(),
         late_refs=[],
     )
 
 
-def turn_of(order: Order, provider: Provider) -> Turn:
-    """What the user sees of the order in its session, as it begins."""
+def _turn(order: Order, provider: Provider) -> Turn:
     return Turn(
         id=new_id(),
         organization_id=order.organization_id,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
 from sqlalchemy.orm import Session
 
-from control_plane.core import Core
+from control_plane.core import Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.flower import events as flower_events
-from control_plane.flower.events import EndedRun
 from control_plane.orders.dispatch import Ending, finish, try_again, who_canceled
 from control_plane.orders.transitions import move_order, move_run
 from shared.events import Receipt
@@ -56,11 +54,13 @@ def _lose(core: Core, loss: Loss, db: Session) -> tuple[str, EndedRun | None]:
     return db.get_one(Dispatch, loss.run_id).order_id, lose(db, core, loss)
 
 
-def announce(core: Core, order_ids: Iterable[str], ended: Iterable[EndedRun]) -> None:
-    """Tell followers, the supervisor and Flower; after the commit."""
+def announce(core: Core, order_ids: Iterable[str], ended: Sequence[EndedRun]) -> None:
+    """Tell followers, the supervisor and those who subscribed to ended runs; after the commit."""
     for order_id in order_ids:
         core.broker.changed(order_id)
-    flower_events.tell_flower(core, ended)
+    if ended:
+        for subscriber in core.subscribers.runs_ended:
+            subscriber(core, ended)
 
 
 def lose(db: Session, core: Core, loss: Loss, *, respect_grant: bool = True) -> EndedRun | None:

@@ -1,4 +1,4 @@
-"""The numbers of orders, which follow the order of their commits."""
+"""The numbers of orders, in the order of their commits."""
 
 from __future__ import annotations
 
@@ -10,14 +10,24 @@ ORDERS = "orders"
 """The counter that numbers orders."""
 
 
-def next_number(db: Session, counter: str = ORDERS) -> int:
-    """The next number; until the transaction ends, nobody else gets one, so that numbers follow commits.
+def next_number(db: Session) -> int:
+    """The next number; no other transaction gets one before this one ends, so that numbers follow commits.
 
     A sequence of the database would hand out 8 before 7 is committed, and a session's orders run by their numbers.
     """
-    row = db.get(Counter, counter, with_for_update=True, populate_existing=True)
-    if row is None:
-        raise RuntimeError(f"the migrations did not create the counter {counter}")
+    row = _locked(db)
     row.value += 1
     db.flush()
     return row.value
+
+
+def lock_numbers(db: Session) -> None:
+    """Let no other transaction create an order before this one ends."""
+    _locked(db)
+
+
+def _locked(db: Session) -> Counter:
+    row = db.get(Counter, ORDERS, with_for_update=True, populate_existing=True)
+    if row is None:
+        raise RuntimeError(f"the migrations did not create the counter {ORDERS}")
+    return row

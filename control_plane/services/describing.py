@@ -14,7 +14,7 @@ from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.teams import Agent
-from control_plane.orders.draft import Draft, put_in
+from control_plane.orders.draft import Draft, create_order
 from control_plane.teams.agent_settings import provider_of
 from shared.states import OrderStatus
 from shared.terminal import logs
@@ -48,11 +48,13 @@ def ask_description(db: Session, core: Core, agent: Agent, user: str = "") -> st
         priority=PRIORITY,
         labels=agent.labels,
     )
-    return put_in(db, core, draft).id
+    return create_order(db, core, draft).id
 
 
-def described(db: Session, _core: Core, order: Order) -> None:
+def order_ended(db: Session, _core: Core, order: Order) -> None:
     """Take the description that a service order brought; a failed one leaves the agent without, and that is all."""
+    if order.purpose != "describe":
+        return
     asked = Describe.model_validate(order.asked)
     named = select(Agent).where(Agent.organization_id == order.organization_id, Agent.name == asked.agent)
     # Locked: somebody may just be giving it other instructions.

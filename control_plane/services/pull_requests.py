@@ -20,7 +20,7 @@ from control_plane.db.projects import Project, Provider
 from control_plane.documents.pull_requests import PullRequestDocument
 from control_plane.drones.load import can, load_by_drone, status_of
 from control_plane.lookups.drones import serves
-from control_plane.orders.draft import Draft, put_in
+from control_plane.orders.draft import Draft, create_order
 from control_plane.services.pull_request_text import about, body_of, title_of
 from shared.events import PullRequestStep
 from shared.states import DroneStatus, OrderStatus
@@ -34,6 +34,8 @@ _TAKES_WORK = frozenset({DroneStatus.ONLINE, DroneStatus.BUSY})
 
 def order_ended(db: Session, core: Core, order: Order) -> None:
     """Ask for a pull request where the project wants one for each order that succeeded and was pushed."""
+    if order.purpose != "work" or order.task_id is not None:
+        return
     wanted = db.get_one(Project, order.project_id).pull_requests
     if wanted == "never" or order.status != OrderStatus.SUCCEEDED or order.head_commit is None:
         return
@@ -66,7 +68,7 @@ def ask(db: Session, core: Core, order: Order, asked: OpenPullRequest, user: str
     chat = new_session(core, project, "build")
     chat.name = f"pull request of order {order.id}"
     where = _with_the_logins(db, core, order)
-    service = put_in(
+    service = create_order(
         db,
         core,
         Draft(
@@ -104,9 +106,10 @@ def noted(db: Session, service: Order, step: PullRequestStep) -> str | None:
     return order.id if order is not None else None
 
 
-def ended(db: Session, core: Core, service: Order) -> None:
+def service_ended(db: Session, _core: Core, service: Order) -> None:
     """The service ended; where it told nothing, the order says that its pull request could not be opened, and why."""
-    del core
+    if service.purpose != "pull_request":
+        return
     order = _asked_by(db, service)
     if order is not None and order.pull_request is not None and order.pull_request["state"] == "asked":
         why = f"order {service.id}, which was to open it, {service.status}: {service.reason}"

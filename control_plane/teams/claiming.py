@@ -18,7 +18,7 @@ from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.teams import Agent, Task
 from control_plane.lookups.organizations import locked_organization
-from control_plane.orders.draft import Draft, put_in
+from control_plane.orders.draft import Draft, create_order
 from control_plane.orders.transitions import move_task
 from control_plane.teams import system_notes
 from control_plane.teams.agent_settings import limits_of, provider_of
@@ -109,7 +109,7 @@ class _Round:
             agent_id=agent.id,
             task_id=task.id,
         )
-        order = put_in(db, core, draft)
+        order = create_order(db, core, draft)
         move_task(db, task, TaskStatus.IN_PROGRESS, order_id=order.id, updated_at=core.clock.now())
         self._in_progress[agent.id] += 1
         return [order.id]

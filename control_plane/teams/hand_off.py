@@ -27,8 +27,10 @@ from shared.states import OrderStatus, TaskStatus
 _AT_ONCE = 100
 
 
-def run_ended(db: Session, core: Core, order: Order) -> None:
+def order_ended(db: Session, core: Core, order: Order) -> None:
     """Route the task whose newest order has just ended, and begin what may begin now."""
+    if order.task_id is None or order.purpose != "work":
+        return
     organization = locked_organization(db, order.organization_id)
     lock = {"key_share": True}
     task = db.get_one(Task, order.task_id, with_for_update=lock, populate_existing=True)

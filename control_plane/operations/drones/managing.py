@@ -8,18 +8,20 @@ from collections.abc import Iterable
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from control_plane.core import Caller, Core
+from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.documents.drones import DroneDocument
+from control_plane.drones.inbox import pending, tell
 from control_plane.drones.load import Load
-from control_plane.flower.events import EndedRun
 from control_plane.lookups.drones import EVERY, find_drone, serving
 from control_plane.operations.access.roles import require
 from control_plane.operations.drones.visibility import eyes_of
 from control_plane.operations.row_documents import drone_document
+from control_plane.orders.dispatch import requeue, taken_back_reason
+from control_plane.orders.lost import Loss, announce, lose
 from shared.control import Drain
 from shared.errors import FleetFault, Forbidden
 from shared.states import OrderStatus, RunStatus
@@ -46,8 +48,6 @@ def show_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
 
 def set_draining(core: Core, caller: Caller, name: str, on: bool) -> DroneDocument:
     """Let the drone take no more orders, or take them again. What it runs goes on. For operators."""
-    from control_plane.drones.inbox import tell
-
     require(caller, "operator")
     with core.database.write() as db:
         drone = _own_drone(db, caller, name)
@@ -61,8 +61,6 @@ def set_draining(core: Core, caller: Caller, name: str, on: bool) -> DroneDocume
 
 def _says_otherwise(db: Session, drone: Drone, on: bool) -> bool:
     """Whether the drone's own word differs, and nothing is under way that would change that."""
-    from control_plane.drones.inbox import pending
-
     said = (drone.beat or {}).get("draining")
     return said is not None and said is not on and not pending(db, drone.id, None, "drain")
 
@@ -102,8 +100,6 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
 
     A run that may be pushing just now is left to the supervisor, which takes it back when its grant is over.
     """
-    from control_plane.orders.lost import announce
-
     with core.database.write() as db:
         drone = db.get_one(Drone, drone_id, with_for_update=True)
         if drone.organization_id != organization_id or drone.removed_at is not None:
@@ -121,10 +117,6 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
 
 def take_back(db: Session, core: Core, drone: Drone) -> tuple[list[str], list[EndedRun]]:
     """End what the drone had in hand: its orders wait for another one. Returns those, and what Flower should hear."""
-    from control_plane.flower.events import EndedRun
-    from control_plane.orders.dispatch import requeue, taken_back_reason
-    from control_plane.orders.lost import Loss, lose
-
     why = f"drone {drone.name} was removed"
     held = select(Dispatch, Order, Run.id).join(Order, Order.id == Dispatch.order_id)
     held = held.outerjoin(Run, Run.id == Dispatch.id)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
-from control_plane.core import Caller, Core
+from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.orders import Order
 from control_plane.documents.orders import OrderSummary
-from control_plane.flower import events as flower_events
-from control_plane.flower.events import EndedRun
 from control_plane.operations.access.roles import require
 from control_plane.operations.orders.reading import order_summary
 from control_plane.orders.cancel import MOVED, TRIES, asked_by, look, record
+from control_plane.orders.lost import announce
 from shared.errors import Conflict
 from shared.states import ENDED, OrderStatus
 
@@ -32,7 +31,6 @@ def cancel(core: Core, caller: Caller, order_id: str, reason: str = "") -> Order
             # It moved between our look and our write: look again, but never for ever.
             if conflict.code != MOVED or attempt == TRIES:
                 raise
-    core.broker.changed(order_id)
     return order_summary(core, caller, order_id)
 
 
@@ -50,6 +48,5 @@ def _cancel(core: Core, caller: Caller, order_id: str, reason: str) -> None:
         return record(db, core, order, seen.taken_back, asked_by(caller, reason))
 
     # The end of an order may let others begin, and so wait for one that ends at the same time.
-    told = core.database.transact(write)
-    if told is not None:
-        flower_events.tell_flower(core, [told])
+    ended = core.database.transact(write)
+    announce(core, [order_id], [ended] if ended else [])

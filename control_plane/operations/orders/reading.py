@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -22,7 +21,6 @@ from control_plane.documents.orders import (
     OrderDocument,
     OrderSummary,
     RunDocument,
-    StatsDocument,
     SteeringMessageDocument,
     StepDocument,
     SubmitRequest,
@@ -33,7 +31,8 @@ from control_plane.operations import row_documents
 from control_plane.operations.access.roles import require
 from control_plane.operations.orders import progress
 from control_plane.operations.orders.submitting import check_request, submit_within
-from control_plane.operations.row_documents import OrderNames, run_document, step_document, total_of, word_document
+from control_plane.operations.row_documents import OrderNames, run_document, step_document, word_document
+from control_plane.orders import totals
 from control_plane.orders.waits import waiting_calls
 from control_plane.validation.checks import shown, unknown
 from shared.blobs import INLINE_PATCH
@@ -189,7 +188,7 @@ def _status(text: str) -> str:
 
 def _summaries(db: Db, caller: Caller, rows: Sequence[Row], now: datetime) -> list[OrderSummary]:
     orders = [row[0] for row in rows]
-    stats = _stats(db, [order.id for order in orders])
+    stats = totals.of_orders(db, [order.id for order in orders])
     waits = [order.run_id for order in orders if order.status == OrderStatus.AWAITING_APPROVAL and order.run_id]
     calls = waiting_calls(db, waits) if waits else {}
     at_work = [order.run_id for order in orders if order.status in _AT_WORK and order.run_id]
@@ -203,40 +202,10 @@ def _summaries(db: Db, caller: Caller, rows: Sequence[Row], now: datetime) -> li
     ]
 
 
-def _summary(caller: Caller, row: Row, stats: StatsDocument, waiting: Sequence[ApprovalStep] | None) -> OrderSummary:
+def _summary(caller: Caller, row: Row, stats: Stats, waiting: Sequence[ApprovalStep] | None) -> OrderSummary:
     order, project, provider, drone, agent = row
     names = OrderNames(caller.organization, project, provider, drone, agent)
     return row_documents.order_summary(order, names, stats, waiting[0] if waiting else None)
-
-
-def _stats(db: Db, order_ids: Sequence[str]) -> defaultdict[str, StatsDocument]:
-    """What all runs of each order took together, late ones too."""
-    columns = (
-        Run.order_id,
-        Run.tool_calls,
-        Run.input_tokens,
-        Run.thinking_tokens,
-        Run.output_tokens,
-        Run.cost_usd,
-        Run.duration_ms,
-    )
-    runs: defaultdict[str, list[Stats]] = defaultdict(list)
-    for order_id, calls, given, thought, answered, cost, took in db.execute(
-        select(*columns).where(Run.order_id.in_(order_ids))
-    ):
-        runs[order_id].append(
-            Stats(
-                tool_calls=calls,
-                input_tokens=given,
-                thinking_tokens=thought,
-                output_tokens=answered,
-                cost_usd=cost,
-                duration_ms=took,
-            )
-        )
-    found: defaultdict[str, StatsDocument] = defaultdict(lambda: total_of(()))
-    found.update({order_id: total_of(each) for order_id, each in runs.items()})
-    return found
 
 
 def _runs(db: Db, order_id: str) -> list[RunDocument]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
+from typing import cast
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
@@ -25,14 +26,11 @@ from control_plane.lookups.drones import find_drone
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.providers import find_provider, only_provider
 from control_plane.lookups.sessions import find_session
-from control_plane.orders.dispatch import place_and_dispatch
-from control_plane.orders.draft import MAX_ATTEMPTS, turn_of
-from control_plane.orders.numbers import next_number
+from control_plane.orders.draft import MAX_ATTEMPTS, Draft, create_order
+from control_plane.orders.numbers import lock_numbers
 from control_plane.validation.checks import check_labels, check_text
 from shared.errors import Conflict, Invalid, Precondition, TooLarge
-from shared.names import new_id
-from shared.states import OrderStatus
-from shared.work_order import Limits
+from shared.work_order import Limits, Mode
 
 MAX_PROMPT = 200_000
 """Characters. The prompt is in every call of the model; what is longer belongs into a file of the repository."""
@@ -40,17 +38,6 @@ KEY_LASTS = timedelta(days=7)
 MAX_KEY = 255
 MAX_ALLOWED = 100
 MAX_PATTERN = 2000
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    """What the names in a request stand for."""
-
-    project: Project
-    provider: Provider
-    session: ChatSession
-    mode: str
-    drone_id: str | None
 
 
 def check_request(request: SubmitRequest, key: str | None) -> None:
@@ -92,27 +79,20 @@ def submit_within(
 ) -> tuple[str, bool]:
     """Write the order and place it; or find the one that this key made before. Returns its id, and whether it is new.
 
-    The number is taken first: its row is locked until the commit, so that of two requests with one key the second sees
-    the first's order, and orders of one session are numbered as they are committed.
+    The numbers are locked before the key is looked up, so that of two requests with one key the second sees the first's
+    order.
     """
-    number = next_number(db)
+    lock_numbers(db)
     body_hash = _hash(request)
     if idempotency_key is not None:
         before = _submitted_before(db, core.clock.now(), caller, idempotency_key)
         if before is not None:
             _refuse_other_body(before, body_hash)
             return before.id, False
-    wanted = _find_all(db, core, caller, request)
-    order = _order(core, caller, request, wanted)
-    order.number = number
+    draft = _draft(db, core, caller, request)
     if idempotency_key is not None:
-        order.idempotency_key, order.request_hash = idempotency_key, body_hash
-    # Session, order, turn: in the order in which their rows point at each other.
-    for row in (wanted.session, order, turn_of(order, wanted.provider)):
-        db.add(row)
-        db.flush()
-    place_and_dispatch(db, core, order)
-    return order.id, True
+        draft = replace(draft, idempotency_key=idempotency_key, request_hash=body_hash)
+    return create_order(db, core, draft).id, True
 
 
 def _submitted_before(db: Db, now: datetime, caller: Caller, key: str) -> Order | None:
@@ -135,19 +115,39 @@ def _refuse_other_body(order: Order, body_hash: str) -> None:
         )
 
 
-def _find_all(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> _Wanted:
-    organization_id = caller.organization_id
-    project = find_project(db, organization_id, request.project)
+def _draft(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> Draft:
+    """The request with its names looked up."""
+    project = find_project(db, caller.organization_id, request.project)
     provider = _provider(db, caller, request, project)
-    drone_id = find_drone(db, organization_id, request.drone).id if request.drone is not None else None
+    drone_id = find_drone(db, caller.organization_id, request.drone).id if request.drone is not None else None
+    session = _session(db, core, caller, request, project)
+    return Draft(
+        project=project,
+        provider=provider,
+        session=session,
+        prompt=request.prompt,
+        user=caller.user,
+        mode=request.mode or cast("Mode", session.mode),
+        limits=_limits(request),
+        priority=request.priority,
+        approve=request.approve,
+        allow=request.allow,
+        max_attempts=request.max_attempts or MAX_ATTEMPTS,
+        labels=request.labels,
+        drone_id=drone_id,
+    )
+
+
+def _session(db: Db, core: Core, caller: Caller, request: SubmitRequest, project: Project) -> ChatSession:
+    """The session that the request names, else a new one."""
     if request.session is not None:
-        session = find_session(db, organization_id, request.session, project)
+        session = find_session(db, caller.organization_id, request.session, project)
         _refuse_task_session(session)
-    else:
-        session = new_session(core, project, request.mode or "build")
-        # What begins a session holds for all of it; a later order's own wishes are for that order alone.
-        session.approve, session.allow = request.approve, list(request.allow)
-    return _Wanted(project, provider, session, request.mode or session.mode, drone_id)
+        return session
+    session = new_session(core, project, request.mode or "build")
+    # What begins a session holds for all of it; a later order's own wishes are for that order alone.
+    session.approve, session.allow = request.approve, list(request.allow)
+    return session
 
 
 def _refuse_task_session(session: ChatSession) -> None:
@@ -176,31 +176,6 @@ def _provider(db: Db, caller: Caller, request: SubmitRequest, project: Project) 
         why="there is none, or more than one to choose from",
         next=f"fleet provider ls    then: fleet submit … --provider NAME, or fleet project edit {project.slug} "
         "--provider NAME; the first one: fleet provider add NAME --model MODEL",
-    )
-
-
-def _order(core: Core, caller: Caller, request: SubmitRequest, wanted: _Wanted) -> Order:
-    return Order(
-        id=new_id(),
-        organization_id=caller.organization_id,
-        user=caller.user,
-        project_id=wanted.project.id,
-        session_id=wanted.session.id,
-        provider_id=wanted.provider.id,
-        model=wanted.provider.model,
-        mode=wanted.mode,
-        priority=request.priority,
-        approve=request.approve or wanted.session.approve or "yolo",
-        allow=list(dict.fromkeys([*(wanted.session.allow or ()), *request.allow])),
-        limits=_limits(request).model_dump(mode="json"),
-        max_attempts=request.max_attempts or MAX_ATTEMPTS,
-        prompt=request.prompt,
-        wanted_drone_id=wanted.drone_id,
-        wanted_labels=dict(request.labels),
-        status=OrderStatus.QUEUED.value,
-        reason="was just submitted and is about to be placed",
-        created_at=core.clock.now(),
-        late_refs=[],
     )
 
 

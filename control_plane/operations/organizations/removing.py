@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from sqlalchemy import ColumnElement, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from control_plane.core import Caller, Core
+from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.access import ApiToken, JoinToken
 from control_plane.db.base import Owned
 from control_plane.db.drones import Drone
@@ -22,13 +21,12 @@ from control_plane.db.teams import Agent, Task
 from control_plane.documents.organizations import OrganizationDocument
 from control_plane.lookups.organizations import DEFAULT, find_organization, in_organization, locked_organization
 from control_plane.operations.access.roles import require, require_everywhere
+from control_plane.operations.drones.managing import take_back
 from control_plane.operations.organizations.reading import document_of
+from control_plane.orders.lost import announce
 from shared.errors import Conflict, FleetFault
 from shared.states import ENDED, TaskStatus
 from shared.terminal import logs
-
-if TYPE_CHECKING:
-    from control_plane.flower.events import EndedRun
 
 log = logs.get(__name__)
 _JUST_STORED_S = 300
@@ -130,9 +128,6 @@ def _only_here(db: Session, row: Organization) -> set[tuple[str, bool]]:
 
 def _remove_drones(db: Session, core: Core, row: Organization, removed: _Removed) -> None:
     """Take its drones out of service; what they did for others stays those others' history."""
-    # Here and not above: removing a drone writes orders, which needs the numbers of this package.
-    from control_plane.operations.drones.managing import take_back
-
     now = core.clock.now()
     drones = db.scalars(select(Drone).where(Drone.organization_id == row.id).order_by(Drone.id).with_for_update()).all()
     for drone in drones:
@@ -169,8 +164,6 @@ def _serve_no_more(db: Session, organization_id: str) -> None:
 
 def _afterwards(core: Core, removed: _Removed) -> None:
     """Cut its drones off, tell of what changed, and delete its files."""
-    from control_plane.orders.lost import announce
-
     for drone_id in removed.drones:
         try:
             core.broker.remove_user(drone_id)

@@ -17,8 +17,8 @@ from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.documents.sessions import EntryDocument, HeadDocument, SessionDocument, SessionSummary, TurnDocument
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.sessions import labels_of, session_of, tree_of, unfinished
-from control_plane.operations.row_documents import total_of
-from control_plane.orders.dispatch import totals
+from control_plane.operations.row_documents import stats_document
+from control_plane.orders import totals
 from shared.errors import NotFound
 from shared.events import Stats
 from shared.states import ENDED, TurnStatus
@@ -197,7 +197,7 @@ def _turns(db: Db, order_ids: Sequence[str]) -> dict[str, TurnDocument]:
 
 def _turn(db: Db, turn: Turn, order: Order) -> TurnDocument:
     ended = turn.status != TurnStatus.PROCESSING
-    stats = total_of([Stats.model_validate(turn.stats) if ended else totals(db, order.id)])
+    stats = stats_document(Stats.model_validate(turn.stats) if ended else totals.of_order(db, order.id))
     return TurnDocument(
         order=order.id,
         user=turn.user,

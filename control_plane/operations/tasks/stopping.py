@@ -14,17 +14,16 @@ from functools import partial
 
 from sqlalchemy.orm import Session
 
-from control_plane.core import Caller, Core
+from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.teams import Agent, Task
 from control_plane.documents.tasks import TaskCancelRequest, TaskDocument
-from control_plane.flower import events as flower_events
-from control_plane.flower.events import EndedRun
 from control_plane.lookups import tasks
 from control_plane.operations.access.roles import require
 from control_plane.operations.tasks import acting, reading
 from control_plane.orders.cancel import MOVED, TRIES, Seen, asked_by, look, record
+from control_plane.orders.lost import announce
 from control_plane.teams import system_notes
 from control_plane.teams.claiming import claim_tasks, give_to_user
 from control_plane.validation.checks import check_text
@@ -93,10 +92,7 @@ def _stop(core: Core, caller: Caller, task_id: str, work: Work, why: str) -> Tas
             # Task or order moved between our look and our write: look again, but never for ever.
             if conflict.code != MOVED or attempt == TRIES:
                 raise
-    if stopped.told is not None:
-        flower_events.tell_flower(core, [stopped.told])
-    for changed in filter(None, (order_id, *stopped.begun)):
-        core.broker.changed(changed)
+    announce(core, filter(None, (order_id, *stopped.begun)), [stopped.told] if stopped.told else [])
     document = reading.show(core, caller, task_id)
     note = "; ".join(filter(None, (stopped.note, reading.next_for(document))))
     return document.model_copy(update={"note": note, "stopped_run": stopped.run_id})

@@ -15,8 +15,9 @@ import pytest
 from celery.events.state import State
 
 from control_plane.broker.broker import Broker
+from control_plane.core import EndedRun
 from control_plane.db.drones import Drone
-from control_plane.flower.events import EndedRun, tell_flower
+from control_plane.flower.events import tell_flower
 from shared import names
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane

@@ -166,7 +166,7 @@ class Life(RuleBasedStateMachine):
             with self.core.database.write() as db:
                 ended = select(Order).where(Order.task_id == self._id(task), Order.status.in_(ENDED))
                 for order in db.scalars(ended).all():
-                    hand_off.run_ended(db, self.core, order)
+                    hand_off.order_ended(db, self.core, order)
 
     # --- limits ------------------------------------------------------------------------
 
