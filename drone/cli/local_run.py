@@ -55,7 +55,7 @@ def command(
     """Run the agent loop here, on a copy of a repository, and print the patch."""
     from drone.local.order import LocalWishes
     from drone.local.run import run_here
-    from drone.processes.receipts import become_reaper
+    from drone.processes.reaping import become_reaper
 
     become_reaper()  # whatever the model starts, however it hides, can then be found and ended
     result = run_here(

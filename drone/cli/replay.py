@@ -38,7 +38,7 @@ def command(
     as_json: JsonFlag = False,
 ) -> int:
     """Play a recorded run through the agent loop, with the real tools, and compare what comes of it."""
-    from drone.processes.receipts import become_reaper
+    from drone.processes.reaping import become_reaper
     from drone.replay import ReplayWishes, load, replay
 
     recording = load(trajectory)

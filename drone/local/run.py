@@ -29,7 +29,7 @@ from drone.local.order import HERE, LocalWishes, order_of
 from drone.local.progress import TerminalLink
 from drone.mcp_servers import secrets_of
 from drone.model.litellm_import import litellm
-from drone.processes.receipts import end_below
+from drone.processes.ending import Ended, end_all
 from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
 from drone.runs.context import RunContext
@@ -40,7 +40,7 @@ from drone.sandbox import Sandbox, choose
 from drone.workspace import Workspaces, copy_owner_config, git_environment
 from shared.clock import SystemClock
 from shared.errors import FleetError
-from shared.events import Delivered, Prepared, Receipt
+from shared.events import Delivered, Prepared
 from shared.redaction import Redactor
 from shared.terminal.output import say
 from shared.work_order import WorkOrder
@@ -125,8 +125,8 @@ class _LocalRun:
     def _workspaces(self, git_config: Path) -> Workspaces:
         return Workspaces(self.directory / "workspace", git_environment(git_config, allow_file=True), self.sandbox)
 
-    def _end_processes(self, *, at_once: bool = False) -> Receipt:
-        return end_below(SystemClock(), spare=self.others, at_once=at_once)
+    def _end_processes(self, *, at_once: bool = False) -> Ended:
+        return end_all(spare=self.others, at_once=at_once)
 
     def _result(self, store: MemoryStore, *, interrupted: bool) -> LocalResult:
         events = tuple(line.event for line in journal.walk(self._journal))

@@ -18,7 +18,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
 from drone.mcp_servers.server_log import ServerLog
-from drone.processes.ending import Ended, end_below
+from drone.processes.ending import Ended, end_command
+from drone.processes.reaping import reap_adopted
 from drone.sandbox.protocol import Line
 
 LARGEST_MESSAGE = 8 * 1024 * 1024
@@ -99,11 +100,12 @@ class StdioServer:
                 loop.call_soon_threadsafe(stdin.close)
 
         # In a thread, as it waits: the loop meanwhile empties the pipes, which a server may need to come to its end.
-        self.counts = await asyncio.to_thread(end_below, process.pid, self._line.mark, grace=GRACE, ask=ask)
+        self.counts = await asyncio.to_thread(end_command, process.pid, self._line.mark, grace=GRACE, ask=ask)
         if stdin is not None:
             stdin.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), GRACE)
+        reap_adopted()
 
     async def _read(self, process: asyncio.subprocess.Process, incoming: MemoryObjectSendStream[Incoming]) -> None:
         stdout = process.stdout

@@ -1,26 +1,33 @@
-"""Ending everything that a command started: TERM, a grace, KILL, and a count of what was found.
+"""Ending processes: TERM, a grace, KILL, and a count of what was found.
 
 Each command lives below a *holder*, bwrap or the keeper, that keeps all its descendants below itself: `setsid`,
 `nohup` and double forks change session and parent, but not the ancestor. A mark in the environment is the second way
-to find them, for the case that the holder itself was killed.
+to find them, for the case that the holder itself was killed. What outlives both is below the run, which adopts it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import psutil
 
-MARK = "DRONEFLEET_COMMAND"
-"""Environment variable of every command: `<owner>.<id of the command>`."""
-_TICK = 0.02
+from drone.processes.reaping import reap
+from drone.processes.tree import alive, below, find, is_alive, marked, session_of, start_time, this_machine_boot
+from shared.events import Receipt
+
+TERM_SECONDS = 10.0
+"""For a process to clean up once it was asked to end; then it is killed."""
 _KILL_SECONDS = 5.0
+_TICK = 0.02
+Look = Callable[[], set[psutil.Process]]
+"""Finds the living processes that are to end."""
 
 
 @dataclass(frozen=True)
@@ -31,33 +38,43 @@ class Ended:
     ended: int = 0
     survivors: int = 0
 
+    def __add__(self, other: Ended) -> Ended:
+        return Ended(self.found + other.found, self.ended + other.ended, self.survivors + other.survivors)
 
-def end_below(holder_pid: int, mark: str, *, grace: float, ask: Callable[[], None] | None = None) -> Ended:
+    def then(self, later: Ended) -> Ended:
+        """Both together, where the later look saw again what had survived the first."""
+        found = self.found - self.survivors + later.found
+        return Ended(found, self.ended + later.ended, later.survivors)
+
+    def receipt(self, at: datetime) -> Receipt:
+        return Receipt(found=self.found, ended=self.ended, survivors=self.survivors, at=at)
+
+
+def end_command(holder_pid: int, mark: str, *, grace: float, ask: Callable[[], None] | None = None) -> Ended:
     """End all processes below the holder and all that carry `mark`, then the holder itself.
 
     Within `grace` seconds after TERM a process may clean up; then it is killed. `ask` tells them in their own way
     (closes their input, for example) that they may go: for that they get `grace` seconds before TERM.
     """
-    holder = _process(holder_pid)
+    holder = find(holder_pid)
     if holder is None:
         return end_marked(mark)
     # The holder is stopped first: it would answer the end of the main process by killing all others at once,
     # which would rob them of their grace.
     with contextlib.suppress(psutil.Error):
         holder.suspend()
-    found = _theirs(holder, mark)
+    look = partial(_of_command, holder, mark)
+    found = look()
     if ask is not None:
         ask()
         _wait(found, grace)
-    _signal_all(found, "terminate")
-    # What is stopped takes no TERM before it goes on.
-    _signal_all(found, "resume")
-    _wait(found, grace)
-    found |= _kill_until_quiet(holder, mark)
+    found |= _end(look, found, grace)
     # The sandbox's own processes, which are not the command's: gone as well before somebody else counts what is left.
-    own = {holder, *_below(holder)}
+    own = {holder, *below(holder)}
     _signal_all(own, "kill")
     _wait(found | own, _KILL_SECONDS)
+    # Orphans now that the holder is gone; the holder is for the code that started it.
+    reap(found | own - {holder})
     return _count(found)
 
 
@@ -68,32 +85,75 @@ def end_marked(mark: str) -> Ended:
     """
     if not mark:
         raise ValueError("a mark is needed to find processes by")
-    found = _kill_until_quiet(None, mark)
+    found = _kill_until_quiet(partial(marked, mark))
     _wait(found, _KILL_SECONDS)
     return _count(found)
 
 
-def _kill_until_quiet(holder: psutil.Process | None, mark: str) -> set[psutil.Process]:
+def end_all(
+    *, spare: Iterable[int] = (), at_once: bool = False, asked_at: Callable[[], float | None] = lambda: None
+) -> Ended:
+    """End and reap every process below this one but those in `spare` and their descendants.
+
+    First asks (SIGTERM, ten seconds), unless `at_once`; then kills. `asked_at` tells when (monotonic) others of the
+    same run were asked already: the ten seconds count from then, so that two stages never add up.
+    """
+    me, spared = psutil.Process(), tuple(spare)
+    asked = asked_at()
+    waited = 0.0 if asked is None else time.monotonic() - asked
+    found = _end(lambda: alive(below(me, spared)), set(), 0.0 if at_once else TERM_SECONDS - waited)
+    reap(below(me, spared))
+    return _count(found)
+
+
+def end_process(pid: int, started_at: float | None, machine_boot: str = "") -> Ended:
+    """Kill a process that an older boot of the drone started, and all below it, and say how many there were.
+
+    None where it is gone, or where its pid belongs to another by now: `started_at` and `machine_boot` are what
+    `start_time` and `this_machine_boot` said of it then; without the latter the former alone counts.
+    """
+    if machine_boot not in {"", this_machine_boot()}:
+        # The machine was started since then: whatever has this pid, even with the same start time, is another process.
+        return Ended()
+    process = find(pid)
+    if process is None or started_at is None or start_time(pid) != started_at:
+        return Ended()
+    session = {other for other in psutil.process_iter() if session_of(other.pid) == pid}
+    tree = {process} | below(process) | session
+    found = _end(lambda: alive(tree), set(), 0.0)
+    return _count(found)
+
+
+def _end(look: Look, known: set[psutil.Process], grace: float) -> set[psutil.Process]:
+    """End what `look` finds, and what was `known` before it: ask, unless there is no grace, then kill."""
+    found = known | look()
+    if found and grace > 0:
+        _signal_all(found, "terminate")
+        # What is stopped takes no TERM before it goes on.
+        _signal_all(found, "resume")
+        _wait(found, grace)
+    return found | _kill_until_quiet(look)
+
+
+def _kill_until_quiet(look: Look) -> set[psutil.Process]:
     """Kill, and look again: what forks while it is killed is caught in the next round."""
     seen: set[psutil.Process] = set()
     deadline = time.monotonic() + _KILL_SECONDS
-    while alive := _theirs(holder, mark):
-        seen |= alive
-        _signal_all(alive, "kill")
+    while found := look():
+        seen |= found
+        _signal_all(found, "kill")
         if time.monotonic() > deadline:
             break
         time.sleep(_TICK)
     return seen
 
 
-def _theirs(holder: psutil.Process | None, mark: str) -> set[psutil.Process]:
+def _of_command(holder: psutil.Process, mark: str) -> set[psutil.Process]:
     """All that the command started and that is alive; the holder is ours, though it carries the mark too."""
-    if holder is None:
-        return _marked(mark)
     return {
         process
-        for process in _below(holder) | _marked(mark)
-        if process != holder and _is_alive(process) and not _is_init_of(process, holder)
+        for process in below(holder) | marked(mark)
+        if process != holder and is_alive(process) and not _is_init_of(process, holder)
     }
 
 
@@ -120,67 +180,6 @@ def _is_first_of_namespace(pid: int) -> bool:
     return False
 
 
-def _below(holder: psutil.Process) -> set[psutil.Process]:
-    try:
-        return set(holder.children(recursive=True))
-    except psutil.Error:
-        return set()
-
-
-def _marked(mark: str) -> set[psutil.Process]:
-    """Processes that carry the mark. Another user's environment cannot be read, and holds none of ours."""
-    wanted = f"{MARK}={mark}"
-    pids = _marked_in_proc(wanted.encode()) if sys.platform == "linux" else _marked_by_psutil(mark)
-    return {process for pid in pids if (process := _process(pid)) is not None}
-
-
-def _marked_in_proc(wanted: bytes) -> list[int]:
-    """One read a process: psutil would parse each environment into a dictionary first."""
-    pids = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                if wanted in (entry / "environ").read_bytes():
-                    pids.append(int(entry.name))
-    return pids
-
-
-def _marked_by_psutil(mark: str) -> list[int]:
-    pids = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get(MARK, "").startswith(mark):
-                pids.append(process.pid)
-    return pids
-
-
-def _process(pid: int) -> psutil.Process | None:
-    try:
-        return psutil.Process(pid)
-    except psutil.Error:
-        return None
-
-
-def _alive(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
-    return {process for process in processes if _is_alive(process)}
-
-
-def _is_alive(process: psutil.Process) -> bool:
-    """A zombie runs no more: it only waits for a parent that we may have stopped.
-
-    Nor does a process without memory, which has come to its end and is not a zombie yet: it has no command line to know
-    it by any more.
-    """
-    try:
-        if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
-            return False
-        return bool(process.memory_info().vms > 0)
-    except psutil.AccessDenied:
-        return True
-    except psutil.Error:
-        return False
-
-
 def _age(process: psutil.Process) -> tuple[float, int]:
     try:
         return process.create_time(), process.pid
@@ -198,10 +197,10 @@ def _signal_all(processes: Iterable[psutil.Process], action: str) -> None:
 
 def _wait(processes: set[psutil.Process], seconds: float) -> None:
     deadline = time.monotonic() + seconds
-    while _alive(processes) and time.monotonic() < deadline:
+    while alive(processes) and time.monotonic() < deadline:
         time.sleep(_TICK)
 
 
 def _count(found: set[psutil.Process]) -> Ended:
-    survivors = len(_alive(found))
+    survivors = len(alive(found))
     return Ended(found=len(found), ended=len(found) - survivors, survivors=survivors)

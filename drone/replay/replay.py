@@ -16,7 +16,7 @@ import psutil
 from drone.agent.agent import Agent
 from drone.local.context import MemoryStore
 from drone.local.order import LocalWishes, order_of
-from drone.processes.receipts import end_below
+from drone.processes.ending import end_all
 from drone.replay.comparing import Comparison, Difference
 from drone.replay.path_mapping import Places
 from drone.replay.playback import RecordedModel, RecordedPeople, RecordedToolbox, Script
@@ -175,7 +175,7 @@ def _throw_away() -> Iterator[Path]:
         yield directory
     finally:
         signal.signal(signal.SIGTERM, before)
-        end_below(SystemClock(), spare=others, at_once=True)
+        end_all(spare=others, at_once=True)
         shutil.rmtree(directory, onerror=_unlocked)
 
 

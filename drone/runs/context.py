@@ -10,13 +10,13 @@ from typing import Protocol
 from drone.agent.protocols import Controls, Model, Recorder
 from drone.agent.recorded_transcript import StoreLog
 from drone.installation.policy import Policy
+from drone.processes.ending import Ended
 from drone.runs.blobs import Store
 from drone.runs.controls import Wish
 from drone.runs.delivery import Pushing
 from drone.sandbox import Sandbox
 from drone.workspace import Workspaces
 from shared.clock import Clock
-from shared.events import Receipt
 from shared.work_order import WorkOrder
 
 
@@ -70,7 +70,7 @@ class RunContext:
     make_model: MakeModel
     check_url: Callable[[str], None]
     """Lets the repository's URL pass or raises Refused: the policy of the machine's owner."""
-    end_processes: Callable[[], Receipt]
+    end_processes: Callable[[], Ended]
     """Ends whatever the run has started and is still there."""
     home: Path
     """The drone's home, where its owner may keep prompts, skills, extensions and MCP servers."""

@@ -139,11 +139,11 @@ def end_orphaned(receipt: Path | None = None) -> None:
 
     What was ended is left in the file `receipt`, for the worker that comes after.
     """
-    from drone.processes.receipts import end_below
+    from drone.processes.ending import end_all
     from shared.clock import SystemClock
 
-    ended = end_below(SystemClock(), at_once=True)
+    ended = end_all(at_once=True)
     if receipt is not None:
         with suppress(OSError):
-            receipt.write_text(ended.model_dump_json())
+            receipt.write_text(ended.receipt(SystemClock().now()).model_dump_json())
     os._exit(ORPHANED)

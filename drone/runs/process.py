@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 
 from drone.installation.home import DroneHome
 from drone.mcp_servers import secrets_of
-from drone.processes.receipts import become_reaper, end_below
+from drone.processes.ending import end_all
+from drone.processes.reaping import become_reaper
 from drone.reporting import journal
 from drone.reporting.journal import Journal
 from drone.runs.blobs import RunApi, Uploads
@@ -124,7 +125,7 @@ def _execute(order: WorkOrder, job: Job, writer: Journal, ends: tuple[RunControl
         log_dir=RunDirectory(home.run_dir(job.run_id)).logs,
         make_model=partial(litellm_model, clock=clock, policy=job.policy, environ=os.environ),
         check_url=lambda url: job.policy.check_git_url(url, job.server_url),
-        end_processes=partial(end_below, clock, asked_at=lambda: sandbox.tally.asked_at),
+        end_processes=partial(end_all, asked_at=lambda: sandbox.tally.asked_at),
         store_log=uploads.add_log,
         keeping=uploads,
         policy=job.policy,

@@ -215,14 +215,8 @@ class _Run:
         rest = self._context.end_processes()
         if self._context.controls.wish is None:
             return None
-        tally = self._context.sandbox.tally
-        return Receipt(
-            # What survived its command is below us, and so among the rest.
-            found=tally.found - tally.survivors + rest.found,
-            ended=tally.ended + rest.ended,
-            survivors=rest.survivors,
-            at=self._context.clock.now(),
-        )
+        # What survived its command is below us, and so among the rest.
+        return self._context.sandbox.tally.counts.then(rest).receipt(self._context.clock.now())
 
     def _name_what_came_too_late(self) -> None:
         """Nothing that people say to a run is lost without a word."""

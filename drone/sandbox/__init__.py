@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from drone.processes.ending import Ended, end_marked
 from drone.sandbox.choice import KINDS, choose, explain_missing
 from drone.sandbox.protocol import CommandResult, Sandbox, Tally
 
-__all__ = ["KINDS", "CommandResult", "Ended", "Sandbox", "Tally", "choose", "end_marked", "explain_missing"]
+__all__ = ["KINDS", "CommandResult", "Sandbox", "Tally", "choose", "explain_missing"]

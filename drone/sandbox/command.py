@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from drone.processes.ending import Ended, end_below, end_marked
+from drone.processes.ending import Ended, end_command, end_marked
+from drone.processes.reaping import reap_adopted
+from drone.processes.waiting import exit_of
 from drone.sandbox.output import Output
 from drone.sandbox.protocol import Check, CommandResult, Line, OnOutput, Tally
 from shared.errors import Interrupted
@@ -45,11 +47,11 @@ def run_line(line: Line, watch: Watch, tally: Tally) -> CommandResult:
         if not isinstance(error, Interrupted):
             # The whole run ends, and not this command alone: what else there is of it has until then.
             tally.asked_at = time.monotonic()
-        ended = end_below(process.pid, line.mark, grace=CANCEL_GRACE)
+        ended = end_command(process.pid, line.mark, grace=CANCEL_GRACE)
         tally.add(ended)
         tally.broken_off = _finish(process, reader, ended)
         raise
-    ended = end_below(process.pid, line.mark, grace=TIMEOUT_GRACE) if timed_out else end_marked(line.mark)
+    ended = end_command(process.pid, line.mark, grace=TIMEOUT_GRACE) if timed_out else end_marked(line.mark)
     result = _finish(process, reader, ended, timed_out=timed_out)
     _show(reader, watch)
     return result
@@ -70,18 +72,17 @@ def _start(line: Line) -> subprocess.Popen[bytes]:
 def _follow(process: subprocess.Popen[bytes], reader: _Reader, watch: Watch) -> bool:
     """Wait for the end; False when the time is up first."""
     deadline = time.monotonic() + watch.timeout if watch.timeout > 0 else float("inf")
-    while True:
-        # The end of the output wakes us at once; a child that keeps it open does not keep us.
-        reader.at_end.wait(_TICK)
-        if watch.check:
-            watch.check()
-        _show(reader, watch)
-        if process.poll() is not None:
-            return True
-        if time.monotonic() > deadline:
-            return False
-        if reader.at_end.is_set():
-            time.sleep(_TICK / 5)
+    with exit_of(process) as wait:
+        while True:
+            # For the process and not for the end of its output: a child that keeps that open does not keep us.
+            ended = wait(_TICK) is not None
+            if watch.check:
+                watch.check()
+            _show(reader, watch)
+            if ended:
+                return True
+            if time.monotonic() > deadline:
+                return False
 
 
 def _show(reader: _Reader, watch: Watch) -> None:
@@ -94,6 +95,7 @@ def _finish(
 ) -> CommandResult:
     reader.stop(_DRAIN)
     code = process.wait()
+    reap_adopted()
     by_force = timed_out or (ended.found > 0 and code < 0)
     return CommandResult(
         return_code=None if by_force else (128 - code if code < 0 else code),

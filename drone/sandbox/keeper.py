@@ -42,12 +42,16 @@ def main(parent: int, command: list[str]) -> int:
 
 
 def kill_descendants() -> None:
-    """Kill until none is left: what forks meanwhile becomes our child in the end, and is seen in the next round."""
-    while below := descendants(os.getpid()):
-        for pid in below:
+    """Kill and reap until none is left: what forks meanwhile becomes our child in the end, and is seen in a next round.
+
+    A zombie that stayed would be adopted by the drone.
+    """
+    while True:
+        for pid in descendants(os.getpid()):
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
-        _reap()
+        if _reaped_all():
+            return
         time.sleep(0.002)
 
 
@@ -82,10 +86,14 @@ def _wait_for(pid: int) -> int:
             return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def _reap() -> None:
-    with contextlib.suppress(ChildProcessError):
+def _reaped_all() -> bool:
+    """Reap what has ended; whether no child is left, and so no descendant."""
+    try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
+    except ChildProcessError:
+        return True
+    return False
 
 
 def _end_all(signum: int, frame: FrameType | None) -> None:

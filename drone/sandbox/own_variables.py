@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from drone.processes.ending import MARK
+from drone.processes.tree import MARK
 
 _CARRIER = "DRONEFLEET_CARRIED_"
 

@@ -48,18 +48,14 @@ class Tally:
     """Adds up what was ended by force, for the receipt of a cancel; shared by all copies of one sandbox."""
 
     def __init__(self) -> None:
-        self.found = 0
-        self.ended = 0
-        self.survivors = 0
+        self.counts = Ended()
         self.asked_at: float | None = None
         """When the command was broken off with which its run ends, monotonic: from then on all of the run is to end."""
         self.broken_off: CommandResult | None = None
         """The last command that `check` or `on_output` broke off, with its output so far."""
 
     def add(self, counts: Ended) -> None:
-        self.found += counts.found
-        self.ended += counts.ended
-        self.survivors += counts.survivors
+        self.counts += counts
 
 
 class Sandbox(Protocol):
@@ -107,7 +103,7 @@ class Sandbox(Protocol):
         """Give the line that starts `command` as `run` would, for a caller that talks with it while it runs.
 
         `variables` come on top of the clean environment. The caller starts the line in a session of its own, and ends
-        it and all that it started with `end_below(pid, line.mark, …)`.
+        it and all that it started with `end_command(pid, line.mark, …)`.
 
         Raises ValueError where the sandbox needs a place for home and /tmp and has none (`for_session`).
         """

@@ -23,7 +23,7 @@ from celery.platforms import SecurityWarning
 
 from drone.installation import settings
 from drone.installation.home import DroneHome
-from drone.processes.receipts import become_reaper
+from drone.processes.reaping import become_reaper
 from drone.worker.app import build, cut_down_remote_control
 from drone.worker.identity import Identity, begin_boot
 from drone.worker.node import Node

@@ -11,7 +11,8 @@ import threading
 from types import FrameType
 
 from drone.installation.home import DroneHome
-from drone.processes.receipts import become_reaper, end_below
+from drone.processes.ending import end_all
+from drone.processes.reaping import become_reaper
 from shared.clock import Clock, SystemClock
 from shared.errors import Conflict, Forbidden, NotFound, Precondition
 from shared.terminal.output import say
@@ -88,7 +89,7 @@ class _Supervisor:
             self._pass_on()
             code = worker.wait()
         self._worker = None
-        end_below(self._clock, at_once=True)
+        end_all(at_once=True)
         return code
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from drone.processes.receipts import end_process
+from drone.processes.ending import Ended, end_marked, end_process
 from drone.reporting import journal
 from drone.runs.directory import Meta, RunDirectory, all_runs
-from drone.sandbox import end_marked
 from drone.worker.active_runs import RunInHand
 from shared.clock import Clock
 from shared.events import Body, Receipt, RunEnded, RunStarted
@@ -63,29 +62,21 @@ def end_leftovers(runs_dir: Path, sandbox: str, clock: Clock) -> Leftovers:
 
 def _end(directory: RunDirectory, meta: Meta, clock: Clock) -> Receipt:
     """End what is left of the run; the receipt counts with it what the run ended itself when its worker was gone."""
-    before = _orphaned(directory)
-    parts = [end_marked(f"{meta.boot_id}.{directory.run_id}")]
+    # The commands first: their holders are below the run, and would be counted as if they were commands.
+    now = end_marked(f"{meta.boot_id}.{directory.run_id}")
     if meta.pid is not None:
-        # The commands first: their holders are below the run, and would be counted as if they were commands.
-        parts.append(end_process(meta.pid, meta.started_at, meta.machine_boot))
-    now = Receipt(
-        found=sum(part.found for part in parts),
-        ended=sum(part.ended for part in parts),
-        survivors=sum(part.survivors for part in parts),
-        at=clock.now(),
-    )
+        now += end_process(meta.pid, meta.started_at, meta.machine_boot)
     if now.found:
         log.warning("run %s of an older boot: %s of %s processes ended", directory.run_id, now.ended, now.found)
-    if before is None:
-        return now
-    missed = before.survivors
-    return now.model_copy(update={"found": before.found - missed + now.found, "ended": before.ended + now.ended})
+    return _ended_by_itself(directory).then(now).receipt(clock.now())
 
 
-def _orphaned(directory: RunDirectory) -> Receipt | None:
+def _ended_by_itself(directory: RunDirectory) -> Ended:
+    """What the run ended as its worker was gone, if it came to that."""
     with contextlib.suppress(OSError, ValidationError):
-        return Receipt.model_validate_json(directory.orphaned.read_text())
-    return None
+        told = Receipt.model_validate_json(directory.orphaned.read_text())
+        return Ended(told.found, told.ended, told.survivors)
+    return Ended()
 
 
 def _known(directory: RunDirectory, clock: Clock) -> Iterator[RunInHand]:

@@ -18,7 +18,9 @@ from redis.exceptions import RedisError
 
 from drone.installation.disk import fault_of
 from drone.installation.home import DroneHome
-from drone.processes.receipts import end_below, start_time, this_machine_boot
+from drone.processes.ending import end_all
+from drone.processes.reaping import reap_adopted
+from drone.processes.tree import start_time, this_machine_boot
 from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
 from drone.reporting.reporter import Reporter
@@ -136,9 +138,10 @@ class Slot:
             code = self._watch(run, process)
         finally:
             run.gone()
+        reap_adopted()
         if code != 0:
             # Killed, or it crashed: what it started has come to us, as the nearest process that collects orphans.
-            receipt = end_below(self.clock, spare=self.forkery.own_processes(), at_once=True)
+            receipt = end_all(spare=self.forkery.own_processes(), at_once=True).receipt(self.clock.now())
         return self._last_event(run, code, receipt)
 
     def _begin(self, run: RunInHand, meta: Meta, envelope: str) -> RunProcess:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import IO
 
+from drone.processes.waiting import exit_of
 from shared.errors import FleetError, FleetFault
 
 LOCAL_SECONDS = 600.0
@@ -97,7 +96,7 @@ class Git:
         process = self._start(arguments, streams)
         deadline = time.monotonic() + min(seconds, self.longest)
         try:
-            with _ending(process) as wait:
+            with exit_of(process) as wait:
                 while time.monotonic() < deadline:
                     self.check()
                     if (code := wait(_TICK)) is not None:
@@ -131,33 +130,6 @@ class Git:
         if self.work_tree:
             whole["GIT_WORK_TREE"] = str(self.work_tree)
         return whole
-
-
-@contextlib.contextmanager
-def _ending(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], int | None]]:
-    """Gives a function that waits for the end of a process, some seconds at most, and returns its exit code.
-
-    It returns at once: `Popen.wait` with a time limit looks at ever longer intervals, which for a git of some
-    milliseconds doubles the time.
-    """
-    try:
-        descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):  # not Linux, an old kernel, or a sandbox around us that does not know it
-        yield partial(_waited, process)
-        return
-    try:
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        yield lambda seconds: process.wait() if poll.poll(seconds * 1000) else None
-    finally:
-        os.close(descriptor)
-
-
-def _waited(process: subprocess.Popen[bytes], seconds: float) -> int | None:
-    try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        return None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -17,6 +17,7 @@ from redis import Redis
 from drone.agent.values import Answer, DeltaKind, WaitsFor
 from drone.installation.home import DroneHome
 from drone.installation.policy import Policy
+from drone.processes.ending import Ended
 from drone.reporting import journal
 from drone.reporting.journal import Line, RunIdentity
 from drone.reporting.reporter import Reporter
@@ -33,7 +34,7 @@ from drone.workspace import Workspaces, copy_owner_config, git_environment
 from shared import names
 from shared.blobs import digest
 from shared.clock import SystemClock
-from shared.events import CommentStep, Delta, Event, Receipt, RunEnded
+from shared.events import CommentStep, Delta, Event, RunEnded
 from shared.redaction import Redactor
 from shared.work_order import Limits, OrderProject, OrderProvider, OrderSession, WorkOrder
 from tests.support.control_stand_in import StandIn
@@ -169,7 +170,7 @@ class Bench:
                 log_dir=self.directory / "logs",
                 make_model=make_model,
                 check_url=self._check_url,
-                end_processes=lambda: Receipt(at=clock.now()),
+                end_processes=Ended,
                 home=self.directory / "home",
                 policy=self.policy,
                 keeping=self.keeping,

@@ -14,12 +14,10 @@ import psutil
 import pytest
 
 from drone.mcp_servers import ServerConfig
-from drone.processes.ending import MARK
-from drone.processes.receipts import end_below
+from drone.processes.ending import Ended, end_all
+from drone.processes.tree import MARK
 from drone.sandbox import choose
-from shared.clock import SystemClock
 from shared.errors import Preempted
-from shared.events import Receipt
 from shared.names import new_id
 from tests.support import wait_until
 from tests.support.mcp_servers import McpBench
@@ -33,7 +31,7 @@ def number() -> str:
     return f"{1000 + int(new_id(), 16) % 1_000_000}.5"
 
 
-def canceled(bench: McpBench, server: ServerConfig, name: str) -> Receipt:
+def canceled(bench: McpBench, server: ServerConfig, name: str) -> Ended:
     """Cancel a run while a call hangs, as its end does it, and give the receipt."""
     others = [child.pid for child in psutil.Process().children()]
     tools = bench.connect(server)
@@ -42,8 +40,7 @@ def canceled(bench: McpBench, server: ServerConfig, name: str) -> Receipt:
     with pytest.raises(Preempted):
         tools.call(name)
     tools.servers.close()
-    rest, tally = end_below(SystemClock(), spare=others), bench.sandbox.tally
-    return Receipt(found=tally.found + rest.found, ended=tally.ended + rest.ended, survivors=rest.survivors, at=rest.at)
+    return bench.sandbox.tally.counts.then(end_all(spare=others))
 
 
 def test_a_server_of_the_sdk_works_in_the_sandbox(mcp_in: McpBench) -> None:
@@ -108,7 +105,7 @@ def test_a_cancel_counts_the_processes_of_all_servers(mcp_in: McpBench) -> None:
 
     tools.servers.close()
 
-    assert (mcp_in.sandbox.tally.found, mcp_in.sandbox.tally.ended, mcp_in.sandbox.tally.survivors) == (3, 3, 0)
+    assert mcp_in.sandbox.tally.counts == Ended(3, 3, 0)
 
 
 def test_hostile_servers_are_ended_at_the_same_time(mcp_in: McpBench) -> None:
@@ -118,7 +115,7 @@ def test_hostile_servers_are_ended_at_the_same_time(mcp_in: McpBench) -> None:
     tools.servers.close()
 
     assert time.monotonic() - begun < 12
-    assert (mcp_in.sandbox.tally.found, mcp_in.sandbox.tally.survivors) == (6, 0)
+    assert mcp_in.sandbox.tally.counts == Ended(6, 6, 0)
 
 
 def test_a_server_may_come_to_its_own_end_when_its_input_closes(mcp_in: McpBench) -> None:

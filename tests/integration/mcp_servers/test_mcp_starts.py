@@ -66,7 +66,7 @@ def test_a_cancel_while_servers_start_ends_them(mcp: McpBench) -> None:
         mcp.connect(mcp.raw("--silent", "--word", word))
 
     assert processes_with(word) == []
-    assert mcp.sandbox.tally.survivors == 0
+    assert mcp.sandbox.tally.counts.survivors == 0
 
 
 def test_tools_are_sorted_by_the_order_of_servers_then_as_listed(mcp: McpBench) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from drone.processes.ending import MARK
-from drone.sandbox import Sandbox, end_marked
+from drone.processes.ending import end_marked
+from drone.processes.tree import MARK
+from drone.sandbox import Sandbox
 from shared.errors import Preempted
 from shared.names import new_id
 from tests.support import wait_until
@@ -97,7 +98,7 @@ def test_every_process_may_clean_up_after_term_not_only_the_main_one(sandbox: Sa
         sandbox.run(line, workspace=tmp_path, timeout=30, check=check)
 
     assert (tmp_path / "cleaned").read_text() == "cleaned\n"
-    assert sandbox.tally.survivors == 0
+    assert sandbox.tally.counts.survivors == 0
 
 
 def test_a_background_child_that_keeps_the_output_open_does_not_hold_the_call(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -118,8 +119,8 @@ def test_a_check_that_raises_ends_the_command_and_keeps_its_output(sandbox: Sand
 
     assert sandbox.tally.broken_off is not None
     assert sandbox.tally.broken_off.output.startswith("begun\n")
-    assert (sandbox.tally.survivors, processes_with(name)) == (0, [])
-    assert sandbox.tally.found == sandbox.tally.ended >= 2
+    assert (sandbox.tally.counts.survivors, processes_with(name)) == (0, [])
+    assert sandbox.tally.counts.found == sandbox.tally.counts.ended >= 2
 
 
 def test_a_callback_for_output_that_raises_ends_the_command_too(sandbox: Sandbox, tmp_path: Path) -> None:

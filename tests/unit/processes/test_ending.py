@@ -11,18 +11,18 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from drone.processes.receipts import TERM_SECONDS, end_below, end_process, start_time, this_machine_boot
-from shared.clock import SystemClock
+from drone.processes.ending import TERM_SECONDS, end_all, end_process
+from drone.processes.tree import start_time, this_machine_boot
 from tests.support import wait_until
 
 ESCAPING = """
-import json, subprocess, sys, time
-from drone.processes.receipts import become_reaper, end_below
-from shared.clock import SystemClock
+import dataclasses, json, subprocess, sys, time
+from drone.processes.ending import end_all
+from drone.processes.reaping import become_reaper
 become_reaper()
 subprocess.Popen(["sh", "-c", sys.argv[1]])
 time.sleep(1.0)
-print(end_below(SystemClock(), at_once=len(sys.argv) > 2).model_dump_json())
+print(json.dumps(dataclasses.asdict(end_all(at_once=len(sys.argv) > 2))))
 """
 
 
@@ -117,6 +117,6 @@ def test_the_time_to_clean_up_counts_from_when_the_run_was_asked_first() -> None
     asked = {"asked_at": lambda: began - TERM_SECONDS}
     with subprocess.Popen(["sh", "-c", "trap '' TERM; sleep 312; sleep 312"]) as stubborn:
         others = [child.pid for child in psutil.Process().children() if child.pid != stubborn.pid]
-        told = end_below(SystemClock(), spare=others, **asked)
+        told = end_all(spare=others, **asked)
     assert told.survivors == 0
     assert time.monotonic() - began < TERM_SECONDS

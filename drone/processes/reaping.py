@@ -1,0 +1,97 @@
+"""Adopting orphans, and reaping those that have ended.
+
+A process that calls `become_reaper` inherits every orphan below it, so that `setsid`, `nohup` and double forks do not
+lead out of its tree: whatever a run started can be found from the run. In return it has to reap them, or each one stays
+as a zombie. bwrap leaves one with every command: it does not wait for the first process of its namespace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import psutil
+
+PR_SET_CHILD_SUBREAPER = 36
+_ON_ITS_WAY_SECONDS = 0.2
+_reaping = threading.Lock()
+"""Two threads must not reap at once: between the look and the reaping, a pid could come to mean another process."""
+
+
+def become_reaper() -> bool:
+    """Make this process the parent of all orphans below it; False where the system has no such thing."""
+    if not sys.platform.startswith("linux"):
+        return False
+    return bool(ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+
+
+def reap_adopted() -> None:
+    """Reap the zombies that this process adopted. Cheap: to be called after each command.
+
+    Those that it started itself are left to the code that waits for them, in whichever library: reaped by anybody else
+    they would look as if they had ended with 0. An orphan that leads a session of its own cannot be told from them; it
+    is reaped when all processes of the run are ended.
+    """
+    session = os.getsid(0)
+    with _reaping:
+        for pid in _children():
+            if _leads_inner_namespace(pid):
+                # Its sandbox is gone, and it is on its way, with all that was in there.
+                _wait_for_zombie(pid)
+                _reap(pid)
+            elif _status(pid, "State") == "Z" and _status(pid, "NSsid") not in {str(session), str(pid)}:
+                # A process stays in the session of the one that started it, or leads one of its own.
+                _reap(pid)
+
+
+def reap(processes: Iterable[psutil.Process]) -> None:
+    """Reap those of `processes` that are zombies of this one. Nobody else may be waiting for them."""
+    with _reaping:
+        for process in processes:
+            with contextlib.suppress(psutil.Error):
+                if process.status() == psutil.STATUS_ZOMBIE and process.ppid() == os.getpid():
+                    _reap(process.pid)
+
+
+def _leads_inner_namespace(pid: int) -> bool:
+    """Whether a child of ours is the first process of a PID namespace: those are started by sandboxes alone."""
+    return bool(_status(pid, "NSpid", at=1))
+
+
+def _wait_for_zombie(pid: int) -> None:
+    deadline = time.monotonic() + _ON_ITS_WAY_SECONDS
+    while _status(pid, "State") not in {"Z", ""} and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+def _status(pid: int, name: str, at: int = 0) -> str:
+    """A word of a line of /proc/<pid>/status; empty where there is none."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():
+            if line.startswith(f"{name}:"):
+                return (line.split()[1:] + [""] * (at + 1))[at]
+    return ""
+
+
+def _children() -> list[int]:
+    """The children of this process, zombies included."""
+    listed = list(Path("/proc/self/task").glob("*/children"))
+    if not listed:
+        # Not Linux, or a kernel that was built without these files.
+        return [child.pid for child in psutil.Process().children()]
+    found: list[int] = []
+    for each in listed:
+        with contextlib.suppress(OSError):  # a thread that has ended
+            found += map(int, each.read_text().split())
+    return found
+
+
+def _reap(pid: int) -> None:
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)

@@ -1,0 +1,79 @@
+"""A run reaps what it adopts: zombies do not pile up below it, and its end takes no longer the more commands it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import psutil
+
+from drone.runs.directory import RunDirectory
+from shared.events import Phase
+from tests.support.control_stand_in import Dispatch
+from tests.support.drones import DroneUnderTest, Workshop
+from tests.support.runs import order_for
+from tests.support.scripted import ScriptedFactory
+
+CALLS_IN_AN_ANSWER = 30
+
+
+def script(commands: int) -> list[object]:
+    """Answers that run so many commands, up to 30 in each, and then stop."""
+    calls = [{"name": "shell", "arguments": {"command": f"echo {number}"}} for number in range(commands)]
+    answers = [
+        {"tool_calls": calls[first : first + CALLS_IN_AN_ANSWER]} for first in range(0, commands, CALLS_IN_AN_ANSWER)
+    ]
+    return [*answers, {"text": "Done."}]
+
+
+def zombies_below(pid: int) -> int:
+    """Children of the process that have ended and that it did not reap; 0 once it is gone."""
+    try:
+        return sum(child.status() == psutil.STATUS_ZOMBIE for child in psutil.Process(pid).children())
+    except psutil.NoSuchProcess:
+        return 0
+
+
+def most_zombies(drone: DroneUnderTest, sent: Dispatch) -> int:
+    """The largest number of zombies that the run ever had, looked at until it has ended."""
+    most, directory = 0, RunDirectory(drone.home.run_dir(sent.run_id))
+    while directory.end() is None:
+        meta = directory.meta()
+        if meta is not None and meta.pid is not None:
+            most = max(most, zombies_below(meta.pid))
+    return most
+
+
+def seconds_to_delivery(drone: DroneUnderTest, sent: Dispatch) -> float:
+    """From the event before `delivering` to that."""
+    events = drone.fleet.events(drone.id, sent.run_id)
+    at = next(n for n, each in enumerate(events) if isinstance(each.body, Phase) and each.body.name == "delivering")
+    return (events[at].at - events[at - 1].at) / timedelta(seconds=1)
+
+
+def assert_nothing_grows(drone: DroneUnderTest, few: Dispatch, many: Dispatch) -> None:
+    zombies = [most_zombies(drone, sent) for sent in (few, many)]
+
+    assert [drone.fleet.ended(sent).status for sent in (few, many)] == ["success", "success"]
+    short, long = (seconds_to_delivery(drone, sent) for sent in (few, many))
+    assert max(zombies) <= 2
+    assert long < 5 * short + 0.5
+
+
+def test_neither_zombies_nor_the_time_to_end_grow_with_the_commands_of_a_run_in_bubblewrap(
+    make_drone: Callable[..., DroneUnderTest], scripted: ScriptedFactory, repository: Path
+) -> None:
+    drone = make_drone(sandbox="bwrap")
+    drone.start_worker()
+    few, many = (order_for(drone.id, repository, scripted(script(count)).url) for count in (3, 300))
+
+    assert_nothing_grows(drone, drone.fleet.dispatch(few), drone.fleet.dispatch(many))
+
+
+def test_neither_zombies_nor_the_time_to_end_grow_with_the_commands_of_a_run_without_bubblewrap(
+    busy_fleet: Workshop, scripted: ScriptedFactory
+) -> None:
+    few, many = (busy_fleet.submit(scripted(script(count)).url) for count in (3, 300))
+
+    assert_nothing_grows(busy_fleet.drone, few, many)
