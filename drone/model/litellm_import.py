@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import threading
@@ -22,8 +23,14 @@ def litellm() -> Any:
     Raises ImportError as it comes: that is a broken installation, never a reason to try again.
     """
     os.environ.update(_SETTINGS)
-    import litellm as module
-
+    collects = gc.isenabled()
+    # A fifth of the import's time would go into looking through modules that all stay.
+    gc.disable()
+    try:
+        import litellm as module
+    finally:
+        if collects:
+            gc.enable()
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         # It logs tracebacks of what it then raises anyway, and warns that its log queue is as short as we made it.
         logging.getLogger(name).setLevel(logging.CRITICAL)

@@ -47,7 +47,7 @@ def test_a_supervisor_and_a_collector_that_die_are_stood_in_for_by_the_others(
     with ExitStack() as parts:
         first, second = _serve(parts, fleet), _serve(parts, fleet)
         _serve_role(parts, fleet, "api")
-        wait_until(lambda: fleet.fleet("drones").returncode == 0, seconds=60)
+        wait_until(lambda: fleet.fleet("drones").returncode == 0, seconds=60, every=0.5)
         fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
         fleet.workstation("mila").start()
         fleet.online("mila", seconds=60)
@@ -70,7 +70,7 @@ def test_a_run_outlives_a_restart_of_the_database_and_one_of_the_broker(
 ) -> None:
     with ExitStack() as parts:
         _serve_role(parts, fleet, "all")
-        wait_until(lambda: fleet.fleet("drones").returncode == 0, seconds=60)
+        wait_until(lambda: fleet.fleet("drones").returncode == 0, seconds=60, every=0.5)
         fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
         fleet.workstation("mila").start()
         fleet.online("mila", seconds=60)

@@ -39,7 +39,8 @@ def test_orders_find_their_drone_by_name_and_by_label_and_wait_for_one_that_is_s
     assert (by_label["drone"], by_name["drone"]) == ("mila", "local-1")
 
     assert mila.stop() == 0
-    wait_until(lambda: fleet.json("drone", "show", "mila")["status"] == "offline", seconds=20)
+    with fleet.client() as client:
+        wait_until(lambda: client.show_drone("mila")["status"] == "offline", seconds=20)
     waiting = fleet.submit("Note it, script:note", "--drone", "mila")
     assert waiting["status"] == "assigned"
     assert "offline" in waiting["reason"]
@@ -103,5 +104,5 @@ def _most_running(client: FleetClient, ids: list[str]) -> dict[str, int]:
         ended = {order["id"] for order in client.list_orders(limit=100) if order["ended_at"]}
         return ended >= set(ids)
 
-    wait_until(all_ended, seconds=240, every=0.05)
+    wait_until(all_ended, seconds=240, every=0.2)
     return most

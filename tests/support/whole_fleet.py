@@ -83,6 +83,11 @@ class WholeFleet:
     def url(self) -> str:
         return str(self._server_file()["url"])
 
+    @property
+    def token(self) -> str:
+        """The admin's token."""
+        return str(self._server_file()["token"])
+
     def start(self) -> None:
         """Start `fleet up` and return when its box is printed."""
         self.root.mkdir(parents=True, exist_ok=True)
@@ -132,23 +137,28 @@ class WholeFleet:
 
     def client(self, organization: str = "default") -> FleetClient:
         """A client with the admin's token, for what a command line would be too slow for."""
-        return FleetClient(self.url, self._server_file()["token"], organization)
+        return FleetClient(self.url, self.token, organization)
 
     def add_work(self, model_url: str, git_url: str, *, slug: str = "demo") -> None:
         """A provider at `model_url`, called scripted, and a project for `git_url`."""
-        self.json("provider", "add", "scripted", "--model", "openai/scripted", "--api-base", model_url, "--no-key")
-        self.json("project", "add", slug, "--git-url", git_url, "--provider", "scripted")
+        with self.client() as client:
+            client.add_provider({"name": "scripted", "model": "openai/scripted", "api_base": model_url})
+            client.add_project({"slug": slug, "git_url": git_url, "provider": "scripted"})
 
     def submit(self, prompt: str, *options: str, project: str = "demo") -> Doc:
         return dict(self.json("submit", prompt, "--project", project, *options))
 
     def order(self, order_id: str) -> Doc:
-        return dict(self.json("show", order_id))
+        with self.client() as client:
+            return client.show_order(order_id)
 
     def ended(self, order_id: str, *, seconds: float = 120.0) -> Doc:
         """The order's document once it has ended."""
         ends = {"succeeded", "failed", "canceled"}
-        return wait_until(lambda: (o := self.order(order_id))["status"] in ends and o, seconds=seconds, every=0.3)
+        with self.client() as client:
+            return wait_until(
+                lambda: (o := client.show_order(order_id))["status"] in ends and o, seconds=seconds, every=0.3
+            )
 
     def workstation(
         self,
@@ -179,7 +189,8 @@ class WholeFleet:
         return dict(json.loads((self.root / "fleet home" / "server.json").read_text()))
 
     def _ready(self) -> set[str]:
-        return {drone["name"] for drone in self.json("drones") if drone["status"] in {"online", "busy"}}
+        with self.client() as client:
+            return {drone["name"] for drone in client.list_drones() if drone["status"] in {"online", "busy"}}
 
     def _is_up(self, begin: int) -> bool:
         printed = self.log.read_bytes()[begin:].decode(errors="replace")
@@ -201,6 +212,10 @@ class ExternalFleet(WholeFleet):
     @property
     def url(self) -> str:
         return self.variables["FLEET_URL"]
+
+    @property
+    def token(self) -> str:
+        return self.variables["FLEET_API_TOKEN"]
 
 
 def _run(
