@@ -28,13 +28,12 @@ from shared.events import (
 )
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus
-from shared.transcripts import NOT_RUN, summary_message
+from shared.transcripts import BROKEN_OFF, NOT_RUN, summary_message
 
 FORMAT = "mini-swe-agent-1.1"
 NOT_EXECUTED = "action was not executed"
 """The `exception_info` of a call that was not run, in that format's own words."""
 SUBMITTED = "Submitted"
-BROKEN_OFF = "This call was broken off"
 _EXIT_STATUS = {
     ExitStatus.SUBMITTED: SUBMITTED,
     ExitStatus.STOPPED: SUBMITTED,

@@ -14,6 +14,7 @@ from shared.events import AssistantStep, Body, CompactionStep, ReasoningStep, To
 from shared.messages import Message, ToolCall
 
 NOT_RUN = "This call was not run"
+BROKEN_OFF = "This call was broken off"
 
 
 def messages_of(bodies: Iterable[Body], history: Iterable[Message] = ()) -> list[Message]:

@@ -13,7 +13,7 @@ from drone.agent.values import Answer, ModelCallFailed, ToolResult
 from shared.errors import Interrupted, InterruptLoop, Submitted
 from shared.events import AssistantStep, ErrorStep, ReasoningStep, ToolCallStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
-from shared.transcripts import not_run
+from shared.transcripts import BROKEN_OFF, not_run
 
 Source = Literal["prompt", "steer", "follow_up", "loop"]
 StoreLog = Callable[[Path], str | None]
@@ -109,4 +109,4 @@ def _why_open(call: ToolCall, signal: InterruptLoop, *, ran: bool) -> str:
     why = str(signal) or "the run was interrupted."
     if not ran:
         return not_run(call, why).content
-    return "Submitted." if isinstance(signal, Submitted) else f"This call was broken off: {why}"
+    return "Submitted." if isinstance(signal, Submitted) else f"{BROKEN_OFF}: {why}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +11,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from drone.processes.ending import Ended, end_marked, end_process
-from drone.reporting import journal
 from drone.runs.directory import Meta, RunDirectory, all_runs
+from drone.runs.end_on_behalf import end_on_behalf
 from drone.worker.active_runs import RunInHand
 from shared.clock import Clock
-from shared.events import Body, Receipt, RunEnded, RunStarted
+from shared.events import Receipt, RunEnded, RunStarted
 from shared.outcome import ExitStatus
 
 log = logging.getLogger(__name__)
@@ -86,10 +85,6 @@ def _known(directory: RunDirectory, clock: Clock) -> Iterator[RunInHand]:
 
 
 def _write_end(run: RunInHand, meta: Meta, sandbox: str, receipt: Receipt, clock: Clock) -> None:
-    lock = run.directory.lock()
-    if lock is None:
-        log.error("run %s of an older boot still holds its journal; it is reported as lost", run.run_id)
-        return
     end = RunEnded(
         status="failed",
         exit_status=ExitStatus.LOST,
@@ -97,12 +92,9 @@ def _write_end(run: RunInHand, meta: Meta, sandbox: str, receipt: Receipt, clock
         receipt=receipt,
         order_at_fault=False,
     )
+    started = RunStarted(boot_id=meta.boot_id, sandbox=sandbox)
     try:
-        with journal.opened(run.directory.journal, run.identity, clock) as writer:
-            bodies: list[Body] = [end] if writer.last_seq else [RunStarted(boot_id=meta.boot_id, sandbox=sandbox), end]
-            for body in bodies:
-                run.saw(writer.append(body))
+        for event in end_on_behalf(run.directory, run.identity, clock, started, [end]):
+            run.saw(event)
     except OSError as error:
-        log.error("the end of run %s cannot be written: %s", run.run_id, error)
-    finally:
-        os.close(lock)
+        log.error("the end of run %s cannot be written, and it is reported as lost: %s", run.run_id, error)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from drone.reporting.journal import RunIdentity
 from drone.reporting.reporter import Reporter
 from drone.reporting.uplink import Sealer
 from drone.runs.directory import Meta, RunDirectory
+from drone.runs.end_on_behalf import end_on_behalf
 from drone.runs.job import Job
 from drone.worker.active_runs import Hand, RunInHand
 from drone.worker.claim import Claim, Claims
@@ -33,7 +33,7 @@ from drone.worker.forking import Forkery, RunProcess
 from shared.clock import Clock
 from shared.envelope import CannotOpen
 from shared.errors import FleetFault
-from shared.events import Body, Delta, ErrorStep, Receipt, RunEnded, RunStarted
+from shared.events import Delta, ErrorStep, Receipt, RunEnded, RunStarted
 from shared.outcome import ExitStatus
 from shared.work_order import Limits
 
@@ -242,24 +242,16 @@ class Slot:
         self.reporter.wake()
         return end
 
-    def _written(self, run: RunInHand, bodies: Sequence[Body]) -> bool:
+    def _written(self, run: RunInHand, last: Sequence[ErrorStep | RunEnded]) -> bool:
         """Append to the journal of a run whose process is gone; False if that is not possible yet."""
-        lock = run.directory.lock()
-        if lock is None:
-            log.error("run %s cannot be ended: its process still holds its journal", run.run_id)
-            return False
+        started = RunStarted(boot_id=self.boot_id, sandbox=self.sandbox)
         try:
-            with journal.opened(run.directory.journal, run.identity, self.clock) as writer:
-                if writer.last_seq == 0:
-                    run.saw(writer.append(RunStarted(boot_id=self.boot_id, sandbox=self.sandbox)))
-                for body in bodies:
-                    run.saw(writer.append(body))
+            for event in end_on_behalf(run.directory, run.identity, self.clock, started, last):
+                run.saw(event)
         except OSError as error:
             # A full disk, most likely. The run stays in the heartbeats until its end is written: it is never just gone.
             log.error("the end of run %s cannot be written: %s", run.run_id, error)
             return False
-        finally:
-            os.close(lock)
         return True
 
 

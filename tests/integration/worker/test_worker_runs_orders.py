@@ -7,6 +7,7 @@ import subprocess
 from shared import names
 from shared.control import Cancel, Confirm, ControlMessage, Drain, Resend, Say
 from shared.events import AssistantStep, Delivered, ErrorStep, RunStarted
+from shared.transcripts import messages_of, problems
 from tests.support import wait_until
 from tests.support.drones import Workshop
 from tests.support.runs import shell
@@ -205,8 +206,10 @@ def test_a_run_process_that_is_killed_gets_a_last_event_all_the_same(
     wait_until(lambda: busy_fleet.printed(sent, "begun"), seconds=30)
     busy_fleet.drone.run_process(sent.run_id).kill()
     end = busy_fleet.fleet.ended(sent)
-    error = busy_fleet.fleet.events(busy_fleet.drone.id, sent.run_id)[-2].body
+    bodies = [event.body for event in busy_fleet.fleet.events(busy_fleet.drone.id, sent.run_id)]
+    error = bodies[-2]
     assert (end.status, end.order_at_fault) == ("failed", False)
+    assert problems(messages_of(bodies)) == []
     assert isinstance(error, ErrorStep)
     assert "signal 9" in error.detail
     assert end.receipt is not None

@@ -14,6 +14,7 @@ import pytest
 from drone.runs.directory import RunDirectory
 from shared import names
 from shared.events import Event, Hello, RunEnded
+from shared.transcripts import messages_of, problems
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.control_stand_in import Dispatch, StandIn
@@ -117,6 +118,8 @@ def test_a_run_ends_when_its_worker_is_killed_and_the_next_boot_says_so(
     assert len(family) > 1
     assert [(each.run_id, each.ended) for each in stand_in.hellos(drone.id)[1].runs] == [(sent.run_id, True)]
     assert (end.status, end.exit_status, end.order_at_fault) == ("failed", "lost", False)
+    bodies = [event.body for event in stand_in.events(drone.id, sent.run_id)]
+    assert problems(messages_of(bodies)) == []
     assert end.receipt is not None
     assert end.receipt.found == end.receipt.ended > 0
 

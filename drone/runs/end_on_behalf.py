@@ -1,0 +1,67 @@
+"""Writing the end of a run that cannot write it: its process crashed, was killed, or belonged to an older boot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+from drone.agent.answer_checks import parsed_arguments
+from drone.reporting import journal
+from drone.reporting.fit import fit
+from drone.reporting.journal import RunIdentity
+from drone.runs.directory import CANNOT_LOCK, RunDirectory
+from shared.clock import Clock
+from shared.events import AssistantStep, Body, ErrorStep, Event, RunEnded, RunStarted, ToolCallStep, ToolResultStep
+from shared.messages import ToolCall
+from shared.transcripts import BROKEN_OFF, not_run
+
+WHY = "the process of the run ended before the call did."
+
+
+def end_on_behalf(
+    directory: RunDirectory,
+    identity: RunIdentity,
+    clock: Clock,
+    started: RunStarted,
+    last: Sequence[ErrorStep | RunEnded],
+) -> list[Event]:
+    """Append to the journal what is missing of a run whose process is gone, then `last`; return what was appended.
+
+    What may be missing is `started`, its first event, and the answers to its last calls: without those, nobody could
+    go on from its transcript. To be repeated after an error, it completes what it had begun.
+
+    Raises OSError where the journal cannot be written, or is still held by the run's process.
+    """
+    lock = directory.lock()
+    if lock is None:
+        raise BlockingIOError(f"{CANNOT_LOCK}: {directory.path}")
+    try:
+        recorded = [line.event.body for line in journal.walk(directory.journal)]
+        missing = [
+            *([] if recorded else [started]),
+            *_answers(recorded),
+            *(body for body in last if body not in recorded),
+        ]
+        with journal.opened(directory.journal, identity, clock) as writer:
+            return [writer.append(fit(body)) for body in missing]
+    finally:
+        os.close(lock)
+
+
+def _answers(recorded: Iterable[Body]) -> Iterator[ToolCallStep | ToolResultStep]:
+    """Answer each call that has no result. One that had begun may have had effects, so it does not count as not run."""
+    unanswered: dict[str, ToolCall] = {}
+    begun: set[str] = set()
+    for body in recorded:
+        match body:
+            case AssistantStep():
+                unanswered, begun = {call.id: call for call in body.tool_calls}, set()
+            case ToolCallStep():
+                begun.add(body.call_id)
+            case ToolResultStep():
+                unanswered.pop(body.call_id, None)
+    for call in unanswered.values():
+        if call.id not in begun:
+            yield ToolCallStep(call_id=call.id, tool=call.name, arguments=parsed_arguments(call))
+        text = f"{BROKEN_OFF}: {WHY}" if call.id in begun else not_run(call, WHY).content
+        yield ToolResultStep(call_id=call.id, output=text, is_error=True)
