@@ -89,6 +89,8 @@ class Prepared(Wire):
     base_commit: str | None = None
     """None in an empty repository."""
     default_branch: str | None = None
+    workspace: str = ""
+    """The directory that the agent works in, on the drone; empty where an older drone wrote this."""
 
 
 class Delivered(Wire):
@@ -166,10 +168,19 @@ class ToolCallStep(Wire):
     """Parsed, or the model's own text where it is not JSON."""
 
 
+Execution = Literal["", "answered", "submitted", "timed_out", "broken_off", "held_back"]
+"""What became of a call. `answered`: its tool, or the check of its arguments, gave the result. `submitted`: it declared
+the work done. `timed_out`: its time limit ended it. `broken_off`: the run ended it before its time. `held_back`: it was
+never executed. Empty: an older drone wrote this."""
+
+
 class ToolResultStep(Wire):
     kind: Literal["tool_result"] = "tool_result"
     call_id: str
     output: str
+    execution: Execution = ""
+    note: str = ""
+    """What the fleet added for the model: how the call ended, a guardrail's warning. `output` ends with it."""
     return_code: int | None = None
     is_error: bool = False
     duration_ms: int = 0

@@ -32,3 +32,5 @@ class Message(Wire):
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     """Set on tool messages only: the call that this answers."""
+    is_error: bool = False
+    """Set on tool messages only: the call failed, or was not run."""

@@ -7,17 +7,18 @@ that is known besides in `extra`. What this project has and that format does not
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from shared import older_steps
 from shared.events import (
     AssistantStep,
     Body,
     CompactionStep,
     DecisionStep,
+    Execution,
     GuardrailStep,
     Prepared,
     ReasoningStep,
@@ -28,7 +29,7 @@ from shared.events import (
 )
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus
-from shared.transcripts import BROKEN_OFF, NOT_RUN, summary_message
+from shared.transcripts import summary_message
 
 FORMAT = "mini-swe-agent-1.1"
 NOT_EXECUTED = "action was not executed"
@@ -44,9 +45,6 @@ _EXIT_STATUS = {
     ExitStatus.FORMAT_ERRORS: "RepeatedFormatError",
 }
 """In that format's words (M-005); the others keep ours, as an exception's class name would stand there."""
-_HELD_BACK = (NOT_RUN, BROKEN_OFF, "This call was blocked", "This call was not approved")
-_HOW_IT_ENDED = re.compile(r"\((return code (-?\d+)|ended [^\n]*)\)(\n\n\[.*\])?\Z", re.DOTALL)
-_WORKSPACE = re.compile(r"^Workspace: (/.+)$", re.MULTILINE)
 Doc = dict[str, Any]
 
 
@@ -75,17 +73,6 @@ def trajectory(facts: RunFacts, steps: Iterable[tuple[datetime, Body]]) -> Doc:
     return {"info": _info(facts, told), "messages": told.finished(), "trajectory_format": FORMAT}
 
 
-def output_of_shell(shown: str) -> tuple[str, str]:
-    """Take off what the shell tool adds for the model: the output itself, and why it was ended by us, if it was.
-
-    An output without an end of line has got one: the line that is taken off had to begin somewhere.
-    """
-    match = _HOW_IT_ENDED.search(shown)
-    if match is None:
-        return shown, ""
-    return shown[: match.start()], "" if match[2] is not None else match[1]
-
-
 @dataclass
 class _Told:
     """The run as far as it has been told."""
@@ -110,7 +97,7 @@ class _Told:
                 # A run that went on from another's checkpoint: what came before it cost something too.
                 self.started, self.cost_before = body, self.cost
             case Prepared():
-                self.prepared = body
+                self.prepared, self.workspace = body, body.workspace
             case RunEnded():
                 self.ended, self.ended_at = body, at
             case GuardrailStep(action="block" | "halt") | DecisionStep(approved=False):
@@ -134,8 +121,8 @@ class _Told:
             case ToolResultStep():
                 self.messages.append(self._observation(at, body))
             case UserStep():
-                if body.source == "prompt" and (found := _WORKSPACE.search(body.text)):
-                    self.workspace = found[1]
+                if body.source == "prompt":
+                    self.workspace = self.workspace or older_steps.workspace_in(body.text)
                 self.messages.append(_said(at, body.text, body.source))
             case CompactionStep():
                 # The messages that it stands for are all here: this one says where the model saw them no more.
@@ -167,22 +154,35 @@ class _Told:
     def _observation(self, at: float, body: ToolResultStep) -> Doc:
         call = self._calls.get(body.call_id)
         is_shell = call is not None and call.name == "shell"
-        output, why_ended = output_of_shell(body.output) if is_shell else (body.output, "")
-        code = body.return_code
-        if body.call_id in self._held_back or body.output.startswith(_HELD_BACK):
-            output, why_ended = "", NOT_EXECUTED
-        elif is_shell and code is None and not why_ended:
-            # A submission, whose text is in the exit message, or a call that was refused before it was run.
-            why_ended = NOT_EXECUTED if body.output == "Submitted." else ""
+        execution, note = body.execution, body.note
+        if not execution:
+            held_back = body.call_id in self._held_back
+            execution = "held_back" if held_back else older_steps.execution_of(body, is_shell=is_shell)
+            note = older_steps.note_of(body, execution, is_shell=is_shell)
+        why_ended = _why_ended(execution, note)
+        # A command submits with return code 0 alone.
+        code = 0 if is_shell and execution == "submitted" else body.return_code
         extra = {
-            "raw_output": output,
+            "raw_output": body.output.removesuffix(note),
             "returncode": -1 if why_ended else code,
             "timestamp": at,
             "exception_info": why_ended,
+            "execution": execution,
             "duration_ms": body.duration_ms,
             "log_sha256": body.log_sha256,
         }
         return {"role": "tool", "tool_call_id": body.call_id, "content": body.output, "extra": extra}
+
+
+def _why_ended(execution: Execution, note: str) -> str:
+    """The `exception_info` of a call; empty where it came to its own end."""
+    match execution:
+        case "held_back":
+            return NOT_EXECUTED
+        case "timed_out" | "broken_off":
+            return note.partition("\n")[0].strip("()")
+        case _:
+            return ""
 
 
 def exit_status(ended: RunEnded) -> str:

@@ -13,8 +13,10 @@ from typing import Any
 from shared.events import AssistantStep, Body, CompactionStep, ReasoningStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
 
-NOT_RUN = "This call was not run"
 BROKEN_OFF = "This call was broken off"
+SITUATION = "<situation>"
+"""Begins what the loop adds below the prompt in the message that opens a run (`user.jinja`), and in no other."""
+SUMMARY_BEGINS, SUMMARY_ENDS = "<summary>\n", "\n</summary>"
 
 
 def messages_of(bodies: Iterable[Body], history: Iterable[Message] = ()) -> list[Message]:
@@ -35,12 +37,16 @@ def messages_of(bodies: Iterable[Body], history: Iterable[Message] = ()) -> list
             case UserStep():
                 messages.append(Message(role="user", content=body.text))
             case ToolResultStep():
-                messages.append(Message(role="tool", tool_call_id=body.call_id, content=body.output))
+                messages.append(_result(body))
             case CompactionStep():
                 messages = compacted(messages, body.summary, body.kept)
             case _:
                 pass
     return messages
+
+
+def _result(body: ToolResultStep) -> Message:
+    return Message(role="tool", tool_call_id=body.call_id, content=body.output, is_error=body.is_error)
 
 
 def compacted(messages: list[Message], summary: str, kept: int) -> list[Message]:
@@ -51,12 +57,30 @@ def compacted(messages: list[Message], summary: str, kept: int) -> list[Message]
 
 def summary_message(summary: str) -> Message:
     """What stands in a conversation for the part that was compacted."""
-    return Message(role="user", content=f"<summary>\n{summary.strip()}\n</summary>")
+    return Message(role="user", content=f"{SUMMARY_BEGINS}{summary.strip()}{SUMMARY_ENDS}")
+
+
+def summary_in(message: Message) -> str | None:
+    """The summary that a message consists of; None where it is any other message."""
+    content = message.content
+    if message.role == "user" and content.startswith(SUMMARY_BEGINS) and content.endswith(SUMMARY_ENDS):
+        return content[len(SUMMARY_BEGINS) : -len(SUMMARY_ENDS)]
+    return None
+
+
+def opens_turn(message: Message) -> bool:
+    """Whether it is the message that opened a run."""
+    return message.role == "user" and SITUATION in message.content and summary_in(message) is None
+
+
+def request_in(message: Message) -> str:
+    """What a person asked for in a message that opened a run, without what the loop added."""
+    return message.content.rpartition(SITUATION)[0]
 
 
 def not_run(call: ToolCall, why: str) -> Message:
     """Answer a call that was not run, and say why."""
-    return Message(role="tool", tool_call_id=call.id, content=f"{NOT_RUN}: {why}")
+    return Message(role="tool", tool_call_id=call.id, content=f"This call was not run: {why}", is_error=True)
 
 
 def mended(history: Iterable[Message]) -> list[Message]:

@@ -79,16 +79,14 @@ class Calls:
         if verdict.action == "halt":
             raise _halted(verdict)
         if verdict.action == "block":
-            return ToolResult(f"This call was blocked: {verdict.reason}", is_error=True)
+            return _held_back(f"This call was blocked: {verdict.reason}")
         why = self.approvals.why(call) if self.approvals else None
         if why is None:
             return None
         ruling = self._asked(call, why)
         if ruling.approved:
             return None
-        return ToolResult(
-            f"This call was not approved{f': {ruling.comment}' if ruling.comment else '.'}", is_error=True
-        )
+        return _held_back(f"This call was not approved{f': {ruling.comment}' if ruling.comment else '.'}")
 
     def _asked(self, call: ToolCall, why: str) -> Ruling:
         """Wait for a person, without letting the run's time pass. Raises what the controls raise meanwhile."""
@@ -152,8 +150,15 @@ def in_words(call: ToolCall) -> str:
     return f"{call.name}: {at}" if isinstance(at, str) else f"running {call.name}"
 
 
+def _held_back(why: str) -> ToolResult:
+    return ToolResult(why, is_error=True, execution="held_back", note=why)
+
+
 def _with(result: ToolResult, warning: str) -> ToolResult:
-    return replace(result, output=f"{result.output}\n\n{warning}") if warning else result
+    if not warning:
+        return result
+    added = f"\n\n{warning}"
+    return replace(result, output=result.output + added, note=result.note + added)
 
 
 def _halted(verdict: Verdict) -> Halted:

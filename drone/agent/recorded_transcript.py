@@ -9,7 +9,7 @@ from typing import Literal
 from drone.agent.answer_checks import parsed_arguments
 from drone.agent.protocols import Recorder
 from drone.agent.transcript import Transcript
-from drone.agent.values import Answer, ModelCallFailed, ToolResult
+from drone.agent.values import Answer, ModelCallFailed, ToolResult, with_note
 from shared.errors import Interrupted, InterruptLoop, Submitted
 from shared.events import AssistantStep, ErrorStep, ReasoningStep, ToolCallStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
@@ -67,6 +67,8 @@ class RecordedTranscript:
             ToolResultStep(
                 call_id=call.id,
                 output=result.output,
+                execution=result.execution,
+                note=result.note,
                 return_code=result.return_code,
                 is_error=result.is_error,
                 duration_ms=duration_ms,
@@ -74,7 +76,9 @@ class RecordedTranscript:
                 log_sha256=log,
             )
         )
-        self.transcript.append(Message(role="tool", tool_call_id=call.id, content=result.output))
+        self.transcript.append(
+            Message(role="tool", tool_call_id=call.id, content=result.output, is_error=result.is_error)
+        )
         self._running = None
 
     def interrupted(self, signal: InterruptLoop) -> None:
@@ -100,13 +104,24 @@ class RecordedTranscript:
         ran = call.id == self._running
         if not ran:
             self.called(call)
-        text = given or _why_open(call, signal, ran=ran)
-        is_error = not (ran and isinstance(signal, Submitted))
-        self.returned(call, ToolResult(output=text, is_error=is_error), 0)
+        self.returned(call, _open_result(given, signal) if ran else _not_run(call, signal), 0)
 
 
-def _why_open(call: ToolCall, signal: InterruptLoop, *, ran: bool) -> str:
-    why = str(signal) or "the run was interrupted."
-    if not ran:
-        return not_run(call, why).content
-    return "Submitted." if isinstance(signal, Submitted) else f"{BROKEN_OFF}: {why}"
+def _open_result(given: str | None, signal: InterruptLoop) -> ToolResult:
+    """The result of the call that was running when the signal came; `given` is its own answer or its output so far."""
+    if isinstance(signal, Submitted):
+        text = given or "Submitted."
+        return ToolResult(text, execution="submitted", note=text)
+    note = f"{BROKEN_OFF}: {_why(signal)}"
+    if given is not None:
+        note = "(ended before its time: the run was asked to stop)"
+    return ToolResult(with_note(given or "", note), is_error=True, execution="broken_off", note=note)
+
+
+def _not_run(call: ToolCall, signal: InterruptLoop) -> ToolResult:
+    text = not_run(call, _why(signal)).content
+    return ToolResult(text, is_error=True, execution="held_back", note=text)
+
+
+def _why(signal: InterruptLoop) -> str:
+    return str(signal) or "the run was interrupted."

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from shared.errors import FleetFault
-from shared.events import Usage
+from shared.events import Execution, Usage
 from shared.messages import Message
 
 DeltaKind = Literal["text", "thinking", "tool_call", "output"]
@@ -38,8 +38,17 @@ class ToolResult:
     output: str
     return_code: int | None = None
     is_error: bool = False
+    execution: Execution = "answered"
+    note: str = ""
+    """What was added to the output for the model; `output` ends with it."""
     output_bytes: int = 0
     log: Path | None = None
+
+
+def with_note(output: str, note: str) -> str:
+    """The output with a note of the fleet on a line of its own below it."""
+    end = "" if not output or output.endswith("\n") else "\n"
+    return f"{output}{end}{note}"
 
 
 @dataclass(frozen=True)

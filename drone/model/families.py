@@ -30,7 +30,7 @@ class Family:
     """Whether tools are called in text."""
     leave_out: frozenset[str] = frozenset()
     """Parameters of the provider that are not sent."""
-    conceded: frozenset[str] = frozenset()
+    conceded: frozenset[Concession] = frozenset()
     """What was changed since, so that no change is made twice."""
 
 
@@ -85,7 +85,7 @@ def _understood(details: tuple[dict[str, Any], ...], model: str) -> bool:
     return not any(each.startswith(known) for each in formats)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Concession:
     """What is changed where a provider refuses the way in which it was asked."""
 
@@ -94,7 +94,7 @@ class Concession:
     said: str
 
     def applied(self, family: Family) -> Family:
-        return replace(family, **self.change, conceded=family.conceded | {self.said})
+        return replace(family, **self.change, conceded=family.conceded | {self})
 
 
 _TOOLS = r"tools?\b|tool.?(?:use|calls?|calling|choice)|function.?call"
@@ -137,7 +137,7 @@ def conceded(family: Family, failure: Failure, *, text: bool) -> tuple[Family, s
     if failure.error_class not in _REFUSALS:
         return None
     for each in _CONCESSIONS:
-        if each.said in family.conceded or ("text" in each.change and not text):
+        if each in family.conceded or ("text" in each.change and not text):
             continue
         if each.pattern.search(failure.detail):
             return each.applied(family), each.said

@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from drone.replay.recording import Expected
-from shared.trajectories import output_of_shell
+from shared.older_steps import note_of_shell
 
 _TIMED_OUT = re.compile(r"timed out|^ended after ")
+"""In the `exception_info` of mini-swe-agent, and of our own exports from before `execution`."""
 _RETURN_CODE = re.compile(r"<returncode>\s*(-?\d+)\s*</returncode>")
 _EXCEPTION = re.compile(r"<exception>(.*?)</exception>", re.DOTALL)
 _OUTPUT = re.compile(r"<output>\n?(.*)</output>", re.DOTALL)
@@ -31,6 +32,9 @@ def expected_of(message: Mapping[str, Any], tool: str) -> tuple[Expected | None,
     """
     extra = message.get("extra")
     if isinstance(extra, Mapping) and isinstance(extra.get("raw_output"), str):
+        if tool == "shell" and extra.get("execution") == "submitted":
+            # What it printed is in the message that says how the run ended.
+            return None, True
         return _expected(tool, extra["raw_output"], extra.get("returncode"), str(extra.get("exception_info") or ""))
     text = text_of(message)
     if tool != "shell":
@@ -112,8 +116,9 @@ def _from_tags(text: str) -> tuple[Expected | None, bool] | None:
 
 
 def _from_our_text(text: str) -> tuple[Expected | None, bool] | None:
-    output, why_ended = output_of_shell(text)
-    if output == text:
+    note = note_of_shell(text)
+    if not note:
         return None
-    code = re.search(r"\(return code (-?\d+)\)", text[len(output) :])
-    return _expected("shell", output, int(code[1]) if code else -1, why_ended)
+    code = re.match(r"\(return code (-?\d+)\)", note)
+    why_ended = "" if code else note.strip("()")
+    return _expected("shell", text.removesuffix(note), int(code[1]) if code else -1, why_ended)

@@ -121,7 +121,7 @@ class RecordedToolbox:
 
     def execute(self, call: ToolCall) -> ToolResult:
         if not self.runs(call.id, call.name):
-            return ToolResult(NOT_EXECUTED, is_error=True)
+            return ToolResult(NOT_EXECUTED, is_error=True, execution="held_back", note=NOT_EXECUTED)
         return self._toolbox.execute(call)
 
     def runs(self, call_id: str, tool: str) -> bool:

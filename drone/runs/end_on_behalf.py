@@ -11,7 +11,17 @@ from drone.reporting.fit import fit
 from drone.reporting.journal import RunIdentity
 from drone.runs.directory import CANNOT_LOCK, RunDirectory
 from shared.clock import Clock
-from shared.events import AssistantStep, Body, ErrorStep, Event, RunEnded, RunStarted, ToolCallStep, ToolResultStep
+from shared.events import (
+    AssistantStep,
+    Body,
+    ErrorStep,
+    Event,
+    Execution,
+    RunEnded,
+    RunStarted,
+    ToolCallStep,
+    ToolResultStep,
+)
 from shared.messages import ToolCall
 from shared.transcripts import BROKEN_OFF, not_run
 
@@ -64,4 +74,5 @@ def _answers(recorded: Iterable[Body]) -> Iterator[ToolCallStep | ToolResultStep
         if call.id not in begun:
             yield ToolCallStep(call_id=call.id, tool=call.name, arguments=parsed_arguments(call))
         text = f"{BROKEN_OFF}: {WHY}" if call.id in begun else not_run(call, WHY).content
-        yield ToolResultStep(call_id=call.id, output=text, is_error=True)
+        execution: Execution = "broken_off" if call.id in begun else "held_back"
+        yield ToolResultStep(call_id=call.id, output=text, is_error=True, execution=execution, note=text)

@@ -100,7 +100,13 @@ class _Run:
         self._context.check_url(order.project.git_url)
         workspace = self._context.workspaces().prepare(order, self._context.store.get, self._check_git)
         self._workspace = workspace
-        self._record(Prepared(base_commit=workspace.base_commit, default_branch=workspace.default_branch))
+        self._record(
+            Prepared(
+                base_commit=workspace.base_commit,
+                default_branch=workspace.default_branch,
+                workspace=str(workspace.path),
+            )
+        )
         if workspace.fresh:
             self._set_up(workspace)
         if order.resumed is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from drone.agent.values import ToolResult
+from drone.agent.values import ToolResult, with_note
 from drone.sandbox import CommandResult, Sandbox
 from drone.sandbox.protocol import Check, OnOutput
 from drone.tools.arguments import ShellArguments
@@ -48,30 +48,31 @@ class Shell:
             read_only=self.readable,
         )
         _submit_if_asked(call.command, result)
+        note = _how_it_ended(result, timeout)
         return ToolResult(
-            shown(result, f"ended after {timeout:g} s; give a longer `timeout` or run less at a time"),
+            with_note(result.output, note),
             return_code=result.return_code,
             is_error=result.timed_out,
+            execution="timed_out" if result.return_code is None else "answered",
+            note=note,
             output_bytes=result.output_bytes,
             log=result.log,
         )
 
-    def broken_off(self) -> str:
-        """What a command had printed when the run was asked to stop."""
+    def broken_off(self) -> str | None:
+        """What a command had printed when the run was asked to stop; None where none was running."""
         result = self.sandbox.tally.broken_off
-        return shown(result, "ended before its time: the run was asked to stop") if result else ""
+        return result.output if result else None
 
     def _fresh_log(self) -> Path:
         """A log that is not there yet: an earlier run in the same directory may have left some."""
         return next(path for number in self.numbers if not (path := self.log_dir / f"shell-{number:04}.log").exists())
 
 
-def shown(result: CommandResult, why_ended: str) -> str:
-    """The output as the model sees it: all of it or head and tail, then one line on how it ended."""
-    code = f"return code {result.return_code}"
-    how = code if result.return_code is not None else why_ended
-    end = "" if not result.output or result.output.endswith("\n") else "\n"
-    return f"{result.output}{end}({how})"
+def _how_it_ended(result: CommandResult, timeout: float) -> str:
+    if result.return_code is None:
+        return f"(ended after {timeout:g} s; give a longer `timeout` or run less at a time)"
+    return f"(return code {result.return_code})"
 
 
 def _submit_if_asked(command: str, result: CommandResult) -> None:

@@ -85,7 +85,7 @@ class Tools:
         except Submitted:
             raise
         except InterruptLoop as signal:
-            if call.name == "shell" and (output := self._shell.broken_off()):
+            if call.name == "shell" and (output := self._shell.broken_off()) is not None:
                 answer = Message(role="tool", tool_call_id=call.id, content=output)
                 signal.messages = (answer, *signal.messages)
             raise

@@ -223,8 +223,7 @@ class WorkspaceCheckpoints:
     def _why_not(self, path: bytes) -> str:
         if path in self._secret_files and self._signature(path) == self._secret_files[path]:
             return HOLDS_SECRET
-        reason = why_not(self._session.work, path, LARGEST_FILE)
-        return reason.replace("and the limit is", "over the limit of a checkpoint, which is")
+        return why_not(self._session.work, path, LARGEST_FILE, "over the limit of a checkpoint, which is")
 
     def _with_secrets(self, git: Git, parent: str | None) -> dict[bytes, str]:
         """The paths that differ from the parent and hold a known secret; what they are now is remembered."""

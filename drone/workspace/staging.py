@@ -30,7 +30,7 @@ class Staged:
     left_out: tuple[str, ...]
 
 
-def stage(git: Git, parent: str | None, largest: int = LARGEST_FILE) -> Staged:
+def stage(git: Git, parent: str | None) -> Staged:
     """Write the work tree as a tree, seen against `parent`: what is left out stays as it is there.
 
     `git` has the drone's git directory and the workspace as its work tree.
@@ -44,7 +44,7 @@ def stage(git: Git, parent: str | None, largest: int = LARGEST_FILE) -> Staged:
     refresh(git)
     wanted = []
     for path in [*changed(git), *new(git)]:
-        reason = why_not(work, path, largest)
+        reason = why_not(work, path)
         if reason:
             left_out[path] = reason
         else:
@@ -106,8 +106,8 @@ def new(git: Git) -> Iterable[bytes]:
     return filter(None, git.raw("ls-files", "-z", "--others", "--exclude-standard").split(b"\0"))
 
 
-def why_not(work: Path, path: bytes, largest: int) -> str:
-    """The reason why a path cannot be taken; empty where it can."""
+def why_not(work: Path, path: bytes, largest: int = LARGEST_FILE, limit_is: str = "and the limit is") -> str:
+    """The reason why a path cannot be taken; empty where it can. `limit_is` introduces the limit of a file's size."""
     if path.endswith(b"/"):
         return "a git repository of its own"
     file = work / os.fsdecode(path)
@@ -124,7 +124,7 @@ def why_not(work: Path, path: bytes, largest: int) -> str:
     if not stat.S_ISREG(status.st_mode):
         return SPECIAL
     if status.st_size > largest:
-        return f"{status.st_size / 1e6:,.0f} MB, and the limit is {largest / 1e6:,.0f} MB"
+        return f"{status.st_size / 1e6:,.0f} MB, {limit_is} {largest / 1e6:,.0f} MB"
     return "" if os.access(file, os.R_OK) else "cannot be read"
 
 

@@ -86,12 +86,12 @@ def said(role: Any, text: str) -> Message:
     return Message(role=role, content=text)
 
 
-def called(number: int, result: str, tool: str = "echo", **arguments: Any) -> list[Message]:
+def called(number: int, result: str, tool: str = "echo", *, failed: bool = False, **arguments: Any) -> list[Message]:
     """One step: a call of a tool and its result."""
     call = ToolCall(id=f"call_{number}_0", name=tool, arguments=json.dumps(arguments))
     return [
         Message(role="assistant", content=f"Step {number}.", tool_calls=(call,)),
-        Message(role="tool", tool_call_id=call.id, content=result),
+        Message(role="tool", tool_call_id=call.id, content=result, is_error=failed),
     ]
 
 

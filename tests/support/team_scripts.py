@@ -12,9 +12,9 @@ from threading import Barrier
 from typing import Any
 
 from drone.model.scripted.script import Book, Reply, Script
+from shared.transcripts import SITUATION
 
 Doc = dict[str, Any]
-FRAME = "<situation>"
 DESCRIBED = "described by a script"
 _MARKER = re.compile(r"\bscript:([\w.-]+)")
 _AGENT = re.compile(r"^# You are (\w+)$", re.MULTILINE)
@@ -64,7 +64,7 @@ def turn(*commands: str, hand_over: str, thought: str = "", said: str = "") -> l
 
 def _briefing(messages: Sequence[Mapping[str, Any]]) -> str:
     texts = (str(message["content"]) for message in messages if message["role"] == "user")
-    return next(text for text in texts if FRAME in text).partition(FRAME)[0]
+    return next(text for text in texts if SITUATION in text).partition(SITUATION)[0]
 
 
 def _only(name: str, message: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -72,5 +72,5 @@ def _only(name: str, message: Mapping[str, Any]) -> Mapping[str, Any]:
     if message["role"] != "user":
         return message
     content = str(message["content"])
-    opening = f"script:{name} {FRAME}"
-    return {**message, "content": opening if FRAME in content else _MARKER.sub("", content)}
+    opening = f"script:{name} {SITUATION}"
+    return {**message, "content": opening if SITUATION in content else _MARKER.sub("", content)}

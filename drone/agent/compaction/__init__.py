@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from drone.agent.budget import Budget
 from drone.agent.compaction.cut import Cause, Cut, cut
 from drone.agent.compaction.estimate import Estimate
-from drone.agent.compaction.footer import Footer, earlier_summary, footer_of, parted, without_tags
+from drone.agent.compaction.footer import Footer, footer_of, parted, without_tags
 from drone.agent.compaction.summary import Summarizer
 from drone.agent.hooks.events import BeforeCompaction, Cancel
 from drone.agent.protocols import Hooks, Model, Recorder
@@ -16,7 +16,7 @@ from drone.agent.transcript import Transcript
 from drone.agent.values import ToolSpec
 from shared.events import CompactionStep, Usage
 from shared.messages import Message
-from shared.transcripts import summary_message
+from shared.transcripts import summary_in, summary_message
 
 _CHARACTERS_PER_TOKEN = 3
 """In the footer, which is mostly names."""
@@ -95,7 +95,7 @@ class WindowCompaction:
 
     def _summary(self, parts: Cut, ready: str | None, instructions: str) -> tuple[str, Footer]:
         """The summary with its footer, written by the model unless it is there already."""
-        earlier = earlier_summary(parts.older[0])
+        earlier = summary_in(parts.older[0])
         text, footer = parted(earlier or "")
         fresh = parts.older if earlier is None else parts.older[1:]
         footer = footer_of(fresh, parts.tail, footer)

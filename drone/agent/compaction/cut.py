@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from drone.agent.compaction.estimate import Estimate
-from drone.agent.compaction.footer import earlier_summary
 from shared.messages import Message
+from shared.transcripts import summary_in
 
 Cause = Literal["window", "overflow", "asked"]
 _LEAST_SHOWN = 200
@@ -83,7 +83,7 @@ def _first_unanswered(past: Sequence[Message]) -> int:
 
 def _is_worth_it(older: Sequence[Message], estimate: Estimate, more_than: int) -> bool:
     """Whether there is something to summarize but an earlier summary."""
-    fresh = older[1:] if older and earlier_summary(older[0]) is not None else older
+    fresh = older[1:] if older and summary_in(older[0]) is not None else older
     return estimate.messages(*fresh) > more_than
 
 

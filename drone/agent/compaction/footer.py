@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from shared.messages import Message, ToolCall
+from shared.transcripts import opens_turn, request_in
 
-_FRAME = "<situation>"
-"""What the loop puts below the prompt in the message that opens a run, and nobody else."""
-_SUMMARY = re.compile(r"\A<summary>\n(.*)\n</summary>\Z", re.DOTALL)
 _TAG = re.compile(r"^</?(?:request|files_read|files_changed|summary)>[ \t]*$", re.MULTILINE)
 _FOOTER = re.compile(
     r"(?:<request>\n(?P<request>.*?)\n</request>\s*)?"
@@ -44,12 +42,6 @@ class Footer:
         return "\n\n".join(filter(None, parts))
 
 
-def earlier_summary(message: Message) -> str | None:
-    """The summary that a message consists of; None where it is any other message."""
-    found = _SUMMARY.match(message.content) if message.role == "user" else None
-    return found[1] if found else None
-
-
 def without_tags(text: str) -> str:
     """The text without lines that would be taken for a part of the footer, or for the summary's end."""
     return _TAG.sub("", text).strip()
@@ -75,19 +67,15 @@ def footer_of(older: Sequence[Message], tail: Iterable[Message], earlier: Footer
 
 
 def _request(older: Sequence[Message], tail: Iterable[Message], earlier: Footer) -> str:
-    if any(map(_opens_a_turn, tail)):
+    if any(map(opens_turn, tail)):
         return ""
-    opening = next((message for message in reversed(older) if _opens_a_turn(message)), None)
-    return earlier.request if opening is None else without_tags(opening.content.rpartition(_FRAME)[0])
-
-
-def _opens_a_turn(message: Message) -> bool:
-    return message.role == "user" and _FRAME in message.content and earlier_summary(message) is None
+    opening = next((message for message in reversed(older) if opens_turn(message)), None)
+    return earlier.request if opening is None else without_tags(request_in(opening))
 
 
 def _touched(messages: Sequence[Message]) -> Iterator[tuple[Literal["read", "changed"], str]]:
     """Files that calls went to, less those that failed."""
-    failed = {m.tool_call_id for m in messages if m.role == "tool" and m.content.startswith("Error: ")}
+    failed = {m.tool_call_id for m in messages if m.role == "tool" and m.is_error}
     for message in messages:
         for call in message.tool_calls:
             arguments = _arguments(call) if call.id not in failed else {}

@@ -21,13 +21,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
+from shared.transcripts import SITUATION, SUMMARY_BEGINS
+
 DEFAULT = "default"
 SUMMARY = "summary"
 _MARKER = re.compile(r"\bscript:([\w.-]+)")
-_COMPACTED = "<summary>\n"
 _OWN_ID = re.compile(r"call_(\d+)_\d+")
-_FRAME = "<situation>"
-"""What the loop puts into the message that opens a run, and into no other."""
 
 
 class _Strict(BaseModel):
@@ -150,9 +149,9 @@ def _place(messages: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
             text = _text(message.get("content"))
             marker = _MARKER.search(text)
             name = marker[1] if marker else DEFAULT
-            if text.startswith(_COMPACTED):
+            if text.startswith(SUMMARY_BEGINS):
                 return name, answers if counted is None else counted
-            if marker or _FRAME in text:
+            if marker or SITUATION in text:
                 return name, answers
     return DEFAULT, answers
 

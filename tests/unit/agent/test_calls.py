@@ -74,6 +74,10 @@ def waiting(ruling: Ruling | BaseException, after: float = 100.0, **limits: floa
     return loop
 
 
+def executions(loop: Loop) -> list[str]:
+    return [body.execution for body in loop.recorder.bodies if isinstance(body, ToolResultStep)]
+
+
 def results(loop: Loop) -> list[str]:
     return [body.output for body in loop.recorder.bodies if isinstance(body, ToolResultStep)]
 
@@ -85,6 +89,9 @@ def test_a_warning_stands_below_the_result_and_is_recorded() -> None:
     )
     loop.run()
     assert results(loop) == ["a\n\n[Again?]\n\n[Slow.]"]
+    assert [body.note for body in loop.recorder.bodies if isinstance(body, ToolResultStep)] == [
+        "\n\n[Again?]\n\n[Slow.]"
+    ]
     recorded = [body for body in loop.recorder.bodies if isinstance(body, GuardrailStep)]
     assert [(body.guardrail, body.action, body.code) for body in recorded] == [
         ("loops", "warn", "code_1"),
@@ -98,6 +105,7 @@ def test_a_blocked_call_is_not_run_and_the_run_goes_on() -> None:
     assert loop.run().exit_status is ExitStatus.STOPPED
     assert loop.toolbox.ran == []
     assert results(loop) == ["This call was blocked: Not again."]
+    assert executions(loop) == ["held_back"]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_files_are_listed_by_what_was_done_to_them_and_once() -> None:
 @pytest.mark.parametrize(
     "step",
     [
-        called(1, "Error: there is no 'a.py'", "file_read", path="a.py"),
+        called(1, "there is no 'a.py'", "file_read", failed=True, path="a.py"),
         called(1, "a.py", "file_read", path=".", mode="view"),
         called(1, "a.py:1: x", "file_read", path="src", mode="search", search_pattern="x"),
         called(1, "text", "shell", path="a.py"),
@@ -49,6 +49,10 @@ def test_files_are_listed_by_what_was_done_to_them_and_once() -> None:
 )
 def test_what_touched_no_file_that_can_be_named_is_not_listed(step: list[Message]) -> None:
     assert _files(step) == ((), ())
+
+
+def test_a_file_whose_text_begins_like_an_error_was_read() -> None:
+    assert _files(called(1, "Error: the first line of a log", "file_read", path="a.log")) == (("a.log",), ())
 
 
 @pytest.mark.parametrize("arguments", ["not json", "[]", '"a.py"', "[" * 100_000])

@@ -45,9 +45,9 @@ def test_every_call_has_its_step_and_its_result_step_also_when_it_was_not_run() 
     loop = Loop([reply])
     loop.run()
     asked = [body.call_id for body in loop.recorder.bodies if isinstance(body, ToolCallStep)]
-    answered = [(body.call_id, body.is_error) for body in loop.recorder.bodies if isinstance(body, ToolResultStep)]
-    assert asked == ["call_0_0", "call_0_1"]
-    assert answered == [("call_0_0", False), ("call_0_1", True)]
+    answered = [body for body in loop.recorder.bodies if isinstance(body, ToolResultStep)]
+    assert asked == [body.call_id for body in answered] == ["call_0_0", "call_0_1"]
+    assert [(body.execution, body.is_error) for body in answered] == [("submitted", False), ("held_back", True)]
 
 
 def test_everything_is_recorded_in_the_order_in_which_it_happened() -> None:
@@ -212,7 +212,12 @@ def test_what_a_broken_off_call_has_put_out_is_its_answer() -> None:
     signal = Preempted(partial, outcome=Outcome(ExitStatus.CANCELED, "Canceled."))
     loop.toolbox.on_call = raising(signal)
     loop.run()
-    assert [text for _, text in loop.told[1:]] == ["half of it", "This call was not run: Canceled."]
+    assert [text for _, text in loop.told[1:]] == [
+        "half of it\n(ended before its time: the run was asked to stop)",
+        "This call was not run: Canceled.",
+    ]
+    executions = [body.execution for body in loop.recorder.bodies if isinstance(body, ToolResultStep)]
+    assert executions == ["broken_off", "held_back"]
 
 
 def test_a_bug_in_a_tool_comes_out_with_the_transcript_whole() -> None:

@@ -16,6 +16,7 @@ from drone.model.warm_order import ORDER
 from drone.prompting import PromptParts, PromptSources, Skill, read_sources
 from shared.clock import SystemClock
 from shared.messages import Message, ToolCall
+from shared.transcripts import SITUATION
 from shared.work_order import Limits, WorkOrder
 
 NOW = datetime(2026, 11, 21, 23, 59, tzinfo=UTC)
@@ -163,7 +164,7 @@ def test_the_opening_message_has_the_prompt_first_then_date_directory_and_budget
     text = user_prompt(order, Path("/home/ada/my work"), NOW)
     assert text.startswith("Mend {{ this }} & <that>.\n")
     assert text.splitlines()[2:] == [
-        "<situation>",
+        SITUATION,
         "Date: 2026-11-21",
         "Project: warm-up",
         "Workspace: /home/ada/my work",

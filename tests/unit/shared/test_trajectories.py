@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from drone.sandbox import CommandResult
-from drone.tools.shell import shown
 from shared.events import (
     AssistantStep,
     Body,
@@ -29,7 +27,7 @@ from shared.events import (
     UserStep,
 )
 from shared.messages import ToolCall
-from shared.trajectories import FORMAT, NOT_EXECUTED, RunFacts, output_of_shell, trajectory
+from shared.trajectories import FORMAT, NOT_EXECUTED, RunFacts, trajectory
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FACTS = RunFacts("order1", "run1", "openai/x", "build", {"max_iterations": 50, "command_timeout": 120}, "0.1.0")
@@ -49,8 +47,14 @@ def answer(*calls: ToolCall, cost: float | None = 0.5, text: str = "I look.") ->
     return AssistantStep(text=text, tool_calls=calls, usage=Usage(cost_usd=cost), model="x", finish_reason="stop")
 
 
-def result(call: ToolCall, output: str, code: int | None = None) -> ToolResultStep:
-    return ToolResultStep(call_id=call.id, output=output, return_code=code)
+def result(call: ToolCall, output: str, code: int | None = None, **facts: Any) -> ToolResultStep:
+    facts = {"execution": "answered", "note": f"(return code {code})" if code is not None else "", **facts}
+    return ToolResultStep(call_id=call.id, output=output, return_code=code, **facts)
+
+
+def older(call: ToolCall, output: str, code: int | None = None, *, is_error: bool = False) -> ToolResultStep:
+    """A result as drones recorded it before they said what became of a call."""
+    return ToolResultStep(call_id=call.id, output=output, return_code=code, is_error=is_error)
 
 
 def extra_of(*bodies: Body) -> dict[str, Any]:
@@ -97,44 +101,70 @@ def test_an_observation_has_its_output_without_the_template() -> None:
     assert (message["extra"]["returncode"], message["extra"]["exception_info"]) == (2, "")
 
 
-@pytest.mark.parametrize("output", ["", "a", "a\n", "a\n\n", "(return code 7)\n", "größe\n", "ended after 3 s\n"])
-def test_what_the_shell_tool_adds_is_taken_off_again(output: str) -> None:
-    whole = f"{output}\n" if output and not output.endswith("\n") else output
-    done = CommandResult(return_code=0, output=output, output_bytes=len(output))
-    late = CommandResult(return_code=None, output=output, output_bytes=len(output), timed_out=True)
+@pytest.mark.parametrize("output", ["", "a\n", "a\n\n", "(return code 7)\n", "größe\n", "ended after 3 s\n"])
+def test_what_an_older_shell_tool_added_is_taken_off_again(output: str) -> None:
+    done = extra_of(answer(LIST), older(LIST, f"{output}(return code 0)", 0))
+    late = extra_of(answer(LIST), older(LIST, f"{output}(ended after 3 s; ask for more)", is_error=True))
 
-    assert output_of_shell(shown(done, "")) == (whole, "")
-    assert output_of_shell(shown(late, "ended after 3 s; ask for more")) == (whole, "ended after 3 s; ask for more")
+    assert (done["raw_output"], done["returncode"], done["exception_info"]) == (output, 0, "")
+    assert (late["raw_output"], late["returncode"]) == (output, -1)
+    assert late["exception_info"] == "ended after 3 s; ask for more"
 
 
 def test_the_word_of_a_guardrail_is_no_output() -> None:
-    extra = extra_of(answer(LIST), result(LIST, "a\n(return code 0)\n\n[You did that before.]", 0))
+    note = "(return code 0)\n\n[You did that before.]"
+    new = extra_of(answer(LIST), result(LIST, f"a\n{note}", 0, note=note))
+    old = extra_of(answer(LIST), older(LIST, f"a\n{note}", 0))
 
-    assert (extra["raw_output"], extra["returncode"]) == ("a\n", 0)
+    assert (new["raw_output"], new["returncode"]) == (old["raw_output"], old["returncode"]) == ("a\n", 0)
 
 
 def test_a_command_that_ran_out_of_time_has_return_code_minus_one() -> None:
-    extra = extra_of(answer(LIST), result(LIST, "half\n(ended after 3 s; give a longer `timeout`)"))
+    note = "(ended after 3 s; give a longer `timeout`)"
+    extra = extra_of(answer(LIST), result(LIST, f"half\n{note}", execution="timed_out", note=note))
 
-    assert (extra["raw_output"], extra["returncode"]) == ("half\n", -1)
+    assert (extra["raw_output"], extra["returncode"], extra["execution"]) == ("half\n", -1, "timed_out")
     assert extra["exception_info"].startswith("ended after 3 s")
 
 
 @pytest.mark.parametrize(
     "bodies",
     [
-        (GuardrailStep(call_id="c1", guardrail="loop", action="block"), result(LIST, "Blocked: no.")),
-        (DecisionStep(call_id="c1", approved=False), result(LIST, "No.")),
-        (result(LIST, "This call was not run: the run had ended."),),
-        (result(LIST, "This call was blocked: no."),),
-        (result(LIST, "This call was broken off: canceled."),),
-        (result(LIST, "Submitted."),),
+        (result(LIST, "Not now.", execution="held_back", note="Not now."),),
+        (GuardrailStep(call_id="c1", guardrail="loop", action="block"), older(LIST, "Blocked: no.")),
+        (DecisionStep(call_id="c1", approved=False), older(LIST, "No.")),
+        (older(LIST, "This call was not run: the run had ended.", is_error=True),),
+        (older(LIST, "This call was blocked: no.", is_error=True),),
+        (older(LIST, "This call was broken off: canceled.", is_error=True),),
     ],
 )
 def test_a_call_that_was_not_run_says_so(bodies: tuple[Body, ...]) -> None:
     extra = extra_of(answer(LIST), *bodies)
 
-    assert (extra["returncode"], extra["exception_info"]) == (-1, NOT_EXECUTED)
+    assert (extra["raw_output"], extra["returncode"], extra["exception_info"]) == ("", -1, NOT_EXECUTED)
+
+
+@pytest.mark.parametrize("make", [result, older])
+def test_a_command_that_prints_the_words_for_a_call_that_was_not_run_was_run(make: Any) -> None:
+    output = "This call was not run: printed by a command.\n"
+    extra = extra_of(answer(LIST), make(LIST, f"{output}(return code 0)", 0))
+
+    assert (extra["raw_output"], extra["returncode"], extra["exception_info"]) == (output, 0, "")
+
+
+@pytest.mark.parametrize("said", [{"execution": "submitted", "note": "Handed in."}, {"execution": "", "note": ""}])
+def test_a_command_that_submitted_was_run(said: dict[str, str]) -> None:
+    extra = extra_of(answer(LIST), result(LIST, "Handed in.", **said))
+
+    assert (extra["returncode"], extra["exception_info"], extra["execution"]) == (0, "", "submitted")
+    assert extra["raw_output"] == ""
+
+
+def test_the_directory_is_that_of_the_workspace_and_not_one_that_a_prompt_names() -> None:
+    prompt = UserStep(text="Workspace: /etc\n", source="prompt")
+    document = made(Prepared(workspace="/drones/one/work"), prompt, answer(LIST))
+
+    assert document["info"]["config"]["environment"]["cwd"] == "/drones/one/work"
 
 
 def test_an_unknown_cost_is_null_and_said() -> None:
