@@ -13,8 +13,6 @@ from control_plane.cli import (
     mcp,
     orders,
     organizations,
-    projects,
-    providers,
     pull_requests,
     retry,
     schedules,
@@ -30,6 +28,7 @@ from control_plane.cli import (
     triggers,
     webhooks,
 )
+from control_plane.cli.derived import DerivedGroup
 from shared.terminal.boundary import run
 from shared.terminal.command_line import application
 
@@ -61,8 +60,8 @@ for group in (
     drones,
     tokens,
     api_tokens,
-    providers,
-    projects,
+    DerivedGroup("providers", "provider", "Say where models are reached.", "Set-up"),
+    DerivedGroup("projects", "project", "Say which repositories work is done on.", "Set-up"),
     servers,
     database,
     status,

@@ -92,42 +92,6 @@ class FleetClient(TeamCalls, AutomationCalls):
         """`url`, the address that logs one browser in once; `secret`, the token in it."""
         return self._object("POST", "/login-links")
 
-    # --- providers and projects --------------------------------------------------------------
-
-    def add_provider(self, request: Mapping[str, Any]) -> Doc:
-        """`request`: the fields of `documents.ProviderRequest`."""
-        return self._object("POST", "/providers", json=request)
-
-    def list_providers(self) -> list[Doc]:
-        return self._list("GET", "/providers")
-
-    def show_provider(self, name: str) -> Doc:
-        return self._object("GET", f"/providers/{part(name)}")
-
-    def edit_provider(self, name: str, changes: Mapping[str, Any]) -> Doc:
-        """`changes`: the fields of `documents.ProviderEdit` that change."""
-        return self._object("PATCH", f"/providers/{part(name)}", json=changes)
-
-    def remove_provider(self, name: str) -> Doc:
-        return self._object("DELETE", f"/providers/{part(name)}")
-
-    def add_project(self, request: Mapping[str, Any]) -> Doc:
-        """`request`: the fields of `documents.ProjectRequest`."""
-        return self._object("POST", "/projects", json=request)
-
-    def list_projects(self) -> list[Doc]:
-        return self._list("GET", "/projects")
-
-    def show_project(self, slug: str) -> Doc:
-        return self._object("GET", f"/projects/{part(slug)}")
-
-    def edit_project(self, slug: str, changes: Mapping[str, Any]) -> Doc:
-        """`changes`: the fields of `documents.ProjectEdit` that change."""
-        return self._object("PATCH", f"/projects/{part(slug)}", json=changes)
-
-    def remove_project(self, slug: str) -> Doc:
-        return self._object("DELETE", f"/projects/{part(slug)}")
-
     # --- orders -------------------------------------------------------------------------------
 
     def submit(self, request: Mapping[str, Any], *, idempotency_key: str | None = None) -> Doc:

@@ -5,6 +5,7 @@ httpx is imported by the first request and not before, so that `fleet --help` st
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import quote, urlsplit
 
 from control_plane.client import following
-from control_plane.client.refusals import not_a_fleet, refusal, unreachable
-from shared.errors import NotFound
+from control_plane.client.refusals import CUT_OFF, not_a_fleet, refusal, unreachable
+from shared.errors import NotFound, Unreachable
 
 if TYPE_CHECKING:
     import httpx
+
+    from control_plane.declarations.operation import Operation
+    from control_plane.documents.base import Request
 
 Doc = dict[str, Any]
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -45,6 +49,36 @@ class HttpCalls:
         if self._http is not None:
             self._http.close()
             self._http = None
+
+    def call(
+        self,
+        operation: Operation,
+        request: Request | None = None,
+        *,
+        idempotency_key: str | None = None,
+        **names: str,
+    ) -> Any:
+        """Have an operation carried out: its document, or list of documents, as JSON has it.
+
+        `names` are those of its path. A request that takes an idempotency key and was cut off in the middle is sent
+        again under the same key, so that it never counts twice.
+        """
+        values = {name: part(value) for name, value in {"organization": self.organization, **names}.items()}
+        path = operation.path.format_map(values)
+        options: dict[str, Any] = {}
+        if request is not None:
+            fields = request.model_dump(mode="json", by_alias=True, exclude_unset=True)
+            filters = {name: value for name, value in fields.items() if value is not None}
+            options = {"params": filters} if operation.method == "GET" else {"json": fields}
+        if not operation.idempotent:
+            return self._json(operation.method, path, **options)
+        options["headers"] = {"Idempotency-Key": idempotency_key or secrets.token_hex(16)}
+        try:
+            return self._json(operation.method, path, **options)
+        except Unreachable as error:
+            if error.code != CUT_OFF:
+                raise
+        return self._json(operation.method, path, **options)
 
     def _object(self, method: str, path: str, **options: Any) -> Doc:
         return cast("Doc", self._json(method, path, **options))

@@ -15,16 +15,16 @@ from mcp_types import (
     ListToolsResult,
     PaginatedRequestParams,
 )
-from pydantic import ValidationError
 from starlette.requests import Request
 
 from control_plane.core import Caller, Core
-from control_plane.lookups.organizations import in_organization
 from control_plane.mcp_server.about import INSTRUCTIONS, NAME, TITLE
 from control_plane.mcp_server.declared import TOOLS
 from control_plane.mcp_server.results import answered, error_document, refused
 from control_plane.mcp_server.tools import InOrganization, Tool
-from control_plane.web.problems import InvalidRequest, field_problem, told
+from control_plane.operations.gateway import enter
+from control_plane.validation.invalid_requests import checked
+from control_plane.web.problems import told
 from shared.errors import NotFound
 from shared.terminal.boundary import version
 
@@ -69,18 +69,12 @@ def _no_tool(name: str) -> MCPError:
 
 
 def _arguments(tool: Tool[Any], given: dict[str, Any]) -> Any:
-    try:
-        return tool.arguments.model_validate(given)
-    except ValidationError as error:
-        # An error of the call and not of the protocol: the model is to read it and mend the call. Without the values,
-        # which may be a megabyte, or secret.
-        fields = [field_problem(dict(each)) for each in error.errors()]
-        raise InvalidRequest(fields, form=f"tools/list has the form of its arguments: {tool.name}") from error
+    # An error of the call and not of the protocol: the model is to read it and correct the call.
+    return checked(tool.arguments, given, form=f"tools/list has the form of its arguments: {tool.name}")
 
 
 def _caller(core: Core, request: Request, arguments: Any) -> Caller:
     """Who calls, in the organization that the call names, else the connection (`?org=`), else the token's own."""
-    caller: Caller = request.scope["state"]["identity"]
     named = arguments.organization if isinstance(arguments, InOrganization) else None
     organization = named if named is not None else request.query_params.get("org")
-    return caller if organization is None else in_organization(core, caller, organization)
+    return enter(core, request.scope["state"]["identity"], organization)

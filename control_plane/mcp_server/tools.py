@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_type_hints
 
 from mcp_types import Tool as ListedTool
@@ -13,33 +14,12 @@ from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from control_plane.core import Caller, Core
+from control_plane.declarations.operation import Effect
 from control_plane.documents.base import Request
 
 Schema = dict[str, Any]
 RESULT = "result"
 """The key under which a list stands: up to MCP 2025-11-25 what a tool answers is an object."""
-
-
-@dataclass(frozen=True)
-class Effect:
-    """What a call does to the fleet, as MCP's hints; clients ask their user by them."""
-
-    reads: bool = False
-    destroys: bool = False
-    """It overwrites, stops or removes what was there."""
-    repeatable: bool = False
-    """The same call once more changes nothing more."""
-    begins_work: bool = False
-    """Agents run commands in a repository because of it."""
-
-
-READS = Effect(reads=True, repeatable=True)
-ADDS = Effect()
-ADDS_WORK = Effect(begins_work=True)
-SETS = Effect(repeatable=True)
-SETS_WORK = Effect(repeatable=True, begins_work=True)
-OVERWRITES = Effect(destroys=True, repeatable=True)
-ENDS = Effect(destroys=True, repeatable=True)
 
 
 class Arguments(Request):
@@ -125,10 +105,10 @@ def _without_arguments(run: Callable[[Core, Caller], Any], core: Core, caller: C
     return run(core, caller)
 
 
-def request_of(kind: type[R], arguments: Arguments) -> R:
-    """The operation's own request, with the fields that were given; the others keep their defaults."""
+def request_of(kind: type[R], arguments: Arguments, defaults: Mapping[str, Any] = MappingProxyType({})) -> R:
+    """The operation's own request, with the fields that were given; the others keep their defaults, or have these."""
     given = arguments.model_dump(include=set(kind.model_fields), exclude_unset=True)
-    return kind.model_validate(given)
+    return kind.model_validate({**defaults, **given})
 
 
 # --- schemas -------------------------------------------------------------------------

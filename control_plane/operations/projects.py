@@ -12,11 +12,12 @@ from sqlalchemy.orm import Session
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
-from control_plane.documents.projects import ProjectDocument, ProjectEdit, ProjectRequest
+from control_plane.declarations import projects as declared
+from control_plane.declarations.projects import ProjectDocument, ProjectEdit, ProjectRequest
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.providers import find_provider
-from control_plane.operations.access.roles import require
-from control_plane.operations.row_documents import project_document
+from control_plane.operations.gateway import performs
+from control_plane.operations.row_documents import document_of
 from control_plane.validation.checks import check_name, check_text, shown
 from control_plane.validation.git_urls import check_branch, parse_git_url
 from shared.errors import Conflict, Invalid
@@ -30,9 +31,9 @@ MAX_COMMANDS = 50
 MAX_COMMAND = 10_000
 
 
+@performs(declared.ADD)
 def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
-    """A new project. For admins. Raises Conflict for a slug that is taken, Invalid for any value that cannot be."""
-    require(caller, "admin")
+    """A new project. Raises Conflict for a slug that is taken, Invalid for any value that cannot be."""
     row = Project(
         id=new_id(),
         organization_id=caller.organization_id,
@@ -60,25 +61,27 @@ def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
             code="E-PROJECT-SLUG",
             next=f"fleet project edit {row.slug}",
         ) from error
-    return project_document(row, request.provider)
+    return document_of(ProjectDocument, row, provider=request.provider)
 
 
+@performs(declared.LIST)
 def list_(core: Core, caller: Caller) -> list[ProjectDocument]:
     """All projects of the organization by slug."""
     with core.database.read() as db:
         rows = db.execute(_with_provider(caller.organization_id).order_by(Project.slug))
-        return [project_document(project, provider) for project, provider in rows]
+        return [document_of(ProjectDocument, project, provider=provider) for project, provider in rows]
 
 
+@performs(declared.SHOW)
 def show(core: Core, caller: Caller, slug: str) -> ProjectDocument:
     """One project. Raises NotFound with the slugs that are near."""
     with core.database.read() as db:
         return _document(db, find_project(db, caller.organization_id, slug))
 
 
+@performs(declared.EDIT)
 def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> ProjectDocument:
-    """Change the fields that are set; null takes branch, provider and budget away. For admins."""
-    require(caller, "admin")
+    """Change the fields that are set; null takes branch, provider and budget away."""
     given = changes.model_fields_set
     with core.database.write() as db:
         row = find_project(db, caller.organization_id, slug)
@@ -101,9 +104,9 @@ def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> Project
         return _document(db, row)
 
 
+@performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, slug: str) -> ProjectDocument:
-    """Remove a project; its orders stay as history. For admins. Raises Conflict while an order of it is unfinished."""
-    require(caller, "admin")
+    """Remove a project; its orders stay as history. Raises Conflict while an order of it is unfinished."""
     with core.database.write() as db:
         row = find_project(db, caller.organization_id, slug)
         unfinished = select(Order.id).where(Order.project_id == row.id, Order.status.not_in(ENDED))
@@ -125,7 +128,7 @@ def _with_provider(organization_id: str) -> Select[Project, str | None]:
 
 def _document(db: Session, row: Project) -> ProjectDocument:
     provider = db.get_one(Provider, row.provider_id) if row.provider_id else None
-    return project_document(row, provider.name if provider else None)
+    return document_of(ProjectDocument, row, provider=provider.name if provider else None)
 
 
 def _set_url(core: Core, row: Project, text: str) -> None:

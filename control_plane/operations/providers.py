@@ -13,10 +13,11 @@ from sqlalchemy.orm import Session
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
-from control_plane.documents.providers import ProviderDocument, ProviderEdit, ProviderRequest
+from control_plane.declarations import providers as declared
+from control_plane.declarations.providers import ProviderDocument, ProviderEdit, ProviderRequest
 from control_plane.lookups.providers import find_provider, living_providers
-from control_plane.operations.access.roles import require
-from control_plane.operations.row_documents import provider_document
+from control_plane.operations.gateway import performs
+from control_plane.operations.row_documents import document_of
 from control_plane.validation.checks import check_json, check_name, check_text, check_variable, shown
 from shared.errors import Conflict, Invalid
 from shared.names import new_id
@@ -31,9 +32,9 @@ _OWN_PARAMS = frozenset(
 """What the loop itself sets; a key among them would lie here in clear."""
 
 
+@performs(declared.ADD)
 def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocument:
-    """A new provider. For admins. Raises Conflict for a name that is taken, Invalid for any value that cannot be."""
-    require(caller, "admin")
+    """A new provider. Raises Conflict for a name that is taken, Invalid for any value that cannot be."""
     row = Provider(
         id=new_id(),
         organization_id=caller.organization_id,
@@ -49,7 +50,7 @@ def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocumen
         created_at=core.clock.now(),
         removed_at=None,
     )
-    _set_key(core, row, request.api_key, request.key_variable)
+    _set_key(core, row, request.api_key, request.key_variable, no_key=request.no_key)
     try:
         with core.database.write() as db:
             _check_fallbacks(db, row)
@@ -60,25 +61,27 @@ def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocumen
             code="E-PROVIDER-NAME",
             next=f"fleet provider edit {row.name}",
         ) from error
-    return provider_document(row)
+    return _document(row)
 
 
+@performs(declared.LIST)
 def list_(core: Core, caller: Caller) -> list[ProviderDocument]:
     """All providers of the organization by name."""
     with core.database.read() as db:
         rows = db.scalars(living_providers(caller.organization_id).order_by(Provider.name))
-        return [provider_document(row) for row in rows]
+        return [_document(row) for row in rows]
 
 
+@performs(declared.SHOW)
 def show(core: Core, caller: Caller, name: str) -> ProviderDocument:
     """One provider. Raises NotFound with the names that are near."""
     with core.database.read() as db:
-        return provider_document(find_provider(db, caller.organization_id, name))
+        return _document(find_provider(db, caller.organization_id, name))
 
 
+@performs(declared.EDIT)
 def edit(core: Core, caller: Caller, name: str, changes: ProviderEdit) -> ProviderDocument:
-    """Change the fields that are set. For admins. Orders that are queued go out with the new key and parameters."""
-    require(caller, "admin")
+    """Change the fields that are set. Orders that are queued go out with the new key and parameters."""
     with core.database.write() as db:
         row = find_provider(db, caller.organization_id, name)
         given = changes.model_fields_set
@@ -97,18 +100,18 @@ def edit(core: Core, caller: Caller, name: str, changes: ProviderEdit) -> Provid
             _check_fallbacks(db, row)
         if changes.no_key or changes.api_key is not None or changes.key_variable is not None:
             _set_key(core, row, changes.api_key, changes.key_variable, no_key=changes.no_key)
-        return provider_document(row)
+        return _document(row)
 
 
+@performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, name: str) -> ProviderDocument:
-    """Remove a provider. For admins. Raises Conflict while a project, a provider or an unfinished order needs it."""
-    require(caller, "admin")
+    """Remove a provider. Raises Conflict while a project, a provider or an unfinished order needs it."""
     with core.database.write() as db:
         row = find_provider(db, caller.organization_id, name)
         _refuse_needed(db, row)
         row.removed_at = core.clock.now()
         row.sealed_key = None
-        return provider_document(row)
+        return _document(row)
 
 
 def check_model(model: str) -> str:
@@ -163,6 +166,11 @@ def _set_key(core: Core, row: Provider, key: str | None, variable: str | None, *
         key = check_text("the API key", key, limit=10_000).strip()
     row.sealed_key = core.vault.seal_at_rest(key) if key is not None else None
     row.key_variable = check_variable(variable) if variable is not None else None
+
+
+def _document(row: Provider) -> ProviderDocument:
+    where = f"on drone: {row.key_variable}" if row.key_variable else "none"
+    return document_of(ProviderDocument, row, key=where if row.sealed_key is None else "sealed")
 
 
 def _refuse_needed(db: Session, row: Provider) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from control_plane.db.access import ApiToken, JoinToken
+from control_plane.db.base import Row
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, SteeringMessage
-from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run, Step
+from control_plane.documents.base import Document
 from control_plane.documents.drones import DroneDocument
 from control_plane.documents.orders import (
     OrderSummary,
@@ -21,8 +22,6 @@ from control_plane.documents.orders import (
     StepDocument,
     WaitingDocument,
 )
-from control_plane.documents.projects import ProjectDocument
-from control_plane.documents.providers import ProviderDocument
 from control_plane.documents.tokens import ApiTokenDocument, JoinTokenDocument
 from control_plane.drones.load import Load, status_of
 from control_plane.lookups.drones import EVERY
@@ -30,6 +29,8 @@ from control_plane.operations.orders import progress
 from shared.durations import duration_label
 from shared.events import ApprovalStep, Stats
 from shared.states import DroneStatus
+
+D = TypeVar("D", bound=Document)
 
 
 @dataclass(frozen=True)
@@ -90,36 +91,10 @@ def _note(drone: Drone, status: DroneStatus) -> str:
     return "" if machine == drone.machine_id else "runs on another machine than it was registered on"
 
 
-def provider_document(provider: Provider) -> ProviderDocument:
-    return ProviderDocument(
-        id=provider.id,
-        name=provider.name,
-        model=provider.model,
-        api_base=provider.api_base,
-        context_window=provider.context_window,
-        protocol=provider.protocol,
-        params=provider.params,
-        fallbacks=provider.fallbacks,
-        key=_key_word(provider),
-        created_at=provider.created_at,
-    )
-
-
-def project_document(project: Project, provider: str | None) -> ProjectDocument:
-    return ProjectDocument(
-        id=project.id,
-        slug=project.slug,
-        name=project.name,
-        git_url=project.git_url,
-        branch=project.branch,
-        setup=project.setup,
-        verify=project.verify,
-        provider=provider,
-        budget_usd_day=project.budget_usd_day,
-        pull_requests=project.pull_requests,
-        trailers=project.trailers,
-        created_at=project.created_at,
-    )
+def document_of(kind: type[D], row: Row, **others: Any) -> D:
+    """The document of a row: its columns of the same names, and `others` where a document has something else."""
+    same = {name: getattr(row, name) for name in kind.model_fields if name not in others}
+    return kind.model_validate({**same, **others})
 
 
 def join_token_document(row: JoinToken, serves: list[str], token: str | None = None) -> JoinTokenDocument:
@@ -231,9 +206,3 @@ def word_document(word: SteeringMessage) -> SteeringMessageDocument:
 
 def stats_document(stats: Stats) -> StatsDocument:
     return StatsDocument(**stats.model_dump(), duration_label=duration_label(stats.duration_ms))
-
-
-def _key_word(provider: Provider) -> str:
-    if provider.sealed_key is not None:
-        return "sealed"
-    return f"on drone: {provider.key_variable}" if provider.key_variable else "none"

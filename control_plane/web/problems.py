@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -16,22 +14,14 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from control_plane.validation.invalid_requests import FieldProblem, InvalidRequest, field_problem
 from control_plane.web.rendering import error_page
-from shared.errors import FleetError, FleetFault, Invalid, TooOften
+from shared.errors import FleetError, FleetFault, TooOften
 from shared.names import new_id
 from shared.terminal import logs
 
 log = logs.get(__name__)
 MEDIA_TYPE = "application/problem+json"
-SHOWN_FIELDS = 5
-
-
-class FieldProblem(BaseModel):
-    """One value of a request that is not acceptable."""
-
-    field: str
-    """Where it is: `body.prompt`, `query.limit`."""
-    what: str
 
 
 class Problem(BaseModel):
@@ -57,16 +47,6 @@ class Throttled(TooOften):
     def __init__(self, what: str, retry_after_s: int) -> None:
         super().__init__(what, code="E-TOO-OFTEN", next=f"try again in {retry_after_s} s")
         self.retry_after_s = retry_after_s
-
-
-class InvalidRequest(Invalid):
-    """A request that does not have the form of one; names each field."""
-
-    def __init__(self, fields: Sequence[FieldProblem], form: str = "see /openapi.json for its form") -> None:
-        named = "; ".join(f"{each.field}: {each.what}" for each in fields[:SHOWN_FIELDS])
-        more = f"; and {len(fields) - SHOWN_FIELDS} more" if len(fields) > SHOWN_FIELDS else ""
-        super().__init__(f"the request is not acceptable: {named}{more}", code="E-REQUEST", next=form)
-        self.fields = list(fields)
 
 
 class Boundary:
@@ -179,17 +159,6 @@ async def _http_exception(request: Request, error: Exception) -> Response:
 async def _validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     return respond(request.scope, InvalidRequest([field_problem(each) for each in error.errors()]))
-
-
-def field_problem(error: dict[str, Any]) -> FieldProblem:
-    """One finding of pydantic without the value: that may be a secret, or a megabyte."""
-    kind, where = error["type"], error["loc"]
-    if kind == "json_invalid":
-        return FieldProblem(field=str(where[0]), what="is not JSON")
-    path = ".".join(str(part) for part in where)
-    words = {"missing": "is required", "extra_forbidden": "there is no such field"}
-    message = str(error["msg"]).removeprefix("Value error, ")
-    return FieldProblem(field=path, what=words.get(kind, message[:1].lower() + message[1:]))
 
 
 def _full_disk(error: Exception) -> FleetFault | None:

@@ -9,6 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from control_plane.declarations import projects, providers
+from control_plane.declarations.projects import ProjectRequest
+from control_plane.declarations.providers import ProviderRequest
 from tests.support import hooks, wait_until
 from tests.support.repositories import calc_project
 from tests.support.whole_fleet import WholeFleet
@@ -25,8 +28,8 @@ def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) ->
     with shared_fleet.client() as client:
         client.create_organization({"name": "autos"})
     with shared_fleet.client("autos") as client:
-        client.add_project({"slug": "calc", "git_url": f"file://{remote}"})
-        client.add_provider({"name": "none", "model": "openai/x", "api_base": "http://127.0.0.1:9/v1"})
+        client.call(projects.ADD, ProjectRequest(slug="calc", git_url=f"file://{remote}"))
+        client.call(providers.ADD, ProviderRequest(name="none", model="openai/x", api_base="http://127.0.0.1:9/v1"))
     return shared_fleet
 
 

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from control_plane.client.fleet import FleetClient
+from control_plane.declarations import projects, providers
+from control_plane.declarations.projects import ProjectRequest
+from control_plane.declarations.providers import ProviderRequest
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project
@@ -34,8 +37,8 @@ def member(fleet: WholeFleet, organization: str, role: str = "admin") -> FleetCl
 
 def work(client: FleetClient, model_url: str, git_url: str) -> Doc:
     """The document of an order that ran to its end in the client's organization."""
-    client.add_provider({"name": "scripted", "model": "openai/scripted", "api_base": model_url})
-    client.add_project({"slug": "demo", "git_url": git_url, "provider": "scripted"})
+    client.call(providers.ADD, ProviderRequest(name="scripted", model="openai/scripted", api_base=model_url))
+    client.call(projects.ADD, ProjectRequest(slug="demo", git_url=git_url, provider="scripted"))
     order = client.submit({"prompt": "Note it, script:note", "project": "demo"})
     ended = {"succeeded", "failed", "canceled"}
     return wait_until(

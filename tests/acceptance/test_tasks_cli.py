@@ -15,6 +15,9 @@ import pytest
 import control_plane.client.fleet
 from control_plane.cli.main import app
 from control_plane.client.fleet import FleetClient
+from control_plane.declarations import projects, providers
+from control_plane.declarations.projects import ProjectRequest
+from control_plane.declarations.providers import ProviderRequest
 from drone.model.scripted.server import ScriptedServer
 from shared.terminal.boundary import run
 from tests.acceptance.scripts import calls, shell
@@ -45,8 +48,8 @@ def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) ->
         with shared_fleet.client() as everywhere:
             everywhere.create_organization({"name": ORG})
         client = shared_fleet.client(ORG)
-        client.add_provider({"name": "scripted", "model": "openai/scripted", "api_base": model.url})
-        client.add_project({"slug": "calc", "git_url": f"file://{remote}", "provider": "scripted"})
+        client.call(providers.ADD, ProviderRequest(name="scripted", model="openai/scripted", api_base=model.url))
+        client.call(projects.ADD, ProjectRequest(slug="calc", git_url=f"file://{remote}", provider="scripted"))
         client.create_agent({"name": "lead", "instructions": "You lead."})
         client.create_agent({"name": "backend", "instructions": "You work.", "boss": "lead"})
         client.pause_organization(ORG)

@@ -15,6 +15,8 @@ import pytest
 import redis
 
 from control_plane.broker.broker import Broker
+from control_plane.declarations import providers
+from control_plane.declarations.providers import ProviderEdit
 from drone.reporting import journal
 from shared import names
 from tests.support import wait_until
@@ -240,7 +242,7 @@ def cut_off_at_work(fleet: OutageFleet, island: Island, directory: Path, script:
     """An order at work on an island's drone."""
     with ExitStack() as stack:
         url = stack.enter_context(model_on(island, directory))
-        fleet.api.client.edit_provider("scripted", {"api_base": url})
+        fleet.api.client.call(providers.EDIT, ProviderEdit(api_base=url), name="scripted")
         drone = islander(fleet, island, "oka", concurrency=2)
         stack.callback(drone.close)
         drone.start()

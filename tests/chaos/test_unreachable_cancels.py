@@ -14,6 +14,9 @@ import psutil
 import pytest
 
 from control_plane.collector import Collector
+from control_plane.declarations import projects, providers
+from control_plane.declarations.projects import ProjectRequest
+from control_plane.declarations.providers import ProviderRequest
 from control_plane.supervisor import Supervisor
 from shared import names
 from tests.support import wait_until
@@ -114,8 +117,8 @@ def running(fleet: Api, repository: Path, scripted: ScriptedFactory) -> tuple[st
     """Submit an order and return its id once its command runs, and the time to sleep that only that has."""
     number = f"1{int(names.new_id(), 16) % 100_000_000}.5"
     model = scripted([shell(f"setsid sleep {number} & sleep {number}"), {"text": "Done."}])
-    fleet.client.add_provider({"name": "scripted", "model": "openai/scripted", "api_base": model.url})
-    fleet.client.add_project({"slug": "demo", "git_url": f"file://{repository}", "provider": "scripted"})
+    fleet.client.call(providers.ADD, ProviderRequest(name="scripted", model="openai/scripted", api_base=model.url))
+    fleet.client.call(projects.ADD, ProjectRequest(slug="demo", git_url=f"file://{repository}", provider="scripted"))
     order_id = str(fleet.submit()["id"])
     wait_until(lambda: len(processes_with(number)) == 2, seconds=90)
     wait_until(lambda: fleet.client.show_order(order_id)["status"] == "running")

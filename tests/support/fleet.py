@@ -29,6 +29,9 @@ from control_plane.db.drones import Drone
 from control_plane.db.engine import sqlite_url_of
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run, Step
+from control_plane.declarations import projects, providers
+from control_plane.declarations.projects import ProjectRequest
+from control_plane.declarations.providers import ProviderRequest
 from control_plane.documents.tokens import ApiTokenRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
@@ -141,8 +144,12 @@ class Api:
 
     def add_work(self, slug: str = "demo") -> None:
         """A provider and a project, as most tests need them."""
-        self.client.add_provider({"name": "scripted", "model": "openai/scripted", "api_base": "http://127.0.0.1:9/v1"})
-        self.client.add_project({"slug": slug, "git_url": "https://git.example/demo.git", "provider": "scripted"})
+        self.client.call(
+            providers.ADD, ProviderRequest(name="scripted", model="openai/scripted", api_base="http://127.0.0.1:9/v1")
+        )
+        self.client.call(
+            projects.ADD, ProjectRequest(slug=slug, git_url="https://git.example/demo.git", provider="scripted")
+        )
 
     def add_drone(self, name: str = "mila", **said: Any) -> PlayedDrone:
         """Register a drone by the same door as every drone, and let it beat."""

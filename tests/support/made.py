@@ -9,9 +9,9 @@ from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
+from control_plane.declarations.projects import ProjectRequest
+from control_plane.declarations.providers import ProviderRequest
 from control_plane.documents.orders import OrderDocument, SubmitRequest
-from control_plane.documents.projects import ProjectRequest
-from control_plane.documents.providers import ProviderRequest
 from control_plane.operations import projects, providers
 from control_plane.operations.drones.registration import DroneIdentity
 from control_plane.operations.orders import reading

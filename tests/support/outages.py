@@ -34,6 +34,9 @@ from control_plane.db.drones import Drone
 from control_plane.db.engine import sqlite_url_of
 from control_plane.db.orders import Dispatch
 from control_plane.db.runs import Step
+from control_plane.declarations import projects, providers
+from control_plane.declarations.projects import ProjectRequest
+from control_plane.declarations.providers import ProviderRequest
 from control_plane.documents.orders import OrderDocument
 from control_plane.documents.tokens import JoinTokenRequest
 from control_plane.lookups.organizations import system_caller
@@ -104,10 +107,13 @@ class OutageFleet:
         self.parts = []
 
     def add_work(self, model_url: str, repository: Path) -> None:
-        self.api.client.add_provider(
-            {"name": "scripted", "model": "openai/scripted", "api_base": model_url, "api_key": "sk-scripted"}
+        self.api.client.call(
+            providers.ADD,
+            ProviderRequest(name="scripted", model="openai/scripted", api_base=model_url, api_key="sk-scripted"),
         )
-        self.api.client.add_project({"slug": "demo", "git_url": f"file://{repository}", "provider": "scripted"})
+        self.api.client.call(
+            projects.ADD, ProjectRequest(slug="demo", git_url=f"file://{repository}", provider="scripted")
+        )
 
     def drone(self, name: str, *, concurrency: int = 1, broker_address: str = "") -> DroneUnderTest:
         """A registered drone; `broker_address`: host:port at which it finds the broker, where that is another one."""

@@ -8,8 +8,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from control_plane.core import Caller, Core
+from control_plane.declarations.operation import ADDS, ENDS, OVERWRITES, READS
 from control_plane.documents.agents import AgentDocument, AgentEdit, AgentRequest
-from control_plane.mcp_server.tools import ADDS, ENDS, OVERWRITES, READS, InOrganization, Toolbox, request_of
+from control_plane.mcp_server.tools import InOrganization, Toolbox, request_of
 from control_plane.operations import agents
 
 TOOLS = Toolbox()

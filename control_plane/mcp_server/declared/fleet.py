@@ -1,4 +1,4 @@
-"""Tools for what work runs on: drones, sessions, projects, providers."""
+"""Tools for what work runs on: drones and sessions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import ClassVar
 from pydantic import Field
 
 from control_plane.core import Caller, Core
+from control_plane.declarations.operation import ADDS, READS, SETS
 from control_plane.documents.drones import DroneDocument
-from control_plane.documents.projects import ProjectDocument
-from control_plane.documents.providers import ProviderDocument
 from control_plane.documents.sessions import SessionDocument, SessionRequest, SessionSummary
-from control_plane.mcp_server.tools import ADDS, READS, SETS, InOrganization, Toolbox, request_of
-from control_plane.operations import projects, providers, sessions
+from control_plane.mcp_server.tools import InOrganization, Toolbox, request_of
+from control_plane.operations import sessions
 from control_plane.operations.drones import managing
 
 TOOLS = Toolbox()
@@ -83,15 +82,3 @@ def create_session(core: Core, caller: Caller, arguments: NewSession) -> Session
     """Begin a session on a project: orders that are submitted with its id (submit_order, session) run one after the
     other, remember what was said before, and each starts from the last one's commit. For operators."""
     return sessions.create(core, caller, request_of(SessionRequest, arguments))
-
-
-@TOOLS.declare("List projects", READS)
-def list_projects(core: Core, caller: Caller) -> list[ProjectDocument]:
-    """The projects (git repositories) that work can be done on. slug is what other tools call `project`."""
-    return projects.list_(core, caller)
-
-
-@TOOLS.declare("List providers", READS)
-def list_providers(core: Core, caller: Caller) -> list[ProviderDocument]:
-    """The providers of models; name is what other tools call `provider`. Keys are never shown."""
-    return providers.list_(core, caller)

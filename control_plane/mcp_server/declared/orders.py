@@ -8,30 +8,18 @@ from typing import ClassVar
 from pydantic import Field
 
 from control_plane.core import Caller, Core
+from control_plane.declarations.operation import ADDS_WORK, READS, SETS, SETS_WORK
 from control_plane.documents.base import Document
 from control_plane.documents.orders import (
     ApproveRequest,
     DecideRequest,
     OrderDocument,
     OrderSummary,
-    SayRequest,
     SubmitRequest,
 )
 from control_plane.mcp_server.shortening import shorter_order
-from control_plane.mcp_server.tools import (
-    ADDS,
-    ADDS_WORK,
-    ENDS,
-    READS,
-    SETS,
-    SETS_WORK,
-    InOrganization,
-    Toolbox,
-    request_of,
-)
+from control_plane.mcp_server.tools import InOrganization, Toolbox, request_of
 from control_plane.operations.orders import reading, retrying, steering
-from control_plane.operations.orders.canceling import cancel
-from shared.states import OrderStatus
 
 TOOLS = Toolbox()
 MAX_LISTED = 1000
@@ -84,31 +72,12 @@ class Submit(InOrganization, SubmitRequest):
     }
 
 
-class OrderFilter(InOrganization):
-    status: OrderStatus | None = Field(None, description="Only orders in this state. Default: all.")
-    project: str | None = Field(None, description="Only orders of this project (slug). Default: all.")
-    drone: str | None = Field(None, description="Only orders of this drone (name). Default: all.")
-    limit: int = Field(20, ge=1, le=MAX_LISTED, description="At most so many, the newest first.")
-
-
 class GetOrder(OfOrder):
     full: bool = Field(
         False,
         description="All steps with their whole outputs, and the patch of up to 1 MB. Without it: the last 20 steps, "
         "outputs cut to 500 characters, and no patch over 20,000 characters (then it is null; get_patch has it).",
     )
-
-
-class CancelOrder(OfOrder):
-    reason: str = Field("", max_length=1000, description="Why, in one sentence; shown on the order.")
-
-
-class Say(OfOrder, SayRequest):
-    about: ClassVar[Mapping[str, str]] = {
-        "text": "What the agent is to hear: a correction, a hint, an answer.",
-        "after": "true: only when the model stops, as a further task. Default: after the calls it makes just now.",
-        "interrupt": "true: at once; what runs now is broken off.",
-    }
 
 
 class ApproveCall(OfOrder, ApproveRequest):
@@ -151,14 +120,6 @@ def submit_order(core: Core, caller: Caller, arguments: Submit) -> OrderDocument
     return shorter_order(order)
 
 
-@TOOLS.declare("List work orders", READS)
-def list_orders(core: Core, caller: Caller, arguments: OrderFilter) -> list[OrderSummary]:
-    """The work orders of the organization, newest first, without their steps: status, reason (why it waits or how it
-    ended), response, branch, cost. The turns of agents on tasks are orders too; agent and task name them."""
-    a = arguments
-    return reading.list_orders(core, caller, a.status, a.project, a.drone, a.limit)
-
-
 @TOOLS.declare("Show a work order", READS)
 def get_order(core: Core, caller: Caller, arguments: GetOrder) -> OrderDocument:
     """All that is known of a work order: status (queued, assigned, running, awaiting_approval, canceling; ended are
@@ -168,26 +129,11 @@ def get_order(core: Core, caller: Caller, arguments: GetOrder) -> OrderDocument:
     return document if arguments.full else shorter_order(document)
 
 
-@TOOLS.declare("Cancel a work order", ENDS)
-def cancel_order(core: Core, caller: Caller, arguments: CancelOrder) -> OrderSummary:
-    """Stop a work order that has not ended. Returns when that is recorded: the status is canceling until its drone has
-    ended every process, then canceled. What it changed so far is kept; retry_order begins it anew. For operators."""
-    return cancel(core, caller, arguments.order_id, arguments.reason)
-
-
 @TOOLS.declare("Run a work order again", SETS_WORK)
 def retry_order(core: Core, caller: Caller, arguments: OfOrder) -> OrderSummary:
     """Run a work order that failed or was canceled again from its beginning, in a fresh workspace: the same order,
     with the same prompt and limits. Then get_order as after submit_order. For operators."""
     return retrying.retry(core, caller, arguments.order_id)
-
-
-@TOOLS.declare("Say something to a running order", ADDS)
-def say_to_order(core: Core, caller: Caller, arguments: Say) -> OrderSummary:
-    """Say something to the agent of an order that has not ended: it hears it after the calls it makes just now. A word
-    is never lost: one that has not been taken up is in get_order's unheard. After the end submit a new order with the
-    same session instead. For operators."""
-    return steering.say(core, caller, arguments.order_id, request_of(SayRequest, arguments))
 
 
 @TOOLS.declare("Let a waiting call be run", SETS_WORK)

@@ -8,13 +8,14 @@ from typing import ClassVar
 from pydantic import Field
 
 from control_plane.core import Caller, Core
+from control_plane.declarations.operation import ADDS, ENDS, OVERWRITES, READS
 from control_plane.documents.organizations import (
     OrganizationDocument,
     OrganizationEdit,
     OrganizationRequest,
     StatusDocument,
 )
-from control_plane.mcp_server.tools import ADDS, ENDS, OVERWRITES, READS, Arguments, Toolbox, request_of
+from control_plane.mcp_server.tools import Arguments, Toolbox, request_of
 from control_plane.operations import organizations, status
 
 TOOLS = Toolbox()

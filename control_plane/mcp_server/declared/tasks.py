@@ -8,6 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from control_plane.core import Caller, Core
+from control_plane.declarations.operation import ADDS_WORK, ENDS, READS, SETS, SETS_WORK
 from control_plane.documents.tasks import (
     AssignRequest,
     CommentDocument,
@@ -22,16 +23,7 @@ from control_plane.documents.tasks import (
 )
 from control_plane.mcp_server.declared.orders import LIMITS
 from control_plane.mcp_server.shortening import shortened
-from control_plane.mcp_server.tools import (
-    ADDS_WORK,
-    ENDS,
-    READS,
-    SETS,
-    SETS_WORK,
-    InOrganization,
-    Toolbox,
-    request_of,
-)
+from control_plane.mcp_server.tools import InOrganization, Toolbox, request_of
 from control_plane.operations import tasks
 from control_plane.operations.tasks import runs
 from shared.states import TaskStatus

@@ -6,8 +6,10 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.orders import Order
+from control_plane.declarations import orders as declared
+from control_plane.declarations.orders import CancelRequest
 from control_plane.documents.orders import OrderSummary
-from control_plane.operations.access.roles import require
+from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.orders.cancel import MOVED, TRIES, asked_by, look, record
 from control_plane.orders.lost import announce
@@ -15,17 +17,17 @@ from shared.errors import Conflict
 from shared.states import ENDED, OrderStatus
 
 
-def cancel(core: Core, caller: Caller, order_id: str, reason: str = "") -> OrderSummary:
-    """End an order; canceling one that is being canceled, or is canceled, changes nothing. For operators.
+@performs(declared.CANCEL)
+def cancel(core: Core, caller: Caller, order_id: str, request: CancelRequest | None = None) -> OrderSummary:
+    """End an order; canceling one that is being canceled, or is canceled, changes nothing.
 
     Returns when that is recorded: `canceled` at once while it waits anywhere, else `canceling` until its drone's
     receipt comes, or the drone counts as lost. Raises NotFound, Conflict for an order that ended otherwise.
     """
-    require(caller, "operator")
     order_summary(core, caller, order_id)
     for attempt in range(1, TRIES + 1):
         try:
-            _cancel(core, caller, order_id, reason)
+            _cancel(core, caller, order_id, request.reason if request else "")
             break
         except Conflict as conflict:
             # It moved between our look and our write: look again, but never for ever.

@@ -17,6 +17,7 @@ from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run, Step
 from control_plane.db.teams import Agent
+from control_plane.declarations import orders as declared
 from control_plane.documents.orders import (
     OrderDocument,
     OrderSummary,
@@ -28,7 +29,7 @@ from control_plane.documents.orders import (
 from control_plane.lookups.drones import serving
 from control_plane.lookups.projects import find_project
 from control_plane.operations import row_documents
-from control_plane.operations.access.roles import require
+from control_plane.operations.gateway import performs
 from control_plane.operations.orders import progress
 from control_plane.operations.orders.submitting import check_request, submit_within
 from control_plane.operations.row_documents import OrderNames, run_document, step_document, word_document
@@ -45,13 +46,13 @@ MAX_STEPS = 10_000
 _AT_WORK = frozenset({OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL, OrderStatus.CANCELING})
 
 
+@performs(declared.SUBMIT)
 def submit(core: Core, caller: Caller, request: SubmitRequest, idempotency_key: str | None = None) -> OrderDocument:
-    """Submit a work order; when this returns it is durable. For operators.
+    """Submit a work order; when this returns it is durable.
 
     The same key with the same request within 7 days gives the same order again. Raises Invalid, TooLarge, NotFound
     for what the request says, Precondition where no provider can be told, Conflict for a key used for another request.
     """
-    require(caller, "operator")
     check_request(request, idempotency_key)
     order_id, new = core.database.transact(lambda db: submit_within(db, core, caller, request, idempotency_key))
     if new:
@@ -59,6 +60,7 @@ def submit(core: Core, caller: Caller, request: SubmitRequest, idempotency_key: 
     return show_order(core, caller, order_id)
 
 
+@performs(declared.LIST)
 def list_orders(  # noqa: PLR0913, PLR0917 - the filters are the interface
     core: Core,
     caller: Caller,
@@ -74,6 +76,7 @@ def list_orders(  # noqa: PLR0913, PLR0917 - the filters are the interface
         return _summaries(db, caller, rows, core.clock.now())
 
 
+@performs(declared.SHOW)
 def show_order(core: Core, caller: Caller, order_id: str) -> OrderDocument:
     """All that is known of an order, with its runs and steps. Raises NotFound."""
     with core.database.read() as db:

@@ -15,9 +15,11 @@ from control_plane.db.drones import InboxMessage
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Step
 from control_plane.db.sessions import ChatSession
+from control_plane.declarations import orders as declared
 from control_plane.documents.orders import ApproveRequest, DecideRequest, OrderSummary, SayRequest
 from control_plane.drones.inbox import tell
 from control_plane.operations.access.roles import require
+from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.orders.waits import waiting_calls
 from control_plane.validation.checks import check_text, shown
@@ -32,13 +34,13 @@ MAX_COMMENT = 4000
 _RUNS = (OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL)
 
 
+@performs(declared.SAY)
 def say(core: Core, caller: Caller, order_id: str, request: SayRequest) -> OrderSummary:
-    """Say something to an order. For operators. When this returns, the word is kept until a run has taken it up.
+    """Say something to an order. When this returns, the word is kept until a run has taken it up.
 
     A run hears it after the results of its current calls, with `after` when the model stops, with `interrupt` at once;
     one that has yet to begin hears it as it begins. Raises NotFound, Invalid, Conflict for an order that has ended.
     """
-    require(caller, "operator")
     check_said(request)
     project = order_summary(core, caller, order_id).project
     core.database.transact(lambda db: _keep(db, core, caller, _Said(order_id, project, request)))

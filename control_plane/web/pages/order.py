@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Form, Query
 from starlette.responses import RedirectResponse, Response
 
+from control_plane.declarations.orders import CancelRequest
 from control_plane.documents.orders import (
     ApproveRequest,
     DecideRequest,
@@ -78,7 +79,7 @@ def order_parts(
 def cancel_order(
     core: CoreDep, caller: CallerDep, order_id: str, reason: Annotated[str, Form(max_length=1000)] = ""
 ) -> Response:
-    cancel(core, caller, order_id, reason)
+    cancel(core, caller, order_id, CancelRequest(reason=reason))
     return RedirectResponse(f"/orders/{order_id}", 303)
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
-from control_plane.documents.projects import ProjectEdit, ProjectRequest
+from control_plane.declarations.projects import ProjectEdit, ProjectRequest
 from control_plane.documents.pull_requests import PullRequestRequest
 from control_plane.operations import projects
 from control_plane.operations.orders import pull_requests, reading

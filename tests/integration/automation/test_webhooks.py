@@ -20,6 +20,7 @@ from control_plane.automation.webhook_request import Message, post
 from control_plane.broker.broker import Broker
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Webhook, WebhookDelivery
+from control_plane.declarations.orders import CancelRequest
 from control_plane.documents.automation import WebhookDocument, WebhookEdit, WebhookRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.automation import webhooks
@@ -120,7 +121,7 @@ def test_the_ends_of_orders_are_told_once_by_running_supervisors(telling_plane: 
     drone.report(order, drone.started(), drone.ended())
     wait_until(lambda: receiver.sent)
     canceled = telling_plane.submit()
-    cancel(core, telling_plane.admin, canceled, "no longer needed")
+    cancel(core, telling_plane.admin, canceled, CancelRequest(reason="no longer needed"))
     wait_until(lambda: len(messages(core)) == 2 and all(each.done_at for each in messages(core)))
     told = [json.loads(each.body) for each in receiver.sent]
     assert [(each["type"], each["data"]["order"]) for each in told] == [

@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Dispatch
-from control_plane.documents.projects import ProjectRequest
+from control_plane.declarations.projects import ProjectRequest
 from control_plane.lookups.projects import find_project
 from control_plane.operations import projects
 from control_plane.supervisor.work_orders import work_order

@@ -9,8 +9,8 @@ from sqlalchemy import select
 
 from control_plane.core import Caller, Core
 from control_plane.db.projects import Project, Provider
-from control_plane.documents.projects import ProjectEdit, ProjectRequest
-from control_plane.documents.providers import ProviderEdit, ProviderRequest
+from control_plane.declarations.projects import ProjectEdit, ProjectRequest
+from control_plane.declarations.providers import ProviderEdit, ProviderRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import projects, providers
 from shared.errors import Conflict, Forbidden, Invalid, NotFound, Refused

@@ -10,8 +10,8 @@ from sqlalchemy import select
 
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Dispatch, Order, Turn
+from control_plane.declarations.providers import ProviderRequest
 from control_plane.documents.orders import SubmitRequest
-from control_plane.documents.providers import ProviderRequest
 from control_plane.operations import providers
 from control_plane.operations.orders import reading
 from shared.errors import Conflict, Forbidden, Invalid, NotFound, Precondition, TooLarge

@@ -14,6 +14,7 @@ from typing import cast
 import pytest
 
 from control_plane.core import Caller, Core
+from control_plane.declarations.orders import CancelRequest
 from control_plane.documents.tasks import (
     AssignRequest,
     CommentRequest,
@@ -202,7 +203,7 @@ def test_an_order_that_is_being_canceled_already_is_left_to_it(workshop: Worksho
     task_id = workshop.at("in_progress/lead")
     order_id = order_of(workshop.core, task_id).id
     begin(workshop.core, order_id)
-    cancel(workshop.core, workshop.caller, order_id, "by hand")
+    cancel(workshop.core, workshop.caller, order_id, CancelRequest(reason="by hand"))
 
     answer = tasks.preempt(workshop.core, workshop.caller, task_id)
 

@@ -24,8 +24,8 @@ from control_plane.db.orders import Dispatch, Order, SteeringMessage, Turn
 from control_plane.db.projects import Project
 from control_plane.db.runs import Blob, Run, Step
 from control_plane.db.teams import Task
-from control_plane.documents.projects import ProjectRequest
-from control_plane.documents.providers import ProviderRequest
+from control_plane.declarations.projects import ProjectRequest
+from control_plane.declarations.providers import ProviderRequest
 from control_plane.lookups.organizations import in_organization, system_caller
 from control_plane.operations import organizations, projects, providers, transfer
 from shared.blobs import digest

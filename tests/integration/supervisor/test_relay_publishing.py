@@ -9,7 +9,7 @@ import pytest
 
 from control_plane.db.orders import Dispatch
 from control_plane.db.projects import Provider
-from control_plane.documents.providers import ProviderRequest
+from control_plane.declarations.providers import ProviderRequest
 from control_plane.operations import providers
 from control_plane.supervisor.relay import Relay
 from shared import names

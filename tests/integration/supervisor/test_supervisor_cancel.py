@@ -8,6 +8,7 @@ import pytest
 
 from control_plane.core import Caller
 from control_plane.db.drones import Drone
+from control_plane.declarations.orders import CancelRequest
 from control_plane.operations.orders.canceling import cancel
 from shared import names
 from shared.errors import Conflict, Forbidden, NotFound
@@ -30,7 +31,7 @@ def running(plane: Plane, drone: StandIn) -> WorkOrder:
 
 def test_a_queued_order_is_canceled_at_once(any_plane: Plane) -> None:
     order_id = any_plane.submit()
-    done = cancel(any_plane.core, any_plane.admin, order_id, "not needed")
+    done = cancel(any_plane.core, any_plane.admin, order_id, CancelRequest(reason="not needed"))
     assert (done.status, done.exit_status) == ("canceled", "canceled")
     assert done.reason.endswith(": not needed, before it began")
     assert done.receipt is not None
@@ -60,7 +61,7 @@ def test_a_running_order_is_canceling_until_the_receipt_comes(any_plane: Plane) 
     oka = any_plane.drone()
     any_plane.collector(), any_plane.supervisor()
     order = running(any_plane, oka)
-    asked = cancel(any_plane.core, any_plane.admin, order.order_id, "wrong branch")
+    asked = cancel(any_plane.core, any_plane.admin, order.order_id, CancelRequest(reason="wrong branch"))
     assert (asked.status, asked.receipt) == ("canceling", None)
     message = wait_until(lambda: oka.told("cancel"))[0].body
     assert (message.run_id, message.generation) == (order.run_id, 1)
@@ -140,8 +141,8 @@ def test_a_cancel_without_the_broker_is_recorded_and_done_when_it_is_back(plane:
 
 def test_canceling_twice_changes_nothing(plane: Plane) -> None:
     order_id = plane.submit()
-    first = cancel(plane.core, plane.admin, order_id, "one")
-    assert cancel(plane.core, plane.admin, order_id, "two") == first
+    first = cancel(plane.core, plane.admin, order_id, CancelRequest(reason="one"))
+    assert cancel(plane.core, plane.admin, order_id, CancelRequest(reason="two")) == first
 
 
 def test_an_order_that_ended_cannot_be_canceled(plane: Plane) -> None:

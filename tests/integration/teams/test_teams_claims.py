@@ -15,7 +15,7 @@ from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Step
 from control_plane.db.teams import Task
-from control_plane.documents.providers import ProviderRequest
+from control_plane.declarations.providers import ProviderRequest
 from control_plane.documents.tasks import CommentRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import providers, tasks

@@ -12,6 +12,7 @@ from control_plane.core import Caller, Core
 from control_plane.db.automation import Webhook, WebhookDelivery
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
+from control_plane.declarations.orders import CancelRequest
 from control_plane.documents.orders import ResumeRequest, SubmitRequest
 from control_plane.documents.tasks import CommentRequest
 from control_plane.lookups.organizations import system_caller
@@ -224,7 +225,7 @@ def test_canceling_the_order_of_a_task_by_hand_gives_the_task_to_the_user(team: 
     task_id = team.task()
     order_id = order_of(team.core, task_id).id
     begin(team.core, order_id)
-    cancel(team.core, team.admin, order_id, "no longer needed")
+    cancel(team.core, team.admin, order_id, CancelRequest(reason="no longer needed"))
     assert team.where(task_id) == ("in_progress", "lead")
     end(team.core, order_id, "canceled")
     assert team.where(task_id) == ("open", "user")

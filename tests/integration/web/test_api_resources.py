@@ -9,6 +9,9 @@ from http.client import HTTPConnection
 
 import pytest
 
+from control_plane.declarations import projects, providers
+from control_plane.declarations.projects import ProjectEdit, ProjectRequest
+from control_plane.declarations.providers import ProviderEdit, ProviderRequest
 from shared.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 from shared.events import Delivered, ToolResultStep
 from tests.support.fleet import Api, PlayedRun
@@ -64,10 +67,10 @@ def test_one_idempotency_key_is_one_order(work: Api) -> None:
         ({"drone": "nope"}, NotFound, "nope"),
         ({"provider": "nope"}, NotFound, "nope"),
         ({"prompt": "  "}, Invalid, "empty"),
-        ({"priority": 1000}, Invalid, "body.priority"),
-        ({"mode": "dance"}, Invalid, "body.mode"),
-        ({"promt": "typo"}, Invalid, "body.promt: there is no such field"),
-        ({"prompt": None}, Invalid, "body.prompt"),
+        ({"priority": 1000}, Invalid, "priority: must be at most 100"),
+        ({"mode": "dance"}, Invalid, "mode: must be"),
+        ({"promt": "typo"}, Invalid, "promt: there is no such field"),
+        ({"prompt": None}, Invalid, "prompt: must be text"),
     ],
 )
 def test_a_wrong_order_is_refused_and_the_field_named(
@@ -235,23 +238,23 @@ def test_join_tokens_are_counted_and_revoked(api: Api) -> None:
 
 
 def test_a_providers_key_goes_in_and_never_comes_out(api: Api) -> None:
-    api.client.add_provider({"name": "main", "model": "openai/x", "api_key": "sk-very-secret"})
-    assert api.client.show_provider("main")["key"] == "sealed"
-    assert api.client.edit_provider("main", {"model": "openai/y"})["model"] == "openai/y"
-    assert "sk-very-secret" not in str(api.client.list_providers())
-    api.client.remove_provider("main")
-    assert api.client.list_providers() == []
+    api.client.call(providers.ADD, ProviderRequest(name="main", model="openai/x", api_key="sk-very-secret"))
+    assert api.client.call(providers.SHOW, name="main")["key"] == "sealed"
+    assert api.client.call(providers.EDIT, ProviderEdit(model="openai/y"), name="main")["model"] == "openai/y"
+    assert "sk-very-secret" not in str(api.client.call(providers.LIST))
+    api.client.call(providers.REMOVE, name="main")
+    assert api.client.call(providers.LIST) == []
 
 
 def test_a_projects_password_is_never_shown_again(api: Api) -> None:
-    api.client.add_project({"slug": "x", "git_url": "https://me:hunter2@git.example/x.git"})
-    assert "hunter2" not in str(api.client.show_project("x"))
-    assert api.client.edit_project("x", {"branch": "main"})["branch"] == "main"
+    api.client.call(projects.ADD, ProjectRequest(slug="x", git_url="https://me:hunter2@git.example/x.git"))
+    assert "hunter2" not in str(api.client.call(projects.SHOW, slug="x"))
+    assert api.client.call(projects.EDIT, ProjectEdit(branch="main"), slug="x")["branch"] == "main"
     with pytest.raises(Conflict):
-        api.client.add_project({"slug": "x", "git_url": "https://git.example/y.git"})
-    api.client.remove_project("x")
+        api.client.call(projects.ADD, ProjectRequest(slug="x", git_url="https://git.example/y.git"))
+    api.client.call(projects.REMOVE, slug="x")
     with pytest.raises(NotFound):
-        api.client.show_project("x")
+        api.client.call(projects.SHOW, slug="x")
 
 
 # --- the server, and what is no request at all --------------------------------------------------------------

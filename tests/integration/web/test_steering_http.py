@@ -12,6 +12,8 @@ from sqlalchemy import update
 from control_plane.db.drones import InboxMessage
 from control_plane.db.runs import Run
 from control_plane.db.sessions import ChatSession
+from control_plane.declarations import providers
+from control_plane.declarations.providers import ProviderEdit, ProviderRequest
 from shared.errors import Conflict, Invalid, NotFound
 from shared.events import ChildStep, TodoItem, TodoStep, ToolCallStep
 from tests.support.fleet import Api, Doc, PlayedRun
@@ -129,12 +131,14 @@ def test_wishes_that_cannot_be_are_refused(api: Api, wrong: Doc) -> None:
 
 
 def test_a_providers_window_and_protocol_are_shown_and_changed(api: Api) -> None:
-    made = api.client.add_provider({"name": "small", "model": "openai/x", "context_window": 16000, "protocol": "text"})
+    made = api.client.call(
+        providers.ADD, ProviderRequest(name="small", model="openai/x", context_window=16000, protocol="text")
+    )
     assert (made["context_window"], made["protocol"]) == (16000, "text")
-    changed = api.client.edit_provider("small", {"context_window": 0})
+    changed = api.client.call(providers.EDIT, ProviderEdit(context_window=0), name="small")
     assert (changed["context_window"], changed["protocol"]) == (0, "text")
     with pytest.raises(Invalid):
-        api.client.edit_provider("small", {"protocol": "morse"})
+        api.client.call(providers.EDIT, ProviderEdit(protocol="morse"), name="small")
 
 
 # --- the pages, as a browser without scripts uses them -----------------------------------------

@@ -10,6 +10,8 @@ import pytest
 
 from control_plane.cli.task_follow import follow_task
 from control_plane.client.fleet import FleetClient
+from control_plane.declarations import projects
+from control_plane.declarations.projects import ProjectRequest
 from control_plane.lookups.organizations import system_caller
 from tests.support import wait_until
 from tests.support.fleet import Api
@@ -115,7 +117,7 @@ def test_without_an_agent_or_a_project_a_task_is_412_and_says_what_to_do(api: Ap
         api.add_work()
         no_agent = http.post("/api/v1/tasks", json={"title": "Mend it"})
         for_me = http.post("/api/v1/tasks", json={"title": "Mend it", "assignee": "user"})
-        api.client.add_project({"slug": "other", "git_url": "https://git.example/other.git"})
+        api.client.call(projects.ADD, ProjectRequest(slug="other", git_url="https://git.example/other.git"))
         which = http.post("/api/v1/tasks", json={"title": "Mend it", "assignee": "user"})
 
     assert [each.status_code for each in (no_project, no_agent, for_me, which)] == [412, 412, 201, 412]
@@ -126,7 +128,7 @@ def test_without_an_agent_or_a_project_a_task_is_412_and_says_what_to_do(api: Ap
 
 
 def test_the_organizations_project_goes_before_the_only_one(paused: Api) -> None:
-    paused.client.add_project({"slug": "other", "git_url": "https://git.example/other.git"})
+    paused.client.call(projects.ADD, ProjectRequest(slug="other", git_url="https://git.example/other.git"))
     paused.client.edit_organization("default", {"project": "other"})
 
     assert paused.client.create_task({"title": "Mend it"})["project"] == "other"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from control_plane.declarations import projects
 from tests.support.fleet import Api
 
 
@@ -15,7 +16,7 @@ def test_an_organization_goes_out_and_in_as_a_stream_of_lines(api: Api) -> None:
     assert out.headers["content-type"].startswith("application/x-ndjson")
     assert json.loads(out.text.splitlines()[-1])["kind"] == "end"
     assert (made.status_code, made.json()["name"]) == (201, "moved")
-    assert [project["slug"] for project in api.client.list_projects()] == ["demo"]
+    assert [project["slug"] for project in api.client.call(projects.LIST)] == ["demo"]
 
 
 def test_a_body_of_many_megabytes_is_taken_in_and_refused_by_its_line(api: Api) -> None:

@@ -1,0 +1,16 @@
+"""What a command says of the answer that it got: the document for scripts, a text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from shared.terminal.command_line import print_json, put
+
+
+def tell(answer: Any, text: Callable[[Any], str], *, as_json: bool) -> None:
+    """Print the answer: with `--json` the document as it came, else what `text` makes of it."""
+    if as_json:
+        print_json(answer)
+    elif written := text(answer):
+        put(written if written.endswith("\n") else f"{written}\n")

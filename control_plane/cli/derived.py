@@ -1,0 +1,122 @@
+"""The commands of the declared operations. A group's declarations are loaded when one of its commands is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import dataclass
+from importlib import import_module
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from control_plane.cli.answers import tell
+from control_plane.cli.connection import Org, client
+from shared.terminal.command_line import FleetGroup, JsonFlag, confirmed, examples, say
+
+if TYPE_CHECKING:
+    from control_plane.declarations.operation import Command, Operation
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@dataclass(frozen=True)
+class DerivedGroup:
+    """A group of commands that is derived from the declarations of a noun; others may be added to it by hand."""
+
+    noun: str
+    name: str
+    purpose: str
+    panel: str
+    add_others: Callable[[typer.Typer], None] | None = None
+
+    def add_to(self, app: typer.Typer) -> None:
+        """Register the group; its declarations are not loaded yet."""
+        group = typer.Typer(
+            name=self.name, cls=_loading(self), help=self.purpose, no_args_is_help=True, rich_markup_mode=None
+        )
+        if self.add_others is not None:
+            self.add_others(group)
+        app.add_typer(group, rich_help_panel=self.panel)
+
+
+def _loading(group: DerivedGroup) -> type[FleetGroup]:
+    class Loading(FleetGroup):
+        _loaded = False
+        _commands: MutableMapping[str, Any]
+
+        @property
+        def commands(self) -> MutableMapping[str, Any]:
+            if not self._loaded:
+                self._loaded = True
+                self._commands = {**commands_of(group.noun, group.name), **self._commands}
+            return self._commands
+
+        @commands.setter
+        def commands(self, by_hand: MutableMapping[str, Any]) -> None:
+            self._commands = by_hand
+
+    return Loading
+
+
+def commands_of(noun: str, group: str) -> dict[str, Any]:
+    """The commands that the declarations of a noun have in a group, by their last word."""
+    from control_plane.declarations import operation as declared
+
+    made = typer.Typer(cls=FleetGroup, rich_markup_mode=None)
+    for operation in declared.operations_of(noun):
+        command = operation.command
+        if isinstance(command, declared.Command) and command.words.startswith(f"{group} "):
+            add_command(made, command.words.removeprefix(f"{group} "), operation, command)
+    return dict(typer.main.get_group(made).commands) if made.registered_commands else {}
+
+
+def add_command(app: typer.Typer, name: str, operation: Operation, command: Command) -> None:
+    """Register the command of one operation."""
+    app.command(name, epilog=examples(command.example), help=command.help)(_function(operation, command))
+
+
+def _function(operation: Operation, command: Command) -> Callable[..., None]:
+    from control_plane.cli import options
+    from control_plane.validation.invalid_requests import checked
+
+    def run(**given: Any) -> None:
+        names = {name: given[name] for name in operation.names}
+        fields = options.values(operation, given)
+        form = f"fleet {command.words} --help"
+        request = checked(operation.request, fields, form=form) if operation.request else None
+        if command.confirm:
+            confirmed(command.confirm.format(**given), yes=given["yes"])
+        answer = client(given["org"]).call(operation, request, **names)
+        tell(answer, lambda document: _text(document, operation, command, given), as_json=given["as_json"])
+
+    parameters = [*options.parameters(operation, command), *_flags(command)]
+    run.__dict__["__signature__"] = Signature(sorted(parameters, key=lambda each: each.default is not Parameter.empty))
+    return run
+
+
+def _flags(command: Command) -> Iterator[Parameter]:
+    """What commands have beside the fields of their operation."""
+    if command.confirm:
+        yield _flag("yes", Yes, False)
+    yield _flag("as_json", JsonFlag, False)
+    yield _flag("org", Org, None)
+
+
+def _flag(name: str, annotation: Any, default: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _text(answer: Any, operation: Operation, command: Command, given: dict[str, Any]) -> str:
+    from control_plane.cli import labeled
+
+    if command.done:
+        say(command.done.format(**given))
+        return ""
+    if command.columns:
+        labeled.print_rows(answer, operation, command)
+        return ""
+    if command.text:
+        module, _, name = command.text.partition(":")
+        return str(getattr(import_module(f"control_plane.cli.{module}"), name)(answer))
+    return labeled.lines_of(answer, operation)

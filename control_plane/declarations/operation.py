@@ -1,0 +1,221 @@
+"""What an operation is: one value that says who may call it, with what, what it answers, and through which doors.
+
+The HTTP route, the MCP tool, the command and the client's call are derived from it, each in a module `derived`. Nothing
+of the server is imported here: the command line reads declarations too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from control_plane.core import Role
+from control_plane.documents.base import Request
+
+NOUNS = ("orders", "projects", "providers")
+"""The modules beside this one, in the order in which their operations are listed."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What people are told of a field: `Annotated[str | None, About("branch", "Where work starts.")]`."""
+
+    label: str
+    """What stands before the value, and above its column."""
+    help: str = ""
+    """One sentence: in help, in forms, in the OpenAPI document, to MCP clients."""
+    unit: str = ""
+    absent: str = ""
+    """What it means to give no value: `the remote's own`."""
+    source: str = ""
+    """Where the possible values come from: `providers:name` is the name in the list of providers."""
+    secret: bool = False
+    """Never an argument: the command line reads it from a variable or from stdin."""
+    flag: str = ""
+    """The option on the command line, where it is not the field's name."""
+    metavar: str = ""
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        described: dict[str, Any] = handler(schema)
+        return {**described, "description": self.help} if self.help and handler.mode == "validation" else described
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a call does to the fleet, as MCP's hints; clients ask their user by them."""
+
+    reads: bool = False
+    destroys: bool = False
+    """It overwrites, stops or removes what was there."""
+    repeatable: bool = False
+    """The same call once more changes nothing more."""
+    begins_work: bool = False
+    """Agents run commands in a repository because of it."""
+
+
+READS = Effect(reads=True, repeatable=True)
+ADDS = Effect()
+ADDS_WORK = Effect(begins_work=True)
+SETS = Effect(repeatable=True)
+SETS_WORK = Effect(repeatable=True, begins_work=True)
+OVERWRITES = Effect(destroys=True, repeatable=True)
+ENDS = Effect(destroys=True, repeatable=True)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """The MCP tool of an operation. `description` is written for a model: what it does, and what to call next."""
+
+    name: str
+    title: str
+    effect: Effect
+    description: str
+    about: Mapping[str, str] = field(default_factory=dict)
+    """Descriptions of arguments where a model needs other words than a person."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Where a model shall get less than a person if it asks for nothing: `{"limit": 20}`."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """The command of an operation. What it prints is derived from the labels of the answer's fields."""
+
+    words: str
+    """`project add`; the first word is the group."""
+    help: str
+    example: str
+    arguments: tuple[str, ...] = ()
+    """Fields of the request that are given by position, behind the names of the path."""
+    columns: tuple[str, ...] = ()
+    """Fields shown in a table, for an answer that is a list."""
+    empty: str = "nothing here yet"
+    confirm: str = ""
+    """What is asked first: `Remove project {slug}?`; it gets `--yes` with it."""
+    done: str = ""
+    """One sentence that is said instead of the answer's fields: `project {slug} is removed`."""
+    text: str = ""
+    """A function of `control_plane.cli` that writes the answer, where labels do not: `rendering:order_text`."""
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """A door that is written by hand, under this name, because derivation would make it worse for people."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class NoDoor:
+    """A door that the operation does not have."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of the fleet."""
+
+    name: str
+    """Unique: `add_project`. The route's operation id begins with it."""
+    role: Role
+    route: str
+    """`POST /projects`, below /api/v1."""
+    run: str
+    """The function below `control_plane.operations` that carries it out: `projects:add`."""
+    answer: Any
+    """The document, or a list of them."""
+    summary: str
+    tool: Tool | ByHand | NoDoor
+    command: Command | ByHand | NoDoor
+    request: type[Request] | None = None
+    """The body; the filters of a GET."""
+    names: Mapping[str, Any] = field(default_factory=dict)
+    """The fields of the path, with their types, in the order in which the function takes them."""
+    more: str = ""
+    """A second sentence for the OpenAPI document."""
+    status: int = 200
+    errors: tuple[int, ...] = ()
+    """Statuses beside 401 and 403 that the OpenAPI document names."""
+    everywhere: bool = False
+    """Only for a token that may act in every organization."""
+    in_organization: bool = True
+    """Whether it acts in the organization that the caller names; if not, in that of the caller's token."""
+    idempotent: bool = False
+    """Takes an idempotency key: the same key with the same request has the same answer."""
+    route_by_hand: str = ""
+    """Why its route is not derived: it streams, or answers with a file."""
+
+    @property
+    def method(self) -> str:
+        return self.route.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        return self.route.partition(" ")[2]
+
+    @property
+    def body_optional(self) -> bool:
+        """Whether a request without a body is one: nothing in it is required, and it is no list of changes."""
+        fields = self.request.model_fields.values() if self.request else ()
+        return self.method == "POST" and not any(each.is_required() for each in fields)
+
+
+def operations_of(noun: str) -> Iterator[Operation]:
+    """The operations that a module of declarations has, in its order."""
+    declared = vars(import_module(f"control_plane.declarations.{noun}")).values()
+    return (each for each in declared if isinstance(each, Operation))
+
+
+def every_operation() -> list[Operation]:
+    """All of them."""
+    return [operation for noun in NOUNS for operation in operations_of(noun)]
+
+
+# --- what is known of a field --------------------------------------------------------------
+
+
+def fields_of(model: Any) -> Iterator[tuple[str, FieldInfo, About]]:
+    """Each field of a model with what is said of it."""
+    for name, info in model.model_fields.items():
+        yield name, info, about_of(name, info)
+
+
+def names_of(operation: Operation) -> Iterator[tuple[str, FieldInfo, About]]:
+    """The same for the names in an operation's path."""
+    for name, annotation in operation.names.items():
+        info = FieldInfo.from_annotation(annotation)
+        yield name, info, about_of(name, info)
+
+
+def about_of(name: str, info: FieldInfo) -> About:
+    """What is said of a field; of one of which nothing is said, its name."""
+    found = [each for each in info.metadata if isinstance(each, About)]
+    return found[-1] if found else About(label="", help=info.description or "", flag="", metavar=name.upper())
+
+
+def annotated(info: FieldInfo, *more: object) -> Any:
+    """The type of a field with all that is said of it, for a signature that is made."""
+    return Annotated.__class_getitem__((info.annotation, *info.metadata, *more))  # type: ignore[attr-defined]
+
+
+def choices_of(annotation: Any) -> tuple[str, ...]:
+    """The values that a field may have, where its type lists them: of a Literal, an enum, or a list of such."""
+    kind = value_type(annotation)
+    if get_origin(kind) is Literal:
+        return tuple(str(each) for each in get_args(kind))
+    if get_origin(kind) is list:
+        return choices_of(get_args(kind)[0])
+    return tuple(str(each.value) for each in kind) if hasattr(kind, "__members__") else ()
+
+
+def value_type(annotation: Any) -> Any:
+    """The type of a field's value where it has one: `int` of `int | None`."""
+    if get_origin(annotation) in {Union, UnionType}:
+        return next(each for each in get_args(annotation) if each is not type(None))
+    return annotation

@@ -1,0 +1,160 @@
+"""Projects: the git repositories that orders work on."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from control_plane.declarations.operation import READS, About, Command, NoDoor, Operation, Tool
+from control_plane.documents.base import Document, Request
+from shared.trailers import Trailer
+
+PullRequests = Literal["never", "ready", "open"]
+SLUG = About("project", "The project's short name.", source="projects:slug")
+GIT_URL = About("git url", "https, ssh or file URL of the repository.")
+NAME = About("name", "A name for people.", absent="the slug")
+BRANCH = About("branch", "Where work starts.", absent="the remote's own")
+SETUP = About("setup", "Command to run before the model starts.")
+VERIFY = About("verify", "Command that must pass at the end.")
+PROVIDER = About("provider", "The provider that its orders use.", absent="the only one", source="providers:name")
+BUDGET = About("budget", "The most it may spend in a day.", unit="USD/day", absent="no limit", flag="--budget")
+PULL_REQUESTS = About(
+    "pull requests", "For each order that was pushed: nothing, title and text to paste, or a pull request."
+)
+TRAILERS = About(
+    "trailers", "What commits and pull requests say of their origin.", absent="Fleet-Order", flag="--trailer"
+)
+
+
+class ProjectRequest(Request):
+    slug: Annotated[str, SLUG]
+    git_url: Annotated[str, GIT_URL] = Field(repr=False)
+    name: Annotated[str | None, NAME] = None
+    branch: Annotated[str | None, BRANCH] = None
+    setup: Annotated[list[str], SETUP] = Field(default_factory=list)
+    verify: Annotated[list[str], VERIFY] = Field(default_factory=list)
+    provider: Annotated[str | None, PROVIDER] = None
+    budget_usd_day: Annotated[float | None, BUDGET] = Field(None, ge=0)
+    pull_requests: Annotated[PullRequests, PULL_REQUESTS] = "never"
+    trailers: Annotated[list[Trailer], TRAILERS] = Field(default_factory=list)
+
+
+class ProjectEdit(Request):
+    """Only the fields that are set change."""
+
+    git_url: Annotated[str | None, GIT_URL] = Field(None, repr=False)
+    name: Annotated[str | None, NAME] = None
+    branch: Annotated[str | None, BRANCH] = None
+    setup: Annotated[list[str] | None, SETUP] = None
+    verify: Annotated[list[str] | None, VERIFY] = None
+    provider: Annotated[str | None, PROVIDER] = None
+    budget_usd_day: Annotated[float | None, BUDGET] = Field(None, ge=0)
+    pull_requests: Annotated[PullRequests | None, PULL_REQUESTS] = None
+    trailers: Annotated[list[Trailer] | None, TRAILERS] = None
+
+
+class ProjectDocument(Document):
+    id: str
+    slug: Annotated[str, SLUG]
+    name: Annotated[str, NAME]
+    git_url: Annotated[str, GIT_URL]
+    """Without a password."""
+    branch: Annotated[str | None, BRANCH]
+    setup: Annotated[list[str], SETUP]
+    verify: Annotated[list[str], VERIFY]
+    provider: Annotated[str | None, PROVIDER]
+    budget_usd_day: Annotated[float | None, BUDGET]
+    pull_requests: Annotated[str, PULL_REQUESTS]
+    trailers: Annotated[list[str], TRAILERS]
+    created_at: datetime
+
+
+NAMES = {"slug": Annotated[str, SLUG]}
+COMMANDS_RUN = NoDoor("a project's commands run on drones as they are: a person decides on them")
+
+ADD = Operation(
+    name="add_project",
+    role="admin",
+    route="POST /projects",
+    status=201,
+    errors=(404, 409),
+    run="projects:add",
+    request=ProjectRequest,
+    answer=ProjectDocument,
+    summary="Add a project",
+    tool=COMMANDS_RUN,
+    command=Command(
+        "project add",
+        "Add a project. A password in the URL is sealed on arrival and never shown again.",
+        "fleet project add shop --git-url git@example.org:shop.git",
+        arguments=("slug",),
+    ),
+)
+LIST = Operation(
+    name="list_projects",
+    role="viewer",
+    route="GET /projects",
+    run="projects:list_",
+    answer=list[ProjectDocument],
+    summary="All projects",
+    tool=Tool(
+        "list_projects",
+        "List projects",
+        READS,
+        "The projects (git repositories) that work can be done on. slug is what other tools call `project`.",
+    ),
+    command=Command(
+        "project ls",
+        "List the projects.",
+        "fleet project ls",
+        columns=("slug", "git_url", "branch", "provider"),
+        empty="no projects; fleet project add makes one",
+    ),
+)
+SHOW = Operation(
+    name="show_project",
+    role="viewer",
+    route="GET /projects/{slug}",
+    names=NAMES,
+    errors=(404,),
+    run="projects:show",
+    answer=ProjectDocument,
+    summary="One project",
+    tool=NoDoor("list_projects has every field of each"),
+    command=Command("project show", "Show a project.", "fleet project show SLUG"),
+)
+EDIT = Operation(
+    name="edit_project",
+    role="admin",
+    route="PATCH /projects/{slug}",
+    names=NAMES,
+    errors=(404,),
+    run="projects:edit",
+    request=ProjectEdit,
+    answer=ProjectDocument,
+    summary="Change the fields that are given",
+    tool=COMMANDS_RUN,
+    command=Command(
+        "project edit", "Change a project; only what is named changes.", "fleet project edit SLUG --branch develop"
+    ),
+)
+REMOVE = Operation(
+    name="remove_project",
+    role="admin",
+    route="DELETE /projects/{slug}",
+    names=NAMES,
+    errors=(404,),
+    run="projects:remove",
+    answer=ProjectDocument,
+    summary="Remove a project; orders that used it keep their history",
+    tool=NoDoor("what a person set up is removed by a person"),
+    command=Command(
+        "project rm",
+        "Remove a project; its orders keep their record.",
+        "fleet project rm SLUG",
+        confirm="Remove project {slug}?",
+        done="project {slug} is removed",
+    ),
+)

@@ -1,0 +1,161 @@
+"""Providers: where models are reached, and with which key; a key goes in and never comes out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from control_plane.declarations.operation import READS, About, Command, NoDoor, Operation, Tool
+from control_plane.documents.base import Document, Request
+from shared.work_order import Protocol
+
+MAX_WINDOW = 1_000_000_000
+"""Tokens."""
+NAME = About("provider", "The provider's name.", source="providers:name")
+MODEL = About("model", "LiteLLM's name of the model, openai/gpt-x.")
+API_BASE = About("api base", "The endpoint's base URL, with its /v1.", absent="the model's own")
+WINDOW = About("window", "Tokens that the model takes.", unit="tokens", absent="what is known of the model")
+PROTOCOL = About("protocol", "How the model calls tools: auto, tools (natively) or text (in fenced blocks).")
+PARAMS = About("params", "k=v for the model, temperature=0.", absent="none", flag="--param")
+FALLBACKS = About(
+    "fallbacks", "Provider to try when this one fails.", absent="none", source="providers:name", flag="--fallback"
+)
+API_KEY = About("key", "The key of the endpoint.", secret=True)
+KEY_VARIABLE = About(
+    "key variable", "The key stays on the drone, in this variable.", flag="--key-on-drone", metavar="VAR"
+)
+NO_KEY = About("no key", "The endpoint wants none.")
+
+
+class ProviderRequest(Request):
+    name: Annotated[str, NAME]
+    model: Annotated[str, MODEL]
+    api_base: Annotated[str | None, API_BASE] = None
+    context_window: Annotated[int, WINDOW] = Field(0, ge=0, le=MAX_WINDOW)
+    protocol: Annotated[Protocol, PROTOCOL] = "auto"
+    params: Annotated[dict[str, Any], PARAMS] = Field(default_factory=dict)
+    fallbacks: Annotated[list[str], FALLBACKS] = Field(default_factory=list)
+    api_key: Annotated[str | None, API_KEY] = Field(None, repr=False)
+    key_variable: Annotated[str | None, KEY_VARIABLE] = None
+    no_key: Annotated[bool, NO_KEY] = False
+
+
+class ProviderEdit(Request):
+    """Only the fields that are set change."""
+
+    model: Annotated[str | None, MODEL] = None
+    api_base: Annotated[str | None, API_BASE] = None
+    context_window: Annotated[int | None, WINDOW] = Field(None, ge=0, le=MAX_WINDOW)
+    protocol: Annotated[Protocol | None, PROTOCOL] = None
+    params: Annotated[dict[str, Any] | None, PARAMS] = None
+    fallbacks: Annotated[list[str] | None, FALLBACKS] = None
+    api_key: Annotated[str | None, API_KEY] = Field(None, repr=False)
+    key_variable: Annotated[str | None, KEY_VARIABLE] = None
+    no_key: Annotated[bool, NO_KEY] = False
+
+
+class ProviderDocument(Document):
+    id: str
+    name: Annotated[str, NAME]
+    model: Annotated[str, MODEL]
+    api_base: Annotated[str | None, API_BASE]
+    context_window: Annotated[int, WINDOW]
+    protocol: Annotated[str, PROTOCOL]
+    params: Annotated[dict[str, Any], PARAMS]
+    fallbacks: Annotated[list[str], FALLBACKS]
+    key: Annotated[str, About("key")]
+    """`sealed`, `on drone: VARIABLE` or `none`; never the key."""
+    created_at: datetime
+
+
+NAMES = {"name": Annotated[str, NAME]}
+KEYS_STAY_OUT = NoDoor("a key must not pass through a model's conversation")
+
+ADD = Operation(
+    name="add_provider",
+    role="admin",
+    route="POST /providers",
+    status=201,
+    errors=(404, 409),
+    run="providers:add",
+    request=ProviderRequest,
+    answer=ProviderDocument,
+    summary="Add a provider",
+    tool=KEYS_STAY_OUT,
+    command=Command(
+        "provider add",
+        "Add a provider. The key is sealed on arrival and never shown again.",
+        "fleet provider add main --model openai/gpt-x --api-key-env OPENAI_API_KEY",
+        arguments=("name",),
+    ),
+)
+LIST = Operation(
+    name="list_providers",
+    role="viewer",
+    route="GET /providers",
+    run="providers:list_",
+    answer=list[ProviderDocument],
+    summary="All providers",
+    tool=Tool(
+        "list_providers",
+        "List providers",
+        READS,
+        "The providers of models; name is what other tools call `provider`. Keys are never shown.",
+    ),
+    command=Command(
+        "provider ls",
+        "List the providers.",
+        "fleet provider ls",
+        columns=("name", "model", "api_base", "key", "fallbacks"),
+        empty="no providers; fleet provider add",
+    ),
+)
+SHOW = Operation(
+    name="show_provider",
+    role="viewer",
+    route="GET /providers/{name}",
+    names=NAMES,
+    errors=(404,),
+    run="providers:show",
+    answer=ProviderDocument,
+    summary="One provider",
+    tool=NoDoor("list_providers has every field of each"),
+    command=Command("provider show", "Show a provider, without its key.", "fleet provider show NAME"),
+)
+EDIT = Operation(
+    name="edit_provider",
+    role="admin",
+    route="PATCH /providers/{name}",
+    names=NAMES,
+    errors=(404,),
+    run="providers:edit",
+    request=ProviderEdit,
+    answer=ProviderDocument,
+    summary="Change the fields that are given",
+    tool=KEYS_STAY_OUT,
+    command=Command(
+        "provider edit",
+        "Change a provider; only what is named changes.",
+        "fleet provider edit NAME --param temperature=0",
+    ),
+)
+REMOVE = Operation(
+    name="remove_provider",
+    role="admin",
+    route="DELETE /providers/{name}",
+    names=NAMES,
+    errors=(404,),
+    run="providers:remove",
+    answer=ProviderDocument,
+    summary="Remove a provider; orders that used it keep their history",
+    tool=NoDoor("what a person set up is removed by a person"),
+    command=Command(
+        "provider rm",
+        "Remove a provider; orders that used it keep their record.",
+        "fleet provider rm NAME",
+        confirm="Remove provider {name}?",
+        done="provider {name} is removed",
+    ),
+)
