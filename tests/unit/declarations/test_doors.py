@@ -1,0 +1,84 @@
+"""Every operation has each of its doors, or says why not; and the page of them is up to date."""
+
+from __future__ import annotations
+
+import pytest
+from fastapi import FastAPI
+
+from control_plane.cli.main import app as fleet
+from control_plane.declarations.operation import (
+    ByHand,
+    Command,
+    Operation,
+    Tool,
+    every_operation,
+    fields_of,
+    names_of,
+    operations_of,
+)
+from control_plane.mcp_server.declared import TOOLS
+from control_plane.operations.gateway import implementation
+from control_plane.web.api import api_router
+from tests.support.command_tree import commands
+from tests.support.operations_table import PAGE, door_name, page
+
+OPERATIONS = every_operation()
+each = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+
+
+@pytest.fixture(scope="module")
+def routes() -> set[tuple[str, str]]:
+    """Method and path of each route of the API."""
+    api = FastAPI()
+    api.include_router(api_router())
+    paths = api.openapi()["paths"]
+    return {(method.upper(), path.removeprefix("/api/v1")) for path, methods in paths.items() for method in methods}
+
+
+def test_no_two_operations_have_one_name() -> None:
+    names = [operation.name for operation in OPERATIONS]
+    assert sorted(set(names)) == sorted(names)
+
+
+@each
+def test_the_function_that_carries_an_operation_out_is_guarded_by_its_declaration(operation: Operation) -> None:
+    assert vars(implementation(operation))["operation"] is operation
+
+
+@each
+def test_each_operation_has_its_route(operation: Operation, routes: set[tuple[str, str]]) -> None:
+    assert (operation.method, operation.path) in routes
+
+
+@each
+def test_each_operation_has_its_tool_or_says_why_not(operation: Operation) -> None:
+    name = door_name(operation.tool)
+    assert name in TOOLS or (name is None and len(operation.tool.why) > 10)  # type: ignore[union-attr]
+    assert isinstance(operation.tool, Tool) or len(operation.tool.why) > 10
+
+
+@each
+def test_each_operation_has_its_command_or_says_why_not(operation: Operation) -> None:
+    words = {" ".join(node.words) for node in commands(fleet)}
+    name = door_name(operation.command)
+    assert name in words or (name is None and len(operation.command.why) > 10)  # type: ignore[union-attr]
+    assert not isinstance(operation.command, ByHand) or len(operation.command.why) > 10
+
+
+@each
+def test_what_a_person_is_asked_for_by_a_derived_command_is_explained(operation: Operation) -> None:
+    asked = [*names_of(operation), *(fields_of(operation.request) if operation.request else ())]
+    unexplained = [name for name, _, about in asked if len(about.help) < 5]
+    assert not isinstance(operation.command, Command) or unexplained == []
+
+
+@each
+def test_the_values_of_a_field_come_from_a_list_that_there_is(operation: Operation) -> None:
+    asked = [*names_of(operation), *(fields_of(operation.request) if operation.request else ())]
+    for noun, _, field in (about.source.partition(":") for _, _, about in asked if about.source):
+        listing = next(found for found in operations_of(noun) if found.method == "GET" and not found.names)
+        assert field in listing.answer.__args__[0].model_fields
+
+
+def test_the_page_of_operations_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "python -m tests.support.operations_table"

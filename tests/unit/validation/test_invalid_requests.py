@@ -1,0 +1,57 @@
+"""pydantic's findings in our words: each kind that our requests can meet, without the value."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+from pydantic_core.core_schema import ErrorType
+
+from control_plane.declarations.orders import OrderFilter
+from control_plane.declarations.projects import ProjectRequest
+from control_plane.declarations.providers import ProviderRequest
+from control_plane.documents.base import Request
+from control_plane.validation.invalid_requests import WORDS, InvalidRequest, checked, field_problem
+
+PROJECT = {"slug": "shop", "git_url": "https://git.example/shop.git"}
+PROVIDER = {"name": "main", "model": "openai/x"}
+CASES: list[tuple[type[Request], dict[str, Any], str]] = [
+    (ProjectRequest, {"slug": "shop"}, "git_url: is required"),
+    (ProjectRequest, {**PROJECT, "brunch": "x"}, "brunch: there is no such field"),
+    (ProjectRequest, {**PROJECT, "branch": 7}, "branch: must be text"),
+    (ProjectRequest, {**PROJECT, "budget_usd_day": "much"}, "budget_usd_day: must be a number"),
+    (ProjectRequest, {**PROJECT, "budget_usd_day": -1}, "budget_usd_day: must be at least 0"),
+    (ProjectRequest, {**PROJECT, "pull_requests": "all"}, "pull_requests: must be 'never', 'ready' or 'open'"),
+    (ProjectRequest, {**PROJECT, "setup": "make"}, "setup: must be a list"),
+    (ProviderRequest, {**PROVIDER, "context_window": "wide"}, "context_window: must be a whole number"),
+    (ProviderRequest, {**PROVIDER, "no_key": "perhaps"}, "no_key: must be true or false"),
+    (ProviderRequest, {**PROVIDER, "params": []}, "params: must be an object"),
+    (OrderFilter, {"limit": 1001}, "limit: must be at most 1000"),
+    (OrderFilter, {"status": "dreaming"}, "status: must be 'queued'"),
+]
+
+
+@pytest.mark.parametrize(("model", "given", "words"), CASES, ids=[words for _, _, words in CASES])
+def test_a_wrong_value_is_told_in_our_words(model: type[Request], given: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        checked(model, given, form="fleet help")
+    assert refused.value.what.startswith(f"the request is not acceptable: {words}")
+    assert (refused.value.code, refused.value.next) == ("E-REQUEST", "fleet help")
+
+
+def test_a_wrong_value_is_never_repeated() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        checked(ProviderRequest, {**PROVIDER, "api_key": ["sk-secret"]}, form="fleet help")
+    assert "sk-secret" not in repr(refused.value.__dict__)
+
+
+def test_every_kind_of_error_that_is_translated_is_one_of_pydantics() -> None:
+    assert set(WORDS) <= set(get_args(ErrorType))
+
+
+def test_the_place_where_http_found_a_field_is_no_part_of_the_sentence() -> None:
+    found = field_problem({"type": "missing", "loc": ("body", "text"), "msg": ""})
+    assert (found.field, InvalidRequest([found]).what) == (
+        "body.text",
+        "the request is not acceptable: text: is required",
+    )
