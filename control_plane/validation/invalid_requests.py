@@ -24,7 +24,7 @@ WORDS: Mapping[str, str] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), _WHOLE),
     **dict.fromkeys(("float_type", "float_parsing", "finite_number"), _NUMBER),
     **dict.fromkeys(("bool_type", "bool_parsing"), _BOOL),
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type", "dict_attributes_type"), _OBJECT),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), _OBJECT),
     **dict.fromkeys(("datetime_type", "datetime_parsing", "datetime_from_date_parsing", "timezone_aware"), _TIME),
     "list_type": "must be a list",
     "literal_error": "must be {expected}",

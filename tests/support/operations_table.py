@@ -27,7 +27,7 @@ PAGE = ROOT / "docs" / "operations-table.md"
 HEAD = """# Operations and their doors
 
 Made from `control_plane/declarations` by `python -m tests.support.operations_table`; a test fails where it is out of
-date. A door marked with \\* is written by hand. How to add an operation: [adding-an-operation.md](adding-an-operation.md).
+date. A door marked with \\* is written by hand. How to add one: [adding-an-operation.md](adding-an-operation.md).
 
 | Operation | Role | HTTP, below /api/v1 | MCP tool | Command |
 |---|---|---|---|---|
