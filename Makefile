@@ -18,7 +18,7 @@ PIP := $(PY) -m pip -qq --disable-pip-version-check --no-input install
 # These reach `make demo` through the environment: a key on a command line could be read by every user of the machine.
 export MODEL API_BASE API_KEY
 
-.PHONY: help venv demo test check format chaos hostile browser bench long lock clean
+.PHONY: help venv demo test unit check format chaos hostile browser bench long lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -51,8 +51,11 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP) ## the whole fleet in a throw-away directory, one order from prompt to branch (MODEL= API_BASE= API_KEY=)
 	@$(PY) deploy/demo/demo.py
 
-test: $(STAMP) ## every test that fits in 25 minutes: real Valkey, SQLite, PostgreSQL and git (ARGS= goes to pytest)
-	@$(PYTEST) -m "not long" -n 3 --dist loadfile $(ARGS)
+test: $(STAMP) ## every test that fits in 10 minutes: real Valkey, SQLite, PostgreSQL and git (ARGS= goes to pytest)
+	@$(PYTEST) -m "not long" -n 4 --dist loadgroup --no-loadscope-reorder $(ARGS)
+
+unit: $(STAMP) ## the unit and contract tests alone, in less than a minute
+	@$(PYTEST) tests/unit tests/contract -m "not long" -n 3 --dist load $(ARGS)
 
 check: $(STAMP) ## ruff, its formatter, mypy strict and the import rules
 	@.venv/bin/ruff check .
@@ -74,7 +77,7 @@ hostile: $(STAMP) ## the long form of: commands that try to get away
 browser: $(STAMP) ## the long form of: the pages in a real browser
 	@$(PYTEST) -m browser $(ARGS)
 
-bench: $(STAMP) ## measure, print the table, and check the bounds
+bench: $(STAMP) ## measure, print the table, and check the ratios
 	@$(PYTEST) -m bench -s $(ARGS)
 
 long: $(STAMP) ## whatever is too long for `make test` and has a short form there

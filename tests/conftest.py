@@ -6,6 +6,8 @@ import os
 import signal
 import sys
 
+import pytest
+
 pytest_plugins = [
     "tests.support.database",
     "tests.support.broker",
@@ -34,3 +36,47 @@ def pytest_configure() -> None:
 # Every process that tests start loads some hundred modules: without compiled ones that takes three times as long.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+
+_SLOWEST_FIRST = ("chaos/", "integration/worker/", "acceptance/", "integration/fleet/", "bench/", "integration/")
+"""The rooms of tests in the order in which they are begun, so that no slow file is left for the end."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the slow tests first, keep the tests of a file in one process, and leave out what a dialect cannot change.
+
+    Tests of a file share what they started, unless the file is marked `apart`. Of a test with many cases, the first
+    runs on both databases and the others on SQLite alone: the statements are the same, only the values differ. Where
+    they are not, the test is marked `dialects`.
+    """
+    _leave_out_cases(config, items)
+    items.sort(key=_room)
+    for item in items:
+        if item.get_closest_marker("apart") is None:
+            item.add_marker(pytest.mark.xdist_group(item.location[0]))
+
+
+def _room(item: pytest.Item) -> int:
+    within = item.location[0].removeprefix("tests/")
+    return next((n for n, room in enumerate(_SLOWEST_FIRST) if within.startswith(room)), len(_SLOWEST_FIRST))
+
+
+def _leave_out_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seen: set[str] = set()
+    left_out = []
+    for item in items:
+        if "postgresql" not in _values(item) or item.get_closest_marker("dialects") is not None:
+            continue
+        function = item.nodeid.partition("[")[0]
+        if function in seen:
+            left_out.append(item)
+        seen.add(function)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
+
+
+def _values(item: pytest.Item) -> list[object]:
+    call = getattr(item, "callspec", None)
+    return [value for value in call.params.values() if isinstance(value, str)] if call else []

@@ -16,7 +16,7 @@ import psutil
 from control_plane.broker.valkey_config import program
 from control_plane.client.fleet import FleetClient
 from control_plane.db.engine import Database
-from drone.processes.ending import MARK
+from drone.processes.tree import MARK
 from tests.chaos.parts import Drone, ModelServer, Role
 from tests.chaos.witness import Witness
 from tests.support import wait_until
