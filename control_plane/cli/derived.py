@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import Parameter, Signature
@@ -90,21 +90,12 @@ def _function(operation: Operation, command: Command) -> Callable[..., None]:
         answer = client(given["org"]).call(operation, request, **names)
         tell(answer, lambda document: _text(document, operation, command, given), as_json=given["as_json"])
 
-    parameters = [*options.parameters(operation, command), *_flags(command)]
+    flags = [options.parameter("as_json", JsonFlag, False), options.parameter("org", Org, None)]
+    if command.confirm:
+        flags.insert(0, options.parameter("yes", Yes, False))
+    parameters = [*options.parameters(operation, command), *flags]
     run.__dict__["__signature__"] = Signature(sorted(parameters, key=lambda each: each.default is not Parameter.empty))
     return run
-
-
-def _flags(command: Command) -> Iterator[Parameter]:
-    """What commands have beside the fields of their operation."""
-    if command.confirm:
-        yield _flag("yes", Yes, False)
-    yield _flag("as_json", JsonFlag, False)
-    yield _flag("org", Org, None)
-
-
-def _flag(name: str, annotation: Any, default: Any) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
 def _text(answer: Any, operation: Operation, command: Command, given: dict[str, Any]) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from inspect import Parameter
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, get_origin
 
 import typer
 from pydantic.fields import FieldInfo
 
+from control_plane.cli import typed_values as typed
+from control_plane.cli.connection import client
 from control_plane.declarations.operation import (
     About,
     Command,
@@ -20,8 +21,7 @@ from control_plane.declarations.operation import (
     names_of,
     value_type,
 )
-from shared.errors import FleetError, Invalid
-from shared.terminal.command_line import parse_labels, read_secret
+from shared.errors import FleetError
 
 NUMBERS = {int: "<int>", float: "<float>"}
 
@@ -43,10 +43,16 @@ def values(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
     """The fields that were given, as the request takes them."""
     found = {}
     for name, info, about in fields_of(operation.request) if operation.request else ():
-        value = _read_secret(name, about, given) if about.secret else given[name]
-        if value is not None and value is not False and value != []:
-            found[name] = _value(value, value_type(info.annotation), about)
+        secret = (given[f"{name}_env"], given[f"{name}_stdin"]) if about.secret else None
+        value = typed.secret(about.label, *secret) if secret else given[name]
+        if value not in (None, False, []):
+            found[name] = typed.value(value, value_type(info.annotation), about.unit)
     return found
+
+
+def parameter(name: str, annotation: Any, default: Any) -> Parameter:
+    """One parameter of the function that a command is made of."""
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
 def flag_of(name: str, about: About) -> str:
@@ -57,7 +63,7 @@ def flag_of(name: str, about: About) -> str:
 def _argument(name: str, info: FieldInfo, about: About) -> Parameter:
     metavar = about.metavar or name.upper()
     place = typer.Argument(metavar=metavar, help=about.help, autocompletion=_completion(info, about))
-    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=Annotated[str, place])
+    return parameter(name, Annotated[str, place], Parameter.empty)
 
 
 def _option(name: str, info: FieldInfo, about: About, *, changes: bool) -> Parameter:
@@ -69,8 +75,7 @@ def _option(name: str, info: FieldInfo, about: About, *, changes: bool) -> Param
         autocompletion=_completion(info, about),
     )
     shape: Any = bool if kind is bool else list[str] | None if _repeats(kind) else str | None
-    default = False if kind is bool else None
-    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=Annotated[shape, place], default=default)
+    return parameter(name, Annotated[shape, place], False if kind is bool else None)
 
 
 def _secret(name: str, about: About) -> Iterator[Parameter]:
@@ -78,9 +83,8 @@ def _secret(name: str, about: About) -> Iterator[Parameter]:
     flag, what = flag_of(name, about), about.label
     variable = typer.Option(f"{flag}-env", metavar="VAR", help=f"Read the {what} from this variable here.")
     stdin = typer.Option(f"{flag}-stdin", help=f"Read the {what} from stdin.")
-    keyword = Parameter.KEYWORD_ONLY
-    yield Parameter(f"{name}_env", keyword, annotation=Annotated[str | None, variable], default=None)
-    yield Parameter(f"{name}_stdin", keyword, annotation=Annotated[bool, stdin], default=False)
+    yield parameter(f"{name}_env", Annotated[str | None, variable], None)
+    yield parameter(f"{name}_stdin", Annotated[bool, stdin], False)
 
 
 def _help(info: FieldInfo, about: About, *, changes: bool) -> str:
@@ -102,40 +106,6 @@ def _repeats(kind: Any) -> bool:
     return get_origin(kind) in {list, dict, tuple}
 
 
-def _value(value: Any, kind: Any, about: About) -> Any:
-    if get_origin(kind) is dict:
-        return parse_labels(value) if get_args(kind)[1] is str else pairs(value)
-    if kind is float and "/" in about.unit:
-        return value.removeprefix("$").removesuffix(f"/{about.unit.partition('/')[2]}")
-    return value
-
-
-def pairs(texts: list[str]) -> dict[str, Any]:
-    """`temperature=0.2` texts as a mapping; a value that is JSON is taken as such, any other as text."""
-    found: dict[str, Any] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise Invalid(f"{text[:80]!r} is not a parameter", code="E-PARAM", next="--param temperature=0.2")
-        try:
-            found[key.strip()] = json.loads(value)
-        except ValueError:
-            found[key.strip()] = value
-    return found
-
-
-def _read_secret(name: str, about: About, given: dict[str, Any]) -> str | None:
-    """Raises Invalid where both sources are named, or the one named is empty."""
-    variable, stdin = given[f"{name}_env"], given[f"{name}_stdin"]
-    if variable and stdin:
-        raise Invalid(f"name one source of the {about.label}", code="E-USAGE", next=f"{flag_of(name, about)}-stdin")
-    if stdin:
-        return read_secret("-", about.label)
-    if variable and not os.environ.get(variable):
-        raise Invalid(f"the variable {variable} is not set here", code="E-KEY-VARIABLE", next=f"export {variable}=…")
-    return os.environ[variable] if variable else None
-
-
 def _completion(info: FieldInfo, about: About) -> Callable[[str], list[str]] | None:
     """The values that the shell offers: those of the type, or those that a list on the server has."""
     choices = choices_of(info.annotation)
@@ -150,10 +120,6 @@ def _completion(info: FieldInfo, about: About) -> Callable[[str], list[str]] | N
 
 def _listed(source: str) -> list[str]:
     """What the list of a noun has; nothing where it cannot be asked, as a shell that completes shows no errors."""
-    from importlib import import_module
-
-    from control_plane.cli.connection import client
-
     noun, _, field = source.partition(":")
     try:
         listed = client().call(import_module(f"control_plane.declarations.{noun}").LIST)

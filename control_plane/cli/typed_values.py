@@ -1,0 +1,44 @@
+"""What a person typed, as the values of a request."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, get_args, get_origin
+
+from shared.errors import Invalid
+from shared.terminal.command_line import parse_labels, read_secret
+
+
+def value(text: Any, kind: Any, unit: str) -> Any:
+    """A mapping for `k=v` texts, an amount without its unit; all else as it was typed."""
+    if get_origin(kind) is dict:
+        return parse_labels(text) if get_args(kind)[1] is str else pairs(text)
+    if kind is float and "/" in unit:
+        return text.removeprefix("$").removesuffix(f"/{unit.partition('/')[2]}")
+    return text
+
+
+def pairs(texts: list[str]) -> dict[str, Any]:
+    """`temperature=0.2` texts as a mapping; a value that is JSON is taken as such, any other as text."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        key, equals, given = text.partition("=")
+        if not equals or not key.strip():
+            raise Invalid(f"{text[:80]!r} is not a parameter", code="E-PARAM", next="--param temperature=0.2")
+        try:
+            found[key.strip()] = json.loads(given)
+        except ValueError:
+            found[key.strip()] = given
+    return found
+
+
+def secret(what: str, variable: str | None, from_stdin: bool) -> str | None:
+    """A secret from one of its two sources. Raises Invalid where both are named, or the one named is empty."""
+    if variable and from_stdin:
+        raise Invalid(f"name one source of the {what}", code="E-USAGE", why="a variable and stdin are both named")
+    if from_stdin:
+        return read_secret("-", what)
+    if variable and not os.environ.get(variable):
+        raise Invalid(f"the variable {variable} is not set here", code="E-KEY-VARIABLE", next=f"export {variable}=…")
+    return os.environ[variable] if variable else None
