@@ -13,7 +13,7 @@ from drone.reporting import journal
 from drone.reporting.journal import Line
 from drone.reporting.stream import Stream
 from drone.runs.directory import RunDirectory
-from drone.worker.active_runs import RunInHand
+from drone.worker.tracked_runs import TrackedRun
 from shared.clock import Clock
 from shared.events import Delta
 
@@ -30,7 +30,7 @@ MAX_DELTAS = 1000
 class _Source:
     """One journal, and how far it was sent."""
 
-    def __init__(self, directory: RunDirectory, run: RunInHand | None) -> None:
+    def __init__(self, directory: RunDirectory, run: TrackedRun | None) -> None:
         self.directory = directory
         self.run = run
         self.offset = _sent_offset(directory)
@@ -80,7 +80,7 @@ class Reporter:
         while self._send_round():
             pass
 
-    def follow(self, directory: RunDirectory, run: RunInHand | None = None) -> None:
+    def follow(self, directory: RunDirectory, run: TrackedRun | None = None) -> None:
         """Send this journal too, from where sending stopped; `run` is told of every event that passes."""
         with self._lock:
             self._sources[directory.run_id] = _Source(directory, run)

@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from typing import Any, Literal
 
 from drone.agent.values import Ruling
 from drone.runs.lease import Lease
+from drone.runs.pipe import EndRun, LeaseExtended, ToRun
+from drone.runs.wishes import Wish
 from shared.clock import Clock
+from shared.control import Compact, Decide, Say
 from shared.errors import Interrupted, Preempted
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome
-
-
-@dataclass(frozen=True)
-class Wish:
-    """Somebody wants the run to end, and why."""
-
-    kind: Literal["cancel", "stale", "stop", "terminate", "stalled"]
-    """The order was canceled; another run holds it by now; the drone stops, and the order goes back to the queue; an
-    operator ended the run; nothing came of it for too long."""
-    reason: str
-
-
-_WISHES = ("cancel", "stale", "terminate", "stalled", "stop")
-"""The heaviest first."""
 
 
 class RunControls:
@@ -42,21 +29,21 @@ class RunControls:
         self._rulings: dict[str, Ruling] = {}
         self._compact: str | None = None
 
-    def told(self, message: dict[str, Any]) -> None:
-        """Take in what the worker said; what this version does not know is of no meaning to it."""
-        kind = message["kind"]
-        if kind == "lease":
-            self.lease.extend(message["until"])
-            return
+    def told(self, message: ToRun) -> None:
+        """Take in what the worker said."""
         with self._lock:
-            if kind in _WISHES:
-                self._wished(Wish(kind, message["reason"] or "the order was canceled"))
-            elif kind == "say":
-                self._said(message)
-            elif kind == "decide":
-                self._rulings[message["call_id"]] = Ruling(message["approved"], message["comment"])
-            elif kind == "compact":
-                self._compact = message["instructions"]
+            match message:
+                case LeaseExtended():
+                    self.lease.extend(message.until)
+                case EndRun():
+                    if (wish := message.as_wish()).outweighs(self._wish):
+                        self._wish = wish
+                case Say():
+                    self._said(message)
+                case Decide():
+                    self._rulings[message.call_id] = Ruling(message.approved, message.comment)
+                case Compact():
+                    self._compact = message.instructions
 
     @property
     def wish(self) -> Wish | None:
@@ -106,15 +93,10 @@ class RunControls:
             asked, self._compact = self._compact, None
             return asked
 
-    def _wished(self, wish: Wish) -> None:
-        """The first wish counts, but one that is heavier replaces it: a stop gives the order back, a cancel ends it."""
-        if self._wish is None or _WISHES.index(wish.kind) < _WISHES.index(self._wish.kind):
-            self._wish = wish
-
-    def _said(self, message: dict[str, Any]) -> None:
-        if message.get("interrupt"):
-            self._interruptions.append(message["text"])
-        elif message["after"]:
-            self._follow_ups.append(message["text"])
+    def _said(self, say: Say) -> None:
+        if say.interrupt:
+            self._interruptions.append(say.text)
+        elif say.after:
+            self._follow_ups.append(say.text)
         else:
-            self._steering.append(message["text"])
+            self._steering.append(say.text)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from drone.runs.blobs import Grant, Pushes, Store
-from drone.runs.controls import Wish
 from drone.runs.lease import Lease
+from drone.runs.wishes import Wish
 from drone.workspace import Workspace
 from shared import names
 from shared.backoff import delay

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from drone.installation.home import DroneHome
@@ -27,13 +26,14 @@ from drone.runs.delivery import Pushing
 from drone.runs.directory import CANNOT_LOCK, RunDirectory
 from drone.runs.job import Job
 from drone.runs.lease import OFFLINE_GRACE_SECONDS
-from drone.runs.pipe import PipeLink, end_orphaned
+from drone.runs.pipe import PipeLink, Probed
 from drone.runs.provider_keys import keys_of, litellm_model
 from drone.runs.recorder import JournalRecorder
 from drone.runs.run import execute
 from drone.sandbox import Sandbox, choose
 from drone.workspace import Workspaces, git_environment
 from shared.clock import SystemClock
+from shared.control import Compact
 from shared.errors import FleetFault, Refused
 from shared.redaction import Redactor
 from shared.terminal import logs
@@ -42,6 +42,8 @@ from shared.work_order import WorkOrder
 log = logging.getLogger(__name__)
 
 FAILED = 1
+ORPHANED = 4
+"""Exit code of a run whose worker is gone."""
 WISHED_PATIENCE_SECONDS = 10.0
 """For the control plane to take the work of a run that was asked to end."""
 LOG_SECONDS = 20.0
@@ -66,7 +68,7 @@ def main(connection: Connection, job: Job) -> None:
 
 def probe(connection: Connection) -> None:
     """Say over the pipe whether runs that are forked now start warm: nothing, or what is wrong."""
-    connection.send_bytes(_cold().encode())
+    connection.send_bytes(Probed(problem=_cold()).model_dump_json().encode())
     os._exit(0)
 
 
@@ -86,12 +88,12 @@ def _run(connection: Connection, job: Job) -> int:
     lock = directory.lock()
     if identity is None or lock is None:
         raise FleetFault(CANNOT_LOCK, code="E-RUN-LOCKED", why=str(directory.path))
-    order = WorkOrder.model_validate_json(job.order)
+    order = job.order
     controls = RunControls(SystemClock(), job.valid_until)
     if order.session.compact is not None:
-        controls.told({"kind": "compact", "instructions": order.session.compact})
+        controls.told(Compact(run_id=job.run_id, instructions=order.session.compact))
     with journal.opened(directory.journal, identity, SystemClock()) as writer:
-        link = PipeLink(connection, partial(_told, controls, directory, writer))
+        link = PipeLink(connection, controls.told, partial(_end_without_worker, directory, writer))
         link.start()
         with closing_link(link):
             _execute(order, job, writer, (controls, link))
@@ -157,12 +159,17 @@ def closing_link(link: PipeLink) -> Iterator[None]:
         link.close()
 
 
-def _told(controls: RunControls, directory: RunDirectory, writer: Journal, message: dict[str, Any]) -> None:
-    if message["kind"] == "orphaned":
-        # First: a command that we end here must not look as if its step were complete.
-        writer.stop()
-        end_orphaned(directory.orphaned)
-    controls.told(message)
+def _end_without_worker(directory: RunDirectory, writer: Journal) -> None:
+    """End this run's processes and then the run itself, without a word to anybody: its worker is gone.
+
+    What was ended is left in a file, for the worker that comes after.
+    """
+    # First: a command that we end here must not look as if its step were complete.
+    writer.stop()
+    ended = end_all(at_once=True)
+    with contextlib.suppress(OSError):
+        directory.orphaned.write_text(ended.receipt(SystemClock().now()).model_dump_json())
+    os._exit(ORPHANED)
 
 
 def _patience(controls: RunControls) -> float:

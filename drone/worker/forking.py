@@ -11,14 +11,13 @@ import multiprocessing
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 
 import psutil
 
-from drone.runs import job as run_job
+from drone.runs import entry
 from drone.runs.job import Job
-from drone.worker.run_messages import Telling
+from drone.runs.pipe import FromRun, Probed, ToRun, WorkerLink
 from shared.clock import Clock
 from shared.errors import FleetFault
 
@@ -34,28 +33,20 @@ class RunProcess:
     """A running run: what it says, and what it is told."""
 
     process: ForkServerProcess
-    connection: Connection
-
-    def __post_init__(self) -> None:
-        self._telling = Telling(self.connection)
+    link: WorkerLink
 
     @property
     def pid(self) -> int:
         assert self.process.pid is not None
         return self.process.pid
 
-    def tell(self, message: bytes) -> None:
-        """Say something to the run. Never waits: a run that hangs must not make the drone's heartbeat hang."""
-        self._telling.tell(message)
+    def tell(self, message: ToRun) -> None:
+        """Say something to the run. Never waits."""
+        self.link.send(message)
 
-    def hear(self, seconds: float) -> Iterator[bytes]:
-        """Yield what the run says, waiting at most `seconds` for the first word. Raises EOFError when it is gone."""
-        while self.connection.poll(seconds):
-            try:
-                yield self.connection.recv_bytes()
-            except ConnectionResetError as error:
-                raise EOFError from error
-            seconds = 0
+    def hear(self, seconds: float) -> Iterator[FromRun]:
+        """Yield what the run says, waiting at most `seconds` for the first. Raises EOFError when it is gone."""
+        return self.link.receive(seconds)
 
     def wait(self, seconds: float) -> int | None:
         """Return the exit code, or None if the process still lives after `seconds`."""
@@ -67,12 +58,11 @@ class RunProcess:
 
     def close(self) -> None:
         """Let go of a process that has ended."""
-        self._telling.close()
-        self.connection.close()
+        self.link.close()
         self.process.close()
 
 
-class Forkery:
+class ForkServer:
     """Starts run processes from the warm fork server, one at a time."""
 
     def __init__(self, clock: Clock) -> None:
@@ -96,7 +86,7 @@ class Forkery:
 
         Raises FleetFault when no process could be started.
         """
-        return self._fork(run_job.main, job, f"run-{job.run_id}")
+        return self._fork(entry.main, job, f"run-{job.run_id}")
 
     def own_processes(self) -> list[int]:
         """The fork server and the standard library's tracker beside it: children of ours that are not orphans."""
@@ -105,8 +95,9 @@ class Forkery:
     def _warm_up(self, when_warm: Callable[[], None]) -> None:
         began = self._clock.monotonic()
         try:
-            probe = self._fork(run_job.probe, None, "warm-probe")
-            answer = next(probe.hear(60.0), b"no answer within a minute").decode()
+            probe = self._fork(entry.probe, None, "warm-probe")
+            said = next(probe.hear(60.0), None)
+            answer = said.problem if isinstance(said, Probed) else "no answer within a minute"
             probe.wait(5.0)
             probe.close()
         except (FleetFault, EOFError) as error:
@@ -136,7 +127,7 @@ class Forkery:
             ) from error
         finally:
             theirs.close()
-        return RunProcess(process, ours)
+        return RunProcess(process, WorkerLink(ours))
 
 
 def _command(process: psutil.Process) -> list[str]:

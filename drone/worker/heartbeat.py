@@ -12,10 +12,11 @@ from redis.exceptions import RedisError
 
 from drone.reporting.uplink import Sealer
 from drone.runs.lease import Lease
-from drone.worker.active_runs import Hand
+from drone.runs.pipe import LeaseExtended
 from drone.worker.inbox import Inbox
 from drone.worker.membership import Membership
 from drone.worker.revocation import Takeovers
+from drone.worker.tracked_runs import TrackedRuns
 from shared import names
 from shared.clock import Clock, Sleeps
 from shared.events import ABILITIES, Beat
@@ -51,7 +52,7 @@ class Beats:
         redis: Redis,
         sealer: Sealer,
         standing: Callable[[], Standing],
-        hand: Hand,
+        runs: TrackedRuns,
         inbox: Inbox,
         membership: Membership,
     ) -> None:
@@ -60,7 +61,7 @@ class Beats:
         self._sealer = sealer
         self._clock: Clock = sealer.clock
         self._standing = standing
-        self._hand = hand
+        self._runs = runs
         self._inbox = inbox
         self.lease = Lease(self._clock)
         self._takeovers = Takeovers(redis, sealer.drone_id, inbox, self._clock)
@@ -135,16 +136,16 @@ class Beats:
 
     def _renew(self, until: float) -> None:
         """Tell the runs how long they may act for their orders, but none that may have been taken over."""
-        for run in self._hand.working():
+        for run in self._runs.working():
             if not self._takeovers.suspects(run):
-                run.tell("lease", until=until)
+                run.tell(LeaseExtended(until=until))
 
     def _send(self, *, stopping: bool) -> None:
         """One round trip: beat, lease, the inbox, and the keys of the runs that are still at work."""
         if self._membership.over:
             return
         drone = self._sealer.drone_id
-        working = self._hand.working()
+        working = self._runs.working()
         beat = self._beat(stopping=stopping)
         left_at = self._clock.boottime()
         with self._redis.pipeline(transaction=False) as pipe:
@@ -180,7 +181,7 @@ class Beats:
             leaving=standing.leaving,
             full=standing.full,
             stopping=stopping,
-            runs=tuple(run.beat() for run in self._hand.all()),
+            runs=tuple(run.beat() for run in self._runs.all()),
             done=self._inbox.done(),
             abilities=ABILITIES,
         )

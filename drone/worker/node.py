@@ -16,19 +16,20 @@ from drone.reporting.stream import Stream
 from drone.reporting.uplink import Sealer, connect
 from drone.runs.directory import RunDirectory, prune
 from drone.runs.job import Job
-from drone.worker.active_runs import Hand
+from drone.runs.wishes import Wish
 from drone.worker.app import RunFailed, Slots, Withdrawn
 from drone.worker.claim import Claims
-from drone.worker.control_messages import CANCEL_SECONDS, Letters
-from drone.worker.forking import Forkery
+from drone.worker.control_messages import CANCEL_SECONDS, ControlActions
+from drone.worker.forking import ForkServer
 from drone.worker.heartbeat import Beats, Standing
 from drone.worker.hello import Introduction
 from drone.worker.identity import Identity
 from drone.worker.inbox import Inbox, Listener
 from drone.worker.membership import Membership
-from drone.worker.previous_boot import Leftovers, end_leftovers
+from drone.worker.order_runner import STOP_SECONDS, OrderRunner
+from drone.worker.previous_boot import UnconfirmedRuns, end_previous_boots
 from drone.worker.revocation import STALE_KILL_SECONDS
-from drone.worker.slot import STOP_SECONDS, Slot
+from drone.worker.tracked_runs import TrackedRuns
 from drone.worker.watchdog import Watchdog
 from shared import names
 from shared.clock import Clock
@@ -36,6 +37,7 @@ from shared.errors import Conflict, FleetError
 from shared.events import ABILITIES, Hello
 from shared.outcome import ExitStatus
 from shared.terminal.boundary import version
+from shared.work_order import WorkOrder
 
 log = logging.getLogger(__name__)
 
@@ -55,27 +57,27 @@ class Node:
         self._drained = identity.home.drained_file
         room = Room(identity.home.path, Path(identity.config.workspace))
         self.slots = Slots(self._terminate, self._revoke, paused=self._drained.exists(), lacking=room.lacking)
-        self.hand = Hand()
-        self.forkery = Forkery(clock)
+        self.runs = TrackedRuns()
+        self.fork_server = ForkServer(clock)
         self.reporter = Reporter(stream, clock)
-        self._letters = Letters(self.hand, self.reporter, self._drain)
-        inbox = Inbox(sealer, self._letters.act)
+        self._control = ControlActions(self.runs, self.reporter, self._drain)
+        inbox = Inbox(sealer, self._control.act)
         self._listener = Listener(self._redis, identity.config.drone_id, inbox)
         self._membership = Membership(identity, clock, self._leave)
         self._on_refusal: Callable[[FleetError], None] = log.error
-        self._beats = Beats(self._redis, sealer, self._standing, self.hand, inbox, self._membership)
+        self._beats = Beats(self._redis, sealer, self._standing, self.runs, inbox, self._membership)
         self._introduction = Introduction(self._redis, stream, clock, identity.previous_boot, self._membership.refused)
         self._introduced = threading.Event()
         self.watchdog = Watchdog(identity.config.concurrency, self._takeable, clock)
         self.stopping = threading.Event()
-        self._slot = Slot(
+        self._runner = OrderRunner(
             home=identity.home,
             boot_id=identity.boot_id,
             clock=clock,
             sealer=sealer,
             claims=Claims(self._redis, identity.config.drone_id, identity.boot_id),
-            forkery=self.forkery,
-            hand=self.hand,
+            fork_server=self.fork_server,
+            runs=self.runs,
             reporter=self.reporter,
             sandbox=identity.sandbox,
             make_job=self._job,
@@ -90,19 +92,19 @@ class Node:
         """
         self._on_refusal = on_refusal
         prune(self._me.home.runs_dir, self._clock)
-        self.forkery.warm_up(self._beats.soon)
-        leftovers = end_leftovers(self._me.home.runs_dir, self._me.sandbox, self._clock)
-        for run in leftovers.runs:
+        self.fork_server.warm_up(self._beats.soon)
+        unconfirmed = end_previous_boots(self._me.home.runs_dir, self._me.sandbox, self._clock)
+        for run in unconfirmed.runs:
             self.reporter.follow(run.directory, run)
-        for run in leftovers.ended:
-            self.hand.add(run)
-        threading.Thread(target=self._introduce, args=(leftovers,), name="introduction", daemon=True).start()
+        for run in unconfirmed.ended:
+            self.runs.add(run)
+        threading.Thread(target=self._introduce, args=(unconfirmed,), name="introduction", daemon=True).start()
 
     def execute(self, order_id: str, run_id: str, generation: int, envelope: str) -> str:
         """Carry out one message of the queue; the result is what Flower shows of it."""
         with self.watchdog.message_taken():
-            ended = self._slot.carry_out(RunIdentity(run_id, order_id, generation), envelope)
-        self._letters.settle()
+            ended = self._runner.carry_out(RunIdentity(run_id, order_id, generation), envelope)
+        self._control.settle()
         end = ended.end
         if ended.refused and not ended.revoked:
             raise Ignore(f"this copy of run {run_id} is not to be run")
@@ -121,8 +123,8 @@ class Node:
     def give_back(self) -> None:
         """Take no more orders, and have the runs in hand give theirs back. Returns at once; safe to call twice."""
         self.finish()
-        for run in self.hand.working():
-            run.ask_to_end("stop", "the drone is stopping", within=STOP_SECONDS)
+        for run in self.runs.working():
+            run.ask_to_end(Wish("stop", "the drone is stopping"), within=STOP_SECONDS)
 
     def stop(self) -> None:
         """Send what is recorded and the last heartbeat; all runs have ended before."""
@@ -137,13 +139,13 @@ class Node:
     def _leave(self, error: FleetError) -> None:
         """End this boot, which is the fleet's no longer: whatever it has in hand is another's by now."""
         self.stopping.set()
-        for run in self.hand.working():
-            run.ask_to_end("stale", error.what, within=STALE_KILL_SECONDS)
+        for run in self.runs.working():
+            run.ask_to_end(Wish("stale", error.what), within=STALE_KILL_SECONDS)
         self._on_refusal(error)
 
-    def _introduce(self, leftovers: Leftovers) -> None:
+    def _introduce(self, unconfirmed: UnconfirmedRuns) -> None:
         try:
-            if not self._introduction.make(self.reporter.send_unsent, lambda: self._hello(leftovers), self.stopping):
+            if not self._introduction.make(self.reporter.send_unsent, lambda: self._hello(unconfirmed), self.stopping):
                 return
         except Conflict as conflict:
             self._on_refusal(conflict)
@@ -154,7 +156,7 @@ class Node:
         self._introduced.set()
         log.info("drone %s is at work as boot %s", self._me.config.name, self._me.boot_id)
 
-    def _hello(self, leftovers: Leftovers) -> Hello:
+    def _hello(self, unconfirmed: UnconfirmedRuns) -> Hello:
         config = self._me.config
         return Hello(
             drone_id=config.drone_id,
@@ -165,7 +167,7 @@ class Node:
             sandbox=self._me.sandbox,
             concurrency=config.concurrency,
             labels=config.labels,
-            runs=tuple(run.beat() for run in leftovers.runs),
+            runs=tuple(run.beat() for run in unconfirmed.runs),
             abilities=ABILITIES,
         )
 
@@ -176,13 +178,13 @@ class Node:
             version=self._version,
             sandbox=self._me.sandbox,
             concurrency=self._me.config.concurrency,
-            warm=self.forkery.warm,
+            warm=self.fork_server.warm,
             draining=self.slots.paused,
             leaving=self.stopping.is_set(),
             full=self.slots.lacking(),
         )
 
-    def _job(self, directory: RunDirectory, order: str) -> Job:
+    def _job(self, directory: RunDirectory, order: WorkOrder) -> Job:
         return Job(
             home=self._me.home.path,
             run_id=directory.run_id,
@@ -213,9 +215,9 @@ class Node:
 
     def _terminate(self, run_id: str) -> None:
         """Flower's terminate."""
-        if run := self.hand.get(run_id):
-            run.ask_to_end("terminate", "ended by an operator through Flower", within=CANCEL_SECONDS)
+        if run := self.runs.get(run_id):
+            run.ask_to_end(Wish("terminate", "ended by an operator through Flower"), within=CANCEL_SECONDS)
 
     def _revoke(self, run_id: str) -> None:
         """Flower's revoke of an order that waits in the queue."""
-        self.hand.refuse(run_id, "ended by an operator through Flower")
+        self.runs.refuse(run_id, "ended by an operator through Flower")

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from drone.processes.ending import Ended, end_marked, end_process
 from drone.runs.directory import Meta, RunDirectory, all_runs
 from drone.runs.end_on_behalf import end_on_behalf
-from drone.worker.active_runs import RunInHand
+from drone.worker.tracked_runs import TrackedRun
 from shared.clock import Clock
 from shared.events import Receipt, RunEnded, RunStarted
 from shared.outcome import ExitStatus
@@ -22,18 +22,18 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Leftovers:
+class UnconfirmedRuns:
     """Runs of older boots that the control plane may not know the end of."""
 
-    runs: tuple[RunInHand, ...]
+    runs: tuple[TrackedRun, ...]
 
     @property
-    def ended(self) -> list[RunInHand]:
+    def ended(self) -> list[TrackedRun]:
         """They came to their end and wait for the control plane's word that it knows."""
         return [run for run in self.runs if run.end is not None]
 
 
-def end_leftovers(runs_dir: Path, sandbox: str, clock: Clock) -> Leftovers:
+def end_previous_boots(runs_dir: Path, sandbox: str, clock: Clock) -> UnconfirmedRuns:
     """End all processes of older boots, and return the runs that were not confirmed, each with its last event.
 
     A run that did not come to its end gets one on its behalf, with the receipt of what was left of it: its order may be
@@ -56,7 +56,7 @@ def end_leftovers(runs_dir: Path, sandbox: str, clock: Clock) -> Leftovers:
         # What outlived both its run and its holder is found by the mark in its environment.
         if survivors := end_marked(boot).found:
             log.warning("%s processes of commands of an older boot were ended", survivors)
-    return Leftovers(tuple(found))
+    return UnconfirmedRuns(tuple(found))
 
 
 def _end(directory: RunDirectory, meta: Meta, clock: Clock) -> Receipt:
@@ -78,13 +78,13 @@ def _ended_by_itself(directory: RunDirectory) -> Ended:
     return Ended()
 
 
-def _known(directory: RunDirectory, clock: Clock) -> Iterator[RunInHand]:
+def _known(directory: RunDirectory, clock: Clock) -> Iterator[TrackedRun]:
     identity = directory.identity()
     if identity is not None:
-        yield RunInHand.found(directory, identity, clock)
+        yield TrackedRun.found(directory, identity, clock)
 
 
-def _write_end(run: RunInHand, meta: Meta, sandbox: str, receipt: Receipt, clock: Clock) -> None:
+def _write_end(run: TrackedRun, meta: Meta, sandbox: str, receipt: Receipt, clock: Clock) -> None:
     end = RunEnded(
         status="failed",
         exit_status=ExitStatus.LOST,

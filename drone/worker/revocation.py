@@ -8,8 +8,9 @@ from typing import Any
 
 from redis import Redis
 
-from drone.worker.active_runs import RunInHand
+from drone.runs.wishes import Wish
 from drone.worker.inbox import Inbox
+from drone.worker.tracked_runs import TrackedRun
 from shared import names
 from shared.clock import Clock
 
@@ -34,15 +35,15 @@ class Takeovers:
         self._drone_id = drone_id
         self._inbox = inbox
         self._clock = clock
-        self._suspects: dict[RunInHand, float] = {}
+        self._suspects: dict[TrackedRun, float] = {}
         """Runs whose key said `revoked`, and when that was seen first."""
 
-    def ask(self, pipe: Redis, runs: Iterable[RunInHand]) -> None:
+    def ask(self, pipe: Redis, runs: Iterable[TrackedRun]) -> None:
         """Add one command for each run to a round trip; `heard` takes their answers."""
         for run in runs:
             pipe.get(names.run_key(self._drone_id, run.run_id))
 
-    def heard(self, runs: Sequence[RunInHand], keys: Sequence[Any]) -> None:
+    def heard(self, runs: Sequence[TrackedRun], keys: Sequence[Any]) -> None:
         """Tell the runs to end that were taken over; to be called after the inbox of the same round trip was read."""
         now = self._clock.monotonic()
         revoked = [run for run, key in zip(runs, keys, strict=True) if _says_revoked(key) and _may_be_stale(run)]
@@ -51,9 +52,9 @@ class Takeovers:
             if now - since >= LOOK_AGAIN_SECONDS:
                 del self._suspects[run]
                 log.warning("run %s was taken back by the control plane; it ends and changes nothing", run.run_id)
-                run.ask_to_end("stale", "another run holds the order", within=STALE_KILL_SECONDS)
+                run.ask_to_end(Wish("stale", "another run holds the order"), within=STALE_KILL_SECONDS)
 
-    def suspects(self, run: RunInHand) -> bool:
+    def suspects(self, run: TrackedRun) -> bool:
         """Whether the run may have been taken over: it is to learn nothing by which it could act for its order."""
         return run in self._suspects
 
@@ -78,6 +79,6 @@ def _says_revoked(key: Any) -> bool:
     return isinstance(key, bytes) and key.startswith(b"revoked:")
 
 
-def _may_be_stale(run: RunInHand) -> bool:
+def _may_be_stale(run: TrackedRun) -> bool:
     # Whoever was told to end for another reason ends anyhow, and to push it would need a grant that it does not get.
-    return run.end is None and run.asked in {None, "stalled"}
+    return run.end is None and (run.wish is None or run.was_asked_to("stalled"))

@@ -71,7 +71,7 @@ class Stopping:
 
     def _run(self) -> None:
         self._act(self._signals.get())
-        while self._node.hand.working():
+        while self._node.runs.working():
             try:
                 self._act(self._signals.get(timeout=LOOK_SECONDS))
             except queue.Empty:

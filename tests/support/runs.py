@@ -34,6 +34,7 @@ from drone.workspace import Workspaces, copy_owner_config, git_environment
 from shared import names
 from shared.blobs import digest
 from shared.clock import SystemClock
+from shared.control import Say
 from shared.events import CommentStep, Delta, Event, RunEnded
 from shared.redaction import Redactor
 from shared.work_order import Limits, OrderProject, OrderProvider, OrderSession, WorkOrder
@@ -72,6 +73,11 @@ def small_repository(path: Path) -> Path:
         subprocess.run([*git, *arguments], check=True)
     subprocess.run([*git, "clone", "-q", "--bare", ".", str(path)], check=True)
     return path
+
+
+def said(text: str, **how: bool) -> Say:
+    """A person's word as a run is told it."""
+    return Say(run_id="run000000000", text=text, **how)
 
 
 class KeptLink:

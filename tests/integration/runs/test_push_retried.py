@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from drone.runs.blobs import Grant
-from drone.runs.controls import Wish
 from drone.runs.delivery import Pushing, deliver
 from drone.runs.lease import Lease
+from drone.runs.wishes import Wish
 from drone.sandbox import choose
 from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
 from shared import names

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from drone.runs.pipe import EndRun
 from shared.events import AssistantStep, Delivered, ErrorStep, Prepared, RunEnded, ToolResultStep
 from shared.outcome import ExitStatus
 from shared.work_order import Describe, Limits
@@ -212,7 +213,7 @@ def test_a_limit_ends_it_as_it_ends_every_run(bench: Bench, scripted: ScriptedFa
 
 
 def test_a_cancel_ends_it_while_the_model_is_silent(bench: Bench, scripted: ScriptedFactory) -> None:
-    told = [{"kind": "cancel", "reason": "not needed"}]
+    told = [EndRun(wish="cancel", reason="not needed")]
     bench.on_doing = lambda text: bench.controls.told(told.pop()) if text.startswith("waiting") and told else None
     end = bench.run(scripted([sets(TEXT, delay_s=30)]).url)
 
@@ -221,7 +222,7 @@ def test_a_cancel_ends_it_while_the_model_is_silent(bench: Bench, scripted: Scri
 
 
 def test_a_drone_that_stops_gives_the_order_back(bench: Bench, scripted: ScriptedFactory) -> None:
-    told = [{"kind": "stop", "reason": "the drone stops"}]
+    told = [EndRun(wish="stop", reason="the drone stops")]
     bench.on_doing = lambda text: bench.controls.told(told.pop()) if text.startswith("waiting") and told else None
     end: RunEnded = bench.run(scripted([sets(TEXT, delay_s=30)]).url)
 

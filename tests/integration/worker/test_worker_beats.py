@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -15,12 +14,14 @@ from drone.installation.settings import Settings
 from drone.reporting.journal import RunIdentity
 from drone.reporting.uplink import Sealer, connect
 from drone.runs.directory import Meta, RunDirectory
-from drone.worker.active_runs import Hand, RunInHand
+from drone.runs.pipe import EndRun, LeaseExtended, ToRun
+from drone.runs.wishes import Wish
 from drone.worker.heartbeat import Beats, Standing
 from drone.worker.identity import begin_boot
 from drone.worker.inbox import Inbox
 from drone.worker.membership import Membership
 from drone.worker.revocation import LOOK_AGAIN_SECONDS, Takeovers
+from drone.worker.tracked_runs import TrackedRun, TrackedRuns
 from shared import names
 from shared.clock import Clock
 from shared.control import Cancel, ControlMessage
@@ -37,20 +38,20 @@ class Bench:
     home: DroneHome
     config: DroneConfig
     clock: Clock
-    heard: list[str] = field(default_factory=list)
+    heard: list[ToRun] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.identity = begin_boot(Settings(self.home, self.home.path / "policy.yaml", "info"))
         self.redis = connect(self.identity.credentials.broker_url)
         self.sealer = Sealer(self.id, self.identity.private_key, self.config.control_plane_key, self.clock)
         self.inbox = Inbox(self.sealer, self._act)
-        self.hand = Hand()
+        self.runs = TrackedRuns()
         run = RunIdentity(names.new_id(), names.new_id(), 1)
         directory = RunDirectory(self.home.run_dir(run.run_id))
         directory.create(Meta(run.order_id, 1, self.identity.boot_id, "2026-11-21T12:00:00+00:00"))
-        self.run = RunInHand(directory, run, self.clock)
-        self.run.attach(lambda word: self.heard.append(json.loads(word)["kind"]))
-        self.hand.add(self.run)
+        self.run = TrackedRun(directory, run, self.clock)
+        self.run.attach(self.heard.append)
+        self.runs.add(self.run)
 
     @property
     def id(self) -> str:
@@ -58,7 +59,7 @@ class Bench:
 
     def beats(self) -> Beats:
         membership = Membership(self.identity, self.clock, lambda _: None)
-        return Beats(self.redis, self.sealer, self._standing, self.hand, self.inbox, membership)
+        return Beats(self.redis, self.sealer, self._standing, self.runs, self.inbox, membership)
 
     def takeovers(self) -> Takeovers:
         return Takeovers(self.redis, self.id, self.inbox, self.clock)
@@ -72,7 +73,7 @@ class Bench:
 
     def _act(self, message: ControlMessage) -> None:
         assert isinstance(message.body, Cancel)
-        self.run.ask_to_end("cancel", message.body.reason, within=60)
+        self.run.ask_to_end(Wish("cancel", message.body.reason), within=60)
 
     def _standing(self) -> Standing:
         return Standing(
@@ -151,9 +152,9 @@ def test_a_run_that_may_have_been_taken_over_gets_no_lease_before_it_is_told(ben
     bench.revoke()
     beats = bench.beats()
     beats.start()
-    wait_until(lambda: "lease" in bench.heard)
+    wait_until(lambda: any(isinstance(message, LeaseExtended) for message in bench.heard))
     beats.stop()
-    assert bench.heard[0] == "stale"
+    assert bench.heard[0] == EndRun(wish="stale", reason="another run holds the order")
 
 
 def test_a_cancel_that_comes_after_its_mark_is_a_cancel(make_bench: Callable[[Clock], Bench]) -> None:

@@ -6,9 +6,12 @@ import pytest
 
 from drone.runs.controls import RunControls
 from drone.runs.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS, WAKING_SECONDS
+from drone.runs.pipe import EndRun, LeaseExtended
+from drone.runs.wishes import WishKind
 from shared.errors import Preempted
 from shared.outcome import ExitStatus
 from tests.support.clocks import HandClock
+from tests.support.runs import said
 
 
 @pytest.fixture
@@ -27,7 +30,7 @@ def test_a_run_that_was_told_nothing_goes_on(controls: RunControls) -> None:
 
 
 def test_a_canceled_run_ends_with_the_reason(controls: RunControls) -> None:
-    controls.told({"kind": "cancel", "reason": "not needed"})
+    controls.told(EndRun(wish="cancel", reason="not needed"))
     with pytest.raises(Preempted) as raised:
         controls.check()
     assert raised.value.outcome is not None
@@ -35,9 +38,9 @@ def test_a_canceled_run_ends_with_the_reason(controls: RunControls) -> None:
 
 
 def test_a_cancel_that_comes_after_a_stop_wins(controls: RunControls) -> None:
-    controls.told({"kind": "stop", "reason": "the drone stops"})
-    controls.told({"kind": "cancel", "reason": "not needed"})
-    controls.told({"kind": "stop", "reason": "the drone stops"})
+    controls.told(EndRun(wish="stop", reason="the drone stops"))
+    controls.told(EndRun(wish="cancel", reason="not needed"))
+    controls.told(EndRun(wish="stop", reason="the drone stops"))
     assert controls.wish is not None
     assert controls.wish.kind == "cancel"
 
@@ -53,9 +56,11 @@ def test_a_cancel_that_comes_after_a_stop_wins(controls: RunControls) -> None:
         ("cancel", "stale", "cancel"),
     ],
 )
-def test_of_two_wishes_the_heavier_one_counts(controls: RunControls, first: str, then: str, counts: str) -> None:
-    controls.told({"kind": first, "reason": "one"})
-    controls.told({"kind": then, "reason": "two"})
+def test_of_two_wishes_the_heavier_one_counts(
+    controls: RunControls, first: WishKind, then: WishKind, counts: WishKind
+) -> None:
+    controls.told(EndRun(wish=first, reason="one"))
+    controls.told(EndRun(wish=then, reason="two"))
     assert controls.wish is not None
     assert controls.wish.kind == counts
     with pytest.raises(Preempted):
@@ -76,19 +81,14 @@ def test_a_run_that_nobody_hears_of_gives_its_order_back_after_ten_minutes(
 
 def test_a_renewed_lease_keeps_it_going(controls: RunControls, clock: HandClock) -> None:
     clock.sleep(VALID_SECONDS)
-    controls.told({"kind": "lease", "until": 2 * VALID_SECONDS})
+    controls.told(LeaseExtended(until=2 * VALID_SECONDS))
     clock.sleep(OFFLINE_GRACE_SECONDS)
     controls.check()
 
 
 def test_what_people_say_is_given_once_and_in_order(controls: RunControls) -> None:
-    controls.told({"kind": "say", "text": "a", "after": False})
-    controls.told({"kind": "say", "text": "b", "after": True})
-    controls.told({"kind": "say", "text": "c", "after": False})
+    controls.told(said("a"))
+    controls.told(said("b", after=True))
+    controls.told(said("c"))
     assert (controls.steering(), controls.follow_ups()) == (["a", "c"], ["b"])
     assert (controls.steering(), controls.follow_ups()) == ([], [])
-
-
-def test_a_word_of_a_newer_worker_means_nothing_to_it(controls: RunControls) -> None:
-    controls.told({"kind": "dance"})
-    controls.check()

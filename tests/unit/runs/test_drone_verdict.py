@@ -6,8 +6,8 @@ import errno
 
 import pytest
 
-from drone.runs.controls import Wish
 from drone.runs.verdict import Verdict, of_error, of_outcome, of_wish, step_of
+from drone.runs.wishes import Wish
 from shared.errors import FleetFault, Forbidden, OrderError
 from shared.outcome import ExitStatus, Outcome
 

@@ -1,36 +1,32 @@
-"""The runs that this drone has in hand: running here, or ended and not yet confirmed by the control plane.
+"""The runs that this drone tracks: running here, or ended and not yet confirmed by the control plane.
 
 One object per run, shared by the thread that watches its process, the reporter, the heartbeat and the inbox.
 """
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Literal, get_args
 
 from drone.agent.values import WaitsFor
 from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
 from drone.runs.directory import RunDirectory
+from drone.runs.pipe import EndRun, ToRun
+from drone.runs.wishes import Wish, WishKind
 from shared.clock import Clock
 from shared.durations import roughly
 from shared.events import Event, RunBeat, RunEnded
 
-Tell = Callable[[bytes], None]
+Tell = Callable[[ToRun], None]
 UNWANTED_SECONDS = 60.0
 """For a run that is not wanted to end; it has hardly begun."""
-Asked = Literal["cancel", "stale", "terminate", "stalled", "stop"]
-"""Why a run is to end: the order was canceled, another generation holds it, an operator wants it through Flower,
-nothing came of it for too long, or the drone stops."""
-_HEAVIEST_FIRST = get_args(Asked)
 FROZEN_SECONDS = 5.0
 """A run that its drone did not look at for longer was not looked at because the drone did not run itself."""
 
 
-class RunInHand:
+class TrackedRun:
     """One run as its drone sees it. All methods may be called from any thread."""
 
     def __init__(self, directory: RunDirectory, identity: RunIdentity, clock: Clock) -> None:
@@ -39,7 +35,7 @@ class RunInHand:
         self._clock = clock
         self._lock = threading.RLock()
         self._tell: Tell | None = None
-        self._waiting: list[bytes] = []
+        self._waiting: list[ToRun] = []
         self._doing = "starting"
         self._waits_for: WaitsFor = ""
         self._since = clock.now()
@@ -51,16 +47,14 @@ class RunInHand:
         self._end: RunEnded | None = None
         self._gone = False
         self._confirmed_seq = 0
-        self.asked: Asked | None = None
+        self.wish: Wish | None = None
         """Why the run was told to end, if it was."""
-        self.reason = ""
-        """The same in words."""
         self._kill_at: float | None = None
         self.progress_timeout = 0.0
         """Seconds in which something must come of the run; 0: no limit. Set from the order."""
 
     @classmethod
-    def found(cls, directory: RunDirectory, identity: RunIdentity, clock: Clock) -> RunInHand:
+    def found(cls, directory: RunDirectory, identity: RunIdentity, clock: Clock) -> TrackedRun:
         """A run of an older boot, whose process is gone."""
         run = cls(directory, identity, clock)
         line = journal.tail(directory.journal)
@@ -93,37 +87,37 @@ class RunInHand:
             for message in waiting:
                 tell(message)
 
-    def tell(self, kind: str, **fields: Any) -> None:
+    def tell(self, message: ToRun) -> None:
         """Say something to the run's process, now or as soon as there is one; nothing happens if it is gone."""
-        message = json.dumps({"kind": kind, **fields}).encode()
         with self._lock:
             if self._tell is not None:
                 self._tell(message)
             elif not self._gone:
                 self._waiting.append(message)
 
-    def ask_to_end(self, why: Asked, reason: str, *, within: float) -> None:
-        """Tell the run to end, and have it killed when it has not after `within` seconds.
-
-        The first word counts, but a heavier one replaces it: a stop gives the order back, a cancel ends it.
-        """
+    def ask_to_end(self, wish: Wish, *, within: float) -> None:
+        """Tell the run to end, and have it killed when it has not after `within` seconds."""
         with self._lock:
-            if self.asked is None or _HEAVIEST_FIRST.index(why) < _HEAVIEST_FIRST.index(self.asked):
-                self.asked, self.reason = why, reason
+            if wish.outweighs(self.wish):
+                self.wish = wish
                 self._kill_at = self._clock.monotonic() + within
-                self.tell(why, reason=reason)
+                self.tell(EndRun(wish=wish.kind, reason=wish.reason))
+
+    def was_asked_to(self, *kinds: WishKind) -> bool:
+        """Whether the run was told to end for one of these reasons."""
+        with self._lock:
+            return self.wish is not None and self.wish.kind in kinds
 
     def overdue(self) -> bool:
         """Whether the time that the run was given to end is up."""
         with self._lock:
             return self._kill_at is not None and self._clock.monotonic() >= self._kill_at
 
-    def does(self, text: str, waits_for: str = "") -> None:
+    def does(self, text: str, waits_for: WaitsFor = "") -> None:
         """Note what the run does now, and what it waits for; going over to something is progress."""
         with self._lock:
             self._moved_at = self._clock.monotonic()
-            # A newer version may wait for what this one does not know: that is no lack of progress either.
-            self._waits_for = "person" if waits_for == "person" else "provider" if waits_for else ""
+            self._waits_for = waits_for
             if text != self._doing:
                 self._doing, self._since, self._doing_at = text, self._clock.now(), self._moved_at
 
@@ -150,7 +144,7 @@ class RunInHand:
         """Where nothing came of the run for its `progress_timeout`, and not for a reason, say so; else ''."""
         with self._lock:
             limit = self.progress_timeout
-            if not limit or self._waits_for or self.asked or self._end or self._quiet() < limit:
+            if not limit or self._waits_for or self.wish or self._end or self._quiet() < limit:
                 return ""
             return f"no sign of progress for {roughly(limit)} while it was at `{self._doing}`"
 
@@ -199,21 +193,21 @@ class RunInHand:
             )
 
 
-class Hand:
-    """All runs in hand, by id."""
+class TrackedRuns:
+    """All runs that the drone tracks, by id."""
 
     def __init__(self) -> None:
-        self._runs: dict[str, RunInHand] = {}
+        self._runs: dict[str, TrackedRun] = {}
         self._unwanted: dict[str, str] = {}
         self._lock = threading.Lock()
 
-    def add(self, run: RunInHand) -> None:
+    def add(self, run: TrackedRun) -> None:
         """Take a run into the heartbeats; one that is not wanted is told to end before it begins."""
         with self._lock:
             self._runs[run.run_id] = run
             reason = self._unwanted.pop(run.run_id, None)
         if reason is not None:
-            run.ask_to_end("terminate", reason, within=UNWANTED_SECONDS)
+            run.ask_to_end(Wish("terminate", reason), within=UNWANTED_SECONDS)
 
     def refuse(self, run_id: str, reason: str) -> None:
         """Have a run that is about to begin end at once."""
@@ -221,15 +215,15 @@ class Hand:
             if run_id not in self._runs:
                 self._unwanted[run_id] = reason
 
-    def get(self, run_id: str) -> RunInHand | None:
+    def get(self, run_id: str) -> TrackedRun | None:
         with self._lock:
             return self._runs.get(run_id)
 
-    def all(self) -> list[RunInHand]:
+    def all(self) -> list[TrackedRun]:
         with self._lock:
             return list(self._runs.values())
 
-    def working(self) -> list[RunInHand]:
+    def working(self) -> list[TrackedRun]:
         """Runs that did not end yet."""
         return [run for run in self.all() if run.end is None]
 
@@ -238,7 +232,7 @@ class Hand:
         with self._lock:
             self._runs.pop(run_id, None)
 
-    def settle(self) -> list[RunInHand]:
+    def settle(self) -> list[TrackedRun]:
         """Let go of what the control plane has confirmed: delete its journal, and return those runs."""
         done = [run for run in self.all() if run.settled]
         for run in done:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from drone.reporting.journal import RunIdentity
 from drone.runs.directory import Meta, RunDirectory
-from drone.worker.active_runs import Hand, RunInHand
+from drone.runs.pipe import LeaseExtended
+from drone.runs.wishes import Wish
+from drone.worker.tracked_runs import TrackedRun, TrackedRuns
 from shared.events import Event, Phase, RunEnded
 from tests.support.clocks import HandClock
+from tests.support.runs import said
 
 IDENTITY = RunIdentity("run000000000", "order0000000", 2)
 
@@ -33,41 +35,42 @@ END = RunEnded(status="success", exit_status="stopped", reason="done")
 
 
 def test_what_is_said_before_the_process_is_there_is_handed_on_in_order(directory: RunDirectory) -> None:
-    run, heard = RunInHand(directory, IDENTITY, HandClock()), []
-    run.tell("lease", until=1.0)
-    run.tell("say", text="faster", after=False)
+    run, heard = TrackedRun(directory, IDENTITY, HandClock()), []
+    words = [LeaseExtended(until=1.0), said("faster"), LeaseExtended(until=2.0)]
+    run.tell(words[0])
+    run.tell(words[1])
     run.attach(heard.append)
-    run.tell("lease", until=2.0)
-    assert [json.loads(word)["kind"] for word in heard] == ["lease", "say", "lease"]
+    run.tell(words[2])
+    assert heard == words
 
 
 def test_a_run_that_is_gone_is_told_nothing(directory: RunDirectory) -> None:
-    run, heard = RunInHand(directory, IDENTITY, HandClock()), []
+    run, heard = TrackedRun(directory, IDENTITY, HandClock()), []
     run.attach(heard.append)
     run.gone()
-    run.tell("lease", until=1.0)
+    run.tell(LeaseExtended(until=1.0))
     assert heard == []
 
 
 def test_a_run_that_was_asked_to_end_is_overdue_when_its_time_is_up(directory: RunDirectory) -> None:
     clock = HandClock()
-    run = RunInHand(directory, IDENTITY, clock)
-    run.ask_to_end("cancel", "enough", within=60)
+    run = TrackedRun(directory, IDENTITY, clock)
+    run.ask_to_end(Wish("cancel", "enough"), within=60)
     assert not run.overdue()
     clock.sleep(60)
     assert run.overdue()
 
 
 def test_a_cancel_replaces_a_stop_and_a_stop_does_not_replace_a_cancel(directory: RunDirectory) -> None:
-    run = RunInHand(directory, IDENTITY, HandClock())
-    run.ask_to_end("stop", "the drone stops", within=30)
-    run.ask_to_end("cancel", "enough", within=60)
-    run.ask_to_end("stop", "the drone stops", within=30)
-    assert run.asked == "cancel"
+    run = TrackedRun(directory, IDENTITY, HandClock())
+    run.ask_to_end(Wish("stop", "the drone stops"), within=30)
+    run.ask_to_end(Wish("cancel", "enough"), within=60)
+    run.ask_to_end(Wish("stop", "the drone stops"), within=30)
+    assert run.wish == Wish("cancel", "enough")
 
 
 def test_the_beat_says_what_the_journal_said_last(directory: RunDirectory) -> None:
-    run = RunInHand(directory, IDENTITY, HandClock())
+    run = TrackedRun(directory, IDENTITY, HandClock())
     run.does("waiting for the model")
     run.saw(event(4, Phase(name="working")))
     beat = run.beat()
@@ -77,16 +80,16 @@ def test_the_beat_says_what_the_journal_said_last(directory: RunDirectory) -> No
 
 
 def test_a_run_is_let_go_only_when_it_is_gone_and_its_end_is_confirmed(directory: RunDirectory) -> None:
-    hand = Hand()
-    run = RunInHand(directory, IDENTITY, HandClock())
-    hand.add(run)
+    runs = TrackedRuns()
+    run = TrackedRun(directory, IDENTITY, HandClock())
+    runs.add(run)
     run.saw(event(5, END))
     run.confirm(4)
     run.gone()
-    assert hand.settle() == []
+    assert runs.settle() == []
     run.confirm(5)
-    assert hand.settle() == [run]
-    assert hand.all() == []
+    assert runs.settle() == [run]
+    assert runs.all() == []
 
 
 def test_a_confirmed_run_leaves_its_directory_as_the_mark_that_it_was_here(directory: RunDirectory) -> None:

@@ -1,4 +1,4 @@
-"""One slot of the drone: a message from the queue becomes a run, is watched to its end, and ends with a last event.
+"""Carrying out one order: a message from the queue becomes a run, is watched to its end, and ends with a last event.
 
 This is the worker's side of a run. It holds what must outlive a run process that crashes: the claim, the directory, the
 last event written on its behalf.
@@ -6,13 +6,12 @@ last event written on its behalf.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from pydantic import ValidationError
 from redis.exceptions import RedisError
 
 from drone.installation.disk import fault_of
@@ -27,15 +26,18 @@ from drone.reporting.uplink import Sealer
 from drone.runs.directory import Meta, RunDirectory
 from drone.runs.end_on_behalf import end_on_behalf
 from drone.runs.job import Job
-from drone.worker.active_runs import Hand, RunInHand
+from drone.runs.pipe import Doing, FromRun, InFlight, Recorded
+from drone.runs.wishes import Wish
 from drone.worker.claim import Claim, Claims
-from drone.worker.forking import Forkery, RunProcess
+from drone.worker.forking import ForkServer, RunProcess
+from drone.worker.tracked_runs import TrackedRun, TrackedRuns
 from shared.clock import Clock
+from shared.control import Say
 from shared.envelope import CannotOpen
 from shared.errors import FleetFault
 from shared.events import Delta, ErrorStep, Receipt, RunEnded, RunStarted
 from shared.outcome import ExitStatus
-from shared.work_order import Limits
+from shared.work_order import WorkOrder
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +53,8 @@ LAST_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How carrying out came to its end, for whoever asked."""
+class RunResult:
+    """How carrying out an order came to its end."""
 
     refused: bool = False
     """A copy that was not to be run: nothing was done about it."""
@@ -63,7 +65,7 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Slot:
+class OrderRunner:
     """Carries out orders; threads may share one, each with a message of its own."""
 
     home: DroneHome
@@ -71,42 +73,42 @@ class Slot:
     clock: Clock
     sealer: Sealer
     claims: Claims
-    forkery: Forkery
-    hand: Hand
+    fork_server: ForkServer
+    runs: TrackedRuns
     reporter: Reporter
     sandbox: str
-    make_job: Callable[[RunDirectory, str], Job]
+    make_job: Callable[[RunDirectory, WorkOrder], Job]
     """The run's job, from its directory and the opened order."""
     introduced: threading.Event
     """Set once the hello of this boot is in the stream: what it lists as not ended is lost, so nothing runs before."""
     stopping: threading.Event
 
-    def carry_out(self, identity: RunIdentity, envelope: str) -> Ended:
+    def carry_out(self, identity: RunIdentity, envelope: str) -> RunResult:
         """Claim the run, watch it to its end, and see to it that a last event is written."""
         directory = RunDirectory(self.home.run_dir(identity.run_id))
         meta = Meta(identity.order_id, identity.generation, self.boot_id, self.clock.now().isoformat())
         # The directory comes before the claim: it is what keeps a second copy out, on this disk and after a crash.
         if self.stopping.is_set() or not self._created(directory, meta):
-            return Ended(refused=True)
+            return RunResult(refused=True)
         claim = self._claim(identity)
         if not claim.granted:
             log.info("run %s is not to be started: its key says %r", identity.run_id, claim.found)
             directory.discard()
-            return Ended(refused=True, revoked=claim.revoked)
-        run = RunInHand(directory, identity, self.clock)
-        self.hand.add(run)
+            return RunResult(refused=True, revoked=claim.revoked)
+        run = TrackedRun(directory, identity, self.clock)
+        self.runs.add(run)
         self.reporter.follow(directory, run)
         if self.stopping.is_set():
             # Claimed in the moment in which the drone was told to stop, so not among those that were told.
-            run.ask_to_end("stop", "the drone is stopping", within=STOP_SECONDS)
+            run.ask_to_end(Wish("stop", "the drone is stopping"), within=STOP_SECONDS)
         try:
-            return Ended(end=self._run(run, meta, envelope))
+            return RunResult(end=self._run(run, meta, envelope))
         except Exception as error:  # the boundary of a run on this side: whatever happened, it gets a last event
             log.exception("run %s could not be watched", run.run_id)
             fault = FleetFault(
                 "the drone lost hold of the run", code="E-RUN-LOST", why=f"{type(error).__name__}: {error}"
             )
-            return Ended(end=self._end_on_behalf(run, fault, None))
+            return RunResult(end=self._end_on_behalf(run, fault, None))
 
     def _created(self, directory: RunDirectory, meta: Meta) -> bool:
         """False for a copy, and where the disk has no room: nothing is claimed then, and the order goes elsewhere."""
@@ -128,7 +130,7 @@ class Slot:
                 self.clock.sleep(CLAIM_RETRY_SECONDS)
         return Claim(granted=False, found="")
 
-    def _run(self, run: RunInHand, meta: Meta, envelope: str) -> RunEnded | None:
+    def _run(self, run: TrackedRun, meta: Meta, envelope: str) -> RunEnded | None:
         receipt: Receipt | None = None
         try:
             process = self._begin(run, meta, envelope)
@@ -141,29 +143,20 @@ class Slot:
         reap_adopted()
         if code != 0:
             # Killed, or it crashed: what it started has come to us, as the nearest process that collects orphans.
-            receipt = end_all(spare=self.forkery.own_processes(), at_once=True).receipt(self.clock.now())
+            receipt = end_all(spare=self.fork_server.own_processes(), at_once=True).receipt(self.clock.now())
         return self._last_event(run, code, receipt)
 
-    def _begin(self, run: RunInHand, meta: Meta, envelope: str) -> RunProcess:
+    def _begin(self, run: TrackedRun, meta: Meta, envelope: str) -> RunProcess:
         """Open the order and start the run's process.
 
         Raises FleetFault when the envelope cannot be opened or no process can be started.
         """
-        identity = run.identity
-        try:
-            order = self.sealer.open(
-                envelope, "order", order=identity.order_id, run=identity.run_id, generation=identity.generation
-            )
-        except CannotOpen as error:
-            raise FleetFault(
-                "this drone cannot open the order", code="E-ENVELOPE", why=str(error), next="fleet doctor"
-            ) from error
-        opened = json.loads(order)
-        run.progress_timeout = opened.get("limits", {}).get("progress_timeout", Limits().progress_timeout)
-        for word in opened.get("said", ()):
+        order = self._opened(run.identity, envelope)
+        run.progress_timeout = order.limits.progress_timeout
+        for word in order.said:
             # Said before the order left: it waits for the process, and is there before the model is asked anything.
-            run.tell("say", text=word["text"], after=word["after"], interrupt=False)
-        process = self.forkery.start(self.make_job(run.directory, order))
+            run.tell(Say(run_id=run.run_id, text=word.text, after=word.after))
+        process = self.fork_server.start(self.make_job(run.directory, order))
         began, machine_boot = start_time(process.pid), this_machine_boot()
         try:
             run.directory.save(replace(meta, pid=process.pid, started_at=began, machine_boot=machine_boot))
@@ -176,16 +169,32 @@ class Slot:
         run.attach(process.tell)
         return process
 
-    def _watch(self, run: RunInHand, process: RunProcess) -> int:
+    def _opened(self, identity: RunIdentity, envelope: str) -> WorkOrder:
+        """The order in the envelope. Raises FleetFault where it cannot be opened, or read."""
+        try:
+            order = self.sealer.open(
+                envelope, "order", order=identity.order_id, run=identity.run_id, generation=identity.generation
+            )
+            return WorkOrder.model_validate_json(order)
+        except CannotOpen as error:
+            raise FleetFault(
+                "this drone cannot open the order", code="E-ENVELOPE", why=str(error), next="fleet doctor"
+            ) from error
+        except ValidationError as error:
+            # Not the error's own words, which quote the order.
+            why = f"{error.error_count()} of its fields are not as this version knows them"
+            raise FleetFault("this drone cannot read the order", code="E-ENVELOPE", why=why) from None
+
+    def _watch(self, run: TrackedRun, process: RunProcess) -> int:
         """Pass on what the run says until it is gone; tell it to end when nothing comes of it. Its exit code."""
         try:
             while True:
-                for word in process.hear(LISTEN_SECONDS):
-                    self._heard(run, json.loads(word))
+                for message in process.hear(LISTEN_SECONDS):
+                    self._heard(run, message)
                 run.looked_at()
                 if why := run.stalled():
                     log.warning("run %s: %s; it is told to end", run.run_id, why)
-                    run.ask_to_end("stalled", why, within=STALLED_SECONDS)
+                    run.ask_to_end(Wish("stalled", why), within=STALLED_SECONDS)
                 if run.overdue():
                     log.warning("run %s was told to end and has not; it is killed", run.run_id)
                     process.kill()
@@ -198,19 +207,26 @@ class Slot:
         process.close()
         return -9 if code is None else code
 
-    def _heard(self, run: RunInHand, word: dict[str, Any]) -> None:
-        kind = word["kind"]
-        if kind == "doing":
-            run.does(word["text"], word.get("waits_for", ""))
+    def _heard(self, run: TrackedRun, message: FromRun) -> None:
+        if isinstance(message, Doing):
+            run.does(message.text, message.waits_for)
             return
         run.progressed()
-        if kind == "recorded":
-            self.reporter.wake()
-        elif kind == "delta":
-            ids = {"run_id": run.identity.run_id, "order_id": run.identity.order_id}
-            self.reporter.delta(Delta(**ids, kind=word["of"], text=word["text"], after_seq=word["after"]))
+        match message:
+            case Recorded():
+                self.reporter.wake()
+            case InFlight():
+                self.reporter.delta(
+                    Delta(
+                        run_id=run.run_id,
+                        order_id=run.identity.order_id,
+                        kind=message.of,
+                        text=message.text,
+                        after_seq=message.after_seq,
+                    )
+                )
 
-    def _last_event(self, run: RunInHand, code: int, receipt: Receipt | None) -> RunEnded | None:
+    def _last_event(self, run: TrackedRun, code: int, receipt: Receipt | None) -> RunEnded | None:
         """The last event as the run wrote it, or as we write it for a run that could not."""
         line = journal.tail(run.directory.journal)
         if line is not None and isinstance(line.event.body, RunEnded):
@@ -220,21 +236,21 @@ class Slot:
         ended = run.end
         if ended is not None:
             return ended
-        if run.asked == "stale":
+        if run.was_asked_to("stale"):
             # Another generation holds the order: not a word more. The directory stays, as the marker that it was here.
-            self.hand.drop(run.run_id)
+            self.runs.drop(run.run_id)
             return None
         return self._end_on_behalf(run, _died(run, code), receipt)
 
-    def _end_on_behalf(self, run: RunInHand, fault: FleetFault, receipt: Receipt | None) -> RunEnded:
+    def _end_on_behalf(self, run: TrackedRun, fault: FleetFault, receipt: Receipt | None) -> RunEnded:
         log.error("run %s: %s (%s)", run.run_id, fault.what, fault.why)
         end = RunEnded(
-            status="preempted" if run.asked in {"cancel", "stop"} else "failed",
+            status="preempted" if run.was_asked_to("cancel", "stop") else "failed",
             exit_status=_exit_status(run),
             reason=f"{fault.what}: {fault.why}" if fault.why else fault.what,
             receipt=receipt or Receipt(at=self.clock.now()),
-            give_back=run.asked == "stop",
-            order_at_fault=run.asked in {"terminate", "stalled"},
+            give_back=run.was_asked_to("stop"),
+            order_at_fault=run.was_asked_to("terminate", "stalled"),
         )
         while not self._written(run, [ErrorStep(what=fault.what, detail=fault.why, code=fault.code), end]):
             self.clock.sleep(WRITE_RETRY_SECONDS)
@@ -242,7 +258,7 @@ class Slot:
         self.reporter.wake()
         return end
 
-    def _written(self, run: RunInHand, last: Sequence[ErrorStep | RunEnded]) -> bool:
+    def _written(self, run: TrackedRun, last: Sequence[ErrorStep | RunEnded]) -> bool:
         """Append to the journal of a run whose process is gone; False if that is not possible yet."""
         started = RunStarted(boot_id=self.boot_id, sandbox=self.sandbox)
         try:
@@ -255,16 +271,16 @@ class Slot:
         return True
 
 
-def _died(run: RunInHand, code: int) -> FleetFault:
+def _died(run: TrackedRun, code: int) -> FleetFault:
     """What is to be said of a run that did not say its end itself."""
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    if run.asked == "stalled":
+    if run.wish is not None and run.wish.kind == "stalled":
         why = f"it did not end when it was told to, but by {how}"
-        return FleetFault(run.reason, code="E-NO-PROGRESS", why=why, next="fleet resume ORDER")
+        return FleetFault(run.wish.reason, code="E-NO-PROGRESS", why=why, next="fleet resume ORDER")
     return FleetFault("the process of the run ended before the run did", code="E-RUN-DIED", why=how)
 
 
-def _exit_status(run: RunInHand) -> ExitStatus:
-    if run.asked == "stalled":
+def _exit_status(run: TrackedRun) -> ExitStatus:
+    if run.was_asked_to("stalled"):
         return ExitStatus.NO_PROGRESS
-    return ExitStatus.CANCELED if run.asked else ExitStatus.LOST
+    return ExitStatus.LOST if run.wish is None else ExitStatus.CANCELED

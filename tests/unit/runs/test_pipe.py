@@ -1,0 +1,115 @@
+"""The pipe between a worker and its run: what each says arrives whole and in order, and neither waits for the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any
+
+import pytest
+
+from drone.runs.pipe import Doing, EndRun, FromRun, InFlight, LeaseExtended, PipeLink, Progress, ToRun, WorkerLink
+from shared.control import Compact, Decide
+from tests.support import wait_until
+from tests.support.runs import said
+
+LONG = "x" * 60_000
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Connection, Connection]]:
+    worker, run = Pipe()
+    yield worker, run
+    worker.close()
+    run.close()
+
+
+def heard_of(ends: tuple[Connection, Connection], *what: tuple[str, tuple[Any, ...]]) -> list[FromRun]:
+    """What arrives of these words, once the run's link is closed."""
+    connection, run = ends
+    link, worker = PipeLink(run, lambda _: None), WorkerLink(connection)
+    for name, arguments in what:
+        getattr(link, name)(*arguments)
+    link.start()
+    link.close()
+    heard = list(worker.receive(0))
+    worker.close()
+    return heard
+
+
+def test_what_the_run_does_comes_with_what_it_waits_for(ends: tuple[Connection, Connection]) -> None:
+    assert heard_of(ends, ("doing", ("waiting", "person"))) == [Doing(text="waiting", waits_for="person")]
+
+
+def test_a_run_that_does_something_waits_for_nobody(ends: tuple[Connection, Connection]) -> None:
+    assert heard_of(ends, ("doing", ("working",))) == [Doing(text="working", waits_for="")]
+
+
+def test_signs_of_progress_between_two_looks_are_one(ends: tuple[Connection, Connection]) -> None:
+    assert heard_of(ends, ("progress", ()), ("progress", ())) == [Progress()]
+
+
+def test_text_in_flight_of_one_kind_is_joined_and_comes_before_what_is_said_of_it(
+    ends: tuple[Connection, Connection],
+) -> None:
+    words = (
+        ("doing", ("working",)),
+        ("delta", ("text", "a", 1)),
+        ("delta", ("text", "b", 1)),
+        ("delta", ("text", "c", 2)),
+    )
+
+    assert heard_of(ends, *words) == [
+        InFlight(of="text", text="ab", after_seq=1),
+        InFlight(of="text", text="c", after_seq=2),
+        Doing(text="working"),
+    ]
+
+
+def test_every_message_of_a_worker_arrives_as_it_was_sent(ends: tuple[Connection, Connection]) -> None:
+    messages: list[ToRun] = [
+        LeaseExtended(until=1.5),
+        EndRun(wish="stale", reason="another run holds the order"),
+        said("faster", interrupt=True),
+        Decide(run_id="run000000000", call_id="c1", approved=False, comment="no"),
+        Compact(run_id="run000000000", instructions="keep the names"),
+    ]
+    told: list[ToRun] = []
+    worker = WorkerLink(ends[0])
+    PipeLink(ends[1], told.append).start()
+    for message in messages:
+        worker.send(message)
+    wait_until(lambda: len(told) == len(messages))
+    worker.close()
+
+    assert told == messages
+
+
+def test_a_run_whose_worker_is_gone_is_told_so(ends: tuple[Connection, Connection]) -> None:
+    gone: list[bool] = []
+    PipeLink(ends[1], lambda _: None, lambda: gone.append(True)).start()
+
+    ends[0].close()
+
+    wait_until(lambda: gone)
+
+
+def test_a_run_that_does_not_read_holds_nobody_up_and_misses_nothing(ends: tuple[Connection, Connection]) -> None:
+    worker, told = WorkerLink(ends[0]), []
+    # Far more than a pipe holds: whoever wrote it straight into the pipe would wait here for ever.
+    for number in range(40):
+        worker.send(said(f"{number} {LONG}"))
+    PipeLink(ends[1], told.append).start()
+    wait_until(lambda: len(told) == 40)
+    worker.close()
+
+    assert [word.text.partition(" ")[0] for word in told] == [str(number) for number in range(40)]
+
+
+def test_sending_ends_when_the_run_is_gone(ends: tuple[Connection, Connection]) -> None:
+    worker = WorkerLink(ends[0])
+    worker.send(said(LONG * 20))
+    ends[1].close()
+    worker.close()
+    wait_until(lambda: not worker._thread.is_alive())
