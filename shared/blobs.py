@@ -1,7 +1,8 @@
-"""Names of blobs, and the bounds on them: patch, bundle, log, checkpoint and long history travel by HTTP."""
+"""Names of blobs, and the bounds on what travels: patch, bundle, log, checkpoint and long history travel by HTTP."""
 
 from __future__ import annotations
 
+import json
 from hashlib import sha256
 
 MAX_BYTES = 512 * 1024 * 1024
@@ -11,6 +12,17 @@ INLINE_PATCH = 1_000_000
 """A patch over this many bytes is not shown inline."""
 MAX_EVENT = 256 * 1000
 """An event's sealed size; what is larger is cut, with its blob beside it."""
+ENVELOPE_BYTES = 2_000
+"""Room for the binding, the nonce and the key's id."""
+
+
+def sealed_size(body: str) -> int:
+    """Bytes that an event with this JSON body will have in Redis.
+
+    A journal line is text in a text in base64, so quotes count twice and all of it a third more.
+    """
+    inside = len(json.dumps(body, ensure_ascii=False).encode())
+    return (inside + ENVELOPE_BYTES) * 4 // 3
 
 
 def digest(content: bytes) -> str:

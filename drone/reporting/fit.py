@@ -7,11 +7,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from shared.blobs import MAX_EVENT
+from shared.blobs import MAX_EVENT, sealed_size
 from shared.events import Body
 
-ENVELOPE_BYTES = 2_000
-"""Room for the binding, the nonce and the key's id."""
 SHORTEST = 200
 """Characters below which a text is not cut any further."""
 
@@ -19,10 +17,7 @@ _BODY: TypeAdapter[Body] = TypeAdapter(Body)
 
 
 def fit(body: Body, limit: int = MAX_EVENT) -> Body:
-    """Return `body`, or a copy whose longest texts were cut to head and tail so that it is below `limit` bytes sealed.
-
-    A journal line is text in a text in base64, so quotes count twice and all of it a third more.
-    """
+    """Return `body`, or a copy whose longest texts were cut to head and tail: below `limit` bytes when sealed."""
     if sealed_size(body.model_dump_json()) <= limit:
         return body
     document = body.model_dump(mode="json")
@@ -30,12 +25,6 @@ def fit(body: Body, limit: int = MAX_EVENT) -> Body:
     while sealed_size(json.dumps(document, ensure_ascii=False)) > limit and _smaller(document):
         pass
     return _BODY.validate_python(document)
-
-
-def sealed_size(text: str) -> int:
-    """Bytes that an event with this JSON body will have in Redis."""
-    inside = len(json.dumps(text, ensure_ascii=False).encode())
-    return (inside + ENVELOPE_BYTES) * 4 // 3
 
 
 def _smaller(document: dict[str, Any]) -> bool:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
 
 from redis.exceptions import RedisError
 
 from drone.reporting import journal
 from drone.reporting.journal import Line
 from drone.reporting.stream import Stream
-from drone.runs.directory import RunDirectory
-from drone.worker.tracked_runs import TrackedRun
 from shared.clock import Clock
-from shared.events import Delta
+from shared.events import Delta, Event
 
 log = logging.getLogger(__name__)
 
@@ -27,12 +27,30 @@ MAX_DELTAS = 1000
 """Pieces of text in flight that are kept while Redis is slow; older ones are dropped first."""
 
 
+class JournalDirectory(Protocol):
+    """Where the journal of a run is, and what is known of its sending."""
+
+    @property
+    def run_id(self) -> str: ...
+
+    @property
+    def journal(self) -> Path: ...
+
+    @property
+    def sent(self) -> Path:
+        """How far the journal is known to be in the stream; may lag behind, never run ahead."""
+        ...
+
+
+OnEvent = Callable[[Event], None]
+
+
 class _Source:
     """One journal, and how far it was sent."""
 
-    def __init__(self, directory: RunDirectory, run: TrackedRun | None) -> None:
+    def __init__(self, directory: JournalDirectory, on_event: OnEvent) -> None:
         self.directory = directory
-        self.run = run
+        self.on_event = on_event
         self.offset = _sent_offset(directory)
         self.resends = 0
         """How often sending again was asked for: tells a batch in flight that its end is not the new beginning."""
@@ -80,10 +98,10 @@ class Reporter:
         while self._send_round():
             pass
 
-    def follow(self, directory: RunDirectory, run: TrackedRun | None = None) -> None:
-        """Send this journal too, from where sending stopped; `run` is told of every event that passes."""
+    def follow(self, directory: JournalDirectory, on_event: OnEvent = lambda _: None) -> None:
+        """Send this journal too, from where sending stopped; `on_event` is called with every event that passes."""
         with self._lock:
-            self._sources[directory.run_id] = _Source(directory, run)
+            self._sources[directory.run_id] = _Source(directory, on_event)
         self._work.set()
 
     def wake(self) -> None:
@@ -169,8 +187,7 @@ class Reporter:
                 resends, lines = source.resends, source.next_lines()
             own = [delta for delta in deltas if delta.run_id == source.directory.run_id]
             for line in lines:
-                if source.run is not None:
-                    source.run.saw(line.event)
+                source.on_event(line.event)
             if lines or own:
                 self._stream.send(own, lines)
             if lines:
@@ -193,7 +210,7 @@ class Reporter:
                 log.warning("the broker does not answer (%s); events wait in the journal", error)
 
 
-def _sent_offset(directory: RunDirectory) -> int:
+def _sent_offset(directory: JournalDirectory) -> int:
     with suppress(FileNotFoundError, ValueError):
         return int(directory.sent.read_text())
     return 0

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from drone.agent.values import ToolResult
-from drone.reporting.fit import sealed_size
 from drone.tools.arguments import AddCommentArguments
 from drone.tools.wrong_use import WrongUse
-from shared.blobs import MAX_EVENT
+from shared.blobs import MAX_EVENT, sealed_size
 from shared.events import CommentStep
 
 NAME = "add_comment"

@@ -97,7 +97,7 @@ class OrderRunner:
             return RunResult(refused=True, revoked=claim.revoked)
         run = TrackedRun(directory, identity, self.clock)
         self.runs.add(run)
-        self.reporter.follow(directory, run)
+        self.reporter.follow(directory, run.saw)
         if self.stopping.is_set():
             # Claimed in the moment in which the drone was told to stop, so not among those that were told.
             run.ask_to_end(Wish("stop", "the drone is stopping"), within=STOP_SECONDS)

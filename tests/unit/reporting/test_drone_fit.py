@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from drone.reporting.fit import fit, halved, sealed_size
-from shared.blobs import MAX_EVENT
+from drone.reporting.fit import fit, halved
+from shared.blobs import MAX_EVENT, sealed_size
 from shared.envelope import Binding, new_private_key, public_key, seal
 from shared.events import CommentStep, Event, ToolCallStep, ToolResultStep
 from tests.support.clocks import HandClock
