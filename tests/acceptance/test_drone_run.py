@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +134,7 @@ def test_a_run_that_fails_ends_with_1_and_one_sentence(repo: Path) -> None:
 
 def test_ctrl_c_ends_the_run_and_prints_the_work_so_far(repo: Path, copies: Path, tmp_path: Path) -> None:
     script = [WRITE, call("shell", command="sleep 600"), *TALK]
-    with ScriptedServer(script) as server:
-        running = _start(repo, server, told=tmp_path / "told")
+    with ScriptedServer(script) as server, _started(repo, server, told=tmp_path / "told") as running:
         wait_until(lambda: _runs_below(running.pid, "sleep"), seconds=150)
         running.send_signal(signal.SIGINT)
         patch, _ = running.communicate(timeout=60)
@@ -149,8 +149,10 @@ def test_ctrl_c_ends_the_run_and_prints_the_work_so_far(repo: Path, copies: Path
 
 def test_a_second_ctrl_c_ends_it_at_once_and_says_where_the_copy_is(repo: Path, copies: Path, tmp_path: Path) -> None:
     stubborn = "trap '' TERM INT; while true; do sleep 1; done"
-    with ScriptedServer([WRITE, call("shell", command=stubborn), *TALK]) as server:
-        running = _start(repo, server, "--sandbox", "none", told=tmp_path / "told")
+    with (
+        ScriptedServer([WRITE, call("shell", command=stubborn), *TALK]) as server,
+        _started(repo, server, "--sandbox", "none", told=tmp_path / "told") as running,
+    ):
         wait_until(lambda: _runs_below(running.pid, "sleep"), seconds=150)
         processes = psutil.Process(running.pid).children(recursive=True)
         running.send_signal(signal.SIGINT)
@@ -165,21 +167,35 @@ def test_a_second_ctrl_c_ends_it_at_once_and_says_where_the_copy_is(repo: Path, 
     assert [process for process in processes if process.is_running()] == []
 
 
-def _start(repo: Path, server: ScriptedServer, *more: str, told: Path) -> subprocess.Popen[str]:
-    """Start a run whose talk goes to the file `told`, which can be read while it works."""
+@contextmanager
+def _started(repo: Path, server: ScriptedServer, *more: str, told: Path) -> Iterator[subprocess.Popen[str]]:
+    """A run whose talk goes to the file `told`, which can be read while it works; it is over afterwards."""
     words = ("run", "Mend the sum", "--repo", str(repo), "--model", MODEL, "--api-base", server.url, *more)
-    with told.open("w") as talk:
-        return subprocess.Popen(
+    with (
+        told.open("w") as talk,
+        subprocess.Popen(
             [str(BIN / "drone"), *words],
             stdout=subprocess.PIPE,
             stderr=talk,
             text=True,
             env={**clean_environment(), "TMPDIR": os.environ["TMPDIR"]},
-        )
+        ) as running,
+    ):
+        try:
+            yield running
+        finally:
+            running.kill()
 
 
 def _runs_below(pid: int, program: str) -> bool:
-    return any(process.name() == program for process in psutil.Process(pid).children(recursive=True))
+    return any(_name(process) == program for process in psutil.Process(pid).children(recursive=True))
+
+
+def _name(process: psutil.Process) -> str:
+    """What the process is called; nothing where it ended since it was found."""
+    with suppress(psutil.NoSuchProcess):
+        return str(process.name())
+    return ""
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from drone.model.scripted.server import ScriptedServer
-from tests.support import wait_until
-from tests.support.broker import BrokerServer, free_port
+from tests.support import free_port, wait_until
+from tests.support.broker import BrokerServer
 from tests.support.postgres import PostgresServer
 from tests.support.repositories import calc_project
 from tests.support.transcripts import transcript_problems

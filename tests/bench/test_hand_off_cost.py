@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 
 import pytest
@@ -26,6 +26,8 @@ from tests.support.stand_in import StandIn
 from tests.support.team_rows import add_agent, add_task, edit_organization
 
 HAND_OFFS = 20
+SLACK = 10
+"""So many times what storing the steps of a run takes, a hand-off may take; it takes about as long."""
 
 
 @pytest.mark.bench
@@ -44,9 +46,13 @@ def test_a_hand_off_takes_at_most_100_ms_beside_10_000_tasks(
 
 
 def test_a_hand_off_goes_from_the_end_of_a_run_to_the_queue_without_anybody_polling(plane: Plane) -> None:
-    """The short form: nothing looks at the database by itself for minutes, and the next order is there all the same."""
+    """The short form: nothing looks at the database by itself for minutes, and the next order is there all the same.
+
+    What a hand-off takes is held against the storing of a run's other steps, by the same parts in the same minute.
+    """
     team = Team.at_work(plane, tasks=20, each=3, waiting=5, timings=Timings(poll=300, sweep=300))
-    assert statistics.median(team.hand_off() for _ in range(5)) <= 500
+    median = statistics.median(team.hand_off() for _ in range(5))
+    assert median <= SLACK * statistics.median(team.stored)
 
 
 @dataclass
@@ -55,6 +61,8 @@ class Team:
 
     plane: Plane
     drone: StandIn
+    stored: list[float] = field(default_factory=list)
+    """The milliseconds from the sending of each run's steps, but its end, to when they were stored."""
 
     @classmethod
     def at_work(cls, plane: Plane, *, tasks: int, each: int, waiting: int, timings: Timings | None = None) -> Team:
@@ -95,5 +103,9 @@ class Team:
         answer = AssistantStep(text="done", usage=Usage(cost_usd=0.0))
         work = Delivered(branch=f"fleet/{order.order_id}", head_commit="c" * 40, pushed=True)
         bodies = (self.drone.started(), Prepared(base_commit="a" * 40), prompt, comment, answer, work)
+        began = perf_counter()
         self.drone.report(order, *bodies)
-        wait_until(lambda: [run.last_seq for run in self.plane.rows(Run, Run.id == order.run_id)] == [len(bodies)])
+        wait_until(
+            lambda: [run.last_seq for run in self.plane.rows(Run, Run.id == order.run_id)] == [len(bodies)], every=0.001
+        )
+        self.stored.append(1000 * (perf_counter() - began))

@@ -19,8 +19,8 @@ from control_plane.db.engine import Database
 from drone.processes.tree import MARK
 from tests.chaos.parts import Drone, ModelServer, Role
 from tests.chaos.witness import Witness
-from tests.support import wait_until
-from tests.support.broker import BrokerServer, free_port
+from tests.support import free_port, wait_until
+from tests.support.broker import BrokerServer
 from tests.support.postgres import PostgresServer, installed
 from tests.support.repositories import bare_remote, git
 from tests.support.whole_fleet import ExternalFleet

@@ -1,16 +1,20 @@
-"""What tests share: waiting, and saying what a laptop may lack."""
+"""What tests share: waiting, free ports, and saying what a laptop may lack."""
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
+import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import pytest
 
 T = TypeVar("T")
+_PORTS = range(12_000, 32_000)
 
 
 def needs(program: str) -> None:
@@ -33,3 +37,16 @@ def wait_until(condition: Callable[[], T], *, seconds: float = 30.0, every: floa
             pytest.fail(f"not true within {seconds} s; last value: {value!r}")
         time.sleep(every)
     return value
+
+
+def free_port() -> int:
+    """A port of the loopback on which nothing listens, and which no connection gets before its server starts.
+
+    It is below the range from which the system gives ports to connections: one from there may be taken by any
+    connection of any test between this call and the server's start.
+    """
+    while True:
+        port = secrets.choice(_PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -32,7 +31,7 @@ from control_plane.operations.orders import reading
 from control_plane.supervisor import Supervisor
 from shared.events import ABILITIES
 from shared.names import new_id
-from tests.support import needs, wait_until
+from tests.support import free_port, needs, wait_until
 from tests.support.stand_in import StandIn, join
 
 if TYPE_CHECKING:
@@ -108,13 +107,6 @@ class BrokerServer:
     def close(self) -> None:
         self.redis.close()
         self.stop(kill=True)
-
-
-def free_port() -> int:
-    """A port of the loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass

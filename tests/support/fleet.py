@@ -48,8 +48,8 @@ from shared.names import new_id
 from shared.registration import Credentials, JoinToken, RegistrationRequest
 from shared.states import OrderStatus, RunStatus
 from shared.terminal import logs
-from tests.support import wait_until
-from tests.support.broker import BrokerServer, free_port
+from tests.support import free_port, wait_until
+from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory, core_on
 
 Doc = dict[str, Any]

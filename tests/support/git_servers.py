@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support import needs, wait_until
+from tests.support import free_port, needs, wait_until
 
 
 class _GitHandler(BaseHTTPRequestHandler):
@@ -97,7 +97,7 @@ class GitHttpServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, root: Path, login: str = "", *, port: int = 0, status: int = 0) -> None:
-        super().__init__(("127.0.0.1", port), _GitHandler)
+        super().__init__(("127.0.0.1", port or free_port()), _GitHandler)
         self.root = root
         self.status = status
         self.login = login
@@ -149,7 +149,7 @@ class SshServer:
         needs("sshd")
         directory.mkdir()
         self.directory = directory
-        self.port = _free_port()
+        self.port = free_port()
         for name in ("host", "user"):
             command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)]
             subprocess.run(command, check=True, capture_output=True)
@@ -196,12 +196,6 @@ def ssh_server(tmp_path: Path) -> Iterator[SshServer]:
     server.start()
     yield server
     server.stop()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _answers(port: int) -> bool:

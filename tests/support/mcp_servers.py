@@ -22,7 +22,7 @@ from drone.mcp_servers import McpServers, ServerConfig, connect
 from drone.mcp_servers.config import parsed
 from drone.sandbox import Sandbox, choose
 from shared.messages import ToolCall
-from tests.support import mcp_program, wait_until
+from tests.support import free_port, mcp_program, wait_until
 from tests.support.sandboxes import sandbox_of
 
 
@@ -100,12 +100,6 @@ def http_server(*flags: str) -> Iterator[str]:
     finally:
         process.kill()
         process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def _listens(port: int) -> bool:

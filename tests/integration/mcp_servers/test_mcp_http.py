@@ -10,7 +10,7 @@ import pytest
 
 from drone.mcp_servers.stdio import LARGEST_MESSAGE
 from shared.errors import Preempted
-from tests.support import wait_until
+from tests.support import free_port, wait_until
 from tests.support.mcp_program import text
 from tests.support.mcp_servers import (
     ByHand,
@@ -18,7 +18,6 @@ from tests.support.mcp_servers import (
     Reply,
     Request,
     config,
-    free_port,
     http_server,
     with_sessions,
 )

@@ -164,7 +164,8 @@ def test_a_remote_that_stays_away_is_given_up_with_what_to_do_next(
 
     assert not delivered.pushed
     assert "cannot be reached from this drone" in str(delivered.push_error)
-    assert "It was tried 2 times in" in str(delivered.push_error)
+    assert work.fleet.grants >= 2
+    assert f"It was tried {work.fleet.grants} times in" in str(delivered.push_error)
     assert f"fleet patch {work.order.order_id} | git apply" in str(delivered.push_error)
     assert delivered.patch_sha256
     assert delivered.bundle_sha256

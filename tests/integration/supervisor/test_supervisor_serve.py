@@ -19,8 +19,8 @@ import pytest
 from control_plane.broker.broker import Broker
 from control_plane.db.engine import Database
 from control_plane.db.installation import Lease
-from tests.support import wait_until
-from tests.support.broker import BrokerServer, free_port
+from tests.support import free_port, wait_until
+from tests.support.broker import BrokerServer
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
@@ -61,6 +61,7 @@ class Served:
             )
 
     def healthy(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()
         try:
             return httpx.get(f"http://127.0.0.1:{self.port}/api/v1/health").json()["status"] == "ok"
         except httpx.HTTPError:
@@ -73,9 +74,11 @@ class Served:
 @contextmanager
 def serving(directory: Path, **options: Any) -> Iterator[Served]:
     served = Served(directory, **options)
-    yield served
-    served.process.kill()
-    served.process.wait()
+    try:
+        yield served
+    finally:
+        served.process.kill()
+        served.process.wait()
 
 
 def owners(database_url: str) -> list[str]:

@@ -11,8 +11,8 @@ import pytest
 
 from shared.errors import NotFound, Unauthenticated, Unreachable
 from shared.events import Phase
-from tests.support import wait_until
-from tests.support.broker import BrokerServer, free_port
+from tests.support import free_port, wait_until
+from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
 from tests.support.fleet import Api, Follower, PlayedRun, api_on
 from tests.support.postgres import PostgresServer

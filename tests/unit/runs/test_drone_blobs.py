@@ -12,7 +12,7 @@ from drone.runs.blobs import RunApi, Uploads
 from shared.blobs import digest
 from shared.errors import Conflict, FleetFault, NotFound, Unreachable
 from shared.redaction import Redactor
-from tests.support.broker import free_port
+from tests.support import free_port
 from tests.support.clocks import HandClock
 from tests.support.control_stand_in import API_TOKEN, BlobServer
 
