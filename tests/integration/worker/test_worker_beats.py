@@ -129,7 +129,7 @@ def test_a_machine_that_wakes_says_so_at_once(
         sleepy.asleep += 3600
         wait_until(lambda: "the machine was asleep for 3600 s" in caplog.text)
     wait_until(lambda: len(beating.fleet.beats(beating.id)) > 1)
-    assert beating.run.asked is None
+    assert beating.run.wish is None
     assert beating.run.beat().quiet_seconds < 60
 
 
@@ -137,14 +137,14 @@ def test_a_machine_that_wakes_stops_what_was_taken_over_within_one_beat(beating:
     before = len(beating.fleet.beats(beating.id))
     beating.revoke()
     sleepy.asleep += 3600
-    wait_until(lambda: beating.run.asked == "stale")
+    wait_until(lambda: beating.run.was_asked_to("stale"))
     assert len(beating.fleet.beats(beating.id)) - before <= 1
 
 
 def test_a_run_whose_key_was_revoked_is_told_within_one_beat(beating: Bench) -> None:
     before = len(beating.fleet.beats(beating.id))
     beating.revoke()
-    wait_until(lambda: beating.run.asked == "stale")
+    wait_until(lambda: beating.run.was_asked_to("stale"))
     assert len(beating.fleet.beats(beating.id)) - before <= 1
 
 
@@ -167,7 +167,8 @@ def test_a_cancel_that_comes_after_its_mark_is_a_cancel(make_bench: Callable[[Cl
     bench.cancel()
     clock.sleep(LOOK_AGAIN_SECONDS)
     takeovers.look()
-    assert (bench.run.asked, takeovers.look_in()) == ("cancel", None)
+    assert bench.run.was_asked_to("cancel")
+    assert takeovers.look_in() is None
 
 
 def test_a_mark_that_is_gone_at_the_second_look_says_nothing(make_bench: Callable[[Clock], Bench]) -> None:
@@ -177,4 +178,4 @@ def test_a_mark_that_is_gone_at_the_second_look_says_nothing(make_bench: Callabl
     takeovers.heard([bench.run], [b"revoked:1"])
     clock.sleep(LOOK_AGAIN_SECONDS)
     takeovers.look()
-    assert (bench.run.asked, takeovers.look_in()) == (None, None)
+    assert (bench.run.wish, takeovers.look_in()) == (None, None)
