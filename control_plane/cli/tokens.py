@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from control_plane.cli.connection import Org, client
-from control_plane.cli.drones import labels
+from control_plane.cli.drone_text import labels
 from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, examples, group, parse_labels, print_json, print_table, put, say
 

@@ -38,23 +38,6 @@ class FleetClient(TeamCalls, AutomationCalls):
     def doctor(self) -> list[Doc]:
         return self._list("GET", "/doctor")
 
-    # --- drones ---------------------------------------------------------------------------
-
-    def list_drones(self) -> list[Doc]:
-        return self._list("GET", "/drones")
-
-    def show_drone(self, name: str) -> Doc:
-        return self._object("GET", f"/drones/{part(name)}")
-
-    def drain_drone(self, name: str) -> Doc:
-        return self._object("POST", f"/drones/{part(name)}/drain")
-
-    def resume_drone(self, name: str) -> Doc:
-        return self._object("POST", f"/drones/{part(name)}/resume")
-
-    def remove_drone(self, name: str) -> Doc:
-        return self._object("DELETE", f"/drones/{part(name)}")
-
     # --- tokens ---------------------------------------------------------------------------
 
     def create_join_token(

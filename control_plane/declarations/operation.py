@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from control_plane.core import Role
 from control_plane.documents.base import Request
 
-NOUNS = ("orders", "projects", "providers")
+NOUNS = ("drones", "orders", "projects", "providers")
 """The modules beside this one, in the order in which their operations are listed."""
 
 

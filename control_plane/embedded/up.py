@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from control_plane.client.fleet import FleetClient
+from control_plane.declarations import drones
 from control_plane.embedded import banner, parts
 from control_plane.embedded.children import Child
 from control_plane.embedded.data_dir import DataDir, write_private
@@ -154,8 +155,8 @@ class EmbeddedFleet:
         if flower is not None:
             answers = parts.port_answers(plan.bind, plan.chosen.flower_port)
             states.append(banner.PartState("flower", "ready" if answers else "starting", plan.flower_url or ""))
-        drones = [client.show_drone(name) for name in names]
-        states += [banner.PartState(f"drone {d['name']}", d["status"], f"sandbox {d['sandbox']}") for d in drones]
+        shown = [client.call(drones.SHOW, name=name) for name in names]
+        states += [banner.PartState(f"drone {d['name']}", d["status"], f"sandbox {d['sandbox']}") for d in shown]
         return states
 
     def _write_server_file(self, plan: Plan, token: str) -> None:
@@ -208,7 +209,7 @@ def server_file(home: Path) -> Path:
 
 
 def _online(client: FleetClient, name: str) -> bool:
-    return client.show_drone(name)["status"] in {"online", "busy"}
+    return client.call(drones.SHOW, name=name)["status"] in {"online", "busy"}
 
 
 def _healthy(client: FleetClient) -> bool:

@@ -12,8 +12,8 @@ from control_plane.db.base import Row
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Run, Step
+from control_plane.declarations.drones import DroneDocument
 from control_plane.documents.base import Document
-from control_plane.documents.drones import DroneDocument
 from control_plane.documents.orders import (
     OrderSummary,
     RunDocument,

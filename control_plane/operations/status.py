@@ -12,7 +12,7 @@ from control_plane.core import Caller, Core
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.teams import Task
-from control_plane.documents.drones import DroneDocument
+from control_plane.declarations.drones import DroneDocument
 from control_plane.documents.organizations import StatusDocument
 from control_plane.operations import totals
 from control_plane.operations.drones.managing import list_drones

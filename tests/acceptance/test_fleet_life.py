@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from control_plane.declarations import drones
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project
@@ -75,7 +76,7 @@ def one_runs_and_two_wait(
         wait_until(lambda: kinds(client.show_order(running)).count("tool_result") == 2, seconds=60)
         free = client.submit({"prompt": "Note it, script:note", "project": "demo"})["id"]
         named = client.submit({"prompt": "Note it, script:note", "project": "demo", "drone": "oka"})["id"]
-        wait_until(lambda: client.show_drone("oka")["queued"] == 2)
+        wait_until(lambda: client.call(drones.SHOW, name="oka")["queued"] == 2)
     return fleet, running, free, named
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import projects, providers
+from control_plane.declarations import drones, projects, providers
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from drone.model.scripted.server import ScriptedServer
@@ -56,13 +56,13 @@ def test_an_order_of_one_organization_runs_to_its_end_on_a_drone_of_another(
         order = work(client, model.url, remote)
         assert (order["status"], order["organization"], order["drone"]) == ("succeeded", "serving_test", "local-1")
         assert "note" in order["patch"]
-        assert [drone["name"] for drone in client.list_drones()] == ["local-1"]
-        assert client.show_drone("local-1")["organization"] is None
+        assert [drone["name"] for drone in client.call(drones.LIST)] == ["local-1"]
+        assert client.call(drones.SHOW, name="local-1")["organization"] is None
         shown = client.show_organization("serving_test")
         assert (shown["totals"]["runs"], shown["agents"]) == (1, [])
         with fleet.client() as admin:
             assert order["id"] not in {each["id"] for each in admin.list_orders(limit=1000)}
-            assert admin.show_drone("local-1")["doing"] == []
+            assert admin.call(drones.SHOW, name="local-1")["doing"] == []
 
     refused = fleet.fleet("organization", "rm", "serving_test")
     assert refused.returncode == 2, "without a yes nothing happens"
@@ -121,12 +121,12 @@ def test_a_workstation_serves_whom_its_join_token_names_and_a_removed_organizati
     oka = fleet.workstation("oka", token_options=("--org", "payments", "--serves", "research"))
     oka.start()
     with member(fleet, "research") as client:
-        wait_until(lambda: [each["status"] for each in client.list_drones()] == ["online"], seconds=60, every=0.3)
+        wait_until(lambda: [each["status"] for each in client.call(drones.LIST)] == ["online"], seconds=60, every=0.3)
         order = work(client, model.url, remote)
         assert (order["status"], order["drone"]) == ("succeeded", "oka")
         assert fleet.json("drones") == []
         assert fleet.fleet("organization", "rm", "payments", "--yes").returncode == 0
         assert oka.process is not None
         assert oka.process.wait(60) == 6
-        assert client.list_drones() == []
+        assert client.call(drones.LIST) == []
         assert client.show_order(order["id"])["drone"] == "oka"

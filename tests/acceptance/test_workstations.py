@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from control_plane.client.fleet import FleetClient
+from control_plane.declarations import drones
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project
@@ -40,7 +41,7 @@ def test_orders_find_their_drone_by_name_and_by_label_and_wait_for_one_that_is_s
 
     assert mila.stop() == 0
     with fleet.client() as client:
-        wait_until(lambda: client.show_drone("mila")["status"] == "offline", seconds=20)
+        wait_until(lambda: client.call(drones.SHOW, name="mila")["status"] == "offline", seconds=20)
     waiting = fleet.submit("Note it, script:note", "--drone", "mila")
     assert waiting["status"] == "assigned"
     assert "offline" in waiting["reason"]
@@ -99,7 +100,7 @@ def _most_running(client: FleetClient, ids: list[str]) -> dict[str, int]:
     most: dict[str, int] = {}
 
     def all_ended() -> bool:
-        for drone in client.list_drones():
+        for drone in client.call(drones.LIST):
             most[drone["name"]] = max(most.get(drone["name"], 0), drone["running"])
         ended = {order["id"] for order in client.list_orders(limit=100) if order["ended_at"]}
         return ended >= set(ids)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import psutil
 import pytest
 
+from control_plane.declarations import drones
 from shared.errors import FleetError, Refused
 from shared.states import OrderStatus
 from tests.chaos.facts import Facts
@@ -178,9 +179,9 @@ class Faults:
         def act(fault: Fault) -> None:
             with self._fleet.client() as client:
                 self._begin(fault, drone)
-                self._until_told(lambda: client.drain_drone(drone.name))
+                self._until_told(lambda: client.call(drones.DRAIN, name=drone.name))
                 time.sleep(fault.seconds)
-                self._until_told(lambda: client.resume_drone(drone.name))
+                self._until_told(lambda: client.call(drones.RESUME, name=drone.name))
 
         def drains(fault: Fault, facts: Facts) -> bool:
             return facts.drones[drone.name].draining

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from control_plane.collector import Collector
-from control_plane.declarations import projects, providers
+from control_plane.declarations import drones, projects, providers
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.supervisor import Supervisor
@@ -127,7 +127,7 @@ def running(fleet: Api, repository: Path, scripted: ScriptedFactory) -> tuple[st
 
 def canceled_unreachable(fleet: Api, order_id: str) -> dict[str, Any]:
     """Wait until the order is canceled without word from the drone, whose lease would hold for a minute."""
-    drone_id = fleet.client.show_drone("oka")["id"]
+    drone_id = fleet.client.call(drones.SHOW, name="oka")["id"]
     fleet.core.broker.redis.delete(names.lease_key(drone_id))
 
     def given_up() -> dict[str, Any] | None:

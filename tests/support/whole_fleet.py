@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from control_plane.client.fleet import FleetClient
+from control_plane.declarations import drones
 from tests.support import wait_until
 from tests.support.transcripts import transcript_problems
 
@@ -190,7 +191,7 @@ class WholeFleet:
 
     def _ready(self) -> set[str]:
         with self.client() as client:
-            return {drone["name"] for drone in client.list_drones() if drone["status"] in {"online", "busy"}}
+            return {drone["name"] for drone in client.call(drones.LIST) if drone["status"] in {"online", "busy"}}
 
     def _is_up(self, begin: int) -> bool:
         printed = self.log.read_bytes()[begin:].decode(errors="replace")

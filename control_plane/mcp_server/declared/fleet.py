@@ -1,4 +1,4 @@
-"""Tools for what work runs on: drones and sessions."""
+"""Tools for sessions."""
 
 from __future__ import annotations
 
@@ -8,19 +8,13 @@ from typing import ClassVar
 from pydantic import Field
 
 from control_plane.core import Caller, Core
-from control_plane.declarations.operation import ADDS, READS, SETS
-from control_plane.documents.drones import DroneDocument
+from control_plane.declarations.operation import ADDS, READS
 from control_plane.documents.sessions import SessionDocument, SessionRequest, SessionSummary
 from control_plane.mcp_server.tools import InOrganization, Toolbox, request_of
 from control_plane.operations import sessions
-from control_plane.operations.drones import managing
 
 TOOLS = Toolbox()
 MAX_LISTED = 1000
-
-
-class OfDrone(InOrganization):
-    name: str = Field(max_length=255, description="The drone's name; list_drones has them.")
 
 
 class SessionFilter(InOrganization):
@@ -40,27 +34,6 @@ class NewSession(InOrganization, SessionRequest):
         "approve": "Which calls of its orders wait for a person: yolo (none), risky, all. Default: yolo.",
         "allow": "Shell patterns of commands that need no approval, such as `npm test*`. Default: none.",
     }
-
-
-@TOOLS.declare("List drones", READS)
-def list_drones(core: Core, caller: Caller) -> list[DroneDocument]:
-    """The drones (workers on people's machines) that serve the organization: status (online, busy, draining,
-    unresponsive, offline), labels, how many runs each has in hand (running, of at most concurrency) and how many orders
-    wait for it (queued)."""
-    return managing.list_drones(core, caller)
-
-
-@TOOLS.declare("Let a drone take no more orders", SETS)
-def drain_drone(core: Core, caller: Caller, arguments: OfDrone) -> DroneDocument:
-    """Let a drone finish what it runs and take nothing new, before its machine is switched off for example. Orders
-    that wait for it alone go on waiting. resume_drone undoes it. For operators."""
-    return managing.set_draining(core, caller, arguments.name, True)
-
-
-@TOOLS.declare("Let a drone take orders again", SETS)
-def resume_drone(core: Core, caller: Caller, arguments: OfDrone) -> DroneDocument:
-    """Let a drone that was drained take orders again. For operators."""
-    return managing.set_draining(core, caller, arguments.name, False)
 
 
 @TOOLS.declare("List sessions", READS)

@@ -13,12 +13,13 @@ from control_plane.db.drones import Drone
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.documents.drones import DroneDocument
+from control_plane.declarations import drones as declared
+from control_plane.declarations.drones import DroneDocument
 from control_plane.drones.inbox import pending, tell
 from control_plane.drones.load import Load
 from control_plane.lookups.drones import EVERY, find_drone, serving
-from control_plane.operations.access.roles import require
 from control_plane.operations.drones.visibility import eyes_of
+from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import drone_document
 from control_plane.orders.dispatch import requeue, taken_back_reason
 from control_plane.orders.lost import Loss, announce, lose
@@ -33,6 +34,7 @@ log = logs.get(__name__)
 _NONE = Load()
 
 
+@performs(declared.LIST)
 def list_drones(core: Core, caller: Caller) -> list[DroneDocument]:
     """All living drones that serve the organization by name, in a few queries whatever their number."""
     with core.database.read() as db:
@@ -40,15 +42,26 @@ def list_drones(core: Core, caller: Caller) -> list[DroneDocument]:
         return _documents(db, core, caller, sorted(rows, key=lambda drone: drone.name))
 
 
+@performs(declared.SHOW)
 def show_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
     """One drone. Raises NotFound with the names that are near."""
     with core.database.read() as db:
         return _documents(db, core, caller, [find_drone(db, caller.organization_id, name)])[0]
 
 
-def set_draining(core: Core, caller: Caller, name: str, on: bool) -> DroneDocument:
-    """Let the drone take no more orders, or take them again. What it runs goes on. For operators."""
-    require(caller, "operator")
+@performs(declared.DRAIN)
+def drain(core: Core, caller: Caller, name: str) -> DroneDocument:
+    """Let the drone take no more orders. What it runs continues."""
+    return _set_draining(core, caller, name, on=True)
+
+
+@performs(declared.RESUME)
+def resume(core: Core, caller: Caller, name: str) -> DroneDocument:
+    """Let the drone take orders again."""
+    return _set_draining(core, caller, name, on=False)
+
+
+def _set_draining(core: Core, caller: Caller, name: str, *, on: bool) -> DroneDocument:
     with core.database.write() as db:
         drone = _own_drone(db, caller, name)
         if drone.draining is not on or _says_otherwise(db, drone, on):
@@ -65,9 +78,9 @@ def _says_otherwise(db: Session, drone: Drone, on: bool) -> bool:
     return said is not None and said is not on and not pending(db, drone.id, None, "drain")
 
 
+@performs(declared.REMOVE)
 def remove_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
-    """Remove the drone: its credentials die, its orders go back to the queue, its history stays. For admins."""
-    require(caller, "admin")
+    """Remove the drone: its credentials die, its orders go back to the queue, its history stays."""
     with core.database.read() as db:
         drone = _own_drone(db, caller, name)
     remove(core, caller.organization_id, drone.id)

@@ -8,7 +8,6 @@ from control_plane.web.access import API, documented_bearer
 from control_plane.web.api import (
     agents,
     derived,
-    drones,
     events,
     orders,
     organizations,
@@ -31,7 +30,7 @@ from control_plane.web.api import (
 OPEN_ROUTERS = (server.open_router, registration.open_router)
 ROUTERS = (
     server.router,
-    drones.router,
+    derived.router("drones"),
     registration.router,
     tokens.router,
     derived.router("providers"),

@@ -61,7 +61,7 @@ def test_orders_leave_a_draining_drone_unless_they_named_it_and_what_runs_goes_o
     running = at_work(plane, oka)
     free, named = waiting_on(plane, oka), waiting_on(plane, oka, drone="oka")
     plane.drone("mila")
-    managing.set_draining(plane.core, plane.admin, "oka", True)
+    managing.drain(plane.core, plane.admin, "oka")
     wait_until(lambda: plane.order(free).drone == "mila")
     assert reason(plane, free) == (
         "taken back from oka: the drone is draining (next: fleet drone resume oka); "
@@ -78,14 +78,14 @@ def test_without_another_drone_they_wait_and_say_for_what_and_go_on_when_it_take
     oka = plane.drone("oka")
     plane.collector(), plane.supervisor()
     order_id = waiting_on(plane, oka)
-    managing.set_draining(plane.core, plane.admin, "oka", True)
+    managing.drain(plane.core, plane.admin, "oka")
     wait_until(
         lambda: (
             reason(plane, order_id)
             == "no drone that fits takes work now: oka is draining (next: fleet drone resume oka)"
         )
     )
-    managing.set_draining(plane.core, plane.admin, "oka", False)
+    managing.resume(plane.core, plane.admin, "oka")
     wait_until(lambda: plane.order(order_id).status == "assigned")
     assert wait_until(oka.take).generation == 1
     again = wait_until(oka.take)
@@ -97,7 +97,7 @@ def test_a_drone_that_says_otherwise_is_told_again(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     oka.beat(draining=True)
     wait_until(lambda: managing.show_drone(plane.core, plane.admin, "oka").status == "draining")
-    managing.set_draining(plane.core, plane.admin, "oka", False)
+    managing.resume(plane.core, plane.admin, "oka")
     wait_until(lambda: [message.body.on for message in oka.told("drain")] == [False])
 
 

@@ -92,8 +92,8 @@ def test_a_drone_that_is_full_of_others_work_is_busy_for_everybody(core: Core, a
 def test_only_its_own_organization_drains_resumes_or_removes_a_drone(core: Core, admin: Caller, other: Caller) -> None:
     make_drone(core, admin, serves=["*"])
     acts = (
-        lambda caller: managing.set_draining(core, caller, "anna", on=True),
-        lambda caller: managing.set_draining(core, caller, "anna", on=False),
+        lambda caller: managing.drain(core, caller, "anna"),
+        lambda caller: managing.resume(core, caller, "anna"),
         lambda caller: managing.remove_drone(core, caller, "anna"),
     )
     for act in acts:

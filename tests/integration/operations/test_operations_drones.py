@@ -102,11 +102,11 @@ def test_a_removed_drones_run_is_lost_and_its_order_waits_for_another(core: Core
 
 def test_draining_leaves_word_for_the_drone_once(core: Core, admin: Caller) -> None:
     make_drone(core, admin)
-    assert managing.set_draining(core, admin, "anna", on=True).status == "draining"
-    managing.set_draining(core, admin, "anna", on=True)
+    assert managing.drain(core, admin, "anna").status == "draining"
+    managing.drain(core, admin, "anna")
     with core.database.read() as db:
         assert [row.body for row in db.scalars(select(InboxMessage))] == [{"kind": "drain", "on": True}]
-    assert managing.set_draining(core, admin, "anna", on=False).status == "online"
+    assert managing.resume(core, admin, "anna").status == "online"
 
 
 def test_a_drone_that_fell_silent_is_unresponsive_then_offline(core: Core, admin: Caller) -> None:

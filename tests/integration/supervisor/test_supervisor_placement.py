@@ -86,7 +86,7 @@ def test_a_label_that_nobody_has_is_named_with_those_that_there_are(plane: Plane
 def test_drones_that_fit_but_do_not_take_work_are_told_with_why(plane: Plane) -> None:
     plane.drone("mila", online=False)
     plane.drone("oka")
-    managing.set_draining(plane.core, plane.admin, "oka", True)
+    managing.drain(plane.core, plane.admin, "oka")
     assert reason(plane, plane.submit()) == (
         "no drone that fits takes work now: mila was registered but never started (next: drone start); "
         "oka is draining (next: fleet drone resume oka)"

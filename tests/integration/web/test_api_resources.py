@@ -9,7 +9,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from control_plane.declarations import projects, providers
+from control_plane.declarations import drones, projects, providers
 from control_plane.declarations.projects import ProjectEdit, ProjectRequest
 from control_plane.declarations.providers import ProviderEdit, ProviderRequest
 from shared.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
@@ -134,18 +134,18 @@ def test_the_patch_is_a_404_until_there_is_one(work: Api, run: PlayedRun) -> Non
 
 def test_a_drone_that_registered_is_shown_and_can_be_drained_and_removed(api: Api) -> None:
     api.add_drone("mila", labels={"gpu": "yes"}, concurrency=2)
-    shown = api.client.list_drones()[0]
+    shown = api.client.call(drones.LIST)[0]
     assert (shown["name"], shown["status"], shown["labels"], shown["concurrency"]) == (
         "mila",
         "online",
         {"gpu": "yes"},
         2,
     )
-    assert api.client.drain_drone("mila")["draining"] is True
-    assert api.client.resume_drone("mila")["draining"] is False
-    assert api.client.remove_drone("mila")["name"] == "mila"
+    assert api.client.call(drones.DRAIN, name="mila")["draining"] is True
+    assert api.client.call(drones.RESUME, name="mila")["draining"] is False
+    assert api.client.call(drones.REMOVE, name="mila")["name"] == "mila"
     with pytest.raises(NotFound, match="no drone 'mila'"):
-        api.client.show_drone("mila")
+        api.client.call(drones.SHOW, name="mila")
 
 
 def test_a_drones_token_dies_when_it_leaves(api: Api) -> None:
@@ -153,7 +153,7 @@ def test_a_drones_token_dies_when_it_leaves(api: Api) -> None:
     with api.http(drone.token) as http:
         assert http.delete("/api/v1/registrations/self").status_code == 204
         assert http.delete("/api/v1/registrations/self").status_code == 401
-    assert api.client.list_drones() == []
+    assert api.client.call(drones.LIST) == []
 
 
 def test_a_forged_join_token_is_refused(api: Api) -> None:

@@ -11,6 +11,7 @@ import pytest
 from control_plane.client.fleet import FleetClient
 from control_plane.client.following import Message, Patience, follow, parse
 from control_plane.client.refusals import refusal, unreachable
+from control_plane.declarations import drones
 from shared.errors import Conflict, FleetError, FleetFault, NotFound, Refused, TooOften, Unauthenticated, Unreachable
 from tests.support.clocks import HandClock
 from tests.support.streams import Script
@@ -75,7 +76,7 @@ def test_a_connection_that_fails_is_unreachable_and_says_what_next(cause: Except
 @pytest.mark.parametrize("name", ["", ".", ".."])
 def test_a_name_that_would_be_another_address_is_not_sent(name: str) -> None:
     with pytest.raises(NotFound):
-        FleetClient(URL).show_drone(name)
+        FleetClient(URL).call(drones.SHOW, name=name)
 
 
 def test_importing_the_client_does_not_import_httpx() -> None:

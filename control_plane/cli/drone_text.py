@@ -1,0 +1,58 @@
+"""Drones as text for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.terminal.command_line import print_table
+from shared.terminal.output import printable
+
+Doc = dict[str, Any]
+
+
+def print_drones(drones: list[Doc]) -> None:
+    """A table of the drones."""
+    columns = ("DRONE", "STATUS", "RUNNING", "QUEUED", "LABELS", "SANDBOX", "VERSION", "LAST SEEN")
+    rows = [
+        (
+            drone["name"],
+            drone["status"],
+            f"{drone['running']}/{drone['concurrency']}",
+            drone["queued"],
+            labels(drone["labels"]),
+            drone["sandbox"],
+            drone["version"],
+            drone["last_seen_at"],
+        )
+        for drone in drones
+    ]
+    print_table(columns, rows, empty="no drone is registered yet; fleet token create prints a token to join with")
+
+
+def drone_text(drone: Doc) -> str:
+    """One drone and what its runs do."""
+    lines = [
+        f"drone     {drone['name']}  ({drone['id']})",
+        f"status    {drone['status']}",
+        f"running   {drone['running']} of {drone['concurrency']}, {drone['queued']} waiting in its queue",
+        f"labels    {labels(drone['labels'])}",
+        f"sandbox   {drone['sandbox']}",
+        f"host      {drone['host']}, version {drone['version']}",
+        *([f"serves    {_serves(drone['serves'])}"] if drone["serves"] else []),
+        f"last seen {drone['last_seen_at'] or 'never'}",
+        *([f"note      {drone['note']}"] if drone.get("note") else []),
+        *(
+            f"  {run.get('order_id', '')}: {printable(run.get('in_words') or run.get('doing', ''))}"
+            for run in drone["doing"]
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def labels(mapping: dict[str, str]) -> str:
+    """`gpu=yes,room=4`"""
+    return ",".join(f"{key}={value}" for key, value in sorted(mapping.items())) or "-"
+
+
+def _serves(organizations: list[str]) -> str:
+    return "all organizations" if "*" in organizations else "also " + ", ".join(organizations)
