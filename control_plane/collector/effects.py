@@ -19,9 +19,9 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.drones.inbox import tell
-from control_plane.orders.dispatch import Ending, finish, requeue, settled_reason, try_again, who_canceled
-from control_plane.orders.transitions import move_order, move_run
-from control_plane.orders.waits import waiting_calls, waiting_reason
+from control_plane.orders.dispatch import Ending, canceled, finish, requeue, try_again
+from control_plane.orders.transitions import explain, move_order, move_run
+from control_plane.orders.waits import waiting_calls, waits_for_person
 from control_plane.services import pull_requests
 from control_plane.teams.thread import agent_wrote
 from shared.control import Confirm
@@ -45,6 +45,7 @@ from shared.events import (
     Usage,
 )
 from shared.outcome import ExitStatus
+from shared.reasons import Answered, CanceledEnd, GivenBack, OrderFacts, RunEnd
 from shared.states import OrderStatus, RunStatus
 
 
@@ -83,8 +84,8 @@ def _run_started(scene: Scene, body: RunStarted) -> None:
     # An order that is being canceled stays so: the run will hear of it.
     if not scene.late and scene.order.status == OrderStatus.ASSIGNED:
         order = scene.order
-        values = {"started_at": order.started_at or now, "reason": settled_reason(order.reason)}
-        move_order(scene.db, order, OrderStatus.RUNNING, **values)
+        running = _without_wait(order)
+        move_order(scene.db, order, OrderStatus.RUNNING, running, started_at=order.started_at or now)
         scene.order_changed = True
         scene.told = tell_missing_words(scene.db, scene.core, order)
         if wanted := asked_meanwhile(scene.db, order, scene.dispatch.published_at):
@@ -148,8 +149,8 @@ def _charge(run: Run, usage: Usage) -> None:
 def _approval(scene: Scene, body: ApprovalStep) -> None:
     # An order that is being canceled stays so: its run will hear of that, and ask no more.
     if not scene.late and scene.order.status == OrderStatus.RUNNING:
-        reason = _clean(waiting_reason(scene.order.id, body))
-        move_order(scene.db, scene.order, OrderStatus.AWAITING_APPROVAL, reason=reason)
+        waiting = OrderFacts(placed=scene.order.facts.placed, waits=waits_for_person(scene.order.id, body))
+        move_order(scene.db, scene.order, OrderStatus.AWAITING_APPROVAL, waiting)
         for subscriber in scene.core.subscribers.order_waits_for_person:
             subscriber(scene.db, scene.core, scene.order, body.tool)
         scene.order_changed = True
@@ -169,21 +170,17 @@ def _pull_request(scene: Scene, body: PullRequestStep) -> None:
 def _decision(scene: Scene, body: DecisionStep) -> None:
     if scene.late or scene.order.status != OrderStatus.AWAITING_APPROVAL:
         return
+    order, before = scene.order, scene.order.facts
     scene.order_changed = True
     if left := waiting_calls(scene.db, [scene.run.id])[scene.run.id]:
-        scene.order.reason = _clean(waiting_reason(scene.order.id, left[0]))
+        explain(scene.db, order, before.model_copy(update={"waits": waits_for_person(order.id, left[0])}))
     else:
-        move_order(scene.db, scene.order, OrderStatus.RUNNING, reason=f"goes on: {_decided(body)}")
+        answered = Answered(by=body.by, approved=body.approved)
+        move_order(scene.db, order, OrderStatus.RUNNING, before.model_copy(update={"waits": answered}))
 
 
-def _decided(body: DecisionStep) -> str:
-    match body.by:
-        case "clock":
-            return "nobody approved the call in time, so it was denied"
-        case "interruption":
-            return "the call that waited was broken off"
-        case _:
-            return f"a person {'approved' if body.approved else 'denied'} the call that waited"
+def _without_wait(order: Order) -> OrderFacts:
+    return order.facts.model_copy(update={"waits": None})
 
 
 def _delivered(scene: Scene, body: Delivered) -> None:
@@ -236,11 +233,12 @@ def _close_run(scene: Scene, body: RunEnded) -> None:
 
 def _end_order(scene: Scene, body: RunEnded) -> None:
     db, core, order = scene.db, scene.core, scene.order
-    ending = Ending(body.exit_status, _clean(body.reason), _clean(body.response) or None)
+    detail = _clean(body.reason)
+    ending = Ending(body.exit_status, RunEnd(detail=detail), _clean(body.response) or None)
     if order.status == OrderStatus.CANCELING:
         _end_canceled(scene, body)
     elif body.give_back or body.status == "preempted":
-        requeue(db, core, order, f"given back by {scene.drone.name}: {ending.reason}")
+        requeue(db, core, order, GivenBack(drone=scene.drone.name, detail=detail))
     elif body.status == "success":
         _finish(scene, body, OrderStatus.SUCCEEDED, ending)
     elif body.order_at_fault:
@@ -254,23 +252,23 @@ def _finish(scene: Scene, body: RunEnded, to: OrderStatus, ending: Ending) -> No
     order.verification = body.verification or None
     if left := len(unheard(scene.db, order)):
         # A word that nobody took up is never just gone.
-        what = "what a person said last came" if left == 1 else f"{left} things that people said came"
-        late = f"{what} too late for it (next: fleet submit … --session {order.session_id})"
-        ending = replace(ending, reason=f"{ending.reason.rstrip('.')}; {late}")
+        because = ending.because.model_copy(update={"unheard": left, "session": order.session_id})
+        ending = replace(ending, because=because)
     finish(scene.db, scene.core, order, to, ending)
 
 
 def _end_canceled(scene: Scene, body: RunEnded) -> None:
     receipt = body.receipt or Receipt(at=scene.core.clock.now())
-    reason = f"canceled {who_canceled(scene.order.reason)}"
+    detail = _clean(body.reason)
     if body.exit_status == ExitStatus.LOST:
-        reason += f"; {_clean(body.reason)}"
-    elif body.status != "preempted":
-        # It came to its end by itself before it heard of the cancel; its work is kept all the same.
-        reason += f"; it had just ended by itself: {_clean(body.reason)}"
-    response, kept = _clean(body.response) or None, receipt.model_dump(mode="json")
-    ending = Ending(ExitStatus.CANCELED, reason, response, kept)
+        ended = CanceledEnd(code="with_loss", detail=detail)
+    elif body.status == "preempted":
+        ended = CanceledEnd(code="with_receipt")
+    else:
+        # Its run had ended before it heard of the cancel; its work is kept all the same.
+        ended = CanceledEnd(code="after_end", detail=detail)
     scene.order.verification = body.verification or None
+    ending = canceled(ended, receipt, _clean(body.response) or None)
     finish(scene.db, scene.core, scene.order, OrderStatus.CANCELED, ending)
 
 

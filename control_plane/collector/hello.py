@@ -14,6 +14,7 @@ from control_plane.db.orders import Dispatch
 from control_plane.db.runs import Run
 from control_plane.orders.lost import Loss, lose
 from shared.events import Hello
+from shared.reasons import RunLoss
 
 
 def note(core: Core, drone: Drone, said: Hello) -> None:
@@ -64,7 +65,7 @@ def _losses(db: Session, core: Core, drone: Drone, said: Hello) -> Iterator[Loss
     keys = core.broker.run_keys(drone.id, [each.id for each in open_ones])
     for dispatch in open_ones:
         if not _survived(dispatch, db.get(Run, dispatch.id), keys[dispatch.id], said):
-            why = f"drone {drone.name} was started again, and the run did not survive that"
+            why = RunLoss(code="drone_restarted", drone=drone.name)
             yield Loss(dispatch.id, drone.id, dispatch.generation, why)
 
 

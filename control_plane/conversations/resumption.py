@@ -19,8 +19,9 @@ from control_plane.conversations.run_paths import Segment, path_to
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.runs import Blob, Run, Step
-from control_plane.drones.load import can
+from control_plane.drones.load import has_ability
 from shared.events import CheckpointStep, Prepared, Spent
+from shared.reasons import NoCheckpoint, Resumption
 from shared.states import RunStatus
 from shared.work_order import Resumed
 
@@ -56,7 +57,7 @@ class Checkpoint:
 
 def choose(db: Session, order: Order, drone: Drone) -> Checkpoint | None:
     """The checkpoint that a run of the order goes on from on this drone; None: it begins anew."""
-    if order.attempt == 0 or not can(drone, "resume"):
+    if order.attempt == 0 or not has_ability(drone, "resume"):
         return None
     return _Candidates(db, order).best(drone.id)
 
@@ -82,17 +83,17 @@ def resumed(db: Session, order: Order, checkpoint: Checkpoint) -> Resumed:
     )
 
 
-def where_on(db: Session, order: Order, drone: Drone) -> str:
-    """Where the order goes on if this drone runs it, for people; empty where nothing has been done yet."""
+def resumption_on(db: Session, order: Order, drone: Drone) -> Resumption | None:
+    """Where the order continues if this drone runs it; None where nothing has been done yet."""
     if order.attempt == 0:
-        return ""
+        return None
     candidates = _Candidates(db, order)
     if not candidates.spoke:
-        return ""
-    if not can(drone, "resume"):
-        return f"begins anew: drone {drone.name} cannot go on from checkpoints"
+        return None
+    if not has_ability(drone, "resume"):
+        return Resumption(drone=drone.name, why_not="drone_cannot")
     best = candidates.best(drone.id)
-    return f"goes on from step {best.step.seq}" if best else f"begins anew: {candidates.why_none}"
+    return Resumption(step=best.step.seq) if best else Resumption(why_not=candidates.why_none)
 
 
 def path_of_next(db: Session, order: Order, drone: Drone) -> list[Segment]:
@@ -123,25 +124,24 @@ def drone_needed(db: Session, order: Order) -> str | None:
     return None if anywhere is not None and anywhere.step.id == newest.step.id else newest.run.drone_id
 
 
-def outlook(db: Session, order: Order) -> str:
-    """Where an order that is queued again will go on, for people; empty where nothing has been done yet.
+def expected_resumption(db: Session, order: Order) -> Resumption | None:
+    """Where an order that is queued again will continue; None where nothing has been done yet.
 
     To be asked while the order still names its last drone.
     """
     if order.attempt == 0:
-        return ""
+        return None
     candidates = _Candidates(db, order)
     if not candidates.spoke:
-        return ""
+        return None
     anywhere = candidates.best(None)
     there = candidates.best(order.drone_id) if order.drone_id else anywhere
     if there is None:
-        return f"begins anew: {candidates.why_none}"
+        return Resumption(why_not=candidates.why_none)
     if anywhere is not None and anywhere.step.id == there.step.id:
-        return f"goes on from step {there.step.seq}"
-    elsewhere = f"from step {anywhere.step.seq}" if anywhere else "anew"
-    drone = db.get(Drone, order.drone_id)
-    return f"goes on from step {there.step.seq} on {drone.name if drone else 'its drone'}, elsewhere {elsewhere}"
+        return Resumption(step=there.step.seq)
+    drone = db.get_one(Drone, order.drone_id)
+    return Resumption(step=there.step.seq, drone=drone.name, elsewhere=anywhere.step.seq if anywhere else None)
 
 
 class _Candidates:
@@ -170,12 +170,10 @@ class _Candidates:
         return self._db.scalar(said.where(*of_interest, Step.late.is_(False)).limit(1)) is not None
 
     @property
-    def why_none(self) -> str:
+    def why_none(self) -> NoCheckpoint:
         if self._lost:
-            return "its checkpoint could not be had"
-        if any(body.bundle_sha256 for _, _, body in self._steps):
-            return "its checkpoints are not stored, or not any more"
-        return "no checkpoint was stored"
+            return "lost"
+        return "expired" if any(body.bundle_sha256 for _, _, body in self._steps) else "not_stored"
 
     def is_on_disk(self, checkpoint: Checkpoint, drone_id: str) -> bool:
         """Whether this drone's disk has the commit, unless it turned out since that some disk had not."""

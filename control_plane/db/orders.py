@@ -9,7 +9,10 @@ from sqlalchemy import ForeignKey, Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from control_plane.db.base import Id, Owned, Row, Seq
-from control_plane.db.types import ForeignText, UtcDateTime
+from control_plane.db.types import Fact, ForeignText, UtcDateTime
+from shared.reason_text import reason_text
+from shared.reasons import CancelAsked, Ended, OrderFacts, Placed, Returned, Waits
+from shared.states import OrderStatus
 
 _UNENDED = text("ended_at IS NULL")
 
@@ -68,7 +71,18 @@ class Order(Owned, Row):
     """A push grant of the current generation is open until then."""
 
     status: Mapped[str] = mapped_column(String(24), index=True)
-    reason: Mapped[str] = mapped_column(ForeignText, default="")
+    explained: Mapped[str | None] = mapped_column(String(40))
+    """The `state` that the facts below are about; with another one they are out of date, and do not count."""
+    returned_because: Mapped[Returned | None] = mapped_column(Fact(Returned))
+    placed_because: Mapped[Placed | None] = mapped_column(Fact(Placed))
+    waits_because: Mapped[Waits | None] = mapped_column(Fact(Waits))
+    cancel_asked_by: Mapped[str | None] = mapped_column(String(128))
+    """Empty: a person without a name."""
+    cancel_text: Mapped[str | None] = mapped_column(ForeignText)
+    ended_because: Mapped[Ended | None] = mapped_column(Fact(Ended))
+    reason_written: Mapped[str] = mapped_column("reason", ForeignText, default="")
+    """The sentence as it was when it was last written: for processes of the version before, which know no facts. It is
+    shown where one of them changed the order last, and never read otherwise."""
     exit_status: Mapped[str | None] = mapped_column(String(32))
     verification: Mapped[str | None] = mapped_column(String(24))
     """`shared.outcome.Verification`, once the order has ended."""
@@ -92,6 +106,45 @@ class Order(Owned, Row):
     pull_request: Mapped[dict[str, Any] | None]
     """`documents.PullRequestDocument`, where one was asked for."""
     receipt: Mapped[dict[str, Any] | None]
+
+    @property
+    def facts(self) -> OrderFacts:
+        """Why the order is where it is; no facts where a process changed it that knows none."""
+        if self.explained != explained(self.status, self.generation):
+            return OrderFacts()
+        asked = self.cancel_asked_by is not None
+        return OrderFacts(
+            returned=self.returned_because,
+            placed=self.placed_because,
+            waits=self.waits_because,
+            cancel=CancelAsked(by=self.cancel_asked_by or "", text=self.cancel_text or "") if asked else None,
+            ended=self.ended_because,
+        )
+
+    @property
+    def reason(self) -> str:
+        """Why the order is where it is, and what would change that, in one sentence for people."""
+        return reason_text(OrderStatus(self.status), self.facts) or self.reason_written
+
+
+def explained(status: str, generation: int) -> str:
+    """The state that facts are about. An order that changes its state changes this, too."""
+    return f"{status}/{generation}"
+
+
+REASON = (
+    Order.status,
+    Order.generation,
+    Order.explained,
+    Order.returned_because,
+    Order.placed_because,
+    Order.waits_because,
+    Order.cancel_asked_by,
+    Order.cancel_text,
+    Order.ended_because,
+    Order.reason_written,
+)
+"""The columns that `Order.reason` is rendered from."""
 
 
 class Turn(Owned, Row):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import DateTime, Text
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from sqlalchemy import JSON, DateTime, Text
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
@@ -47,3 +49,27 @@ class ForeignText(TypeDecorator[str]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
         return value
+
+
+class Fact(TypeDecorator[Any]):
+    """One of some pydantic models, as JSON. What only a newer version can read is read as None."""
+
+    impl = JSON(none_as_null=True)
+    cache_ok = True
+
+    def __init__(self, models: Any) -> None:
+        super().__init__()
+        self.models = models
+        self._adapter: TypeAdapter[Any] = TypeAdapter(models)
+
+    def process_bind_param(self, value: BaseModel | None, dialect: Dialect) -> Any:  # noqa: ARG002
+        return value.model_dump(mode="json") if value is not None else None
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002
+        if value is None:
+            return None
+        try:
+            return self._adapter.validate_python(value)
+        except ValidationError:
+            # During a rolling upgrade a newer process writes kinds that this one does not know.
+            return None

@@ -1,16 +1,18 @@
-"""What each drone has in hand and whether it takes work, in words that can stand on an order."""
+"""What each drone has in hand, and whether it takes work."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
+from shared.reasons import DroneState
 from shared.states import IN_HAND, DroneStatus, OrderStatus, drone_status
 
 _TAKEN = (*IN_HAND, OrderStatus.CANCELING)
@@ -55,41 +57,44 @@ def status_of(drone: Drone, load: Load, now: datetime) -> DroneStatus:
     )
 
 
-def standing(drone: Drone, load: Load, now: datetime) -> str:
-    """Why the drone does not start an order now (`is offline since 12:03 UTC`); '' if it does."""
-    match status_of(drone, load, now):
+def why_not_starting(drone: Drone, load: Load, now: datetime) -> DroneState | None:
+    """Why the drone does not start an order now; None if it does."""
+    status = status_of(drone, load, now)
+    match status:
         case DroneStatus.REMOVED:
-            return "was removed"
+            return DroneState(drone=drone.name, code="removed")
         case DroneStatus.OFFLINE if drone.last_seen_at is None:
-            return "was registered but never started (next: drone start)"
+            return DroneState(drone=drone.name, code="never_started")
         case DroneStatus.OFFLINE:
-            return f"is offline since {clock_time(drone.stopped_at or drone.last_seen_at, now)}"
+            return _silent(drone, "offline", drone.stopped_at or drone.last_seen_at, now)
         case DroneStatus.UNRESPONSIVE:
-            return f"is unresponsive since {clock_time(drone.last_seen_at, now)}"
+            return _silent(drone, "unresponsive", drone.last_seen_at, now)
         case DroneStatus.DRAINING:
-            return _why_draining(drone)
+            return _draining(drone)
         case DroneStatus.BUSY:
-            return f"is busy: {load.running} of {drone.concurrency} slots in use"
+            return DroneState(drone=drone.name, code="busy", running=load.running, slots=drone.concurrency)
         case _:
-            return ""
+            return None
 
 
-def _why_draining(drone: Drone) -> str:
+def _silent(
+    drone: Drone, code: Literal["offline", "unresponsive"], since: datetime | None, now: datetime
+) -> DroneState:
+    return DroneState(drone=drone.name, code=code, since=since, today=is_today(since, now))
+
+
+def _draining(drone: Drone) -> DroneState:
     beat = drone.beat or {}
     if full := beat.get("full"):
-        return f"takes no work, as its disk is full: {full} (next: make room there)"
-    if beat.get("leaving"):
-        return "stops when its run has ended"
-    return f"is draining (next: fleet drone resume {drone.name})"
+        return DroneState(drone=drone.name, code="disk_full", detail=str(full))
+    return DroneState(drone=drone.name, code="leaving" if beat.get("leaving") else "draining")
 
 
-def can(drone: Drone, ability: str) -> bool:
+def is_today(moment: datetime | None, now: datetime) -> bool:
+    """Whether the time of day is enough for people."""
+    return moment is None or moment.date() == now.date()
+
+
+def has_ability(drone: Drone, ability: str) -> bool:
     """Whether the drone said of itself that it can do this (`shared.events.ABILITIES`); an older one says nothing."""
     return ability in (drone.beat or {}).get("abilities", ())
-
-
-def clock_time(moment: datetime | None, now: datetime) -> str:
-    """A time for people: the hour alone where it was today."""
-    if moment is None:
-        return "the beginning"
-    return f"{moment:%H:%M} UTC" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M} UTC"

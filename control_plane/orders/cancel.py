@@ -10,12 +10,13 @@ from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.drones.inbox import tell
-from control_plane.orders.dispatch import canceling_reason
 from control_plane.orders.lost import withdraw
 from control_plane.orders.transitions import move_order
 from shared import names
 from shared.control import Cancel
 from shared.errors import FleetFault
+from shared.reason_text import asked_text
+from shared.reasons import CancelAsked, OrderFacts
 from shared.states import ENDED, OrderStatus
 from shared.terminal import logs
 
@@ -69,25 +70,23 @@ def _withdraw_key(core: Core, order: Order, dispatch: Dispatch) -> bool:
     return found == names.dispatched(dispatch.generation) or (not found and dispatch.published_at is None)
 
 
-def record(db: Session, core: Core, order: Order, taken_back: bool, sentence: str) -> EndedRun | None:
+def record(db: Session, core: Core, order: Order, taken_back: bool, asked: CancelAsked) -> EndedRun | None:
     """Record it, in the transaction of whoever has locked the order and found it as it was seen.
 
     Returns what Flower should hear, where the order lay in a queue.
     """
     dispatch = db.get(Dispatch, order.run_id) if order.run_id else None
     if taken_back or dispatch is None:
-        withdraw(db, core, order, sentence)
+        withdraw(db, core, order, asked)
         if dispatch is None:
             return None
         host = db.get_one(Drone, dispatch.drone_id).host
         return EndedRun(dispatch.id, dispatch.drone_id, host, "revoked", "canceled")
-    move_order(db, order, OrderStatus.CANCELING, reason=canceling_reason(sentence))
-    message = Cancel(run_id=dispatch.id, generation=dispatch.generation, reason=sentence)
+    move_order(db, order, OrderStatus.CANCELING, OrderFacts(cancel=asked))
+    message = Cancel(run_id=dispatch.id, generation=dispatch.generation, reason=asked_text(asked))
     tell(db, core, dispatch.drone_id, message, dispatch.id)
     return None
 
 
-def asked_by(caller: Caller, reason: str) -> str:
-    """Who and why, as the order shows it."""
-    who = f"by {caller.user}" if caller.user else "by a person"
-    return f"{who}: {reason}" if reason else who
+def asked_by(caller: Caller, reason: str) -> CancelAsked:
+    return CancelAsked(by=caller.user, text=reason)

@@ -13,26 +13,22 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from control_plane.conversations.entries import locked, turn_ended
-from control_plane.conversations.resumption import outlook, where_on
+from control_plane.conversations.resumption import expected_resumption, resumption_on
 from control_plane.conversations.steering_messages import send_along
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order, Turn
-from control_plane.drones.load import load_by_drone, standing
+from control_plane.drones.load import load_by_drone, why_not_starting
 from control_plane.orders import totals
-from control_plane.orders.placement import earlier_in_session, place
-from control_plane.orders.transitions import move_order, move_turn
+from control_plane.orders.placement import Placement, earlier_in_session, place
+from control_plane.orders.transitions import explain, move_order, move_turn
 from shared.errors import Conflict
+from shared.events import Receipt
 from shared.names import new_id
 from shared.outcome import ExitStatus
+from shared.reasons import CanceledEnd, Ended, InQueue, OrderFacts, Resumption, Returned, RunEnd, RunFailed, TakenBack
 from shared.states import OrderStatus, TurnStatus
 
-_WAITS = "; waits in "
-"""Parts the reason of an assigned order: before it why this drone, behind it why not yet."""
-_TAKEN_BACK = "taken back from "
-"""Begins the reason of an order that left a drone's queue; it stays in front of why the next drone was chosen."""
-_CANCEL_ASKED = "cancel asked for "
-_RECEIPT_MISSING = "; waits for the drone's receipt"
 _TURN_OF = {
     OrderStatus.SUCCEEDED: TurnStatus.FINISHED,
     OrderStatus.FAILED: TurnStatus.ERROR,
@@ -42,16 +38,16 @@ _TURN_OF = {
 
 @dataclass(frozen=True)
 class Ending:
-    """How an order ended. `reason` is one sentence for people."""
+    """How an order ended."""
 
     exit_status: ExitStatus | str
-    reason: str
+    because: Ended
     response: str | None = None
     receipt: dict[str, Any] | None = None
 
 
-def dispatch(db: Session, core: Core, order: Order, drone: Drone, reason: str) -> Dispatch:
-    """Assign a queued order to `drone`: generation + 1, and an outbox row, which the relay publishes.
+def dispatch(db: Session, core: Core, order: Order, placement: Placement) -> Dispatch:
+    """Assign a queued order to a drone: generation + 1, and an outbox row, which the relay publishes.
 
     Raises Conflict where the order is not queued any more, or an earlier one of its session came back meanwhile.
     """
@@ -59,6 +55,7 @@ def dispatch(db: Session, core: Core, order: Order, drone: Drone, reason: str) -
     locked(db, order.session_id)
     if earlier := earlier_in_session(db, order):
         raise Conflict(f"order {order.id} waits for order {earlier} of the same session", code="E-ORDER-STATE")
+    drone = placement.drone
     made = Dispatch(
         id=new_id(),
         organization_id=order.organization_id,
@@ -68,96 +65,77 @@ def dispatch(db: Session, core: Core, order: Order, drone: Drone, reason: str) -
         created_at=core.clock.now(),
     )
     db.add(made)
-    if (where := where_on(db, order, drone)) and where not in reason:
-        reason = f"{reason}; {where}"
-    waits = waiting_reason(db, core, drone, reason)
-    move_order(
-        db,
-        order,
-        OrderStatus.ASSIGNED,
-        drone_id=drone.id,
-        run_id=made.id,
-        generation=made.generation,
-        reason=waits,
-    )
+    where = {"drone_id": drone.id, "run_id": made.id, "generation": made.generation}
+    move_order(db, order, OrderStatus.ASSIGNED, _placed(db, core, order, placement), **where)
     send_along(db, order)
     return made
 
 
+def _placed(db: Session, core: Core, order: Order, placement: Placement) -> OrderFacts:
+    before = order.facts.returned
+    returned = before if isinstance(before, TakenBack) else None
+    resumes = resumption_on(db, order, placement.drone)
+    if returned and returned.resumes and resumes and _same_place(returned.resumes, resumes):
+        # It was said when the order came back.
+        resumes = None
+    placed = placement.because.model_copy(update={"resumes": resumes})
+    return OrderFacts(returned=returned, placed=placed, waits=waits_in_queue(db, core, placement.drone))
+
+
+def _same_place(one: Resumption, other: Resumption) -> bool:
+    return (one.step, one.why_not) == (other.step, other.why_not)
+
+
 def place_and_dispatch(db: Session, core: Core, order: Order, *, may_go: bool = True) -> Dispatch | None:
     """Dispatch a queued order if a drone takes it, unless it may not go yet; else write on it why none does."""
-    placement = place(db, core, order)
-    if placement.drone is not None and not may_go:
-        return None
-    if placement.drone is None:
-        if order.reason != placement.reason:
-            order.reason = placement.reason
-        return None
-    why = f"{order.reason}; {placement.reason}" if order.reason.startswith(_TAKEN_BACK) else placement.reason
-    return dispatch(db, core, order, placement.drone, why)
+    found = place(db, core, order)
+    if isinstance(found, Placement):
+        return dispatch(db, core, order, found) if may_go else None
+    if found != order.facts.waits:
+        explain(db, order, OrderFacts(waits=found))
+    return None
 
 
-def taken_back_reason(drone: Drone, why: str) -> str:
-    """What an order says that left a drone's queue without having begun; `why` goes on from "the drone"."""
-    return f"{_TAKEN_BACK}{drone.name}: the drone {why}"
+def waits_in_queue(db: Session, core: Core, drone: Drone) -> InQueue | None:
+    """Why the drone does not start the orders in its queue now; None if it does."""
+    state = why_not_starting(drone, load_by_drone(db)[drone.id], core.clock.now())
+    return InQueue(state=state) if state is not None else None
 
 
-def waiting_reason(db: Session, core: Core, drone: Drone, reason: str) -> str:
-    """`reason`, and behind it why the drone does not start the order yet, as it is now."""
-    why = standing(drone, load_by_drone(db)[drone.id], core.clock.now())
-    return settled_reason(reason) + (f"{_WAITS}{drone.name}'s queue: the drone {why}" if why else "")
-
-
-def settled_reason(reason: str) -> str:
-    """Why the drone was chosen, without why the order had to wait there."""
-    return reason.partition(_WAITS)[0]
-
-
-def canceling_reason(asked: str) -> str:
-    """What an order says while its drone ends it; `asked` tells who asked for that, and why."""
-    return f"{_CANCEL_ASKED}{asked}{_RECEIPT_MISSING}"
-
-
-def who_canceled(reason: str) -> str:
-    """The `asked` in the reason of an order that is being canceled."""
-    return reason.removeprefix(_CANCEL_ASKED).removesuffix(_RECEIPT_MISSING)
-
-
-def requeue(db: Session, core: Core, order: Order, reason: str) -> None:
+def requeue(db: Session, core: Core, order: Order, returned: Returned) -> None:
     """Give an order back to the queue; its dispatch is over, and whatever still comes from it is late.
 
-    `reason` is for people; where the order had been worked on, it also says where that goes on.
-
-    Raises Conflict where the order is in no drone's hand.
+    Where the order had been worked on, the facts tell where that will continue. Raises Conflict where no drone has the
+    order.
     """
     _close(db, core, order)
-    if where := outlook(db, order):
-        reason = f"{reason}; {where}"
+    returned = returned.model_copy(update={"resumes": expected_resumption(db, order)})
     move_order(
-        db,
-        order,
-        OrderStatus.QUEUED,
-        drone_id=None,
-        run_id=None,
-        grant_until=None,
-        reason=reason,
+        db, order, OrderStatus.QUEUED, OrderFacts(returned=returned), drone_id=None, run_id=None, grant_until=None
     )
 
 
 def try_again(db: Session, core: Core, order: Order, ending: Ending) -> None:
     """A run ended by the fleet's fault: requeue its order; after `max_attempts` such runs fail it as `ending` says."""
+    ended = ending.because
+    assert isinstance(ended, RunEnd)
     count = order.lost_runs + 1
     order.lost_runs = count
     if count >= order.max_attempts:
-        reason = f"{ending.reason}; that was the last of {order.max_attempts} attempts"
-        finish(db, core, order, OrderStatus.FAILED, Ending(ending.exit_status, reason, ending.response))
+        last = ended.model_copy(update={"attempts": order.max_attempts})
+        finish(db, core, order, OrderStatus.FAILED, Ending(ending.exit_status, last, ending.response))
         return
-    requeue(db, core, order, f"{ending.reason}; queued again (attempt {count} of {order.max_attempts} ended so)")
+    failed = RunFailed(detail=ended.detail, loss=ended.loss, attempt=count, attempts=order.max_attempts)
+    requeue(db, core, order, failed)
 
 
 def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Ending) -> None:
-    """End an order and its turn. Raises Conflict where the order cannot end so from where it is."""
+    """End an order and its turn, and let the subscribers act on that. Every end of an order comes here.
+
+    Raises Conflict where the order cannot end so from where it is.
+    """
     _close(db, core, order)
+    because = OrderFacts(cancel=order.facts.cancel, ended=_ended(order, ending))
     if order.status == OrderStatus.AWAITING_APPROVAL and to is OrderStatus.SUCCEEDED:
         move_order(db, order, OrderStatus.RUNNING)
     now = core.clock.now()
@@ -165,8 +143,8 @@ def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Endin
         db,
         order,
         to,
+        because,
         exit_status=str(ending.exit_status),
-        reason=ending.reason,
         response=ending.response if ending.response is not None else order.response,
         receipt=ending.receipt,
         ended_at=now,
@@ -179,6 +157,18 @@ def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Endin
         turn_ended(db, core, order)
     for subscriber in core.subscribers.order_ended:
         subscriber(db, core, order)
+
+
+def _ended(order: Order, ending: Ending) -> Ended:
+    if isinstance(ending.because, CanceledEnd) and order.facts.cancel is None:
+        # An older process recorded who asked, as a text alone.
+        return ending.because.model_copy(update={"earlier": order.reason_written})
+    return ending.because
+
+
+def canceled(because: CanceledEnd, receipt: Receipt, response: str | None = None) -> Ending:
+    """The end of an order that a person canceled, with the drone's receipt or one in its place."""
+    return Ending(ExitStatus.CANCELED, because, response, receipt.model_dump(mode="json"))
 
 
 def _close(db: Session, core: Core, order: Order) -> None:

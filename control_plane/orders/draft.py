@@ -14,7 +14,9 @@ from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
 from control_plane.orders.dispatch import place_and_dispatch
 from control_plane.orders.numbers import next_number
+from control_plane.orders.transitions import facts_columns
 from shared.names import new_id
+from shared.reasons import JustSubmitted, OrderFacts
 from shared.states import OrderStatus, TurnStatus
 from shared.work_order import Limits, Mode, Purpose
 
@@ -93,7 +95,8 @@ def _order(core: Core, draft: Draft, number: int) -> Order:
         wanted_drone_id=draft.drone_id,
         wanted_labels=dict(draft.labels),
         status=OrderStatus.QUEUED.value,
-        reason="was just submitted and is about to be placed",
+        **facts_columns(OrderFacts(waits=JustSubmitted()), OrderStatus.QUEUED, generation=0),
+        generation=0,
         created_at=core.clock.now(),
         late_refs=[],
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import Literal
 
 from sqlalchemy.orm import Session
 
@@ -13,21 +14,23 @@ from control_plane.core import Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.orders.dispatch import Ending, finish, try_again, who_canceled
-from control_plane.orders.transitions import move_order, move_run
+from control_plane.orders.dispatch import Ending, canceled, finish, try_again
+from control_plane.orders.transitions import explain, move_order, move_run
 from shared.events import Receipt
 from shared.outcome import ExitStatus
+from shared.reason_text import loss_text
+from shared.reasons import CancelAsked, CanceledEnd, OrderFacts, RunEnd, RunLoss
 from shared.states import OrderStatus, RunStatus
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A run that is given up, with one sentence that says why."""
+    """A run that is given up, and why."""
 
     run_id: str
     drone_id: str
     generation: int
-    why: str
+    why: RunLoss
     unreachable_since: datetime | None = None
     """Set where the drone cannot be asked; None where it is there and does not have the run."""
 
@@ -74,27 +77,32 @@ def lose(db: Session, core: Core, loss: Loss, *, respect_grant: bool = True) -> 
     dispatch.closed_at = now
     run = db.get(Run, dispatch.id)
     if run is not None and run.status == RunStatus.RUNNING:
-        move_run(db, run, RunStatus.LOST, exit_status=str(ExitStatus.LOST), reason=loss.why, ended_at=now)
+        move_run(db, run, RunStatus.LOST, exit_status=str(ExitStatus.LOST), reason=loss_text(loss.why), ended_at=now)
     if order.run_id == dispatch.id:
         _send_back(db, core, order, loss)
     drone = db.get_one(Drone, dispatch.drone_id)
-    canceled = order.status == OrderStatus.CANCELED
-    return EndedRun(dispatch.id, drone.id, drone.host, "revoked" if canceled else "failed", loss.why)
+    how: Literal["revoked", "failed"] = "revoked" if order.status == OrderStatus.CANCELED else "failed"
+    return EndedRun(dispatch.id, drone.id, drone.host, how, loss_text(loss.why))
 
 
-def withdraw(db: Session, core: Core, order: Order, asked: str) -> None:
-    """Cancel an order that no drone holds (any more): nothing ran, so nothing can have survived."""
-    reason = f"canceled {asked}, before it began"
-    if order.status == OrderStatus.ASSIGNED:
-        move_order(db, order, OrderStatus.CANCELING)
-    receipt = Receipt(at=core.clock.now()).model_dump(mode="json")
-    finish(db, core, order, OrderStatus.CANCELED, Ending(ExitStatus.CANCELED, reason, receipt=receipt))
+def withdraw(db: Session, core: Core, order: Order, asked: CancelAsked | None) -> None:
+    """Cancel an order that no drone holds (any more): nothing ran, so nothing can have survived.
+
+    `asked` None: the order tells already who asked.
+    """
+    if asked is not None:
+        because = OrderFacts(cancel=asked)
+        if order.status == OrderStatus.ASSIGNED:
+            move_order(db, order, OrderStatus.CANCELING, because)
+        else:
+            explain(db, order, because)
+    ending = canceled(CanceledEnd(code="before_start"), Receipt(at=core.clock.now()))
+    finish(db, core, order, OrderStatus.CANCELED, ending)
 
 
 def _send_back(db: Session, core: Core, order: Order, loss: Loss) -> None:
     if order.status != OrderStatus.CANCELING:
-        try_again(db, core, order, Ending(ExitStatus.LOST, f"lost: {loss.why}"))
+        try_again(db, core, order, Ending(ExitStatus.LOST, RunEnd(loss=loss.why)))
         return
-    receipt = Receipt(at=core.clock.now(), unreachable_since=loss.unreachable_since).model_dump(mode="json")
-    reason = f"canceled {who_canceled(order.reason)}; {loss.why}"
-    finish(db, core, order, OrderStatus.CANCELED, Ending(ExitStatus.CANCELED, reason, receipt=receipt))
+    receipt = Receipt(at=core.clock.now(), unreachable_since=loss.unreachable_since)
+    finish(db, core, order, OrderStatus.CANCELED, canceled(CanceledEnd(code="with_loss", loss=loss.why), receipt))

@@ -1,4 +1,4 @@
-"""Which drone gets an order, and why, in one sentence; or why none does, and what would change that.
+"""Which drone gets an order, and why; or why none does.
 
 By name; else by labels, then a drone with a free slot before a full one, one that has the repository already before one
 that must fetch it, and the least work in hand, measured by what it can run at once. That a mirror counts only where a
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -18,8 +19,18 @@ from control_plane.conversations.resumption import drone_needed, drone_with_work
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
-from control_plane.drones.load import Load, load_by_drone, standing, status_of
+from control_plane.drones.load import Load, load_by_drone, status_of, why_not_starting
 from control_plane.lookups.drones import serves
+from shared.reasons import (
+    DroneLabels,
+    EarlierOrder,
+    NamedDroneRemoved,
+    NoDrone,
+    NoDroneFits,
+    NoDroneTakesWork,
+    Placed,
+    Waits,
+)
 from shared.states import ENDED, DroneStatus
 
 _TAKES_WORK = (DroneStatus.ONLINE, DroneStatus.BUSY)
@@ -27,28 +38,31 @@ _TAKES_WORK = (DroneStatus.ONLINE, DroneStatus.BUSY)
 
 @dataclass(frozen=True)
 class Placement:
-    """The choice: a drone, or None; and the sentence that the order shows."""
+    """The choice of a drone."""
 
-    drone: Drone | None
-    reason: str
+    drone: Drone
+    because: Placed
 
 
-def place(db: Session, core: Core, order: Order) -> Placement:
-    """Choose for a queued order; nothing is written. A drone named by the order is chosen even while it is offline."""
+def place(db: Session, core: Core, order: Order) -> Placement | Waits:
+    """The drone that a queued order gets, or why it has to wait; nothing is written.
+
+    A drone named by the order is chosen even while it is offline.
+    """
     if earlier := earlier_in_session(db, order):
-        return Placement(None, f"waits for order {earlier} of the same session")
+        return EarlierOrder(order=earlier)
     if order.wanted_drone_id is not None:
         return _named(db.get_one(Drone, order.wanted_drone_id), order)
     living = select(Drone).where(Drone.removed_at.is_(None)).order_by(Drone.name)
     fleet = [drone for drone in db.scalars(living) if serves(drone, order.organization_id) and _able(drone, order)]
     fitting = [drone for drone in fleet if _has(drone, order.wanted_labels)]
     if not fitting:
-        return Placement(None, _nobody_fits(fleet, order.wanted_labels))
+        return _no_drone_fits(fleet, order.wanted_labels)
     now, load = core.clock.now(), load_by_drone(db)
     able = [drone for drone in fitting if status_of(drone, load[drone.id], now) in _TAKES_WORK]
     if not able:
-        states = "; ".join(f"{drone.name} {standing(drone, load[drone.id], now)}" for drone in fitting)
-        return Placement(None, f"no drone that fits takes work now: {states}")
+        states = (why_not_starting(drone, load[drone.id], now) for drone in fitting)
+        return NoDroneTakesWork(states=tuple(state for state in states if state is not None))
     return _with_the_work(db, order, able, load) or _best(able, load, _warm(db, order, able), order)
 
 
@@ -58,13 +72,9 @@ def _with_the_work(db: Session, order: Order, able: Sequence[Drone], load: Mappi
     if kept is None:
         return None
     if load[kept.id].outstanding < kept.concurrency:
-        why = "has the workspace of the last attempt, and a free slot"
-    elif drone_needed(db, order) == kept.id:
-        # To wait for a slot costs less than to do again what it alone has.
-        why = "it alone has all of the last attempt"
-    else:
-        return None
-    return Placement(kept, f"placed on {kept.name}: {', '.join([*_labels(order), why])}")
+        return _chosen(kept, "workspace", order)
+    # To wait for a slot costs less than to do again what it alone has.
+    return _chosen(kept, "only_workspace", order) if drone_needed(db, order) == kept.id else None
 
 
 def earlier_in_session(db: Session, order: Order) -> str | None:
@@ -75,12 +85,10 @@ def earlier_in_session(db: Session, order: Order) -> str | None:
     return db.scalar(earlier.order_by(Order.number).limit(1))
 
 
-def _named(drone: Drone, order: Order) -> Placement:
+def _named(drone: Drone, order: Order) -> Placement | Waits:
     if drone.removed_at is not None:
-        return Placement(
-            None, f"drone {drone.name}, which was asked for by name, was removed (next: fleet cancel {order.id})"
-        )
-    return Placement(drone, f"placed on {drone.name}: asked for by name")
+        return NamedDroneRemoved(drone=drone.name, order=order.id)
+    return Placement(drone, Placed(code="named", drone=drone.name))
 
 
 def _best(able: Sequence[Drone], load: Mapping[str, Load], warm: set[str], order: Order) -> Placement:
@@ -90,14 +98,15 @@ def _best(able: Sequence[Drone], load: Mapping[str, Load], warm: set[str], order
         return (full, full or cold, outstanding / drone.concurrency, cold, drone.name)
 
     chosen = min(able, key=preference)
-    why = _labels(order)
     if len(able) == 1:
-        why.append("the only drone that fits and takes work")
-    elif not preference(chosen)[1]:
-        why.append("has the repository already, and a free slot")
-    else:
-        why.append("the least work in hand")
-    return Placement(chosen, f"placed on {chosen.name}: {', '.join(why)}")
+        return _chosen(chosen, "only_drone", order)
+    return _chosen(chosen, "least_work" if preference(chosen)[1] else "repository", order)
+
+
+def _chosen(
+    drone: Drone, code: Literal["workspace", "only_workspace", "only_drone", "repository", "least_work"], order: Order
+) -> Placement:
+    return Placement(drone, Placed(code=code, drone=drone.name, labels=_labels(order.wanted_labels)))
 
 
 def _warm(db: Session, order: Order, drones: Sequence[Drone]) -> set[str]:
@@ -125,17 +134,12 @@ def _has(drone: Drone, wanted: Mapping[str, str]) -> bool:
     return wanted.items() <= drone.labels.items()
 
 
-def _labels(order: Order) -> list[str]:
-    return [f"has {label}" for label in _words(order.wanted_labels)]
-
-
-def _nobody_fits(fleet: Sequence[Drone], wanted: Mapping[str, str]) -> str:
+def _no_drone_fits(fleet: Sequence[Drone], wanted: Mapping[str, str]) -> Waits:
     if not fleet:
-        return "no drone is registered yet (next: fleet token create, then drone register on a workstation)"
-    labels = "; ".join(f"{drone.name}: {', '.join(_words(drone.labels)) or 'none'}" for drone in fleet)
-    asked = " and ".join(_words(wanted))
-    return f"no drone has label {asked}; labels are {labels}"
+        return NoDrone()
+    known = tuple(DroneLabels(drone=drone.name, labels=_labels(drone.labels)) for drone in fleet)
+    return NoDroneFits(labels=_labels(wanted), fleet=known)
 
 
-def _words(labels: Mapping[str, str]) -> list[str]:
-    return [f"{key}={value}" for key, value in sorted(labels.items())]
+def _labels(labels: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(f"{key}={value}" for key, value in sorted(labels.items()))

@@ -16,10 +16,12 @@ from sqlalchemy import ColumnElement, CursorResult, update
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.attributes import set_committed_value
 
-from control_plane.db.orders import Order, Turn
+from control_plane.db.orders import Order, Turn, explained
 from control_plane.db.runs import Run
 from control_plane.db.teams import Task
 from shared.errors import Conflict
+from shared.reason_text import reason_text
+from shared.reasons import OrderFacts
 from shared.states import (
     ORDER_TRANSITIONS,
     RUN_TRANSITIONS,
@@ -34,13 +36,37 @@ from shared.states import (
 S = TypeVar("S", bound=StrEnum)
 
 
-def move_order(db: Session, order: Order, to: OrderStatus, **values: Any) -> None:
+def move_order(db: Session, order: Order, to: OrderStatus, because: OrderFacts | None = None, **values: Any) -> None:
     """Move the order to `to` and set the columns in `values`, if it still has the status that `order` shows.
 
-    Raises Conflict that names both states where the table forbids it or another process was first; `order` then
-    shows what the database has.
+    `because` replaces all that was known of why it is where it is. None is for a state that the order leaves again in
+    the same transaction. Raises Conflict that names both states where the table forbids it or another process was
+    first; `order` then shows what the database has.
     """
+    if because is not None:
+        values |= facts_columns(because, to, values.get("generation", order.generation))
     _move(db, order, OrderStatus(order.status), to, ORDER_TRANSITIONS, values)
+
+
+def explain(db: Session, order: Order, because: OrderFacts) -> bool:
+    """Replace the facts of an order that stays where it is; False where another process moved it meanwhile."""
+    seen = OrderStatus(order.status)
+    return _update_as_seen(db, order, seen, facts_columns(because, seen, order.generation))
+
+
+def facts_columns(because: OrderFacts, status: OrderStatus, generation: int) -> dict[str, Any]:
+    """The columns that hold these facts, for an order that is, or will be, in this state."""
+    columns = {
+        "explained": explained(status, generation),
+        "returned_because": because.returned,
+        "placed_because": because.placed,
+        "waits_because": because.waits,
+        "cancel_asked_by": because.cancel.by if because.cancel else None,
+        "cancel_text": because.cancel.text if because.cancel else None,
+        "ended_because": because.ended,
+    }
+    text = reason_text(status, because)
+    return {**columns, "reason_written": text} if text else columns
 
 
 def move_run(db: Session, run: Run, to: RunStatus, **values: Any) -> None:
@@ -70,13 +96,7 @@ def _move(  # noqa: PLR0913, PLR0917 - the four callers above are the interface
     code = f"E-{word.upper()}-STATE"
     if to not in table[seen]:
         raise Conflict(f"{word} {row.id} is {seen}; it cannot become {to}", code=code, next=_look(row))
-    # What the caller changed on the row by hand goes out first, or the refresh below would drop it.
-    db.flush()
-    statement = update(type(row)).where(*_as_seen(row, seen)).values(status=to.value, **values)
-    result = db.execute(statement, execution_options={"synchronize_session": False})
-    if isinstance(result, CursorResult) and result.rowcount == 1:
-        for name, value in {"status": to.value, **values}.items():
-            set_committed_value(row, name, value)
+    if _update_as_seen(db, row, seen, {"status": to.value, **values}):
         return
     db.refresh(row)
     raise Conflict(
@@ -85,6 +105,19 @@ def _move(  # noqa: PLR0913, PLR0917 - the four callers above are the interface
         code=code,
         next=_look(row),
     )
+
+
+def _update_as_seen(db: Session, row: Order | Run | Turn | Task, seen: StrEnum, values: Mapping[str, Any]) -> bool:
+    """Set the columns, in the database and on the row, if the row is still what `row` shows."""
+    # What the caller changed on the row by hand goes out first, or a refresh after this would drop it.
+    db.flush()
+    statement = update(type(row)).where(*_as_seen(row, seen)).values(dict(values))
+    result = db.execute(statement, execution_options={"synchronize_session": False})
+    if not isinstance(result, CursorResult) or result.rowcount != 1:
+        return False
+    for name, value in values.items():
+        set_committed_value(row, name, value)
+    return True
 
 
 def _as_seen(row: Order | Run | Turn | Task, seen: StrEnum) -> tuple[ColumnElement[bool], ...]:

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.db.runs import Step
 from shared.events import ApprovalStep
+from shared.reasons import ForPerson
 
 _KINDS = ("approval", "decision")
 
@@ -29,9 +30,5 @@ def waiting_calls(db: Session, run_ids: Iterable[str]) -> defaultdict[str, list[
     return found
 
 
-def waiting_reason(order_id: str, call: ApprovalStep) -> str:
-    """The sentence on an order that waits: for what, why, and the two commands that end it."""
-    return (
-        f"waits for a person: may {call.tool} be run? {call.why} "
-        f"(next: fleet approve {order_id}, or fleet deny {order_id})"
-    )
+def waits_for_person(order_id: str, call: ApprovalStep) -> ForPerson:
+    return ForPerson(order=order_id, tool=call.tool, why=call.why)

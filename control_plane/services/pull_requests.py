@@ -18,7 +18,7 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.documents.pull_requests import PullRequestDocument
-from control_plane.drones.load import can, load_by_drone, status_of
+from control_plane.drones.load import has_ability, load_by_drone, status_of
 from control_plane.lookups.drones import serves
 from control_plane.orders.draft import Draft, create_order
 from control_plane.services.pull_request_text import about, body_of, title_of
@@ -142,7 +142,7 @@ def _before(db: Session, order: Order) -> int | None:
 def _with_the_logins(db: Session, core: Core, order: Order) -> str | None:
     """The drone that pushed the branch, where it takes work now: its workstation is known to the repository's host."""
     drone = db.get(Drone, order.drone_id) if order.drone_id else None
-    if drone is None or not can(drone, "teams") or not serves(drone, order.organization_id):
+    if drone is None or not has_ability(drone, "teams") or not serves(drone, order.organization_id):
         return None
     return drone.id if status_of(drone, load_by_drone(db)[drone.id], core.clock.now()) in _TAKES_WORK else None
 

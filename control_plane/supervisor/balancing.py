@@ -16,10 +16,10 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.drones.load import Load, load_by_drone, status_of
-from control_plane.orders.dispatch import dispatch as send
-from control_plane.orders.dispatch import requeue
-from control_plane.orders.placement import fits
+from control_plane.orders.dispatch import dispatch, requeue
+from control_plane.orders.placement import Placement, fits
 from shared.errors import Conflict
+from shared.reasons import Placed, TakenBack
 from shared.states import DroneStatus, OrderStatus
 from shared.terminal import logs
 
@@ -46,7 +46,7 @@ class FreeSlots:
         return chosen
 
 
-def hand_over(core: Core, waited: Dispatch, target: Drone, why: str) -> None:
+def hand_over(core: Core, waited: Dispatch, target: Drone, why: TakenBack) -> None:
     """Send an order whose offer was withdrawn to `target`, or to the queue if that has no room any more."""
     try:
         _hand_over(core, waited, target, why)
@@ -57,7 +57,7 @@ def hand_over(core: Core, waited: Dispatch, target: Drone, why: str) -> None:
     core.broker.changed(waited.order_id)
 
 
-def _hand_over(core: Core, waited: Dispatch, target: Drone, why: str) -> None:
+def _hand_over(core: Core, waited: Dispatch, target: Drone, why: TakenBack) -> None:
     with core.database.write() as db:
         order = db.get_one(Order, waited.order_id, with_for_update=True)
         if order.run_id != waited.id or order.status != OrderStatus.ASSIGNED:
@@ -67,5 +67,5 @@ def _hand_over(core: Core, waited: Dispatch, target: Drone, why: str) -> None:
         load = load_by_drone(db)[drone.id]
         has_room = load.outstanding < drone.concurrency
         if has_room and status_of(drone, load, core.clock.now()) is DroneStatus.ONLINE:
-            send(db, core, order, drone, f"{why}; placed on {drone.name}: it has a free slot")
-    log.info("an order changed its queue", order=order.id, why=why, to=target.name)
+            dispatch(db, core, order, Placement(drone, Placed(code="free_slot", drone=drone.name)))
+    log.info("an order changed its queue", order=order.id, left=why.state.drone, why=why.state.code, to=target.name)

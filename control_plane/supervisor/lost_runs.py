@@ -13,9 +13,10 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.drones.load import clock_time
+from control_plane.drones.load import is_today
 from control_plane.orders.lost import Loss, give_up
 from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
+from shared.reasons import RunLoss
 from shared.states import OrderStatus
 
 
@@ -39,17 +40,18 @@ def _loss(core: Core, ear: HeartbeatMonitor, timings: Timings, held: _Held) -> L
     drone, last_seen = held.drone, held.drone.last_seen_at or held.last_named
     quiet = ear.silent_for(drone.id) >= timings.lost_after
     if drone.removed_at is not None:
-        return _as_loss(held, f"drone {drone.name} was removed", since=last_seen)
+        return _as_loss(held, RunLoss(code="drone_removed", drone=drone.name), last_seen)
     # The key is asked last: it is renewed beside each beat, and so outvotes a subscription that went wrong.
     if now - last_seen >= limit and quiet and core.broker.lease(drone.id) is None:
-        return _as_loss(held, f"nothing was heard of drone {drone.name} since {clock_time(last_seen, now)}", last_seen)
+        silent = RunLoss(code="drone_silent", drone=drone.name, since=last_seen, today=is_today(last_seen, now))
+        return _as_loss(held, silent, last_seen)
     beats = now - last_seen < limit / 2
     if beats and last_seen - held.last_named >= limit:
-        return _as_loss(held, f"drone {drone.name} beats, but no longer has the run")
+        return _as_loss(held, RunLoss(code="run_missing", drone=drone.name))
     return None
 
 
-def _as_loss(held: _Held, why: str, since: datetime | None = None) -> Loss:
+def _as_loss(held: _Held, why: RunLoss, since: datetime | None = None) -> Loss:
     return Loss(held.dispatch.id, held.drone.id, held.dispatch.generation, why, since)
 
 

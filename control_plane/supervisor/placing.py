@@ -16,7 +16,9 @@ from control_plane.db.orders import Order
 from control_plane.db.runs import Run
 from control_plane.orders.dispatch import place_and_dispatch
 from control_plane.orders.placement import Placement, place
+from control_plane.orders.transitions import explain
 from shared.errors import Conflict
+from shared.reasons import OrderFacts, PausesAfterFailure, Waits
 from shared.states import OrderStatus, RunStatus
 
 
@@ -43,8 +45,8 @@ def place_queued(core: Core, pauses: Sequence[float] = PAUSES) -> int:
 def _place_one(db: Session, core: Core, order: Order, how: tuple[Sequence[float], bool]) -> bool:
     """True if the order went to a drone."""
     pauses, may_go = how
-    if waits := _why_it_pauses(db, core, order, pauses):
-        order.reason = waits
+    if waits := _pause(db, core, order, pauses):
+        explain(db, order, OrderFacts(waits=waits))
         return False
     return place_and_dispatch(db, core, order, may_go=may_go) is not None
 
@@ -60,21 +62,20 @@ def _movable(core: Core, pauses: Sequence[float]) -> Sequence[tuple[str, bool]]:
         orders = db.scalars(queued.order_by(Order.priority.desc(), Order.number)).all()
         placements = [(order, _placement(db, core, order, pauses)) for order in orders]
         return [
-            (order.id, found.drone is not None)
+            (order.id, isinstance(found, Placement))
             for order, found in placements
-            if found.drone is not None or found.reason != order.reason
+            if isinstance(found, Placement) or found != order.facts.waits
         ]
 
 
-def _placement(db: Session, core: Core, order: Order, pauses: Sequence[float]) -> Placement:
-    waits = _why_it_pauses(db, core, order, pauses)
-    return Placement(None, waits) if waits else place(db, core, order)
+def _placement(db: Session, core: Core, order: Order, pauses: Sequence[float]) -> Placement | Waits:
+    return _pause(db, core, order, pauses) or place(db, core, order)
 
 
-def _why_it_pauses(db: Session, core: Core, order: Order, pauses: Sequence[float]) -> str:
-    """The sentence that says until when the order is not tried again, and why; '' if it may be tried now."""
+def _pause(db: Session, core: Core, order: Order, pauses: Sequence[float]) -> PausesAfterFailure | None:
+    """Until when the order is not tried again, and why; None if it may be tried now."""
     if order.lost_runs == 0 or not pauses:
-        return ""
+        return None
     # A person who sent the order on again does not want it to wait.
     since = max(order.fresh_generation, order.renewed_generation)
     latest = select(Run).where(Run.order_id == order.id, Run.generation > since)
@@ -82,11 +83,11 @@ def _why_it_pauses(db: Session, core: Core, order: Order, pauses: Sequence[float
     # A run that got to work had all that it needs: its order goes on at once. So does one whose drone was lost.
     in_a_row = len(list(takewhile(_never_got_to_work, runs)))
     if not in_a_row or runs[0].ended_at is None:
-        return ""
+        return None
     until = runs[0].ended_at + timedelta(seconds=pauses[in_a_row - 1])
     if core.clock.now() >= until:
-        return ""
-    return f"tried again at {until:%H:%M:%S} UTC (attempt {order.lost_runs} of {order.max_attempts}: {runs[0].reason})"
+        return None
+    return PausesAfterFailure(until=until, attempt=order.lost_runs, attempts=order.max_attempts, detail=runs[0].reason)
 
 
 def _never_got_to_work(run: Run) -> bool:

@@ -17,9 +17,12 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.operations.runs.blobs import lend_blobs
+from control_plane.orders.transitions import explain
 from control_plane.supervisor.work_orders import work_order
 from shared.envelope import Binding, seal
 from shared.errors import FleetError, Unreachable
+from shared.reasons import CannotBeSent
+from shared.states import OrderStatus
 from shared.terminal import logs
 from shared.work_order import WorkOrder
 
@@ -128,8 +131,10 @@ class Relay:
         log.error("an order cannot be sent", run=run_id, what=error.what, why=error.why)
         with self._core.database.write() as db:
             dispatch = db.get_one(Dispatch, run_id)
-            current = update(Order).where(Order.id == dispatch.order_id, Order.run_id == run_id)
-            db.execute(current.values(reason=f"cannot be sent to the drone: {error.what}"))
+            order = db.get_one(Order, dispatch.order_id, with_for_update=True)
+            # One that is being canceled keeps its own reason.
+            if (order.run_id, order.status) == (run_id, OrderStatus.ASSIGNED):
+                explain(db, order, order.facts.model_copy(update={"waits": CannotBeSent(detail=error.what)}))
         self._core.broker.stepped([dispatch.order_id])
 
     def _mark(self, run_ids: Iterable[str]) -> None:

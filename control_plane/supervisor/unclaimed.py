@@ -19,12 +19,13 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.drones.load import Load, load_by_drone, standing, status_of
-from control_plane.orders.dispatch import requeue, taken_back_reason, who_canceled
+from control_plane.drones.load import Load, load_by_drone, status_of, why_not_starting
+from control_plane.orders.dispatch import requeue
 from control_plane.orders.lost import withdraw
 from control_plane.supervisor.balancing import FreeSlots, hand_over
 from control_plane.supervisor.relay import Relay
 from shared import names
+from shared.reasons import DroneState, Returned, TakenBack, Withdrawn
 from shared.states import DroneStatus, OrderStatus
 from shared.terminal import logs
 
@@ -40,8 +41,8 @@ class _Waiting:
     order: Order
     drone: Drone
     status: DroneStatus
-    why: str
-    """Why the drone does not start it; '' if it could."""
+    state: DroneState | None
+    """Why the drone does not start it; None if it could."""
     bound: bool
     """It goes on from what this drone's disk alone has."""
 
@@ -71,13 +72,13 @@ class Unclaimed:
                 self._cancel(waiting)
         elif revoked:
             # Whoever revoked it died before the order knew.
-            self._send_back(waiting, "the run was withdrawn before it began")
-        elif waiting.status in _GONE and self._may_move(waiting):
-            self._move(waiting)
+            self._send_back(waiting, Withdrawn())
+        elif waiting.state and waiting.status in _GONE and self._may_move(waiting):
+            self._move(waiting, TakenBack(state=waiting.state))
         elif waiting.status is DroneStatus.ONLINE:
             self._publish_anew(waiting)
-        elif waiting.status in _NO_SLOT and key == names.dispatched(waiting.dispatch.generation):
-            self._rebalance(waiting, free)
+        elif waiting.state and waiting.status in _NO_SLOT and key == names.dispatched(waiting.dispatch.generation):
+            self._rebalance(waiting, TakenBack(state=waiting.state), free)
 
     def _publish_anew(self, waiting: _Waiting) -> None:
         """Key and message anew for a drone with a free slot; never over a key that says claimed or revoked."""
@@ -95,13 +96,13 @@ class Unclaimed:
         """An order that names its drone waits for it, whatever the drone does; only a removed one will never come."""
         return waiting.order.wanted_drone_id is None or waiting.status is DroneStatus.REMOVED
 
-    def _move(self, waiting: _Waiting) -> None:
+    def _move(self, waiting: _Waiting, why: TakenBack) -> None:
         dispatch = waiting.dispatch
         found = self._core.broker.withdraw_run(waiting.drone.id, dispatch.id, dispatch.generation)
         if not found.startswith("claimed:"):
-            self._send_back(waiting, taken_back_reason(waiting.drone, waiting.why))
+            self._send_back(waiting, why)
 
-    def _rebalance(self, waiting: _Waiting, free: FreeSlots) -> None:
+    def _rebalance(self, waiting: _Waiting, why: TakenBack, free: FreeSlots) -> None:
         """Let a drone with a free slot start what has waited for a while behind one that has none.
 
         Unlike with a drone that is gone, a key that vanished tells nothing: this one may be at work on the order.
@@ -115,14 +116,14 @@ class Unclaimed:
             return
         found = self._core.broker.withdraw_run(waiting.drone.id, dispatch.id, dispatch.generation)
         if found == names.dispatched(dispatch.generation):
-            hand_over(self._core, dispatch, target, taken_back_reason(waiting.drone, waiting.why))
+            hand_over(self._core, dispatch, target, why)
 
-    def _send_back(self, waiting: _Waiting, reason: str) -> None:
+    def _send_back(self, waiting: _Waiting, why: Returned) -> None:
         with self._core.database.write() as db:
             order = db.get_one(Order, waiting.order.id, with_for_update=True)
             current = order.run_id == waiting.dispatch.id and order.status == OrderStatus.ASSIGNED
             if current:
-                requeue(db, self._core, order, reason)
+                requeue(db, self._core, order, why)
         if current:
             self._core.broker.changed(waiting.order.id)
 
@@ -136,7 +137,7 @@ class Unclaimed:
             order = db.get_one(Order, waiting.order.id, with_for_update=True)
             current = order.run_id == dispatch.id and order.status == OrderStatus.CANCELING
             if current:
-                withdraw(db, self._core, order, who_canceled(order.reason))
+                withdraw(db, self._core, order, None)
         self._core.broker.changed(waiting.order.id)
 
     def _note_claims(self, claimed: Iterable[_Waiting]) -> None:
@@ -170,7 +171,7 @@ class Unclaimed:
                     order,
                     drone,
                     status_of(drone, load[drone.id], now),
-                    standing(drone, load[drone.id], now),
+                    why_not_starting(drone, load[drone.id], now),
                     drone_needed(db, order) == drone.id,
                 )
                 for dispatch, order, drone in db.execute(unclaimed)

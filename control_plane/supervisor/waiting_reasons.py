@@ -1,36 +1,46 @@
-"""The reason on an order that waits in a drone's queue stays true while the drone goes, comes back or fills up."""
+"""Why an order waits in a drone's queue stays true while the drone goes, comes back or fills up."""
 
 from __future__ import annotations
 
-from sqlalchemy import select, update
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.drones import Drone
-from control_plane.db.orders import Order
-from control_plane.orders.dispatch import waiting_reason
+from control_plane.db.orders import Dispatch, Order
+from control_plane.orders.dispatch import waits_in_queue
+from control_plane.orders.transitions import explain
+from shared.reasons import CannotBeSent, OrderFacts
 from shared.states import OrderStatus
 
 
 def refresh_reasons(core: Core) -> list[str]:
-    """Rewrite the reasons that are no longer true; returns those orders' ids."""
+    """Correct what is no longer true; returns those orders' ids."""
     assigned = Order.ended_at.is_(None), Order.status == OrderStatus.ASSIGNED
-    waiting = select(Order, Drone).join(Drone, Drone.id == Order.drone_id).where(*assigned)
+    waiting = (
+        select(Order, Drone, Dispatch)
+        .join(Drone, Drone.id == Order.drone_id)
+        .join(Dispatch, Dispatch.id == Order.run_id)
+        .where(*assigned)
+    )
     with core.database.read() as db:
-        reasons = {
-            order: waiting_reason(db, core, drone, order.reason)
-            for order, drone in db.execute(waiting)
-            if not order.reason.startswith("cannot be sent")
-        }
-    stale = {order: reason for order, reason in reasons.items() if reason != order.reason}
+        found = [(order, _facts_now(db, core, order, drone, sent)) for order, drone, sent in db.execute(waiting)]
+    stale = [(order, facts) for order, facts in found if facts != order.facts]
     if not stale:
         return []
     with core.database.write() as db:
-        for order, reason in stale.items():
-            # Only as long as it still waits in that queue: a run that began meanwhile has its own reason.
-            same = update(Order).where(
-                Order.id == order.id, Order.status == OrderStatus.ASSIGNED, Order.run_id == order.run_id
-            )
-            db.execute(same.values(reason=reason), execution_options={"synchronize_session": False})
-    changed = [order.id for order in stale]
+        for order, facts in stale:
+            # Only as long as it still waits in that queue: an order that moved meanwhile has facts of its own.
+            explain(db, order, facts)
+    changed = [order.id for order, _ in stale]
     core.broker.stepped(changed)
     return changed
+
+
+def _facts_now(db: Session, core: Core, order: Order, drone: Drone, sent: Dispatch) -> OrderFacts:
+    facts = order.facts
+    unsent = isinstance(facts.waits, CannotBeSent) and sent.published_at is None
+    # Without a placement an older process placed it, and its text is all that there is.
+    if unsent or facts.placed is None:
+        return facts
+    return facts.model_copy(update={"waits": waits_in_queue(db, core, drone)})

@@ -230,7 +230,7 @@ class Made:
             "wanted_labels": {},
             "late_refs": [],
             "drone_id": self._drone,
-            "reason": "the model stopped",
+            "reason_written": "the model stopped",
             "base_commit": "a" * 40,
             **self._own,
         }

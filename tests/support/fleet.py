@@ -301,7 +301,7 @@ class PlayedDrone:
                 )
             )
             row.drone_id, row.run_id, row.generation, row.attempt = self.id, run.id, generation, attempt
-            row.status, row.reason, row.started_at = OrderStatus.RUNNING, "", now
+            row.status, row.reason_written, row.started_at = OrderStatus.RUNNING, "", now
         run.step(RunStarted(boot_id="boot", sandbox="bwrap"))
         self.core.broker.changed(run.order_id)
         return run
@@ -347,7 +347,7 @@ class PlayedRun:
         self.step(ApprovalStep(call_id=call_id, tool=tool, why=why))
         core = self.drone.core
         with core.database.write() as db:
-            waits = {"status": OrderStatus.AWAITING_APPROVAL, "reason": f"waits for a person: {why}"}
+            waits = {"status": OrderStatus.AWAITING_APPROVAL, "reason_written": f"waits for a person: {why}"}
             db.execute(update(Order).where(Order.id == self.order_id).values(**waits))
         core.broker.changed(self.order_id)
 
@@ -372,7 +372,13 @@ class PlayedRun:
             now = core.clock.now()
             run_status = RunStatus.SUCCESS if good else RunStatus.FAILED
             db.execute(update(Run).where(Run.id == self.id).values(status=run_status, ended_at=now, reason="done"))
-            values = {"status": status, "ended_at": now, "exit_status": exit_status, "reason": "done", **columns}
+            values = {
+                "status": status,
+                "ended_at": now,
+                "exit_status": exit_status,
+                "reason_written": "done",
+                **columns,
+            }
             db.execute(update(Order).where(Order.id == self.order_id).values(**values))
         core.broker.changed(self.order_id)
 

@@ -117,7 +117,7 @@ class _Made:
             | {"provider_id": self.provider.id, "model": "openai/scripted", "mode": "build", "priority": 0}
             | {"approve": "yolo", "allow": [], "limits": {}, "prompt": "Mend it. " * 50, "purpose": "work"}
             | {"wanted_labels": {}, "drone_id": self.drone.id, "run_id": run_id, "generation": 1, "attempt": 1}
-            | {"status": "succeeded", "reason": "the model stopped", "exit_status": "stopped", "late_refs": []}
+            | {"status": "succeeded", "reason_written": "the model stopped", "exit_status": "stopped", "late_refs": []}
         )
         rows[Dispatch].append(
             self.owned

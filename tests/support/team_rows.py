@@ -18,6 +18,7 @@ from control_plane.orders.dispatch import Ending, finish
 from control_plane.teams.claiming import claim_tasks
 from control_plane.teams.thread import agent_wrote
 from shared.names import new_id
+from shared.reasons import RunEnd
 from shared.states import OrderStatus, TaskStatus
 from tests.support.made import start_run
 
@@ -185,4 +186,4 @@ def end(core: Core, order_id: str, how: str = "succeeded") -> None:
         run = db.get(Run, order.run_id)
         if run is not None:
             run.status = "success" if to is OrderStatus.SUCCEEDED else "failed"
-        finish(db, core, order, to, Ending(exit_status, reason))
+        finish(db, core, order, to, Ending(exit_status, RunEnd(detail=reason)))

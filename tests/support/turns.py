@@ -17,6 +17,7 @@ from control_plane.supervisor.work_orders import work_order
 from shared.events import AssistantStep, Body, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus
+from shared.reasons import RunEnd
 from shared.states import OrderStatus
 from shared.work_order import WorkOrder
 from tests.support.made import start_run, submit
@@ -64,7 +65,7 @@ def end(
         if to is CANCELED:
             order.status = OrderStatus.CANCELING.value
             db.flush()
-        finish(db, core, order, to, Ending(ExitStatus(exit_status), "so it ended"))
+        finish(db, core, order, to, Ending(ExitStatus(exit_status), RunEnd(detail="so it ended")))
     return order_id
 
 
@@ -72,7 +73,7 @@ def lose(core: Core, order_id: str) -> None:
     """The order's run is lost, and the next one placed."""
     with core.database.write() as db:
         order = db.get_one(Order, order_id)
-        try_again(db, core, order, Ending(ExitStatus.LOST, "the drone fell silent"))
+        try_again(db, core, order, Ending(ExitStatus.LOST, RunEnd(detail="the drone fell silent")))
         place_and_dispatch(db, core, order)
 
 

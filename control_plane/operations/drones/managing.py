@@ -21,10 +21,12 @@ from control_plane.lookups.drones import EVERY, find_drone, serving
 from control_plane.operations.drones.visibility import eyes_of
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import drone_document
-from control_plane.orders.dispatch import requeue, taken_back_reason
+from control_plane.orders.dispatch import requeue
 from control_plane.orders.lost import Loss, announce, lose
 from shared.control import Drain
 from shared.errors import FleetFault, Forbidden
+from shared.reason_text import loss_text
+from shared.reasons import DroneState, RunLoss, TakenBack
 from shared.states import OrderStatus, RunStatus
 from shared.terminal import logs
 
@@ -130,7 +132,8 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
 
 def take_back(db: Session, core: Core, drone: Drone) -> tuple[list[str], list[EndedRun]]:
     """End what the drone had in hand: its orders wait for another one. Returns those, and what Flower should hear."""
-    why = f"drone {drone.name} was removed"
+    why = RunLoss(code="drone_removed", drone=drone.name)
+    removed = TakenBack(state=DroneState(drone=drone.name, code="removed"))
     held = select(Dispatch, Order, Run.id).join(Order, Order.id == Dispatch.order_id)
     held = held.outerjoin(Run, Run.id == Dispatch.id)
     order_ids, ended = [], []
@@ -139,8 +142,8 @@ def take_back(db: Session, core: Core, drone: Drone) -> tuple[list[str], list[En
     ).all():
         if run_id is None and order.run_id == dispatch.id and order.status == OrderStatus.ASSIGNED:
             # It had not begun, so it is no attempt that failed.
-            requeue(db, core, order, taken_back_reason(drone, "was removed"))
-            told: EndedRun | None = EndedRun(dispatch.id, drone.id, drone.host, "revoked", why)
+            requeue(db, core, order, removed)
+            told: EndedRun | None = EndedRun(dispatch.id, drone.id, drone.host, "revoked", loss_text(why))
         else:
             since = drone.last_seen_at or drone.registered_at
             told = lose(db, core, Loss(dispatch.id, drone.id, dispatch.generation, why, since))

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session as Db
 
 from control_plane.conversations.entries import locked
 from control_plane.conversations.history import way_to
-from control_plane.conversations.resumption import outlook
+from control_plane.conversations.resumption import expected_resumption
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, SteeringMessage, Turn
 from control_plane.db.projects import Project
@@ -21,6 +21,7 @@ from control_plane.operations.orders.steering import check_said
 from control_plane.orders.dispatch import place_and_dispatch
 from control_plane.orders.transitions import move_order, move_turn
 from shared.errors import Conflict, Invalid, Precondition
+from shared.reasons import AskedAgain, OrderFacts, Resumption
 from shared.states import IN_HAND, OrderStatus, TurnStatus
 
 _MAY_RUN_AGAIN = (OrderStatus.FAILED, OrderStatus.CANCELED)
@@ -40,7 +41,7 @@ def retry(core: Core, caller: Caller, order_id: str) -> OrderSummary:
     def write(db: Db) -> None:
         order = _of_the_ended(db, order_id, "retry")
         order.fresh_generation = order.generation
-        _queue(db, core, order, f"{_by(caller)} asked for it again, from the beginning")
+        _queue(db, core, order, AskedAgain(by=caller.user, from_start=True))
 
     return _done(core, caller, order_id, write)
 
@@ -62,8 +63,8 @@ def resume(core: Core, caller: Caller, order_id: str, request: ResumeRequest) ->
         order.limits = {**order.limits, **{name: value for name, value in asked.items() if value is not None}}
         if request.say is not None:
             _say(db, core, caller, order, request.say)
-        where = outlook(db, order) or "begins anew: nothing had been done yet"
-        _queue(db, core, order, f"{_by(caller)} asked for it again; {where}")
+        resumes = expected_resumption(db, order) or Resumption(why_not="nothing_done")
+        _queue(db, core, order, AskedAgain(by=caller.user, resumes=resumes))
 
     return _done(core, caller, order_id, write)
 
@@ -126,7 +127,7 @@ def _begun(order: Order) -> bool:
     return order.status in _HAS_BEGUN
 
 
-def _queue(db: Db, core: Core, order: Order, reason: str) -> None:
+def _queue(db: Db, core: Core, order: Order, asked: AskedAgain) -> None:
     """Put order and turn back to where they waited. What it left so far stays readable until its next run replaces it.
 
     Branch and head stay too: what the branch on the remote was last known to be is what a push is compared with.
@@ -136,7 +137,7 @@ def _queue(db: Db, core: Core, order: Order, reason: str) -> None:
         db,
         order,
         OrderStatus.QUEUED,
-        reason=reason,
+        OrderFacts(returned=asked),
         drone_id=None,
         run_id=None,
         grant_until=None,
@@ -165,10 +166,6 @@ def _done(core: Core, caller: Caller, order_id: str, write: Callable[[Db], None]
     core.database.transact(write)
     core.broker.changed(order_id)
     return order_summary(core, caller, order_id)
-
-
-def _by(caller: Caller) -> str:
-    return caller.user or "a person"
 
 
 def _check(request: ResumeRequest) -> None:

@@ -21,11 +21,13 @@ from control_plane.drones.inbox import tell
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
+from control_plane.orders.transitions import explain
 from control_plane.orders.waits import waiting_calls
 from control_plane.validation.checks import check_text, shown
 from shared.control import Decide
 from shared.errors import Conflict, Invalid, NotFound
 from shared.events import ApprovalStep
+from shared.reasons import AnswerOnItsWay
 from shared.states import ENDED, OrderStatus
 
 MAX_SAID = 64 * 1024
@@ -135,8 +137,8 @@ def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *
         run_id, drone_id = str(order.run_id), str(order.drone_id)
         decided = Decide(run_id=run_id, call_id=call.call_id, approved=approved, comment=request.comment)
         tell(db, core, drone_id, decided, run_id)
-        word = "approved" if approved else "denied"
-        order.reason = f"{caller.user or 'a person'} {word} the call of {call.tool}; its drone is being told"
+        told = AnswerOnItsWay(by=caller.user, approved=approved, tool=call.tool)
+        explain(db, order, order.facts.model_copy(update={"waits": told}))
 
     core.database.transact(write)
     core.broker.changed(order_id)

@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, load_only
 
 from control_plane.core import Core
-from control_plane.db.orders import Order
+from control_plane.db.orders import REASON, Order
 from control_plane.db.runs import Run
 from control_plane.db.teams import Comment, Task
 from control_plane.documents.base import SYSTEM, USER
@@ -62,7 +62,7 @@ def _of_runs(db: Session, now: datetime, tasks: Sequence[Task]) -> dict[str, str
     order_ids = [task.order_id for task in tasks if task.order_id]
     if not order_ids:
         return {}
-    wanted = select(Order).where(Order.id.in_(order_ids)).options(load_only(Order.status, Order.reason, Order.run_id))
+    wanted = select(Order).where(Order.id.in_(order_ids)).options(load_only(Order.run_id, *REASON))
     orders = {order.id: order for order in db.scalars(wanted)}
     run_ids = [order.run_id for order in orders.values() if order.run_id]
     runs: Mapping[str, Run] = {run.id: run for run in db.scalars(select(Run).where(Run.id.in_(run_ids)))}

@@ -28,6 +28,7 @@ from control_plane.teams import system_notes
 from control_plane.teams.claiming import claim_tasks, give_to_user
 from control_plane.validation.checks import check_text
 from shared.errors import Conflict
+from shared.reasons import CancelAsked
 from shared.states import ENDED, OrderStatus, TaskStatus
 
 MAX_REASON = 1000
@@ -132,11 +133,13 @@ def _seen(at_work: _Order) -> tuple[str, str | None] | None:
     return (at_work.seen.status, at_work.seen.run_id) if at_work.seen is not None else None
 
 
-def _cancel_order(db: Session, core: Core, order: Order, at_work: _Order, sentence: str) -> tuple[str, EndedRun | None]:
+def _cancel_order(
+    db: Session, core: Core, order: Order, at_work: _Order, asked: CancelAsked
+) -> tuple[str, EndedRun | None]:
     """Cancel the order of the run. Returns what that means for people, and for Flower."""
     told = None
     if at_work.seen is not None and order.status not in {*ENDED, OrderStatus.CANCELING}:
-        told = record(db, core, order, at_work.seen.taken_back, sentence)
+        told = record(db, core, order, at_work.seen.taken_back, asked)
     if order.status in ENDED:
         return f"run {order.run_id or f'of order {order.id}'} had not begun, and will not", told
     drone = db.get(Drone, order.drone_id) if order.drone_id else None

@@ -26,6 +26,7 @@ from shared.blobs import digest
 from shared.events import AssistantStep, Body, CheckpointStep, CompactionStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus
+from shared.reasons import RunEnd, Withdrawn
 from shared.states import OrderStatus
 from shared.transcripts import problems
 from shared.work_order import WorkOrder
@@ -100,7 +101,7 @@ class Played:
         with self.core.database.write() as db:
             order = db.get_one(Order, self.order_id)
             order.wanted_drone_id = db.query(Drone.id).filter(Drone.name == drone).scalar()
-            requeue(db, self.core, order, "died")
+            requeue(db, self.core, order, Withdrawn())
             place_and_dispatch(db, self.core, order)
         self._go(expected=self._newest())
 
@@ -115,7 +116,7 @@ class Played:
         with self.core.database.write() as db:
             order = db.get_one(Order, self.order_id)
             order.wanted_drone_id = db.query(Drone.id).filter(Drone.name == drone).scalar()
-            finish(db, self.core, order, OrderStatus.FAILED, Ending(ExitStatus.TIME_LIMIT, "out of time"))
+            finish(db, self.core, order, OrderStatus.FAILED, Ending(ExitStatus.TIME_LIMIT, RunEnd()))
         retrying.resume(self.core, system_caller(self.core), self.order_id, ResumeRequest())
         self._go(expected=self._newest())
 
@@ -124,7 +125,13 @@ class Played:
         self._say(AssistantStep(text="done"))
         with self.core.database.write() as db:
             order = db.get_one(Order, self.order_id)
-            finish(db, self.core, order, OrderStatus.SUCCEEDED, Ending(ExitStatus.STOPPED, "the model stopped"))
+            finish(
+                db,
+                self.core,
+                order,
+                OrderStatus.SUCCEEDED,
+                Ending(ExitStatus.STOPPED, RunEnd()),
+            )
             session = order.session_id
         return context(self.core, session)
 

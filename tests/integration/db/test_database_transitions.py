@@ -22,10 +22,10 @@ def order_id(core: Core, admin: Caller) -> str:
 
 def test_a_move_writes_the_status_and_what_goes_with_it(core: Core, order_id: str) -> None:
     with core.database.write() as db:
-        move_order(db, db.get_one(Order, order_id), OrderStatus.CANCELED, reason="not needed any more")
+        move_order(db, db.get_one(Order, order_id), OrderStatus.CANCELED, response="not needed any more")
     with core.database.read() as db:
         order = db.get_one(Order, order_id)
-    assert (order.status, order.reason) == ("canceled", "not needed any more")
+    assert (order.status, order.response) == ("canceled", "not needed any more")
 
 
 def test_a_row_that_another_hand_moved_first_stays_as_that_hand_left_it(core: Core, order_id: str) -> None:

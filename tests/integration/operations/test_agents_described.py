@@ -20,6 +20,7 @@ from control_plane.orders.dispatch import Ending, finish
 from control_plane.services.describing import MAX_DESCRIPTION, cleaned
 from control_plane.supervisor.work_orders import work_order
 from shared.names import new_id
+from shared.reasons import RunEnd
 from shared.states import OrderStatus
 from shared.work_order import Describe
 from tests.support.agents import add_agent
@@ -47,7 +48,7 @@ def end(core: Core, order: Order, response: str | None = TEXT, status: OrderStat
     start_run(core, order.id)
     with core.database.write() as db:
         row = db.get_one(Order, order.id)
-        finish(db, core, row, status, Ending("submitted", "The model described the agent.", response))
+        finish(db, core, row, status, Ending("submitted", RunEnd(), response))
 
 
 def description(core: Core, caller: Caller, name: str = "lead") -> str:
@@ -84,7 +85,13 @@ def test_where_it_fails_the_agent_has_none_and_the_order_tells_it(
     if status is OrderStatus.CANCELED:
         with work.database.write() as db:
             db.get_one(Order, asked(work)[0].id).status = "canceling"
-            finish(db, work, db.get_one(Order, asked(work)[0].id), status, Ending("canceled", "by ann", "half of"))
+            finish(
+                db,
+                work,
+                db.get_one(Order, asked(work)[0].id),
+                status,
+                Ending("canceled", RunEnd(), "half of"),
+            )
     else:
         end(work, asked(work)[0], "half of a description", status)
 

@@ -17,6 +17,7 @@ from control_plane.orders.dispatch import Ending, finish, place_and_dispatch
 from shared.blobs import digest
 from shared.errors import Conflict, Invalid, NotFound
 from shared.outcome import ExitStatus
+from shared.reasons import RunEnd
 from shared.states import OrderStatus
 from tests.support.made import make_drone, make_project, run_of, start_run, submit
 
@@ -98,7 +99,13 @@ def test_a_drone_with_an_order_of_a_fork_reads_what_the_turns_before_it_left_and
 def end(core: Core, order_id: str) -> None:
     """The order's run succeeds."""
     with core.database.write() as db:
-        finish(db, core, db.get_one(Order, order_id), OrderStatus.SUCCEEDED, Ending(ExitStatus.STOPPED, "done"))
+        finish(
+            db,
+            core,
+            db.get_one(Order, order_id),
+            OrderStatus.SUCCEEDED,
+            Ending(ExitStatus.STOPPED, RunEnd()),
+        )
 
 
 def test_a_blob_that_was_never_stored_is_not_found_even_if_its_file_exists(

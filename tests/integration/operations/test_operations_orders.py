@@ -16,6 +16,7 @@ from control_plane.orders.dispatch import Ending, finish, place_and_dispatch
 from shared.blobs import digest
 from shared.errors import Invalid, NotFound
 from shared.outcome import ExitStatus
+from shared.reasons import RunEnd
 from shared.states import OrderStatus
 from tests.support.made import make_drone, make_project, start_run, submit
 
@@ -200,7 +201,7 @@ def ids(core: Core, admin: Caller, **filters: Any) -> list[str]:
 
 def test_what_a_removed_drone_did_can_still_be_asked_for(core: Core, admin: Caller, order_id: str) -> None:
     with core.database.write() as db:
-        finish(db, core, db.get_one(Order, order_id), OrderStatus.FAILED, Ending(ExitStatus.REFUSED, "no"))
+        finish(db, core, db.get_one(Order, order_id), OrderStatus.FAILED, Ending(ExitStatus.REFUSED, RunEnd()))
     managing.remove_drone(core, admin, "anna")
     assert ids(core, admin, drone="anna") == [order_id]
 

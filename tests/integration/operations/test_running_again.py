@@ -126,7 +126,7 @@ def test_a_canceled_order_goes_on_too(plane: Plane, oka: StandIn) -> None:
 def test_an_order_that_had_done_nothing_begins_anew_and_says_so(plane: Plane) -> None:
     order_id = plane.submit()
     cancel(plane.core, plane.admin, order_id)
-    plane.edit(Order, order_id, reason="")
+    plane.edit(Order, order_id, reason_written="")
     resume(plane, order_id)
     assert plane.order(order_id).status == "queued"
     oka = plane.drone("oka")

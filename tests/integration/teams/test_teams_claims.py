@@ -25,6 +25,7 @@ from control_plane.supervisor.task_claims import claim_everywhere
 from control_plane.teams.claiming import claim_tasks
 from control_plane.teams.why_waiting import why_waits
 from shared.errors import Conflict
+from shared.reasons import RunEnd
 from shared.states import ENDED, TASK_TRANSITIONS, OrderStatus, TaskStatus
 from tests.support.database import CoreFactory
 from tests.support.made import make_drone, make_project
@@ -261,7 +262,7 @@ def play_as_a_collector(core: Core, task_id: str) -> None:
         # Long enough for the others to be as far; with one writer at a time they are not, and need not be.
         meeting.wait(0.2)
         write_as(db, core, order, run_id, "@tester")
-        finish(db, core, order, OrderStatus.SUCCEEDED, Ending("stopped", "the model stopped"))
+        finish(db, core, order, OrderStatus.SUCCEEDED, Ending("stopped", RunEnd(detail="the model stopped")))
 
     core.database.transact(work)
 
@@ -285,7 +286,7 @@ def end_now(db: Any, core: Core, order_id: str) -> None:
     """As the collector does when the run's last event comes, whatever was asked of it meanwhile."""
     order = db.get_one(Order, order_id, with_for_update=True)
     to = OrderStatus.CANCELED if order.status == OrderStatus.CANCELING else OrderStatus.SUCCEEDED
-    finish(db, core, order, to, Ending("stopped", "it ended"))
+    finish(db, core, order, to, Ending("stopped", RunEnd(detail="it ended")))
 
 
 def test_of_two_people_who_finish_a_task_at_once_one_is_told_that_it_is_done(any_core: Core) -> None:

@@ -12,6 +12,7 @@ from control_plane.orders.dispatch import Ending, finish
 from shared.errors import Conflict, Forbidden, Invalid, NotFound
 from shared.events import Delivered, UserStep
 from shared.outcome import ExitStatus
+from shared.reasons import RunEnd
 from shared.states import OrderStatus
 from tests.support.fleet import Api, PlayedRun
 from tests.support.turns import end, said
@@ -74,7 +75,7 @@ def end_well(api: Api, order_id: str, bundle: str) -> None:
     with api.core.database.write() as db:
         order = db.get_one(Order, order_id)
         order.head_commit, order.branch, order.bundle_sha256 = "a" * 40, "fleet/x", bundle
-        finish(db, api.core, order, OrderStatus.SUCCEEDED, Ending(ExitStatus.STOPPED, "done"))
+        finish(db, api.core, order, OrderStatus.SUCCEEDED, Ending(ExitStatus.STOPPED, RunEnd(detail="done")))
 
 
 def test_what_is_refused_is_told_as_by_the_operation(api: Api, session: Doc) -> None:

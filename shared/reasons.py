@@ -1,0 +1,266 @@
+"""Why a work order is where it is, as typed facts; `shared.reason_text` renders the sentence for people from them.
+
+Codes and fields are stored: they are only ever added.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from shared.wire import Wire
+
+NoCheckpoint = Literal["", "nothing_done", "lost", "expired", "not_stored", "drone_cannot"]
+
+
+class Resumption(Wire):
+    """Where the next run begins: after a step, or from the start."""
+
+    step: int | None = None
+    """None: it begins from the start."""
+    drone: str = ""
+    """The only drone that can continue after `step`; empty: any."""
+    elsewhere: int | None = None
+    """With `drone`: the step after which any other drone would continue; None: from the start."""
+    why_not: NoCheckpoint = ""
+    """Why it begins from the start."""
+
+
+class DroneState(Wire):
+    """Why a drone does not start an order."""
+
+    drone: str
+    code: Literal["removed", "never_started", "offline", "unresponsive", "disk_full", "leaving", "draining", "busy"]
+    since: datetime | None = None
+    today: bool = True
+    """Whether `since` was on the day on which this was written: then the time of day is enough."""
+    detail: str = ""
+    running: int = 0
+    slots: int = 0
+
+
+class RunLoss(Wire):
+    """Why a run was given up without its drone."""
+
+    code: Literal["drone_removed", "drone_silent", "run_missing", "drone_restarted"]
+    drone: str
+    since: datetime | None = None
+    today: bool = True
+
+
+# --- why it is in the queue again ---------------------------------------------------------
+
+
+class TakenBack(Wire):
+    """It left the queue of a drone that did not start it."""
+
+    code: Literal["taken_back"] = "taken_back"
+    state: DroneState
+    resumes: Resumption | None = None
+
+
+class Withdrawn(Wire):
+    """Its run was withdrawn before it began."""
+
+    code: Literal["withdrawn"] = "withdrawn"
+    resumes: Resumption | None = None
+
+
+class GivenBack(Wire):
+    """Its drone returned it."""
+
+    code: Literal["given_back"] = "given_back"
+    drone: str
+    detail: str
+    resumes: Resumption | None = None
+
+
+class RunFailed(Wire):
+    """Its run ended by a fault of the fleet, and another attempt is left."""
+
+    code: Literal["run_failed"] = "run_failed"
+    detail: str = ""
+    loss: RunLoss | None = None
+    attempt: int
+    attempts: int
+    resumes: Resumption | None = None
+
+
+class AskedAgain(Wire):
+    """A person sent an ended order on again."""
+
+    code: Literal["asked_again"] = "asked_again"
+    by: str
+    """Empty: a person without a name."""
+    from_start: bool = False
+    """It was to begin from the start, wherever it could continue."""
+    resumes: Resumption | None = None
+
+
+Returned = Annotated[TakenBack | Withdrawn | GivenBack | RunFailed | AskedAgain, Field(discriminator="code")]
+
+# --- why it was placed where it is --------------------------------------------------------
+
+
+class Placed(Wire):
+    """Why this drone was chosen."""
+
+    code: Literal["named", "workspace", "only_workspace", "only_drone", "repository", "least_work", "free_slot"]
+    drone: str
+    labels: tuple[str, ...] = ()
+    resumes: Resumption | None = None
+
+
+# --- why it waits -------------------------------------------------------------------------
+
+
+class JustSubmitted(Wire):
+    code: Literal["just_submitted"] = "just_submitted"
+
+
+class EarlierOrder(Wire):
+    """The orders of a session run one after the other."""
+
+    code: Literal["earlier_order"] = "earlier_order"
+    order: str
+
+
+class NoDrone(Wire):
+    code: Literal["no_drone"] = "no_drone"
+
+
+class DroneLabels(Wire):
+    drone: str
+    labels: tuple[str, ...] = ()
+
+
+class NoDroneFits(Wire):
+    code: Literal["no_drone_fits"] = "no_drone_fits"
+    labels: tuple[str, ...]
+    fleet: tuple[DroneLabels, ...]
+
+
+class NoDroneTakesWork(Wire):
+    code: Literal["no_drone_takes_work"] = "no_drone_takes_work"
+    states: tuple[DroneState, ...]
+
+
+class NamedDroneRemoved(Wire):
+    code: Literal["named_drone_removed"] = "named_drone_removed"
+    drone: str
+    order: str
+
+
+class PausesAfterFailure(Wire):
+    code: Literal["pauses_after_failure"] = "pauses_after_failure"
+    until: datetime
+    attempt: int
+    attempts: int
+    detail: str
+
+
+class InQueue(Wire):
+    """It is in the queue of a drone that does not start it."""
+
+    code: Literal["in_queue"] = "in_queue"
+    state: DroneState
+
+
+class CannotBeSent(Wire):
+    """The message to its drone cannot be made; it is tried again."""
+
+    code: Literal["cannot_be_sent"] = "cannot_be_sent"
+    detail: str
+
+
+class ForPerson(Wire):
+    """A call of its run waits for approval."""
+
+    code: Literal["for_person"] = "for_person"
+    order: str
+    tool: str
+    why: str
+
+
+class AnswerOnItsWay(Wire):
+    """A person answered, and the drone has not confirmed it."""
+
+    code: Literal["answer_on_its_way"] = "answer_on_its_way"
+    by: str
+    approved: bool
+    tool: str
+
+
+class Answered(Wire):
+    """What it waited for was answered; it waits no more."""
+
+    code: Literal["answered"] = "answered"
+    by: Literal["person", "clock", "interruption"]
+    approved: bool = False
+
+
+Waits = Annotated[
+    JustSubmitted
+    | EarlierOrder
+    | NoDrone
+    | NoDroneFits
+    | NoDroneTakesWork
+    | NamedDroneRemoved
+    | PausesAfterFailure
+    | InQueue
+    | CannotBeSent
+    | ForPerson
+    | AnswerOnItsWay
+    | Answered,
+    Field(discriminator="code"),
+]
+
+# --- how it ended -------------------------------------------------------------------------
+
+
+class RunEnd(Wire):
+    """It ended as its last run did."""
+
+    code: Literal["run_ended"] = "run_ended"
+    detail: str = ""
+    loss: RunLoss | None = None
+    attempts: int = 0
+    """Over 0: the fleet was at fault, and that was the last of so many attempts."""
+    unheard: int = 0
+    """Things that people said too late."""
+    session: str = ""
+    """With `unheard`: where to say them."""
+
+
+class CanceledEnd(Wire):
+    """It ended because a person canceled it."""
+
+    code: Literal["before_start", "with_receipt", "with_loss", "after_end"]
+    """`after_end`: its run had ended before it heard of the cancel."""
+    detail: str = ""
+    loss: RunLoss | None = None
+    earlier: str = ""
+    """Set where an older process recorded the cancel: the text that it stored."""
+
+
+Ended = RunEnd | CanceledEnd
+
+
+class CancelAsked(Wire):
+    """Who asked for the cancel, and why."""
+
+    by: str
+    """Empty: a person without a name."""
+    text: str = ""
+
+
+class OrderFacts(Wire):
+    """All facts about an order in its current state; none at all where an older process changed it last."""
+
+    returned: Returned | None = None
+    placed: Placed | None = None
+    waits: Waits | None = None
+    cancel: CancelAsked | None = None
+    ended: Ended | None = None
