@@ -1,0 +1,187 @@
+"""Databases written by earlier versions are upgraded: nothing is lost, and every reason becomes the facts it stated.
+
+The dumps were written by commit 4ef72e0 itself: its operations, its collector and supervisor, and the stand-in drone of
+its tests. The prompt of each order says how it came about.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import Engine, MetaData, event, select
+
+from control_plane.db import migrations
+from control_plane.db.engine import Database, sqlite_url_of
+from control_plane.db.orders import Order
+
+DUMPS = Path(__file__).parent / "databases"
+Rows = dict[str, list[dict[str, Any]]]
+RESTARTED = {"code": "drone_restarted", "drone": "ada", "since": None, "today": True}
+FACTS: dict[str, dict[str, Any]] = {
+    "succeeded": {"ended": {"code": "run_ended", "detail": "the model stopped"}},
+    "succeeded unheard": {"ended": {"code": "run_ended", "detail": "the model stopped", "unheard": 1}},
+    "failed": {"ended": {"code": "run_ended", "detail": "The time limit of 1800 s was reached.", "attempts": 0}},
+    "failed last attempt": {"ended": {"detail": "the provider cannot be reached", "attempts": 1}},
+    "failed lost": {"ended": {"code": "run_ended", "detail": "", "loss": RESTARTED, "attempts": 1}},
+    "canceled before": {"ended": {"code": "before_start"}, "cancel": {"by": "kim", "text": "not needed"}},
+    "canceled with receipt": {"ended": {"code": "with_receipt"}, "cancel": {"by": "kim", "text": "wrong branch: main"}},
+    "canceled after end": {"ended": {"code": "after_end", "detail": "the model stopped"}, "cancel": {"by": "system"}},
+    "canceled with loss": {"ended": {"code": "with_loss", "loss": RESTARTED}, "cancel": {"text": "too slow"}},
+    "canceling": {"cancel": {"by": "kim", "text": "changed my mind"}},
+    "canceling unnamed": {"cancel": {"by": "system", "text": ""}},
+    "running": {"placed": {"code": "named", "drone": "oka", "labels": []}, "waits": None},
+    "running free choice": {"placed": {"code": "repository", "drone": "ada"}},
+    "awaiting": {"waits": {"code": "for_person", "tool": "shell", "why": "It changes files: rm x."}},
+    "answer on its way": {"waits": {"code": "answer_on_its_way", "by": "kim", "approved": True, "tool": "shell"}},
+    "answered": {"waits": {"code": "answered", "by": "person", "approved": True}},
+    "no drone fits": {"waits": {"code": "no_drone_fits", "labels": ["gpu=yes"]}},
+    "session waits": {"waits": {"code": "earlier_order"}},
+    "named removed": {"waits": {"code": "named_drone_removed", "drone": "sale"}},
+    "pausing": {"waits": {"code": "pauses_after_failure", "attempt": 1, "attempts": 3}},
+    "assigned never started": {"placed": {"code": "named"}, "waits": {"code": "in_queue"}},
+    "assigned busy": {"placed": {"drone": "mila"}, "waits": {"code": "in_queue"}},
+    "taken back": {"returned": {"code": "taken_back"}, "placed": {"code": "only_drone", "labels": ["os=linux"]}},
+    "given back": {"returned": {"code": "given_back", "drone": "oka", "detail": "the drone stops"}},
+    "queued again": {"returned": {"code": "run_failed", "detail": "the provider cannot be reached", "attempt": 1}},
+    "queued from checkpoint": {"returned": {"code": "run_failed", "attempts": 3}},
+    "taken back removed": {"returned": {"code": "taken_back"}},
+}
+"""Of each order, by its prompt, some of the facts."""
+STATES = {
+    "assigned never started": {"drone": "dora", "code": "never_started"},
+    "assigned busy": {"drone": "mila", "code": "busy", "running": 1, "slots": 1},
+    "taken back": {"drone": "nino", "code": "draining"},
+    "taken back removed": {"drone": "lena", "code": "removed"},
+}
+RESUMPTIONS = {
+    "given back": {"step": None, "why_not": "not_stored"},
+    "queued from checkpoint": {"step": 6, "drone": ""},
+}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def old_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database as 4ef72e0 left it, once of each kind."""
+    dump = (DUMPS / f"4ef72e0.{request.param}.sql").read_text()
+    if request.param == "sqlite":
+        path = tmp_path / "old.db"
+        with sqlite3.connect(path) as connection:
+            connection.executescript(dump)
+        connection.close()
+        return sqlite_url_of(path)
+    url = str(request.getfixturevalue("empty_postgres_url"))
+    with psycopg.connect(url) as server:
+        server.execute(dump.encode())
+    return url
+
+
+@pytest.fixture
+def upgraded(old_url: str) -> Iterator[Database]:
+    migrations.upgrade(old_url)
+    database = Database(old_url)
+    yield database
+    database.dispose()
+
+
+def rows_of(url: str) -> Rows:
+    """All that is in the database, but for its revision."""
+    database, found = Database(url), MetaData()
+    try:
+        found.reflect(database.engine)
+        with database.read() as db:
+            return {
+                name: [dict(row._mapping) for row in db.execute(select(table).order_by(*table.primary_key))]
+                for name, table in found.tables.items()
+                if name != "alembic_version"
+            }
+    finally:
+        database.dispose()
+
+
+def orders_by_prompt(database: Database) -> dict[str, Order]:
+    with database.read() as db:
+        return {order.prompt: order for order in db.scalars(select(Order))}
+
+
+def test_nothing_is_lost(old_url: str) -> None:
+    before = rows_of(old_url)
+    migrations.upgrade(old_url)
+    after = rows_of(old_url)
+    for name, rows in before.items():
+        assert [{column: row[column] for column in rows[0]} for row in after[name]] == rows, name
+
+
+def test_every_reason_becomes_the_facts_that_it_stated(upgraded: Database) -> None:
+    orders = orders_by_prompt(upgraded)
+    for prompt, expected in FACTS.items():
+        facts = orders[prompt].facts.model_dump(mode="json")
+        for name, fields in expected.items():
+            found = facts[name] and {field: facts[name][field] for field in fields or {}}
+            assert (prompt, found) == (prompt, fields)
+
+
+def test_the_state_of_a_drone_is_kept_with_the_reason(upgraded: Database) -> None:
+    orders = orders_by_prompt(upgraded)
+    for prompt, expected in STATES.items():
+        facts = orders[prompt].facts.model_dump(mode="json")
+        state = (facts["waits"] or facts["returned"])["state"]
+        assert (prompt, {field: state[field] for field in expected}) == (prompt, expected)
+
+
+def test_where_an_order_resumes_is_kept_with_the_reason(upgraded: Database) -> None:
+    orders = orders_by_prompt(upgraded)
+    for prompt, expected in RESUMPTIONS.items():
+        resumes = orders[prompt].facts.model_dump(mode="json")["returned"]["resumes"]
+        assert (prompt, {field: resumes[field] for field in expected}) == (prompt, expected)
+
+
+def test_each_order_has_facts(upgraded: Database) -> None:
+    assert [prompt for prompt, order in orders_by_prompt(upgraded).items() if order.explained is None] == []
+
+
+def test_the_sentences_say_what_they_said(upgraded: Database) -> None:
+    for prompt, order in orders_by_prompt(upgraded).items():
+        assert (prompt, order.reason) == (prompt, order.reason_written)
+
+
+class PowerCut(Exception):
+    """Ends an upgrade in the middle."""
+
+
+@contextmanager
+def cut_before(statement: int) -> Iterator[list[str]]:
+    """Let the database fail before so many statements; the statements until then."""
+    done: list[str] = []
+
+    def count(*arguments: Any) -> None:
+        if len(done) == statement:
+            raise PowerCut
+        done.append(str(arguments[2]))
+
+    event.listen(Engine, "before_cursor_execute", count)
+    try:
+        yield done
+    finally:
+        event.remove(Engine, "before_cursor_execute", count)
+
+
+def test_an_upgrade_that_is_cut_off_at_any_statement_can_be_run_again(old_url: str) -> None:
+    before, cut = rows_of(old_url), 0
+    while cut < 1000:
+        try:
+            with cut_before(cut) as done:
+                migrations.upgrade(old_url)
+            break
+        except PowerCut:
+            assert rows_of(old_url) == before, done[-1:]
+        # The statements that convert one order after the other are alike: of those every tenth.
+        cut += 10 if done and done[-1].startswith("UPDATE orders") else 1
+    assert cut > len(before["orders"])
+    assert rows_of(old_url).keys() >= before.keys()
+    assert migrations.upgrade(old_url) == []
