@@ -4,49 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.errors import (
-    Conflict,
-    FleetError,
-    FleetFault,
-    Forbidden,
-    Invalid,
-    NotFound,
-    Precondition,
-    Refused,
-    TooLarge,
-    TooOften,
-    Unauthenticated,
-    Unreachable,
-)
+from shared.errors import FleetError, FleetFault, Unreachable
+from shared.problems import error_of, kind_of
 
 if TYPE_CHECKING:
     import httpx
 
 CUT_OFF = "E-SERVER-SILENT"
 """The server took the request and never finished the answer: it may have been carried out."""
-_BY_STATUS: dict[int, type[FleetError]] = {
-    kind.http_status: kind
-    for kind in (Unauthenticated, Forbidden, NotFound, Conflict, Precondition, TooLarge, Invalid, TooOften, FleetFault)
-}
 
 
 def refusal(url: str, response: httpx.Response) -> FleetError:
     """The error that a problem document stands for: the class by its status, the words by the server."""
     try:
-        problem = response.json()
+        document = response.json()
     except ValueError:
-        return not_a_fleet(url, response)
-    if not isinstance(problem, dict) or not isinstance(problem.get("code"), str):
-        return not_a_fleet(url, response)
-    kind = _BY_STATUS.get(response.status_code) or (Refused if response.is_client_error else FleetFault)
-    what = str(problem.get("detail") or problem.get("title") or f"{url} answered {response.status_code}")
-    return kind(
-        what,
-        code=problem["code"],
-        why=str(problem.get("why") or ""),
-        next=str(problem.get("next") or ""),
-        help=str(problem.get("help") or ""),
-    )
+        document = None
+    return error_of(response.status_code, document) or not_a_fleet(url, response)
 
 
 def unreachable(url: str, error: Exception) -> Unreachable:
@@ -76,7 +50,7 @@ def unreachable(url: str, error: Exception) -> Unreachable:
 
 
 def not_a_fleet(url: str, response: httpx.Response) -> FleetError:
-    kind = FleetFault if response.is_success else _BY_STATUS.get(response.status_code, FleetFault)
+    kind = FleetFault if response.is_success else kind_of(response.status_code)
     return kind(
         f"{url} answered {response.status_code}, but not as a control plane does",
         code="E-SERVER-STRANGE",

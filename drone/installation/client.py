@@ -11,22 +11,10 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 
 from drone.installation.policy import is_loopback
-from shared.errors import (
-    Conflict,
-    FleetError,
-    FleetFault,
-    Forbidden,
-    Invalid,
-    NotFound,
-    Precondition,
-    Unauthenticated,
-    Unreachable,
-)
+from shared.errors import FleetError, Invalid, Unreachable
+from shared.problems import error_of
 from shared.registration import RegistrationAnswer, RegistrationRequest
 
-_BY_STATUS: dict[int, type[FleetError]] = {
-    kind.http_status: kind for kind in (Unauthenticated, Forbidden, NotFound, Conflict, Precondition, Invalid)
-}
 _TIMEOUT = httpx.Timeout(15, connect=5)
 
 
@@ -119,17 +107,12 @@ def _unreachable(url: str, error: httpx.HTTPError) -> Unreachable:
 def _problem(answer: httpx.Response, url: str) -> FleetError:
     """The error in an `application/problem+json` answer, as the class that its status stands for."""
     try:
-        body = answer.json()
+        document = answer.json()
     except ValueError:
-        body = None
-    if not isinstance(body, dict) or "code" not in body:
-        return Unreachable(
-            f"what answers at {url} is not a control plane",
-            code="E-NOT-A-FLEET",
-            why=f"it answered HTTP {answer.status_code} {answer.reason_phrase}",
-            next=f"curl {url}/api/v1/health",
-        )
-    kind = _BY_STATUS.get(answer.status_code, FleetFault)
-    what = body.get("detail") or body.get("title") or f"the control plane answered HTTP {answer.status_code}"
-    texts = {name: str(body.get(name) or "") for name in ("why", "next", "help")}
-    return kind(str(what), code=str(body["code"]), **texts)
+        document = None
+    return error_of(answer.status_code, document) or Unreachable(
+        f"what answers at {url} is not a control plane",
+        code="E-NOT-A-FLEET",
+        why=f"it answered HTTP {answer.status_code} {answer.reason_phrase}",
+        next=f"curl {url}/api/v1/health",
+    )

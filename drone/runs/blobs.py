@@ -18,6 +18,7 @@ from shared.backoff import delay
 from shared.blobs import MAX_BYTES, digest
 from shared.clock import Clock
 from shared.errors import Conflict, FleetError, FleetFault, NotFound, OrderError, Unreachable
+from shared.problems import error_of
 from shared.redaction import Redactor
 
 log = logging.getLogger(__name__)
@@ -201,12 +202,12 @@ class Uploads:
 
 
 def _problem(answer: httpx.Response) -> FleetError:
-    document: dict[str, Any] = {}
+    """The error in an answer. What may pass is Unreachable; what the drone cannot change is the fleet's fault."""
+    document = None
     with suppress(ValueError):
         document = answer.json()
-    what = str(document.get("detail") or document.get("title") or f"the control plane answered {answer.status_code}")
-    code = str(document.get("code") or f"E-HTTP-{answer.status_code}")
-    if answer.status_code >= 500 or answer.status_code == 429:
-        return Unreachable(what, code=code)
-    kind = {404: NotFound, 409: Conflict}.get(answer.status_code, FleetFault)
-    return kind(what, code=code, why=str(document.get("why") or ""))
+    status = answer.status_code
+    told = error_of(status, document) or FleetFault(f"the control plane answered {status}", code=f"E-HTTP-{status}")
+    if status >= 500 or status == 429:
+        return Unreachable(told.what, code=told.code)
+    return told if isinstance(told, NotFound | Conflict) else FleetFault(told.what, code=told.code, why=told.why)

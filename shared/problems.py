@@ -1,0 +1,35 @@
+"""Problem documents (RFC 9457) read back as the fleet's own errors: one reading for every client."""
+
+from __future__ import annotations
+
+from shared.errors import (
+    Conflict,
+    FleetError,
+    FleetFault,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Precondition,
+    Refused,
+    TooLarge,
+    TooOften,
+    Unauthenticated,
+)
+
+_KINDS = (Unauthenticated, Forbidden, NotFound, Conflict, Precondition, TooLarge, Invalid, TooOften)
+_BY_STATUS: dict[int, type[FleetError]] = {kind.http_status: kind for kind in _KINDS}
+CLIENT_ERRORS = range(400, 500)
+
+
+def kind_of(status: int) -> type[FleetError]:
+    """The class of error that an HTTP status stands for."""
+    return _BY_STATUS.get(status) or (Refused if status in CLIENT_ERRORS else FleetFault)
+
+
+def error_of(status: int, document: object) -> FleetError | None:
+    """The error that a problem document stands for; None if `document` is not one of a control plane."""
+    if not isinstance(document, dict) or not isinstance(document.get("code"), str):
+        return None
+    what = document.get("detail") or document.get("title") or f"the control plane answered {status}"
+    parts = {name: str(document.get(name) or "") for name in ("why", "next", "help")}
+    return kind_of(status)(str(what), code=document["code"], **parts)
