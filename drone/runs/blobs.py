@@ -18,7 +18,7 @@ from shared.backoff import delay
 from shared.blobs import MAX_BYTES, digest
 from shared.clock import Clock
 from shared.errors import Conflict, FleetError, FleetFault, NotFound, OrderError, Unreachable
-from shared.problems import error_of
+from shared.problems import error_of, kind_of
 from shared.redaction import Redactor
 
 log = logging.getLogger(__name__)
@@ -207,7 +207,8 @@ def _problem(answer: httpx.Response) -> FleetError:
     with suppress(ValueError):
         document = answer.json()
     status = answer.status_code
-    told = error_of(status, document) or FleetFault(f"the control plane answered {status}", code=f"E-HTTP-{status}")
+    plain = kind_of(status)(f"the control plane answered {status}", code=f"E-HTTP-{status}")
+    told = error_of(status, document) or plain
     if status >= 500 or status == 429:
         return Unreachable(told.what, code=told.code)
     return told if isinstance(told, NotFound | Conflict) else FleetFault(told.what, code=told.code, why=told.why)
