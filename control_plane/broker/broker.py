@@ -5,7 +5,6 @@ Every failure of the server leaves here as `Unreachable`; nobody else needs to k
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -20,7 +19,8 @@ from redis.retry import Retry
 from control_plane.broker import users as broker_users
 from shared import names
 from shared.errors import FleetFault, Invalid, Unreachable
-from shared.sockets import Pings, keepalive_options
+from shared.sockets import keepalive_options
+from shared.subscriptions import CheckedSubscription
 
 WAKE = "fleet:wake"
 """Channel that rouses the supervisor's loops: something was written that one of them is to act on."""
@@ -122,7 +122,7 @@ class Broker:
 
     def subscribe(self, *channels: str, patterns: Iterable[str] = ()) -> PubSub:
         """A subscription with a connection of its own; close it."""
-        pubsub = Subscription(self.redis.connection_pool, ignore_subscribe_messages=True)
+        pubsub = CheckedSubscription(self.redis.connection_pool, ignore_subscribe_messages=True)
         with self.reaching():
             if channels:
                 pubsub.subscribe(*channels)
@@ -325,20 +325,6 @@ class Broker:
             },
         )
         return app
-
-
-class Subscription(PubSub):
-    """One that notices when nobody is at the other end any more: then its next reading raises ConnectionError."""
-
-    def __init__(self, pool: redis.ConnectionPool, **options: Any) -> None:
-        super().__init__(pool, **options)
-        self._pings = Pings()
-
-    def get_message(self, *args: Any, **options: Any) -> Any:
-        message = super().get_message(*args, **options)
-        if self._pings.unanswered(self.health_check_response_counter, time.monotonic()):
-            raise redis.ConnectionError("the subscription's pings are not answered")
-        return message
 
 
 def _understood(url: str) -> str:

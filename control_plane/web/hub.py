@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anyio import CapacityLimiter
-from redis.client import PubSub
 from redis.exceptions import RedisError
 
 from control_plane.core import Core
@@ -23,6 +22,7 @@ from control_plane.web.text_in_flight import LiveKeys, Source
 from shared import names
 from shared.errors import FleetError
 from shared.events import Delta
+from shared.subscriptions import CheckedSubscription
 from shared.terminal import logs
 
 log = logs.get(__name__)
@@ -164,7 +164,7 @@ class Hub:
         self._wake_all()
 
     def _hear(self) -> None:
-        pubsub = PubSub(self._core.broker.redis.connection_pool)
+        pubsub = CheckedSubscription(self._core.broker.redis.connection_pool)
         try:
             pubsub.subscribe(names.ORDER_CHANGED)
             pubsub.psubscribe(names.LIVE_PATTERN)

@@ -20,7 +20,7 @@ from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, json
 from drone.mcp_servers.server_log import ServerLog
 from drone.processes.ending import Ended, end_command
 from drone.processes.reaping import reap_adopted
-from drone.sandbox.protocol import Line
+from drone.sandbox.protocol import CommandLine
 
 LARGEST_MESSAGE = 8 * 1024 * 1024
 """Bytes of one message; a server that sends a longer one is ended."""
@@ -42,7 +42,7 @@ Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[Sess
 class StdioServer:
     """One process of a server. `ended` is told why, as soon as nothing more can come from it."""
 
-    def __init__(self, line: Line, log: ServerLog, ended: Callable[[str], None]) -> None:
+    def __init__(self, line: CommandLine, log: ServerLog, ended: Callable[[str], None]) -> None:
         self._line = line
         self._log = log
         self._ended = ended

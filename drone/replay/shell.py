@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from drone.sandbox import CommandResult, Sandbox
-from drone.sandbox.protocol import NO_VARIABLES, Check, Line, OnOutput, Tally
+from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, OnOutput, Tally
 
 _NUL = "\N{SYMBOL FOR NULL}"
 
@@ -66,7 +66,7 @@ class RecordedShell:
 
     def line(
         self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
-    ) -> Line:
+    ) -> CommandLine:
         return self.sandbox.line(command, workspace=workspace, variables=variables)
 
     def take(self) -> CommandResult | None:

@@ -53,7 +53,7 @@ class RunIdentity:
 
 
 @dataclass(frozen=True)
-class Line:
+class JournalLine:
     """One event as it stands in the journal, from byte `start` to before byte `end`."""
 
     text: str
@@ -130,7 +130,7 @@ def reserve(directory: Path) -> None:
         os.close(file)
 
 
-def read(path: Path, offset: int = 0, limit: int = _BLOCK) -> list[Line]:
+def read(path: Path, offset: int = 0, limit: int = _BLOCK) -> list[JournalLine]:
     """Return the whole lines that begin at `offset`, about `limit` bytes; a line still being written is left out."""
     try:
         with path.open("rb") as file:
@@ -143,15 +143,15 @@ def read(path: Path, offset: int = 0, limit: int = _BLOCK) -> list[Line]:
     return list(_lines(block, offset))
 
 
-def tail(path: Path) -> Line | None:
+def tail(path: Path) -> JournalLine | None:
     """Return the last whole line, or None if there is none."""
-    last: Line | None = None
+    last: JournalLine | None = None
     for line in walk(path):
         last = line
     return last
 
 
-def walk(path: Path) -> Iterator[Line]:
+def walk(path: Path) -> Iterator[JournalLine]:
     """Go through all whole lines, in order."""
     offset = 0
     while lines := read(path, offset):
@@ -179,7 +179,7 @@ def opened(path: Path, identity: RunIdentity, clock: Clock) -> Iterator[Journal]
         journal.close()
 
 
-def _lines(block: bytes, offset: int) -> Iterator[Line]:
+def _lines(block: bytes, offset: int) -> Iterator[JournalLine]:
     end = offset
     for raw in block.split(b"\n")[:-1]:
         try:
@@ -188,7 +188,7 @@ def _lines(block: bytes, offset: int) -> Iterator[Line]:
             # After a power cut the last block may hold zeros: the journal ends before it, as appending will too.
             return
         start, end = end, end + len(raw) + 1
-        yield Line(raw.decode(), event, start, end)
+        yield JournalLine(raw.decode(), event, start, end)
 
 
 def _event(raw: bytes) -> Event:

@@ -12,7 +12,7 @@ from typing import Protocol
 from redis.exceptions import RedisError
 
 from drone.reporting import journal
-from drone.reporting.journal import Line
+from drone.reporting.journal import JournalLine
 from drone.reporting.stream import Stream
 from shared.clock import Clock
 from shared.events import Delta, Event
@@ -55,10 +55,10 @@ class _Source:
         self.resends = 0
         """How often sending again was asked for: tells a batch in flight that its end is not the new beginning."""
 
-    def next_lines(self) -> list[Line]:
+    def next_lines(self) -> list[JournalLine]:
         return journal.read(self.directory.journal, self.offset, BATCH_BYTES)
 
-    def sent(self, lines: list[Line]) -> None:
+    def sent(self, lines: list[JournalLine]) -> None:
         """Remember that `lines` are in the stream. A crash before sends some twice; their seq makes that harmless."""
         self.offset = lines[-1].end
         # A full disk must not keep events from being sent: they are sent twice then.
@@ -195,7 +195,7 @@ class Reporter:
                 more = True
         return more
 
-    def _remember(self, source: _Source, lines: list[Line], resends: int) -> None:
+    def _remember(self, source: _Source, lines: list[JournalLine], resends: int) -> None:
         with self._lock:
             # A resend that was asked for meanwhile wins, also one to where this batch began: offsets alone cannot tell.
             if source.resends == resends:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from redis import Redis
 
-from drone.reporting.journal import Line
+from drone.reporting.journal import JournalLine
 from drone.reporting.uplink import Sealer
 from shared import names
 from shared.events import Delta, Hello
@@ -21,7 +21,7 @@ class Stream:
     redis: Redis
     sealer: Sealer
 
-    def send(self, deltas: Sequence[Delta], lines: Sequence[Line]) -> None:
+    def send(self, deltas: Sequence[Delta], lines: Sequence[JournalLine]) -> None:
         """Send text in flight and then events, in one round trip and in this order."""
         live = names.live_channel(self.sealer.drone_id)
         with self.redis.pipeline(transaction=False) as pipe:
@@ -38,7 +38,7 @@ class Stream:
         envelope = self.sealer.seal("hello", hello.model_dump_json())
         self.redis.xadd(names.events_stream(self.sealer.drone_id), {"t": "hello", "e": envelope})
 
-    def _seal_event(self, line: Line) -> str:
+    def _seal_event(self, line: JournalLine) -> str:
         event = line.event
         return self.sealer.seal("event", line.text, order=event.order_id, run=event.run_id, generation=event.generation)
 

@@ -175,12 +175,12 @@ class _Assembly:
         )
         if self._thread is not None:
             agent.notices = partial(few_answers_left, self._budget)
-        if context.keeping is not None:
+        if context.checkpoint_store is not None:
             checkpoints = Checkpoints(
                 order.run_id,
                 self._workspace,
                 context.recorder,
-                context.keeping,
+                context.checkpoint_store,
                 self._budget,
                 toolbox.read_only,
             )

@@ -159,18 +159,18 @@ class Uploads:
         return digest(content)
 
     def add_checkpoint(self, bundle: bytes) -> str:
-        """As `drone.runs.context.Keeping`."""
+        """As `drone.runs.context.CheckpointStore`."""
         with self._lock:
             self._checkpoint = bundle
             self._lock.notify_all()
         return digest(bundle)
 
     def has_secret(self, content: bytes) -> bool:
-        """As `drone.runs.context.Keeping`."""
+        """As `drone.runs.context.CheckpointStore`."""
         return self._redactor.knows(content.decode("utf-8", "replace"))
 
     def settle(self, seconds: float) -> None:
-        """As `drone.runs.context.Keeping`."""
+        """As `drone.runs.context.CheckpointStore`."""
         with self._lock:
             self._lock.wait_for(lambda: self._checkpoint is None and not self._sending, seconds)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from drone.agent.budget import Budget
 from drone.agent.protocols import Recorder
-from drone.runs.context import Keeping
+from drone.runs.context import CheckpointStore
 from drone.workspace import Workspace
 from drone.workspace.git import GitFailed
 from shared.errors import FleetError
@@ -28,7 +28,7 @@ class Checkpoints:
     run_id: str
     workspace: Workspace
     recorder: Recorder
-    keeping: Keeping
+    checkpoint_store: CheckpointStore
     budget: Budget
     read_only: Container[str]
     """Names of tools that change nothing."""
@@ -49,7 +49,9 @@ class Checkpoints:
             self._failed(error)
 
     def _taken(self, *, commits: bool) -> CheckpointStep:
-        made = self.workspace.checkpoint(self.run_id, has_secret=self.keeping.has_secret, agent_commits=commits)
+        made = self.workspace.checkpoint(
+            self.run_id, has_secret=self.checkpoint_store.has_secret, agent_commits=commits
+        )
         if not made.changed and self._known:
             # What is left out may differ all the same: a secret that was known came into a file.
             return self._last.model_copy(update={"changed": False, "left_out": made.left_out})
@@ -57,7 +59,7 @@ class Checkpoints:
             commit=made.commit,
             head=made.head,
             changed=made.changed,
-            bundle_sha256=self.keeping.add_checkpoint(made.bundle) if made.bundle is not None else None,
+            bundle_sha256=self.checkpoint_store.add_checkpoint(made.bundle) if made.bundle is not None else None,
             bundle_bytes=len(made.bundle or b""),
             left_out=made.left_out,
         )

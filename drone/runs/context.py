@@ -33,7 +33,7 @@ class RunWishes(Controls, Protocol):
         ...
 
 
-class Keeping(Protocol):
+class CheckpointStore(Protocol):
     """What checkpoints rest on."""
 
     def has_secret(self, content: bytes) -> bool:
@@ -75,6 +75,6 @@ class RunContext:
     home: Path
     """The drone's home, where its owner may keep prompts, skills, extensions and MCP servers."""
     store_log: StoreLog | None = None
-    keeping: Keeping | None = None
+    checkpoint_store: CheckpointStore | None = None
     """Where checkpoints go; None: none are taken."""
     policy: Policy = field(default_factory=Policy)

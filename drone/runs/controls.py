@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from drone.agent.values import Ruling
-from drone.runs.lease import Lease
+from drone.runs.lease import RunLease
 from drone.runs.pipe import EndRun, LeaseExtended, ToRun
 from drone.runs.wishes import Wish
 from shared.clock import Clock
@@ -19,7 +19,7 @@ class RunControls:
     """Implements `drone.agent.protocols.Controls` for a run that a worker watches. Threads may share one."""
 
     def __init__(self, clock: Clock, valid_until: float) -> None:
-        self.lease = Lease(clock)
+        self.lease = RunLease(clock)
         self.lease.extend(valid_until)
         self._lock = threading.Lock()
         self._wish: Wish | None = None

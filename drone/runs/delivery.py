@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from drone.runs.blobs import Grant, Pushes, Store
-from drone.runs.lease import Lease
+from drone.runs.lease import RunLease
 from drone.runs.wishes import Wish
 from drone.workspace import Workspace
 from shared import names
@@ -36,7 +36,7 @@ class Pushing:
     """What a push rests on."""
 
     pushes: Pushes
-    lease: Lease
+    lease: RunLease
     clock: Clock
     wish: Callable[[], Wish | None] = field(default=lambda: None)
     """Why the run is to end, if it is: nothing is waited for then."""

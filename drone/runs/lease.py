@@ -17,7 +17,7 @@ WAKING_SECONDS = 30.0
 """For a renewal to arrive after the machine slept, or the drone was stopped: such a run may still be its order's."""
 
 
-class Lease:
+class RunLease:
     """The time until which this drone counts as heard of; renewed by beats, read by runs. Threads may share one."""
 
     def __init__(self, clock: Clock) -> None:

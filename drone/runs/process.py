@@ -129,7 +129,7 @@ def _execute(order: WorkOrder, job: Job, writer: Journal, ends: tuple[RunControl
         check_url=lambda url: job.policy.check_git_url(url, job.server_url),
         end_processes=partial(end_all, asked_at=lambda: sandbox.tally.asked_at),
         store_log=uploads.add_log,
-        keeping=uploads,
+        checkpoint_store=uploads,
         policy=job.policy,
         home=home.path,
     )

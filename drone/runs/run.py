@@ -16,7 +16,7 @@ from drone.runs.blobs import HeldByAnother
 from drone.runs.context import RunContext
 from drone.runs.delivery import Pushing, deliver
 from drone.runs.nudge import judged
-from drone.runs.verdict import Verdict, of_error, of_outcome, of_wish, step_of
+from drone.runs.verdict import RunVerdict, of_error, of_outcome, of_wish, step_of
 from drone.runs.verification import SHOWN_OF_COMMAND, Verifier, how_it_ended
 from drone.runs.wishes import Wish
 from drone.sandbox import CommandResult
@@ -63,9 +63,9 @@ class _Run:
             verdict = self._delivered(verdict, self._workspace)
             # Before the last event: the session's next order may be on its way as soon as that is known.
             self._workspace.close()
-        if verdict.status != "success" and self._context.keeping is not None:
+        if verdict.status != "success" and self._context.checkpoint_store is not None:
             # Before it too: whoever goes on with the order looks for the checkpoint as soon as it is known.
-            self._context.keeping.settle(CHECKPOINT_SECONDS)
+            self._context.checkpoint_store.settle(CHECKPOINT_SECONDS)
         self._name_what_came_too_late()
         end = RunEnded(
             status=verdict.status,
@@ -81,7 +81,7 @@ class _Run:
         self._record(end)
         return end
 
-    def _judged(self, part: Callable[[], Verdict]) -> Verdict:
+    def _judged(self, part: Callable[[], RunVerdict]) -> RunVerdict:
         """Do a part of the run, and turn whatever it raises into a verdict."""
         try:
             return part()
@@ -92,7 +92,7 @@ class _Run:
             self._record(step_of(error))
             return of_error(error)
 
-    def _work(self) -> Verdict:
+    def _work(self) -> RunVerdict:
         order = self._order
         if order.purpose != "work":
             return self._verdict(self._service())
@@ -120,7 +120,7 @@ class _Run:
         self._stats = budget.stats
         return serve(self._order, self._context, budget)
 
-    def _verdict(self, outcome: Outcome) -> Verdict:
+    def _verdict(self, outcome: Outcome) -> RunVerdict:
         """How the run ended: the loop cannot know why it was to stop."""
         wish = self._context.controls.wish
         if outcome.exit_status is ExitStatus.CANCELED and wish is not None:
@@ -192,13 +192,13 @@ class _Run:
             check=self._context.controls.check_end,
         )
 
-    def _delivered(self, verdict: Verdict, workspace: Workspace) -> Verdict:
+    def _delivered(self, verdict: RunVerdict, workspace: Workspace) -> RunVerdict:
         """Store and push what there is, whatever the verdict; a run that was asked to end keeps its work unpushed.
 
         Where another run holds the order, the work is pushed under a name of its own.
         """
 
-        def part() -> Verdict:
+        def part() -> RunVerdict:
             self._phase("delivering")
             delivered, remarks = deliver(self._order, workspace, self._context.store, self._pushing(verdict))
             for remark in remarks:
@@ -210,7 +210,7 @@ class _Run:
         # What could not be delivered fails a success; a failure stays what it is.
         return judged if verdict.status == "success" else verdict
 
-    def _pushing(self, verdict: Verdict) -> Pushing | None:
+    def _pushing(self, verdict: RunVerdict) -> Pushing | None:
         pushing, wish = self._context.pushing, self._context.controls.wish
         if pushing is not None and wish is not None and wish.kind == "stale":
             return replace(pushing, pushes=HeldByAnother())

@@ -14,7 +14,7 @@ from shared.outcome import ExitStatus, Outcome
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RunVerdict:
     """The run's end, without its figures.
 
     `give_back` returns the order to the queue as often as it takes; a failure that is not the order's fault is tried
@@ -29,29 +29,29 @@ class Verdict:
     order_at_fault: bool = True
 
 
-def of_outcome(outcome: Outcome) -> Verdict:
+def of_outcome(outcome: Outcome) -> RunVerdict:
     """The loop came to an end of its own: a success, or a limit that fails the order with its work kept."""
     status: Literal["success", "failed"] = "success" if outcome.succeeded else "failed"
-    return Verdict(status, outcome.exit_status, outcome.reason, outcome.response)
+    return RunVerdict(status, outcome.exit_status, outcome.reason, outcome.response)
 
 
-def of_wish(wish: Wish, response: str = "") -> Verdict:
+def of_wish(wish: Wish, response: str = "") -> RunVerdict:
     """Somebody wanted the run to end; an operator's word ends the order with it, and so does a run without progress."""
     match wish.kind:
         case "terminate":
-            return Verdict("failed", ExitStatus.CANCELED, wish.reason, response)
+            return RunVerdict("failed", ExitStatus.CANCELED, wish.reason, response)
         case "stalled":
-            return Verdict("failed", ExitStatus.NO_PROGRESS, wish.reason, response)
+            return RunVerdict("failed", ExitStatus.NO_PROGRESS, wish.reason, response)
         case "stale":
-            return Verdict("preempted", ExitStatus.LOST, wish.reason, response, order_at_fault=False)
+            return RunVerdict("preempted", ExitStatus.LOST, wish.reason, response, order_at_fault=False)
         case _:
             back = wish.kind == "stop"
-            return Verdict(
+            return RunVerdict(
                 "preempted", ExitStatus.CANCELED, wish.reason, response, give_back=back, order_at_fault=False
             )
 
 
-def of_error(error: Exception) -> Verdict:
+def of_error(error: Exception) -> RunVerdict:
     """Something went wrong. An order at fault fails; what the fleet is at fault for, or refuses here, may run again.
 
     A bug fails the order: running it again would most likely meet it again.
@@ -60,13 +60,13 @@ def of_error(error: Exception) -> Verdict:
     reason = sentence(error)
     match error:
         case OrderError():
-            return Verdict("failed", ExitStatus.REFUSED, reason)
+            return RunVerdict("failed", ExitStatus.REFUSED, reason)
         case Refused():
-            return Verdict("failed", ExitStatus.REFUSED, reason, order_at_fault=False)
+            return RunVerdict("failed", ExitStatus.REFUSED, reason, order_at_fault=False)
         case FleetFault():
-            return Verdict("failed", ExitStatus.LOST, reason, order_at_fault=False)
+            return RunVerdict("failed", ExitStatus.LOST, reason, order_at_fault=False)
         case _:
-            return Verdict("failed", ExitStatus.LOST, reason)
+            return RunVerdict("failed", ExitStatus.LOST, reason)
 
 
 def step_of(error: Exception) -> ErrorStep:

@@ -18,7 +18,7 @@ from drone.sandbox.command import Watch, run_line
 from drone.sandbox.environment import clean_environment, search_path
 from drone.sandbox.limits import limited, new_mark, shell_line
 from drone.sandbox.own_variables import carried
-from drone.sandbox.protocol import NO_VARIABLES, Check, CommandResult, Line, OnOutput, Tally
+from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
 
 HOME = "/home/drone"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/sys")
@@ -60,7 +60,7 @@ class Bubblewrap:
 
     def line(
         self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
-    ) -> Line:
+    ) -> CommandLine:
         mark = new_mark(self.owner)
         visible = _visible_directories()
         environment = clean_environment(home=HOME, tmp="/tmp", path=search_path(visible), mark=mark)  # noqa: S108
@@ -72,7 +72,7 @@ class Bubblewrap:
             *self._places(workspace.resolve()),
             *("--", *inside),
         ]
-        return Line(limited(arguments), environment | carriers, Path("/"), mark)
+        return CommandLine(limited(arguments), environment | carriers, Path("/"), mark)
 
     def _places(self, workspace: Path) -> list[str]:
         """Home, /tmp, what may be read besides, the workspace. A later mount covers an earlier one."""

@@ -15,7 +15,7 @@ from drone.processes.ending import Ended, end_command, end_marked
 from drone.processes.reaping import reap_adopted
 from drone.processes.waiting import exit_of
 from drone.sandbox.output import Output
-from drone.sandbox.protocol import Check, CommandResult, Line, OnOutput, Tally
+from drone.sandbox.protocol import Check, CommandLine, CommandResult, OnOutput, Tally
 from shared.errors import Interrupted
 
 CANCEL_GRACE = 10.0
@@ -35,7 +35,7 @@ class Watch:
     check: Check | None = None
 
 
-def run_line(line: Line, watch: Watch, tally: Tally) -> CommandResult:
+def run_line(line: CommandLine, watch: Watch, tally: Tally) -> CommandResult:
     """Run to the end, to the time limit, or until a callback raises."""
     output = Output(watch.log)
     process = _start(line)
@@ -57,7 +57,7 @@ def run_line(line: Line, watch: Watch, tally: Tally) -> CommandResult:
     return result
 
 
-def _start(line: Line) -> subprocess.Popen[bytes]:
+def _start(line: CommandLine) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         list(line.arguments),
         cwd=line.directory,

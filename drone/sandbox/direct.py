@@ -15,7 +15,7 @@ from drone.sandbox.command import Watch, run_line
 from drone.sandbox.environment import clean_environment, search_path
 from drone.sandbox.limits import limited, new_mark, shell_line
 from drone.sandbox.own_variables import carried
-from drone.sandbox.protocol import NO_VARIABLES, Check, CommandResult, Line, OnOutput, Tally
+from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
 
 WARNING = (
     "commands run without a sandbox: they can read and change everything that this user can; "
@@ -56,7 +56,7 @@ class Direct:
 
     def line(
         self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
-    ) -> Line:
+    ) -> CommandLine:
         if self.scratch is None:
             raise ValueError("a command that outlives its call needs a session's home: for_session gives one")
         # A home of its own: tools must not come upon the owner's keys and settings by accident.
@@ -66,7 +66,7 @@ class Direct:
         mark = new_mark(self.owner)
         environment = clean_environment(home=str(home), tmp=str(tmp), path=search_path(None), mark=mark)
         inside, carriers = carried(shell_line(command), variables)
-        return Line(limited(_held(inside)), environment | carriers, workspace, mark)
+        return CommandLine(limited(_held(inside)), environment | carriers, workspace, mark)
 
 
 def _held(arguments: list[str]) -> list[str]:

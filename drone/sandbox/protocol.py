@@ -16,7 +16,7 @@ NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Line:
+class CommandLine:
     """A command ready to start. Its first process is the holder of all that comes of it."""
 
     arguments: Sequence[str]
@@ -99,7 +99,7 @@ class Sandbox(Protocol):
 
     def line(
         self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
-    ) -> Line:
+    ) -> CommandLine:
         """Give the line that starts `command` as `run` would, for a caller that talks with it while it runs.
 
         `variables` come on top of the clean environment. The caller starts the line in a session of its own, and ends

@@ -25,9 +25,9 @@ from drone.installation import settings
 from drone.installation.home import DroneHome
 from drone.processes.reaping import become_reaper
 from drone.worker.app import build, cut_down_remote_control
-from drone.worker.identity import Identity, begin_boot
+from drone.worker.identity import DroneIdentity, begin_boot
 from drone.worker.node import Node
-from drone.worker.shutdown import FINISH, GIVE_BACK, Stopping
+from drone.worker.shutdown import FINISH, GIVE_BACK, WorkerShutdown
 from drone.worker.watchdog import rebuild_consumer
 from shared import names
 from shared.clock import SystemClock
@@ -53,7 +53,7 @@ def main() -> int:
         return report(error)
 
 
-def _work(me: Identity) -> int:
+def _work(me: DroneIdentity) -> int:
     logs.bind(drone=me.config.drone_id)
     become_reaper()
     _end_with_parent()
@@ -64,7 +64,7 @@ def _work(me: Identity) -> int:
     # Celery must leave the logs alone: they are set up already.
     signals.setup_logging.connect(lambda **_: None, weak=False)
     node = Node(me, SystemClock())
-    stopping = Stopping(node)
+    shutdown = WorkerShutdown(node)
 
     def refuse(error: FleetError) -> None:
         refusals.append(error)
@@ -72,17 +72,17 @@ def _work(me: Identity) -> int:
 
     try:
         node.start(refuse)
-        _consume(node, me, stopping)
+        _consume(node, me, shutdown)
     except SystemExit:
         log.info("stopped while starting")
     node.stop()
-    stopping.over()
+    shutdown.over()
     if refusals:
         raise refusals[0]
     return 0
 
 
-def _consume(node: Node, me: Identity, stopping: Stopping) -> None:
+def _consume(node: Node, me: DroneIdentity, shutdown: WorkerShutdown) -> None:
     """Take messages from the queue until a signal; returns when the runs in hand have ended."""
     cut_down_remote_control()
     # Celery warns of root on account of pickle, which is not accepted here.
@@ -91,7 +91,7 @@ def _consume(node: Node, me: Identity, stopping: Stopping) -> None:
     warnings.simplefilter("ignore", CPendingDeprecationWarning)
     config = me.config
     app = build(config.drone_id, me.credentials.broker_url, config.concurrency, node.execute, node.slots)
-    worker = stopping.worker_of(app)(
+    worker = shutdown.worker_of(app)(
         hostname=names.worker(config.drone_id, config.host),
         queues=[names.queue(config.drone_id)],
         loglevel="INFO",

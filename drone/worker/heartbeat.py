@@ -11,7 +11,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from drone.reporting.uplink import Sealer
-from drone.runs.lease import Lease
+from drone.runs.lease import RunLease
 from drone.runs.pipe import LeaseExtended
 from drone.worker.inbox import Inbox
 from drone.worker.membership import Membership
@@ -44,7 +44,7 @@ class Standing:
     full: str = ""
 
 
-class Beats:
+class Heartbeat:
     """Sends heartbeats, renews the lease that runs rest on, and reads the inbox in the same round trip."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a beat says, and what it is answered
@@ -63,7 +63,7 @@ class Beats:
         self._standing = standing
         self._runs = runs
         self._inbox = inbox
-        self.lease = Lease(self._clock)
+        self.lease = RunLease(self._clock)
         self._takeovers = Takeovers(redis, sealer.drone_id, inbox, self._clock)
         self._sleeps = Sleeps(self._clock)
         self._stop = threading.Event()

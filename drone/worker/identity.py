@@ -13,7 +13,7 @@ from shared.registration import Credentials
 
 
 @dataclass(frozen=True)
-class Identity:
+class DroneIdentity:
     """The drone's registration, its secrets, and the id of this boot."""
 
     home: DroneHome
@@ -30,13 +30,13 @@ class Identity:
     """The boot before on this very machine; empty if there was none, or if the home came from another machine."""
 
 
-def begin_boot(settings: Settings) -> Identity:
+def begin_boot(settings: Settings) -> DroneIdentity:
     """Read who we are, and begin a new boot. Raises Precondition where something that is needed is not there."""
     home = settings.home
     config = home.config()
     previous = home.boot_file.read_text().strip() if home.boot_file.exists() else ""
     machine = home.machine_id()
-    return Identity(
+    return DroneIdentity(
         home=home,
         config=config,
         credentials=home.credentials(),

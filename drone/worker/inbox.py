@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from redis import Redis
 from redis.client import PubSub
-from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
 from drone.reporting.uplink import Sealer
 from shared import names
 from shared.control import ControlMessage
 from shared.envelope import CannotOpen
-from shared.sockets import Pings
+from shared.subscriptions import CheckedSubscription
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +86,7 @@ class Inbox:
             log.error("a control message was not acted on: %s", error)
 
 
-class Listener:
+class InboxListener:
     """The thread that hears control messages at once; the inbox in Redis is read with every beat besides."""
 
     def __init__(self, redis: Redis, drone_id: str, inbox: Inbox) -> None:
@@ -118,14 +116,11 @@ class Listener:
             except Exception:  # the body of a background loop: one bad message must not make the drone deaf
                 log.exception("a control message failed; listening on")
 
-    def _subscription(self) -> PubSub:
-        return PubSub(self._redis.connection_pool, ignore_subscribe_messages=True)
+    def _subscription(self) -> CheckedSubscription:
+        return CheckedSubscription(self._redis.connection_pool, ignore_subscribe_messages=True)
 
     def _hear(self, subscription: PubSub) -> None:
-        pings = Pings()
         while not self._stop.is_set():
             message = subscription.get_message(timeout=1.0)
-            if pings.unanswered(subscription.health_check_response_counter, time.monotonic()):
-                raise RedisConnectionError("the subscription's pings are not answered")
             if message is not None and message["type"] == "message":
                 self._inbox.take(message["data"])

@@ -15,7 +15,7 @@ from redis import Redis
 from redis.exceptions import AuthenticationError, RedisError
 
 from drone.installation.client import ControlPlane
-from drone.worker.identity import Identity
+from drone.worker.identity import DroneIdentity
 from shared import names
 from shared.clock import Clock
 from shared.errors import Conflict, FleetError, Unauthenticated
@@ -31,7 +31,7 @@ ALONE_SECONDS = 12.0
 class Membership:
     """Looks beside each beat. Calls `leave` once, with the reason as an error, when this boot has to end."""
 
-    def __init__(self, identity: Identity, clock: Clock, leave: Callable[[FleetError], None]) -> None:
+    def __init__(self, identity: DroneIdentity, clock: Clock, leave: Callable[[FleetError], None]) -> None:
         self._boot = identity.boot_id
         self._server = identity.config.server_url
         self._token = identity.credentials.api_token

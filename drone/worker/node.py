@@ -21,10 +21,10 @@ from drone.worker.app import RunFailed, Slots, Withdrawn
 from drone.worker.claim import Claims
 from drone.worker.control_messages import CANCEL_SECONDS, ControlActions
 from drone.worker.forking import ForkServer
-from drone.worker.heartbeat import Beats, Standing
+from drone.worker.heartbeat import Heartbeat, Standing
 from drone.worker.hello import Introduction
-from drone.worker.identity import Identity
-from drone.worker.inbox import Inbox, Listener
+from drone.worker.identity import DroneIdentity
+from drone.worker.inbox import Inbox, InboxListener
 from drone.worker.membership import Membership
 from drone.worker.order_runner import STOP_SECONDS, OrderRunner
 from drone.worker.previous_boot import UnconfirmedRuns, end_previous_boots
@@ -47,7 +47,7 @@ FLUSH_SECONDS = 10.0
 class Node:
     """The threads and the state of one boot. Celery calls `execute`; the process calls `start` and `stop`."""
 
-    def __init__(self, identity: Identity, clock: Clock) -> None:
+    def __init__(self, identity: DroneIdentity, clock: Clock) -> None:
         self._me = identity
         self._clock = clock
         self._version = version()
@@ -62,10 +62,10 @@ class Node:
         self.reporter = Reporter(stream, clock)
         self._control = ControlActions(self.runs, self.reporter, self._drain)
         inbox = Inbox(sealer, self._control.act)
-        self._listener = Listener(self._redis, identity.config.drone_id, inbox)
+        self._listener = InboxListener(self._redis, identity.config.drone_id, inbox)
         self._membership = Membership(identity, clock, self._leave)
         self._on_refusal: Callable[[FleetError], None] = log.error
-        self._beats = Beats(self._redis, sealer, self._standing, self.runs, inbox, self._membership)
+        self._beats = Heartbeat(self._redis, sealer, self._standing, self.runs, inbox, self._membership)
         self._introduction = Introduction(self._redis, stream, clock, identity.previous_boot, self._membership.refused)
         self._introduced = threading.Event()
         self.watchdog = Watchdog(identity.config.concurrency, self._takeable, clock)

@@ -29,7 +29,7 @@ END_SECONDS = 30.0
 """For Celery to let go of the broker and for the last reports, once no run is left; then the process just ends."""
 
 
-class Stopping:
+class WorkerShutdown:
     """Takes the signals of the worker process and ends it in stages."""
 
     def __init__(self, node: Node) -> None:

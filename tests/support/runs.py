@@ -19,11 +19,11 @@ from drone.installation.home import DroneHome
 from drone.installation.policy import Policy
 from drone.processes.ending import Ended
 from drone.reporting import journal
-from drone.reporting.journal import Line, RunIdentity
+from drone.reporting.journal import JournalLine, RunIdentity
 from drone.reporting.reporter import Reporter
 from drone.reporting.stream import Stream
 from drone.reporting.uplink import Sealer, connect
-from drone.runs.context import Keeping, MakeModel, RunContext
+from drone.runs.context import CheckpointStore, MakeModel, RunContext
 from drone.runs.controls import RunControls
 from drone.runs.directory import Meta, RunDirectory
 from drone.runs.provider_keys import litellm_model
@@ -127,7 +127,7 @@ class Bench:
         self.while_verifying: Callable[[], None] = lambda: None
         self.on_doing: Callable[[str], object] = lambda _: None
         self.blobs: dict[str, bytes] = {}
-        self.keeping: Keeping | None = None
+        self.checkpoint_store: CheckpointStore | None = None
         self.workspaces = directory / "workspace"
 
     def run(self, model_url: str) -> RunEnded:
@@ -179,7 +179,7 @@ class Bench:
                 end_processes=Ended,
                 home=self.directory / "home",
                 policy=self.policy,
-                keeping=self.keeping,
+                checkpoint_store=self.checkpoint_store,
             )
             return execute(self.order, context)
 
@@ -195,7 +195,7 @@ class Bench:
 
 
 class KeptCheckpoints:
-    """Implements `drone.runs.context.Keeping`: bundles are kept in memory under their digests."""
+    """Implements `drone.runs.context.CheckpointStore`: bundles are kept in memory under their digests."""
 
     def __init__(self, secret: bytes = b"hunter2-secret") -> None:
         self.secret = secret
@@ -221,7 +221,7 @@ class InterruptedStream(Stream):
 
     waiting: list[Callable[[], object]]
 
-    def send(self, deltas: Sequence[Delta], lines: Sequence[Line]) -> None:
+    def send(self, deltas: Sequence[Delta], lines: Sequence[JournalLine]) -> None:
         super().send(deltas, lines)
         if lines and self.waiting:
             self.waiting.pop()()

@@ -13,7 +13,7 @@ import pytest
 
 from drone.runs.blobs import Grant
 from drone.runs.delivery import Pushing, deliver
-from drone.runs.lease import Lease
+from drone.runs.lease import RunLease
 from drone.runs.wishes import Wish
 from drone.sandbox import choose
 from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
@@ -57,7 +57,7 @@ class Fleet:
 
     def pushing(self, patience: float = 60.0) -> Pushing:
         clock = SystemClock()
-        return Pushing(self, Lease(clock), clock, wish=lambda: self.wish, say=self.say, patience=patience)
+        return Pushing(self, RunLease(clock), clock, wish=lambda: self.wish, say=self.say, patience=patience)
 
 
 @dataclass

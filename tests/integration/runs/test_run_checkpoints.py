@@ -39,7 +39,7 @@ def bench(tmp_path: Path, repository: Path) -> Bench:
 def made(directory: Path, repository: Path) -> Bench:
     bench = Bench(directory, repository)
     directory.mkdir(parents=True, exist_ok=True)
-    bench.keeping = KeptCheckpoints()
+    bench.checkpoint_store = KeptCheckpoints()
     return bench
 
 
@@ -52,8 +52,8 @@ def bodies(bench: Bench, kind: type[Any]) -> list[Any]:
 
 
 def bundles(bench: Bench) -> dict[str, bytes]:
-    assert isinstance(bench.keeping, KeptCheckpoints)
-    return bench.keeping.bundles
+    assert isinstance(bench.checkpoint_store, KeptCheckpoints)
+    return bench.checkpoint_store.bundles
 
 
 def going_on(first: Bench, second: Bench, seq: int, **more: Any) -> None:

@@ -323,7 +323,7 @@ def test_work_that_does_not_pass_gets_no_nudge(bench: Bench, scripted: ScriptedF
 
 
 def test_the_steps_of_a_nudge_are_checkpointed_like_others(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.keeping = KeptCheckpoints()
+    bench.checkpoint_store = KeptCheckpoints()
     bench.run(scripted([shell("touch made"), says("done"), comments("Made. @lead"), says("bye")]).url)
     kinds = [event.body.kind for event in bench.events]
     assert kinds.count("checkpoint") == 2

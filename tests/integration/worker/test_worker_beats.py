@@ -16,7 +16,7 @@ from drone.reporting.uplink import Sealer, connect
 from drone.runs.directory import Meta, RunDirectory
 from drone.runs.pipe import EndRun, LeaseExtended, ToRun
 from drone.runs.wishes import Wish
-from drone.worker.heartbeat import Beats, Standing
+from drone.worker.heartbeat import Heartbeat, Standing
 from drone.worker.identity import begin_boot
 from drone.worker.inbox import Inbox
 from drone.worker.membership import Membership
@@ -57,9 +57,9 @@ class Bench:
     def id(self) -> str:
         return self.config.drone_id
 
-    def beats(self) -> Beats:
+    def beats(self) -> Heartbeat:
         membership = Membership(self.identity, self.clock, lambda _: None)
-        return Beats(self.redis, self.sealer, self._standing, self.runs, self.inbox, membership)
+        return Heartbeat(self.redis, self.sealer, self._standing, self.runs, self.inbox, membership)
 
     def takeovers(self) -> Takeovers:
         return Takeovers(self.redis, self.id, self.inbox, self.clock)
@@ -114,7 +114,7 @@ def bench(make_bench: Callable[[Clock], Bench], sleepy: SleepyClock) -> Bench:
 
 @pytest.fixture
 def beating(bench: Bench) -> Iterator[Bench]:
-    """Beats that are at work; the first has arrived."""
+    """A heartbeat at work; the first has arrived."""
     beats = bench.beats()
     beats.start()
     wait_until(lambda: bench.fleet.beats(bench.id))

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from drone.runs.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS, WAKING_SECONDS, Lease
+from drone.runs.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS, WAKING_SECONDS, RunLease
 from tests.support.clocks import HandClock
 
 
 def test_a_renewal_counts_from_when_it_left_not_from_when_it_arrived() -> None:
     clock = HandClock()
-    lease = Lease(clock)
+    lease = RunLease(clock)
     clock.sleep(30)
     lease.renewed(left_at=10)
     assert lease.valid_until == 10 + VALID_SECONDS
 
 
 def test_a_renewal_that_overtook_a_later_one_moves_nothing_back() -> None:
-    lease = Lease(HandClock())
+    lease = RunLease(HandClock())
     lease.renewed(left_at=20)
     lease.renewed(left_at=10)
     assert lease.valid_until == 20 + VALID_SECONDS
@@ -23,7 +23,7 @@ def test_a_renewal_that_overtook_a_later_one_moves_nothing_back() -> None:
 
 def test_past_its_end_the_lease_is_not_valid_and_ten_minutes_later_the_run_is_abandoned() -> None:
     clock = HandClock()
-    lease = Lease(clock)
+    lease = RunLease(clock)
     clock.sleep(VALID_SECONDS)
     assert not lease.valid()
     clock.sleep(OFFLINE_GRACE_SECONDS - WAKING_SECONDS)
@@ -36,14 +36,14 @@ def test_past_its_end_the_lease_is_not_valid_and_ten_minutes_later_the_run_is_ab
 
 def test_a_sleep_of_the_machine_ends_the_lease() -> None:
     clock = HandClock()
-    lease = Lease(clock)
+    lease = RunLease(clock)
     clock.suspend(VALID_SECONDS)
     assert not lease.valid()
 
 
 def test_whoever_slept_through_the_grace_waits_for_word_before_the_run_counts_as_abandoned() -> None:
     clock = HandClock()
-    lease = Lease(clock)
+    lease = RunLease(clock)
     clock.suspend(8 * 3600)
     assert not lease.abandoned()
     clock.sleep(WAKING_SECONDS - 1)
@@ -55,7 +55,7 @@ def test_whoever_slept_through_the_grace_waits_for_word_before_the_run_counts_as
 
 def test_whoever_hears_nothing_after_a_sleep_either_is_abandoned() -> None:
     clock = HandClock()
-    lease = Lease(clock)
+    lease = RunLease(clock)
     clock.suspend(8 * 3600)
     assert not lease.abandoned()
     clock.sleep(WAKING_SECONDS)

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from drone.runs.verdict import Verdict, of_error, of_outcome, of_wish, step_of
+from drone.runs.verdict import RunVerdict, of_error, of_outcome, of_wish, step_of
 from drone.runs.wishes import Wish
 from shared.errors import FleetFault, Forbidden, OrderError
 from shared.outcome import ExitStatus, Outcome
@@ -40,7 +40,7 @@ def test_only_an_order_at_fault_or_a_bug_ends_the_order(error: Exception, at_fau
     ],
 )
 def test_a_stop_gives_the_order_back_and_a_cancel_does_not(kind: str, expected: tuple[str, bool]) -> None:
-    verdict: Verdict = of_wish(Wish(kind, "because"))  # type: ignore[arg-type]
+    verdict: RunVerdict = of_wish(Wish(kind, "because"))  # type: ignore[arg-type]
     assert (verdict.status, verdict.give_back) == expected
 
 
