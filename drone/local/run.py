@@ -52,7 +52,8 @@ def run_here(wishes: LocalWishes, environ: Mapping[str, str] | None = None) -> L
     Raises Invalid, NotFound, Precondition or Forbidden for what is wrong before it begins; what goes wrong later is in
     the result. KeyboardInterrupt comes out at the second Ctrl-C alone.
     """
-    order = order_of(wishes, os.environ if environ is None else environ)
+    environ = os.environ if environ is None else environ
+    order = order_of(wishes, environ)
     policy = load_policy()
     sandbox = choose(wishes.sandbox)
     if sandbox.warning:
@@ -61,8 +62,8 @@ def run_here(wishes: LocalWishes, environ: Mapping[str, str] | None = None) -> L
     litellm()
     # Children that were here before are not the run's: it must not end them.
     others = tuple(child.pid for child in psutil.Process().children())
-    local = _LocalRun(order, policy, sandbox, Path(tempfile.mkdtemp(prefix="drone-run-")), others)
-    return local.to_its_end()
+    directory = Path(tempfile.mkdtemp(prefix="drone-run-"))
+    return _LocalRun(order, policy, sandbox, directory, others, DroneHome.locate().path, environ).to_its_end()
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ class _LocalRun:
     sandbox: Sandbox
     directory: Path
     others: tuple[int, ...]
+    home: Path
+    environ: Mapping[str, str]
 
     def to_its_end(self) -> LocalResult:
         controls, store = LocalControls(), MemoryStore()
@@ -95,8 +98,8 @@ class _LocalRun:
         git_config = self.directory / "gitconfig"
         copy_owner_config(git_config)
         order, clock = self.order, SystemClock()
-        home = DroneHome.locate().path
-        secrets = (*keys_of(order.provider, {}), *_passwords(order.project.git_url), *secrets_of(home, os.environ))
+        servers = secrets_of(self.home, self.environ)
+        secrets = (*keys_of(order.provider, {}), *_passwords(order.project.git_url), *servers)
         redactor = Redactor(secrets)
         identity = RunIdentity(order.run_id, order.order_id, order.generation)
         with journal.opened(self._journal, identity, clock) as writer:
@@ -114,7 +117,8 @@ class _LocalRun:
                 check_url=lambda url: Policy().check_git_url(url, None),
                 end_processes=self._end_processes,
                 policy=self.policy,
-                home=home,
+                home=self.home,
+                environ=self.environ,
             )
             execute(order, context)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -109,7 +108,7 @@ class _Assembly:
     def _servers(self, stack: ExitStack) -> McpServers:
         """Start the MCP servers of the drone's owner, and the project's where the owner allows that."""
         context = self._context
-        configs = read_configs(context.home, self._settings if context.policy.mcp_servers else None, os.environ)
+        configs = read_configs(context.home, self._settings if context.policy.mcp_servers else None, context.environ)
         servers = connect(
             configs.servers,
             sandbox=self._workspace.sandbox,

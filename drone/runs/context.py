@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -74,6 +74,8 @@ class RunContext:
     """Ends whatever the run has started and is still there."""
     home: Path
     """The drone's home, where its owner may keep prompts, skills, extensions and MCP servers."""
+    environ: Mapping[str, str] = field(repr=False)
+    """The drone's own variables, of which its owner may hand some to MCP servers."""
     store_log: StoreLog | None = None
     checkpoint_store: CheckpointStore | None = None
     """Where checkpoints go; None: none are taken."""

@@ -7,7 +7,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -37,7 +37,6 @@ from shared.control import Compact
 from shared.errors import FleetFault, Refused
 from shared.redaction import Redactor
 from shared.terminal import logs
-from shared.work_order import WorkOrder
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +55,7 @@ def main(connection: Connection, job: Job) -> None:
     code = FAILED
     try:
         _settle_in(job)
-        code = _run(connection, job)
+        code = _run(connection, job, os.environ)
     except Exception:  # the boundary of the process: the worker reports a run that ended without a last event
         log.exception("run %s could not be carried out", job.run_id)
     finally:
@@ -82,7 +81,7 @@ def _settle_in(job: Job) -> None:
     logs.bind(run=job.run_id)
 
 
-def _run(connection: Connection, job: Job) -> int:
+def _run(connection: Connection, job: Job, environ: Mapping[str, str]) -> int:
     directory = RunDirectory(DroneHome(job.home).run_dir(job.run_id))
     identity = directory.identity()
     lock = directory.lock()
@@ -96,14 +95,15 @@ def _run(connection: Connection, job: Job) -> int:
         link = PipeLink(connection, controls.told, partial(_end_without_worker, directory, writer))
         link.start()
         with closing_link(link):
-            _execute(order, job, writer, (controls, link))
+            _execute(job, writer, (controls, link), environ)
     return 0
 
 
-def _execute(order: WorkOrder, job: Job, writer: Journal, ends: tuple[RunControls, PipeLink]) -> None:
+def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], environ: Mapping[str, str]) -> None:
+    order = job.order
     controls, link = ends
     clock = SystemClock()
-    redactor = Redactor(_secrets(order, job))
+    redactor = Redactor(_secrets(job, environ))
     recorder = JournalRecorder(writer, link, redactor)
     api = RunApi(job.server_url, job.credentials.api_token, order.run_id, clock, partial(_patience, controls))
     uploads = Uploads(api, redactor)
@@ -125,13 +125,14 @@ def _execute(order: WorkOrder, job: Job, writer: Journal, ends: tuple[RunControl
             say=partial(recorder.doing, waits_for="provider"),
         ),
         log_dir=RunDirectory(home.run_dir(job.run_id)).logs,
-        make_model=partial(litellm_model, clock=clock, policy=job.policy, environ=os.environ),
+        make_model=partial(litellm_model, clock=clock, policy=job.policy, environ=environ),
         check_url=lambda url: job.policy.check_git_url(url, job.server_url),
         end_processes=partial(end_all, asked_at=lambda: sandbox.tally.asked_at),
         store_log=uploads.add_log,
         checkpoint_store=uploads,
         policy=job.policy,
         home=home.path,
+        environ=environ,
     )
     if problem := _cold():
         log.warning("this run starts cold: %s", problem)
@@ -177,13 +178,14 @@ def _patience(controls: RunControls) -> float:
     return OFFLINE_GRACE_SECONDS if controls.wish is None else WISHED_PATIENCE_SECONDS
 
 
-def _secrets(order: WorkOrder, job: Job) -> list[str]:
+def _secrets(job: Job, environ: Mapping[str, str]) -> list[str]:
     """Known secrets of this run; well-known shapes of others are found besides."""
+    order = job.order
     elsewhere = order.team.instructions_url if order.team else None
     addresses = (job.credentials.broker_url, order.project.git_url, elsewhere or "")
     passwords = [password for address in addresses if (password := urlsplit(address).password)]
-    servers = secrets_of(job.home, os.environ)
-    return [job.credentials.api_token, *passwords, *keys_of(order.provider, os.environ), *servers]
+    servers = secrets_of(job.home, environ)
+    return [job.credentials.api_token, *passwords, *keys_of(order.provider, environ), *servers]
 
 
 def _cold() -> str:

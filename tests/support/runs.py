@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -178,6 +179,7 @@ class Bench:
                 check_url=self._check_url,
                 end_processes=Ended,
                 home=self.directory / "home",
+                environ=os.environ,
                 policy=self.policy,
                 checkpoint_store=self.checkpoint_store,
             )
