@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
-from importlib import import_module
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -100,14 +99,17 @@ def _function(operation: Operation, command: Command) -> Callable[..., None]:
 
 def _text(answer: Any, operation: Operation, command: Command, given: dict[str, Any]) -> str:
     from control_plane.cli import labeled
+    from control_plane.cli.options import named
 
+    if isinstance(answer, dict):
+        for warning in answer.get("warnings", ()):
+            say(f"warning: {warning}")
     if command.done:
-        say(command.done.format(**given))
+        say(command.done.format(**{**given, **answer}))
         return ""
     if command.columns:
         labeled.print_rows(answer, operation, command)
         return ""
     if command.text:
-        module, _, name = command.text.partition(":")
-        return str(getattr(import_module(f"control_plane.cli.{module}"), name)(answer))
+        return str(named(command.text)(answer))
     return labeled.lines_of(answer, operation)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from shared.errors import Invalid
 from shared.instructions import MAX_BYTES, instructions_of, too_large
 
 
-def read_instructions(file: str, agent: str) -> str:
-    """The text of `file`, of stdin where it is `-`.
+def read_instructions(file: str, given: Mapping[str, Any]) -> str:
+    """The text of `file`, of stdin where it is `-`; `given` has the agent's name.
 
     Raises Invalid `E-AGENT-INSTRUCTIONS` where it is not there, is empty, too large, or no text.
     """
@@ -21,7 +23,7 @@ def read_instructions(file: str, agent: str) -> str:
     except OSError as error:
         why = f"cannot be read: {error.strerror}"
     raise Invalid(
-        f"the instructions of agent {agent} cannot be read",
+        f"the instructions of agent {given['name']} cannot be read",
         code="E-AGENT-INSTRUCTIONS",
         why=f"{'stdin' if file == '-' else file} {why}",
         next="name a Markdown file: --instructions agents/lead.md",

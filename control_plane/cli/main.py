@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from control_plane.cli import (
-    agents,
     api_tokens,
     database,
     doctor,
@@ -51,7 +50,7 @@ for group in (
     sessions,
     pull_requests,
     organizations,
-    agents,
+    DerivedGroup("agents", "agent", "Give models an identity: instructions, a boss, limits.", "Teams"),
     tasks,
     task_runs,
     schedules,

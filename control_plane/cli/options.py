@@ -21,7 +21,7 @@ from control_plane.declarations.operation import (
     names_of,
     value_type,
 )
-from shared.errors import FleetError
+from shared.errors import FleetError, Invalid
 
 NUMBERS = {int: "<int>", float: "<float>"}
 
@@ -30,23 +30,32 @@ def parameters(operation: Operation, command: Command) -> Iterator[Parameter]:
     """A parameter for each name of the path and each field; numbers too arrive as text, and the request checks them."""
     for name, info, about in names_of(operation):
         yield _argument(name, info, about)
+    changes = operation.method == "PATCH"
     for name, info, about in fields_of(operation.request) if operation.request else ():
         if name in command.arguments:
             yield _argument(name, info, about)
         elif about.secret:
             yield from _secret(name, about)
         else:
-            yield _option(name, info, about, changes=operation.method == "PATCH")
+            yield _option(name, info, about, changes=changes)
+        if changes and about.none.startswith("--"):
+            place = typer.Option(about.none, help=f"No {about.label}: {about.absent}.")
+            yield parameter(f"no_{name}", Annotated[bool, place], False)
 
 
 def values(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
     """The fields that were given, as the request takes them."""
-    found = {}
+    found: dict[str, Any] = {}
     for name, info, about in fields_of(operation.request) if operation.request else ():
         secret = (given[f"{name}_env"], given[f"{name}_stdin"]) if about.secret else None
         value = typed.secret(about.label, *secret) if secret else given[name]
-        if value not in (None, False, []):
-            found[name] = typed.value(value, value_type(info.annotation), about.unit)
+        if operation.method == "PATCH" and about.none and value == about.none:
+            found[name] = None
+        elif about.none and given.get(f"no_{name}"):
+            found[name] = _emptied(name, info, about, value)
+        elif value not in (None, False, []):
+            read = named(about.reader)(value, given) if about.reader else value
+            found[name] = typed.value(read, value_type(info.annotation), about.unit)
     return found
 
 
@@ -56,7 +65,7 @@ def parameter(name: str, annotation: Any, default: Any) -> Parameter:
 
 
 def flag_of(name: str, about: About) -> str:
-    """`--git-url`"""
+    """`--git-url`, or several names of one option: `--assign --assignee`."""
     return about.flag or f"--{name.replace('_', '-')}"
 
 
@@ -69,7 +78,7 @@ def _argument(name: str, info: FieldInfo, about: About) -> Parameter:
 def _option(name: str, info: FieldInfo, about: About, *, changes: bool) -> Parameter:
     kind = value_type(info.annotation)
     place = typer.Option(
-        flag_of(name, about),
+        *flag_of(name, about).split(),
         help=_help(info, about, changes=changes),
         metavar=None if kind is bool else _metavar(info, about),
         autocompletion=_completion(info, about),
@@ -91,8 +100,10 @@ def _help(info: FieldInfo, about: About, *, changes: bool) -> str:
     default = None if changes or info.is_required() else info.get_default(call_default_factory=True) or about.absent
     parts = [
         about.help.rstrip("."),
+        *(["- reads stdin"] if about.reader else []),
         *(["repeats"] if _repeats(value_type(info.annotation)) else []),
         *([f"default: {default}"] if default else []),
+        *([f"{about.none}: {about.absent}"] if changes and about.none and not about.none.startswith("--") else []),
     ]
     return "; ".join(parts) + "."
 
@@ -104,6 +115,21 @@ def _metavar(info: FieldInfo, about: About) -> str | None:
 
 def _repeats(kind: Any) -> bool:
     return get_origin(kind) in {list, dict, tuple}
+
+
+def _emptied(name: str, info: FieldInfo, about: About, value: Any) -> Any:
+    """A list or a mapping without entries. Raises Invalid where some are given as well."""
+    if value:
+        both = f"{flag_of(name, about)} and {about.none} are both given"
+        raise Invalid(both, code="E-USAGE", next="leave one of them out")
+    return get_origin(value_type(info.annotation))()
+
+
+def named(reference: str) -> Callable[..., Any]:
+    """The function of the command line that `module:function` names."""
+    module, _, name = reference.partition(":")
+    found: Callable[..., Any] = getattr(import_module(f"control_plane.cli.{module}"), name)
+    return found
 
 
 def _completion(info: FieldInfo, about: About) -> Callable[[str], list[str]] | None:

@@ -85,30 +85,3 @@ class TeamCalls(HttpCalls):
 
     def status(self) -> Doc:
         return self._object("GET", "/status")
-
-    # --- agents of the client's organization -------------------------------------------------
-
-    def create_agent(self, request: Mapping[str, Any]) -> Doc:
-        """`request`: the fields of `team_documents.AgentRequest`."""
-        return self._object("POST", self._agents(), json=request)
-
-    def list_agents(self, *, include_removed: bool = False) -> list[Doc]:
-        """By name, without their instructions."""
-        return self._list("GET", self._agents(), params={"include_removed": include_removed})
-
-    def show_agent(self, name: str) -> Doc:
-        return self._object("GET", self._agents(name))
-
-    def edit_agent(self, name: str, changes: Mapping[str, Any]) -> Doc:
-        """`changes`: the fields of `team_documents.AgentEdit` that change."""
-        return self._object("PATCH", self._agents(name), json=changes)
-
-    def remove_agent(self, name: str) -> Doc:
-        return self._object("DELETE", self._agents(name))
-
-    def agent_tree(self) -> list[Doc]:
-        """Those without a boss, each with its reports."""
-        return self._list("GET", f"/organizations/{part(self.organization)}/agent-tree")
-
-    def _agents(self, *name: str) -> str:
-        return "/".join([f"/organizations/{part(self.organization)}/agents", *map(part, name)])

@@ -17,7 +17,13 @@ from pydantic.fields import FieldInfo
 from control_plane.core import Role
 from control_plane.documents.base import Request
 
-NOUNS = ("drones", "orders", "projects", "providers")
+NOUNS = (
+    "agents",
+    "drones",
+    "orders",
+    "projects",
+    "providers",
+)
 """The modules beside this one, in the order in which their operations are listed."""
 
 
@@ -37,8 +43,13 @@ class About:
     secret: bool = False
     """Never an argument: the command line reads it from a variable or from stdin."""
     flag: str = ""
-    """The option on the command line, where it is not the field's name."""
+    """The option on the command line, where it is not the field's name; further names of it follow a blank."""
     metavar: str = ""
+    none: str = ""
+    """What takes the value away in a change: a word (`none`), for a list or mapping a flag (`--no-labels`)."""
+    reader: str = ""
+    """A function of `control_plane.cli` that reads what was typed, a file's name: `instructions_file:read`. It also
+    gets all that was given."""
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
         described: dict[str, Any] = handler(schema)
@@ -97,7 +108,7 @@ class Command:
     confirm: str = ""
     """What is asked first: `Remove project {slug}?`; it gets `--yes` with it."""
     done: str = ""
-    """One sentence that is said instead of the answer's fields: `project {slug} is removed`."""
+    """One sentence, which may name fields, instead of the answer's fields: `project {slug} is removed`."""
     text: str = ""
     """A function of `control_plane.cli` that writes the answer, where labels do not: `rendering:order_text`."""
 

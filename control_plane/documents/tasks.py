@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from control_plane.documents.base import Document, Request
-from control_plane.documents.organizations import Totals
+from control_plane.documents.totals import Totals
 from shared.work_order import Mode
 
 

@@ -13,7 +13,7 @@ from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.teams import Task
 from control_plane.declarations.drones import DroneDocument
-from control_plane.documents.organizations import StatusDocument
+from control_plane.declarations.organizations import StatusDocument
 from control_plane.operations import totals
 from control_plane.operations.drones.managing import list_drones
 from shared.states import ENDED, DroneStatus, OrderStatus, TaskStatus

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy.orm import Session
 
-from control_plane.documents.organizations import AgentNode
+from control_plane.declarations.agents import AgentNode
 from control_plane.lookups.agents import active_agents
 from shared import roster
 from shared.roster import reports_of

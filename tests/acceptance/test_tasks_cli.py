@@ -15,7 +15,8 @@ import pytest
 import control_plane.client.fleet
 from control_plane.cli.main import app
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import projects, providers
+from control_plane.declarations import agents, projects, providers
+from control_plane.declarations.agents import AgentRequest
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from drone.model.scripted.server import ScriptedServer
@@ -50,8 +51,8 @@ def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) ->
         client = shared_fleet.client(ORG)
         client.call(providers.ADD, ProviderRequest(name="scripted", model="openai/scripted", api_base=model.url))
         client.call(projects.ADD, ProjectRequest(slug="calc", git_url=f"file://{remote}", provider="scripted"))
-        client.create_agent({"name": "lead", "instructions": "You lead."})
-        client.create_agent({"name": "backend", "instructions": "You work.", "boss": "lead"})
+        client.call(agents.ADD, AgentRequest(name="lead", instructions="You lead."))
+        client.call(agents.ADD, AgentRequest(name="backend", instructions="You work.", boss="lead"))
         client.pause_organization(ORG)
         yield shared_fleet
         # What is still at work there would keep asking a model that is gone.

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from control_plane.declarations import agents
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import calls, shell
 from tests.acceptance.test_going_on import pull_the_plug
@@ -138,7 +139,7 @@ def test_what_a_task_costs_is_the_sum_of_its_runs(team: TeamFleet, story: Doc) -
     assert [run["cost_usd"] for run in runs_of(story)] == [pytest.approx(3 * PRICE)] * 4
     assert story["totals"]["cost_usd"] == pytest.approx(12 * PRICE)
     assert (story["totals"]["runs"], story["totals"]["unknown_costs"]) == (4, 0)
-    assert team.client.show_agent(LEAD)["totals"]["cost_usd"] >= 6 * PRICE
+    assert team.client.call(agents.SHOW, name=LEAD)["totals"]["cost_usd"] >= 6 * PRICE
 
 
 def test_an_agent_is_shown_the_comments_of_others_and_nothing_else_of_their_runs(

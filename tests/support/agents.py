@@ -11,7 +11,7 @@ from control_plane.core import Caller, Core
 from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession
 from control_plane.db.teams import Agent, Task
-from control_plane.documents.agents import AgentDocument, AgentRequest
+from control_plane.declarations.agents import AgentDocument, AgentRequest
 from control_plane.operations import agents
 from shared.names import new_id
 

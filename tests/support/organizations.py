@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from control_plane.core import Caller, Core
-from control_plane.documents.organizations import OrganizationRequest
+from control_plane.declarations.organizations import OrganizationRequest
 from control_plane.lookups.organizations import in_organization
 from control_plane.operations import organizations
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from control_plane.client.fleet import FleetClient
+from control_plane.declarations import agents
+from control_plane.declarations.agents import AgentRequest
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.team_scripts import DESCRIBED
@@ -71,17 +73,18 @@ class TeamFleet:
         return self.client.show_order(order_id)
 
     def _add_agents(self) -> None:
-        instructions = {"instructions": "You plan, and you judge what comes back."}
-        self.client.create_agent({"name": LEAD, **instructions})
-        path = {"instructions_path": "agents/backend.md"}
-        self.client.create_agent({"name": BACKEND, "boss": LEAD, "labels": {"kind": "build"}, **path})
-        text = {"instructions": "You test what others build."}
-        self.client.create_agent({"name": TESTER, "boss": LEAD, "labels": {"kind": "test"}, **text})
+        lead = AgentRequest(name=LEAD, instructions="You plan, and you judge what comes back.")
+        backend = AgentRequest(name=BACKEND, boss=LEAD, labels={"kind": "build"}, instructions_path="agents/backend.md")
+        tester = AgentRequest(
+            name=TESTER, boss=LEAD, labels={"kind": "test"}, instructions="You test what others build."
+        )
+        for request in (lead, backend, tester):
+            self.client.call(agents.ADD, request)
         wait_until(self._described, seconds=SECONDS, every=0.2)
 
     def _described(self) -> bool:
         """Until then the roster still changes, and with it the prompts."""
-        return all(agent["description"].startswith(DESCRIBED) for agent in self.client.list_agents())
+        return all(agent["description"].startswith(DESCRIBED) for agent in self.client.call(agents.LIST))
 
 
 def thread(task: Doc) -> list[tuple[str, str]]:

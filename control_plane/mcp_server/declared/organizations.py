@@ -9,7 +9,7 @@ from pydantic import Field
 
 from control_plane.core import Caller, Core
 from control_plane.declarations.operation import ADDS, ENDS, OVERWRITES, READS
-from control_plane.documents.organizations import (
+from control_plane.declarations.organizations import (
     OrganizationDocument,
     OrganizationEdit,
     OrganizationRequest,

@@ -10,12 +10,13 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
 from control_plane.db.teams import Agent, Task
-from control_plane.documents.agents import AgentDocument, AgentEdit, AgentRequest
+from control_plane.declarations import agents as declared
+from control_plane.declarations.agents import AgentDocument, AgentEdit, AgentRequest
 from control_plane.lookups.agents import active_agents, find_agent
 from control_plane.lookups.organizations import locked_organization
-from control_plane.operations.access.roles import require
 from control_plane.operations.agents.fields import fill
 from control_plane.operations.agents.reading import agent_document
+from control_plane.operations.gateway import performs
 from control_plane.services.describing import ask_description
 from control_plane.teams.claiming import claim_tasks
 from control_plane.validation.checks import check_agent
@@ -35,24 +36,24 @@ class _Change:
     orders: Sequence[str] = field(default=())
 
 
+@performs(declared.ADD)
 def create(core: Core, caller: Caller, request: AgentRequest) -> AgentDocument:
     """A new agent, or a removed one of the same name brought back with all of this (S-013). For admins.
 
     A description is asked for; it comes later, or never (S-012). Raises Conflict for a name that is taken, NotFound for
     a boss, project or provider that is not there, Invalid for any value that cannot be.
     """
-    require(caller, "admin")
     check_agent(request.name)
     return _done(core, lambda db: _create(db, core, caller, request))
 
 
+@performs(declared.EDIT)
 def edit(core: Core, caller: Caller, name: str, changes: AgentEdit) -> AgentDocument:
     """Change the fields that are set, at least one (S-015). For admins.
 
     The description is asked for anew where the instructions changed. Raises Conflict while the agent is at work,
     NotFound, and Invalid, also for bosses that would go round in a circle.
     """
-    require(caller, "admin")
     if not changes.model_fields_set:
         raise Invalid(
             f"nothing of agent {name[:64]} is to be changed", code="E-AGENT-EDIT", next="fleet agent edit --help"
@@ -60,12 +61,12 @@ def edit(core: Core, caller: Caller, name: str, changes: AgentEdit) -> AgentDocu
     return _done(core, lambda db: _edit(db, core, caller, name, changes))
 
 
+@performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, name: str) -> AgentDocument:
     """Remove an agent; its row stays for what it cost, and its reports stand at the top from now on (S-013, S-014).
 
     For admins. Each report that was moved is among the warnings. Raises NotFound, Conflict while a task is the agent's.
     """
-    require(caller, "admin")
     return _done(core, lambda db: _remove(db, core, caller, name))
 
 

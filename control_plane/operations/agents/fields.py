@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from control_plane.db.teams import Agent
-from control_plane.documents.agents import AgentEdit, AgentRequest
+from control_plane.declarations.agents import AgentEdit, AgentRequest
 from control_plane.lookups.agents import active_agents, find_agent
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.providers import find_provider

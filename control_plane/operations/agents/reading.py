@@ -12,13 +12,15 @@ from control_plane.core import Caller, Core
 from control_plane.db.installation import Organization
 from control_plane.db.projects import Project, Provider
 from control_plane.db.teams import Agent
-from control_plane.documents.agents import AgentDocument
-from control_plane.documents.organizations import AgentNode
+from control_plane.declarations import agents as declared
+from control_plane.declarations.agents import AgentDocument, AgentNode
 from control_plane.lookups.agents import active_agents, find_agent
 from control_plane.operations import totals
+from control_plane.operations.gateway import performs
 from control_plane.teams.roster import roster_of, tree_of
 
 
+@performs(declared.LIST)
 def list_(core: Core, caller: Caller, include_removed: bool = False) -> list[AgentDocument]:
     """The agents of the organization by name, in four queries whatever their number; without their instructions."""
     with core.database.read() as db:
@@ -27,6 +29,7 @@ def list_(core: Core, caller: Caller, include_removed: bool = False) -> list[Age
         return [_document(agent, caller.organization, names) for agent in agents]
 
 
+@performs(declared.SHOW)
 def show(core: Core, caller: Caller, name: str) -> AgentDocument:
     """One agent with its instructions and what it cost; also one that was removed (S-013).
 
@@ -37,6 +40,7 @@ def show(core: Core, caller: Caller, name: str) -> AgentDocument:
         return agent_document(db, agent or find_agent(db, caller.organization_id, name))
 
 
+@performs(declared.TREE)
 def tree(core: Core, caller: Caller) -> list[AgentNode]:
     """Those without a boss, by name, each with its reports; removed ones are not among them."""
     with core.database.read() as db:

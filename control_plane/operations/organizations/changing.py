@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
 from control_plane.db.installation import Organization
-from control_plane.documents.organizations import OrganizationDocument, OrganizationEdit, OrganizationRequest
+from control_plane.declarations.organizations import OrganizationDocument, OrganizationEdit, OrganizationRequest
 from control_plane.lookups.organizations import in_organization, locked_organization
 from control_plane.lookups.projects import find_project
 from control_plane.operations.access.roles import require, require_everywhere

@@ -9,7 +9,7 @@ from control_plane.core import Caller, Core
 from control_plane.db.installation import Organization
 from control_plane.db.projects import Project
 from control_plane.db.teams import Agent, Task
-from control_plane.documents.organizations import OrganizationDocument
+from control_plane.declarations.organizations import OrganizationDocument
 from control_plane.lookups.organizations import find_organization, in_organization
 from control_plane.operations import totals
 from control_plane.teams.roster import roster_of, tree_of

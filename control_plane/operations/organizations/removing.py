@@ -18,7 +18,7 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Project
 from control_plane.db.runs import Blob, Run
 from control_plane.db.teams import Agent, Task
-from control_plane.documents.organizations import OrganizationDocument
+from control_plane.declarations.organizations import OrganizationDocument
 from control_plane.lookups.organizations import DEFAULT, find_organization, in_organization, locked_organization
 from control_plane.operations.access.roles import require, require_everywhere
 from control_plane.operations.drones.managing import take_back

@@ -16,8 +16,8 @@ from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Comment, Task
 from control_plane.documents.base import USER
-from control_plane.documents.organizations import Totals
 from control_plane.documents.tasks import CommentDocument, TaskDocument, TaskRunDocument, TaskSummary, TimelineEntry
+from control_plane.documents.totals import Totals
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.tasks import find_task
 from control_plane.operations import totals

@@ -22,8 +22,8 @@ from control_plane.db.metadata import METADATA
 from control_plane.db.runs import Run
 from control_plane.db.sessions import SessionEntry
 from control_plane.db.teams import Comment
+from control_plane.declarations.organizations import OrganizationDocument, OrganizationRequest
 from control_plane.documents.base import SYSTEM
-from control_plane.documents.organizations import OrganizationDocument, OrganizationRequest
 from control_plane.operations.access.roles import require, require_everywhere
 from control_plane.operations.organizations import create_within, document_of
 from control_plane.operations.transfer.checking import Checked, check, lines_of

@@ -6,7 +6,6 @@ from fastapi import APIRouter, Depends
 
 from control_plane.web.access import API, documented_bearer
 from control_plane.web.api import (
-    agents,
     derived,
     events,
     orders,
@@ -43,7 +42,7 @@ ROUTERS = (
     runs.router,
     transfer.router,
     organizations.router,
-    agents.router,
+    derived.router("agents"),
     tasks.router,
     task_runs.router,
     status.router,

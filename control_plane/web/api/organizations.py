@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from control_plane.documents.organizations import OrganizationDocument, OrganizationEdit, OrganizationRequest
+from control_plane.declarations.organizations import OrganizationDocument, OrganizationEdit, OrganizationRequest
 from control_plane.operations import organizations
 from control_plane.web.access import CoreDep, PersonDep
 from control_plane.web.openapi import errors

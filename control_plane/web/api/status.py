@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from control_plane.documents.organizations import StatusDocument
+from control_plane.declarations.organizations import StatusDocument
 from control_plane.operations import status
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.openapi import errors

@@ -10,7 +10,7 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
-from control_plane.documents.organizations import OrganizationDocument
+from control_plane.declarations.organizations import OrganizationDocument
 from control_plane.operations import transfer
 from control_plane.operations.access.roles import require, require_everywhere
 from control_plane.web.access import CoreDep, PersonDep

@@ -16,6 +16,7 @@ from control_plane.automation.schedules import make_due
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Schedule
 from control_plane.db.teams import Task
+from control_plane.declarations.organizations import OrganizationRequest
 from control_plane.documents.automation import (
     ScheduleDocument,
     ScheduleEdit,
@@ -23,7 +24,6 @@ from control_plane.documents.automation import (
     TriggerRequest,
     WebhookRequest,
 )
-from control_plane.documents.organizations import OrganizationRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import organizations, projects
 from control_plane.operations.automation import schedules, triggers, webhooks

@@ -11,8 +11,8 @@ from control_plane.core import Caller, Core
 from control_plane.db.automation import Webhook, WebhookDelivery
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch, Order
+from control_plane.declarations.agents import AgentEdit
 from control_plane.declarations.providers import ProviderRequest
-from control_plane.documents.agents import AgentEdit
 from control_plane.lookups.projects import find_project
 from control_plane.operations import agents, providers
 from control_plane.operations.orders import reading

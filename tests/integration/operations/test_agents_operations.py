@@ -12,7 +12,7 @@ from control_plane.core import Caller, Core
 from control_plane.db.installation import Organization
 from control_plane.db.runs import Run
 from control_plane.db.teams import Agent
-from control_plane.documents.agents import AgentEdit, AgentRequest
+from control_plane.declarations.agents import AgentEdit, AgentRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import agents, providers
 from control_plane.teams.roster import draw

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from control_plane.core import Caller, Core
-from control_plane.documents.organizations import OrganizationEdit, OrganizationRequest
+from control_plane.declarations.organizations import OrganizationEdit, OrganizationRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import organizations
 from shared.errors import Conflict, Forbidden, Invalid, NotFound

@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from control_plane.declarations import agents
+from control_plane.declarations.agents import AgentEdit, AgentFilter, AgentRequest
 from tests.support.fleet import Api
 
 
@@ -14,28 +16,30 @@ from tests.support.fleet import Api
 def work(api: Api) -> Api:
     """With a provider, a project and an agent `lead`."""
     api.add_work()
-    api.client.create_agent({"name": "lead", "instructions": "Lead."})
+    api.client.call(agents.ADD, AgentRequest(name="lead", instructions="Lead."))
     return api
 
 
 def test_an_agent_goes_through_its_life_over_http(work: Api) -> None:
     """S-011, S-013 to S-015, S-120."""
     client = work.client
-    made = client.create_agent({"name": "backend", "instructions_path": "b.md", "boss": "lead", "max_iterations": 9})
+    made = client.call(
+        agents.ADD, AgentRequest(name="backend", instructions_path="b.md", boss="lead", max_iterations=9)
+    )
     assert (made["boss"], made["max_iterations"], made["labels"], made["totals"]["runs"]) == ("lead", 9, {}, 0)
 
-    assert client.edit_agent("backend", {"boss": None, "model": "openai/x"})["boss"] is None
-    assert client.show_agent("backend")["model"] == "openai/x"
-    assert [node["name"] for node in client.agent_tree()] == ["backend", "lead"]
+    assert client.call(agents.EDIT, AgentEdit(boss=None, model="openai/x"), name="backend")["boss"] is None
+    assert client.call(agents.SHOW, name="backend")["model"] == "openai/x"
+    assert [node["name"] for node in client.call(agents.TREE)] == ["backend", "lead"]
 
-    assert client.remove_agent("backend")["is_removed"] is True
-    assert [each["name"] for each in client.list_agents()] == ["lead"]
-    assert [each["name"] for each in client.list_agents(include_removed=True)] == ["backend", "lead"]
+    assert client.call(agents.REMOVE, name="backend")["is_removed"] is True
+    assert [each["name"] for each in client.call(agents.LIST)] == ["lead"]
+    assert [each["name"] for each in client.call(agents.LIST, AgentFilter(include_removed=True))] == ["backend", "lead"]
 
 
 def test_a_list_leaves_the_instructions_out(work: Api) -> None:
-    assert [each["instructions"] for each in work.client.list_agents()] == [None]
-    assert work.client.show_agent("lead")["instructions"] == "Lead."
+    assert [each["instructions"] for each in work.client.call(agents.LIST)] == [None]
+    assert work.client.call(agents.SHOW, name="lead")["instructions"] == "Lead."
 
 
 NO_AGENTS: list[tuple[dict[str, Any], int, str]] = [
@@ -74,17 +78,17 @@ def test_what_cannot_be_an_agent_is_refused_with_its_status(work: Api) -> None:
         refusals = [refusal(http.post(AGENTS, json=request)) for request, *_ in NO_AGENTS]
 
     assert refusals == [(status, code) for _, status, code in NO_AGENTS]
-    assert len(work.client.list_agents()) == 1
+    assert len(work.client.call(agents.LIST)) == 1
 
 
 def test_an_edit_that_cannot_be_is_refused_with_its_status(work: Api) -> None:
     """S-015, S-121."""
-    work.client.create_agent({"name": "backend", "instructions": "Work.", "boss": "lead"})
+    work.client.call(agents.ADD, AgentRequest(name="backend", instructions="Work.", boss="lead"))
     with work.http() as http:
         refusals = [refusal(http.patch(f"{AGENTS}/lead", json=changes)) for changes, *_ in NO_EDITS]
 
     assert refusals == [(status, code) for _, status, code in NO_EDITS]
-    assert work.client.show_agent("lead")["boss"] is None
+    assert work.client.call(agents.SHOW, name="lead")["boss"] is None
 
 
 def test_five_megabytes_of_instructions_are_refused_before_they_are_read(work: Api) -> None:

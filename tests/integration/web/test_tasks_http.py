@@ -10,7 +10,8 @@ import pytest
 
 from control_plane.cli.task_follow import follow_task
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import projects
+from control_plane.declarations import agents, projects
+from control_plane.declarations.agents import AgentRequest
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.lookups.organizations import system_caller
 from tests.support import wait_until
@@ -24,8 +25,8 @@ UNKNOWN = "DEFA-9999"
 def paused(api: Api) -> Api:
     """With agents and a project, and nothing begins."""
     api.add_work()
-    api.client.create_agent({"name": "lead", "instructions": "You lead."})
-    api.client.create_agent({"name": "backend", "instructions": "You work.", "boss": "lead"})
+    api.client.call(agents.ADD, AgentRequest(name="lead", instructions="You lead."))
+    api.client.call(agents.ADD, AgentRequest(name="backend", instructions="You work.", boss="lead"))
     api.client.pause_organization("default")
     return api
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from control_plane.documents import agents, orders, organizations, sessions, tasks
+from control_plane.declarations import agents, organizations
+from control_plane.documents import orders, sessions, tasks
 from control_plane.mcp_server.declared import TOOLS
 from control_plane.mcp_server.results import answered, refused
 from control_plane.mcp_server.shortening import shortened
@@ -160,7 +161,7 @@ def test_the_classes_are_those_of_the_table_of_errors() -> None:
 
 
 def test_the_text_of_an_answer_is_its_structured_content() -> None:
-    result = answered([organizations.AgentNode(name="lead", description="Führt.", reports=[])])
+    result = answered([agents.AgentNode(name="lead", description="Führt.", reports=[])])
 
     assert result.structured_content == {"result": [{"name": "lead", "description": "Führt.", "reports": []}]}
     assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
@@ -176,7 +177,7 @@ def test_the_document_lists_the_tools_that_there_are() -> None:
     page = (ROOT / "docs" / "mcp-server.md").read_text(encoding="utf-8")
     rows = re.findall(r"(?m)^\| `(\w+)` \| ([^|]+) \| ([^|]*) \|$", page)
 
-    assert rows == [(name, tool.title, effect(tool)) for name, tool in TOOLS.items()]
+    assert sorted(rows) == sorted((name, tool.title, effect(tool)) for name, tool in TOOLS.items())
 
 
 def effect(tool: Tool[Any]) -> str:

@@ -46,7 +46,7 @@ def test_the_command_line_refuses_a_file_that_cannot_be_instructions(tmp_path: P
     file.write_bytes(content)
 
     with pytest.raises(Invalid) as refused:
-        read_instructions(str(file), "lead")
+        read_instructions(str(file), {"name": "lead"})
 
     assert refused.value.code == "E-AGENT-INSTRUCTIONS"
     assert refused.value.exit_code == 2
@@ -58,7 +58,7 @@ def test_the_command_line_refuses_a_file_that_cannot_be_instructions(tmp_path: P
 
 def test_the_command_line_names_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="agent lead") as refused:
-        read_instructions(str(tmp_path / "gone.md"), "lead")
+        read_instructions(str(tmp_path / "gone.md"), {"name": "lead"})
 
     assert refused.value.code == "E-AGENT-INSTRUCTIONS"
     assert refused.value.why == f"{tmp_path / 'gone.md'} cannot be read: No such file or directory"
@@ -66,6 +66,6 @@ def test_the_command_line_names_a_file_that_is_not_there(tmp_path: Path) -> None
 
 def test_the_command_line_does_not_take_a_directory_for_a_file(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="agent lead") as refused:
-        read_instructions(str(tmp_path), "lead")
+        read_instructions(str(tmp_path), {"name": "lead"})
 
     assert refused.value.why.endswith("Is a directory")

@@ -6,7 +6,9 @@ from datetime import datetime
 
 from pydantic import Field
 
+from control_plane.declarations.agents import AgentNode
 from control_plane.documents.base import Document, Request
+from control_plane.documents.totals import Totals
 
 
 class OrganizationRequest(Request):
@@ -25,27 +27,6 @@ class OrganizationEdit(Request):
     project: str | None = None
     concurrency: int | None = Field(None, ge=0, le=1000)
     max_hand_offs: int | None = Field(None, ge=0, le=10_000)
-
-
-class Totals(Document):
-    """Sums over runs, made when they are asked for (S-034)."""
-
-    runs: int
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
-    """What is known; null where no run's price was known."""
-    unknown_costs: int
-    """Runs whose price is not known."""
-    duration_ms: int
-
-
-class AgentNode(Document):
-    """One agent in the tree of an organization."""
-
-    name: str
-    description: str
-    reports: list[AgentNode]
 
 
 class OrganizationDocument(Document):

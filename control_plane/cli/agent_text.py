@@ -1,0 +1,91 @@
+"""Agents as text: one, all, and the tree of who reports to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from shared.terminal.command_line import print_table, say
+from shared.terminal.output import printable
+
+if TYPE_CHECKING:
+    from shared.work_order import RosterAgent
+
+Doc = dict[str, Any]
+NO_AGENTS = "no agents; fleet agent add makes one"
+_SHOWN = 60
+"""Characters of a description in a list."""
+
+
+def agent_lines(agent: Doc) -> str:
+    """An agent without its instructions."""
+    return "\n".join(
+        [
+            f"agent        {agent['name']}{' (removed)' if agent['is_removed'] else ''}",
+            f"description  {printable(agent['description']) or 'none yet'}",
+            f"boss         {agent['boss'] or 'nobody'}",
+            f"reports      {', '.join(agent['reports']) or 'nobody'}",
+            f"model        {agent['model'] or 'the default of its provider'}",
+            f"provider     {agent['provider'] or 'that of the project'}",
+            f"limits       {agent['max_iterations'] or 'any number of'} iterations, {_limit(agent['cost_limit'])}",
+            f"labels       {', '.join(f'{key}={value}' for key, value in agent['labels'].items()) or 'any drone'}",
+            f"at once      {agent['concurrency'] or 'any number of'} tasks",
+            f"read from    {_source(agent)}",
+        ]
+    )
+
+
+def agent_in_full(agent: Doc) -> str:
+    """An agent with its instructions and what it cost."""
+    instructions = ["", printable(agent["instructions"])] if agent["instructions"] else []
+    return "\n".join([agent_lines(agent), _spent(agent["totals"]), *instructions])
+
+
+def agent_table(agents: list[Doc]) -> str:
+    """Print the agents as a table."""
+    rows = [
+        (f"{a['name']} (removed)" if a["is_removed"] else a["name"], a["boss"], a["model"], _cut(a["description"]))
+        for a in agents
+    ]
+    print_table(("AGENT", "BOSS", "MODEL", "DESCRIPTION"), rows, empty=NO_AGENTS)
+    return ""
+
+
+def tree_text(nodes: list[Doc]) -> str:
+    """The agents, each below its boss."""
+    from shared.roster import draw
+
+    if not nodes:
+        say(NO_AGENTS)
+        return ""
+    return printable(draw(_roster(nodes)))
+
+
+def _roster(nodes: Iterable[Doc], boss: str | None = None) -> Iterator[RosterAgent]:
+    from shared.work_order import RosterAgent
+
+    for node in nodes:
+        yield RosterAgent(name=node["name"], boss=boss, description=node["description"])
+        yield from _roster(node["reports"], node["name"])
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _limit(cost: float | None) -> str:
+    return "the usual cost" if cost is None else f"${cost:.2f} a run" if cost else "any cost"
+
+
+def _source(agent: Doc) -> str:
+    if agent["instructions_path"] is None:
+        return "what was uploaded"
+    where = f"of project {agent['project']}" if agent["project"] else "of the task's project"
+    return f"{agent['instructions_path']} on the default branch {where}"
+
+
+def _spent(totals: Doc) -> str:
+    known = "unknown" if totals["cost_usd"] is None else f"${totals['cost_usd']:.4f}"
+    more = f", and {totals['unknown_costs']} of unknown cost" if totals["unknown_costs"] and known != "unknown" else ""
+    tokens = f"{totals['input_tokens']} tokens in, {totals['output_tokens']} out"
+    return f"runs         {totals['runs']}: {tokens}, cost {known}{more}"
