@@ -218,6 +218,8 @@ class _Run:
 
     def _end_processes(self) -> Receipt | None:
         """The receipt of a run that was asked to end; others end their processes without one."""
+        if self._workspace is not None:
+            self._workspace.rest()
         rest = self._context.end_processes()
         if self._context.controls.wish is None:
             return None

@@ -10,7 +10,6 @@ from pathlib import Path
 from drone.sandbox import Sandbox
 from drone.workspace.bundles import read_bundle
 from drone.workspace.git import GitFailed
-from drone.workspace.history import History
 from drone.workspace.session_directory import SessionDirectory, remove
 
 _BUNDLE_SECONDS = 300.0
@@ -52,7 +51,7 @@ def bring_over(
         if head is None or head == base:
             return Brought(None)
         if "empty bundle" in made.output:
-            return Brought(None, apart=head if _has(session, head) else "")
+            return Brought(None, apart=head if session.history.has(head) else "")
         if made.return_code != 0:
             return Brought(None, f"the commits up to {head[:12]} could not be read: {made.output.strip()[-200:]}")
         return Brought(known) if head == known else _fetch(session, bundle, base, head)
@@ -67,13 +66,7 @@ def _fetch(session: SessionDirectory, bundle: Path, base: str | None, head: str)
         git.text("update-ref", _REF, git.text("rev-parse", "--verify", f"{head}^{{commit}}"))
     except GitFailed as failure:
         return Brought(None, f"the agent's own commits are damaged: {failure.message.strip()[-200:]}")
-    with History(session.git_dir, git.environment) as history:
-        if base and not history.is_ancestor(base, head):
-            note = "the agent's own commits do not go on from the base; their content is one commit here"
-            return Brought(None, note, head)
+    if base and not git.is_ancestor(base, head):
+        note = "the agent's own commits do not go on from the base; their content is one commit here"
+        return Brought(None, note, head)
     return Brought(head)
-
-
-def _has(session: SessionDirectory, commit: str) -> bool:
-    with History(session.git_dir, session.git.environment) as history:
-        return history.has(commit)

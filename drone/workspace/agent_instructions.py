@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drone.workspace.git import Git
+from drone.workspace.history import History
 from shared.errors import OrderError
 from shared.instructions import MAX_BYTES, instructions_of, too_large
 
@@ -44,15 +45,12 @@ def _content(branch: DefaultBranch, path: str) -> bytes:
         raise ValueError("is not there: the repository has no commit")
     if ".." in Path(path).parts or Path(path).is_absolute():
         raise ValueError("is no path inside the repository")
-    # Literally: a path may begin with `:`, which git would otherwise take for a pattern.
-    git = branch.git.adding({"GIT_LITERAL_PATHSPECS": "1"})
-    listing = git.raw("ls-tree", "-z", "--long", branch.commit, "--", path).decode(errors="replace")
-    facts, _, name = listing.partition("\0")[0].partition("\t")
-    if not facts or Path(name) != Path(path):
-        raise ValueError("is not there")
-    mode, kind, blob, size = facts.split()
-    if kind != "blob" or not mode.startswith("100"):
-        raise ValueError("is a link" if mode == "120000" else "is no file")
-    if int(size) > MAX_BYTES:
-        raise ValueError(too_large(int(size)))
-    return git.raw("cat-file", "blob", blob)
+    with History(branch.git) as history:
+        entry = history.entry(branch.commit, path)
+        if entry is None:
+            raise ValueError("is not there")
+        if not entry.is_plain_file:
+            raise ValueError("is a link" if entry.is_link else "is no file")
+        if entry.size > MAX_BYTES:
+            raise ValueError(too_large(entry.size))
+        return history.content(entry.blob)

@@ -16,7 +16,6 @@ from drone.workspace.base import StartingPoint
 from drone.workspace.bundles import TooLarge, write_bundle
 from drone.workspace.delivery import mend_work_tree
 from drone.workspace.git import Git, GitFailed
-from drone.workspace.history import History
 from drone.workspace.secret_scan import HasSecret, SecretScan
 from drone.workspace.session_directory import AUTHOR_EMAIL, AUTHOR_NAME, CHECKPOINT_REFS, SessionDirectory
 from drone.workspace.staging import changed, new, read_tree, refresh, remove_special_files, update_index, why_not
@@ -89,7 +88,7 @@ class WorkspaceCheckpoints:
         self._plain = session.git.at(session.git_dir).uninterrupted()
         own_index = {"GIT_INDEX_FILE": str(session.checkpoint_index)}
         self._git = session.git.uninterrupted().adding(own_index)
-        self._scan = SecretScan(self._plain, lambda _: False)
+        self._scan = SecretScan(self._plain, session.history, lambda _: False)
         self._last = Known()
         self._head = _AgentsHead()
         self._parent = start.commit
@@ -162,9 +161,8 @@ class WorkspaceCheckpoints:
 
     def _taken(self, head: str) -> _AgentsHead:
         base = self._start.commit
-        with History(self._session.git_dir, self._plain.environment) as history:
-            if base is None or history.is_ancestor(base, head):
-                return _AgentsHead(head, head)
+        if base is None or self._plain.is_ancestor(base, head):
+            return _AgentsHead(head, head)
         added = self._plain.raw("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", base, head)
         return _AgentsHead(head, head, goes_on=False, also=frozenset(filter(None, added.split(b"\0"))))
 

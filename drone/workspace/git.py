@@ -92,6 +92,27 @@ class Git:
                 raise GitFailed(arguments[0], code, message or ("took too long" if code is None else f"exit {code}"))
             return out.read()
 
+    def succeeds(self, *arguments: str) -> bool:
+        """Whether git ends with exit code 0. Raises GitFailed when the time is up."""
+        try:
+            self.raw(*arguments)
+        except GitFailed as failure:
+            if failure.code is None:
+                raise
+            return False
+        return True
+
+    def has(self, commit: str) -> bool:
+        """Whether this is a commit that is here, with its tree."""
+        return self.succeeds("cat-file", "-e", f"{commit}^{{commit}}^{{tree}}")
+
+    def is_ancestor(self, older: str, newer: str) -> bool:
+        return self.succeeds("merge-base", "--is-ancestor", older, newer)
+
+    def conversation(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start a git that answers questions until it is ended; what it says on stderr is dropped."""
+        return self._start(arguments, (subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL))
+
     def _run(self, arguments: tuple[str, ...], streams: tuple[IO[bytes], ...], seconds: float) -> int | None:
         process = self._start(arguments, streams)
         deadline = time.monotonic() + min(seconds, self.longest)
@@ -107,7 +128,7 @@ class Git:
             if process.returncode is None:
                 _end(process)
 
-    def _start(self, arguments: tuple[str, ...], streams: tuple[IO[bytes], ...]) -> subprocess.Popen[bytes]:
+    def _start(self, arguments: tuple[str, ...], streams: tuple[IO[bytes] | int, ...]) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
                 ["git", *arguments],

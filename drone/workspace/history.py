@@ -1,88 +1,197 @@
-"""Reads commits in the drone's own git directories. Never used on a workspace's `.git`, which is the agent's."""
+"""Reads commits and single files of the drone's own repositories, without starting git for each of them.
+
+Never used on a workspace's `.git`, which is the agent's. What GitPython is for here, and what not, is in
+docs/decisions/0007-gitpython.md.
+"""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
-from functools import partial
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Self
+from threading import Timer
+from typing import TYPE_CHECKING, Self, TypeVar
 
+from drone.workspace.git import Git, GitFailed
+
+if TYPE_CHECKING:
+    from git import Repo
+
+T = TypeVar("T")
 _LARGEST = 4 * 1024 * 1024
+_SHA256_DIGITS = 64
+_SECONDS = 60.0
+"""For one answer: everything is on this disk already."""
+_EXIT_SECONDS = 0.05
+_KIND_OF_MODE, _PLAIN, _LINK = 0o170000, 0o100000, 0o120000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A name in a commit's tree."""
+
+    mode: int
+    blob: str
+    size: int
+    """Bytes; 0 for what is no file."""
+
+    @property
+    def is_plain_file(self) -> bool:
+        """No link, no directory, no submodule."""
+        return self.mode & _KIND_OF_MODE == _PLAIN
+
+    @property
+    def is_link(self) -> bool:
+        return self.mode & _KIND_OF_MODE == _LINK
 
 
 class History:
-    """Commits and files of one bare repository, or of the drone's git directory of a session.
+    """Commits and files of one repository of the drone's. Not for several threads at once.
 
-    By GitPython's commands and not its objects, which know SHA-1 only.
+    The first question opens the repository: two git processes that answer until `close`; a later question opens it
+    again. GitPython knows SHA-1 alone: in a repository with SHA-256 each question is a git command.
+
+    Raises GitFailed where git fails, or gives no answer in a minute.
     """
 
-    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
-        # Here, since importing GitPython takes 0.2 s and fails where git is not installed; a run's process is forked
-        # from one that has imported it.
-        from git import Repo
-
-        self._repo = Repo(directory)
-        self._repo.git.update_environment(**environment)
+    def __init__(self, git: Git) -> None:
+        """`git` has the repository's directory, and the environment for all processes."""
+        self._git = git.adding({"GIT_LITERAL_PATHSPECS": "1"})
+        self._repo: Repo | None = None
+        self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._repo.close()
+        self.close()
+
+    def close(self) -> None:
+        """End git's processes."""
+        if self._repo is not None:
+            self._repo.close()
+        self._repo = None
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        self._processes = []
 
     def has(self, commit: str) -> bool:
         """Whether this is a commit that is here, with its tree."""
-        return self._succeeds("cat-file", "-e", f"{commit}^{{commit}}^{{tree}}")
+        if len(commit) == _SHA256_DIGITS:
+            return self._git.has(commit)
+        return self._asked(lambda repo: repo.git.get_object_header(f"{commit}^{{commit}}^{{tree}}")) is not None
 
-    def is_ancestor(self, older: str, newer: str) -> bool:
-        return self._succeeds("merge-base", "--is-ancestor", older, newer)
+    def entry(self, commit: str, path: str) -> Entry | None:
+        """What a commit has at a path; None if it has nothing there."""
+        if len(commit) == _SHA256_DIGITS:
+            found = self._git.raw("ls-tree", "-z", "--long", commit, "--", path).decode(errors="replace")
+            return next((entry for name, entry in _listed(found) if Path(name) == Path(path)), None)
+        return self._asked(lambda repo: _entry(repo, commit, path))
 
-    def file(self, commit: str, name: str, limit: int) -> str | None:
+    def kind_and_size(self, name: str) -> tuple[str, int]:
+        """Of an object, by its id: `blob`, `tree`, `commit` or `tag`, and its bytes."""
+        found = self._asked(lambda repo: repo.git.get_object_header(name))
+        if found is None:
+            raise GitFailed("cat-file", None, f"{name} is missing")
+        return found[1], found[2]
+
+    def content(self, name: str) -> bytes:
+        """Of an object, by its id."""
+        if len(name) == _SHA256_DIGITS:
+            return self._git.raw("cat-file", "blob", name)
+        found = self._asked(lambda repo: repo.git.get_object_data(name)[3])
+        if found is None:
+            raise GitFailed("cat-file", None, f"{name} is missing")
+        return found
+
+    def file(self, commit: str, path: str, limit: int) -> str | None:
         """The first `limit` bytes of a file as text; None if the commit has no such file, or one of many megabytes."""
-        entry = str(self._repo.git.execute(["git", "ls-tree", "--long", commit, "--", name])).split()
-        if len(entry) < 4 or not entry[0].startswith("100") or int(entry[3]) > _LARGEST:
+        entry = self.entry(commit, path)
+        if entry is None or not entry.is_plain_file or entry.size > _LARGEST:
             return None
-        content = self._repo.git.execute(["git", "cat-file", "blob", entry[2]], stdout_as_string=False)
-        return bytes(content)[:limit].decode(errors="replace")
+        return self.content(entry.blob)[:limit].decode(errors="replace")
 
-    def export(self, commit: str, folder: str, into: Path, limit: int) -> list[str]:
-        """Write the plain files below `folder` of a commit below `into`, which is made anew; returns what was left out.
+    def export(self, commit: str, folder: str, into: Path, limit: int) -> None:
+        """Write the plain files below `folder` of a commit below `into`, which is made anew.
 
         Left out are links, submodules, files over `limit` bytes, and names that would lead out of `into`.
         """
         shutil.rmtree(into, ignore_errors=True)
         into.mkdir(parents=True)
-        listing = self._repo.git.execute(["git", "ls-tree", "-r", "-z", "--long", commit, "--", f"{folder}/"])
-        return [name for name in map(partial(self._export, folder, into, limit), _entries(str(listing))) if name]
+        listing = self._git.raw("ls-tree", "-r", "-z", "--long", commit, "--", f"{folder}/")
+        for name, entry in _listed(listing.decode(errors="surrogateescape")):
+            inside = PurePosixPath(name).relative_to(folder)
+            if entry.is_plain_file and ".." not in inside.parts and entry.size <= limit:
+                target = into / inside
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(self.content(entry.blob))
 
-    def _export(self, folder: str, into: Path, limit: int, entry: tuple[str, str, str, str]) -> str:
-        """Write one file; returns its name if it was left out, else nothing."""
-        mode, blob, size, name = entry
-        inside = PurePosixPath(name).relative_to(folder)
-        if not mode.startswith("100") or ".." in inside.parts or int(size) > limit:
-            return name
-        content = self._repo.git.execute(
-            ["git", "cat-file", "blob", blob], stdout_as_string=False, strip_newline_in_stdout=False
-        )
-        target = into / inside
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(bytes(content))
-        return ""
+    def _asked(self, question: Callable[[Repo], T]) -> T | None:
+        """GitPython's answer; None where the object is missing. A process that died is started again, once."""
+        for _ in range(2):
+            repo = self._opened()
+            try:
+                with self._bounded():
+                    return question(repo)
+            except (ValueError, KeyError):
+                # GitPython has one error for an object that is missing and for a process that is gone.
+                if self._all_alive():
+                    return None
+            except OSError:
+                if self._all_alive():
+                    raise
+            self.close()
+        raise GitFailed("cat-file", None, "git ended, or took too long")
 
-    def _succeeds(self, *arguments: str) -> bool:
-        from git.exc import GitCommandError
+    def _opened(self) -> Repo:
+        if self._repo is None:
+            # Here, since importing GitPython takes 0.2 s and fails where git is not installed; a run's process is
+            # forked from one that has imported it.
+            from git import Repo
 
+            repo = Repo(self._git.directory)
+            # Started here and not by GitPython, which would give them the environment of this process.
+            header, content = (self._git.conversation("cat-file", how) for how in ("--batch-check", "--batch"))
+            repo.git.cat_file_header = repo.git.AutoInterrupt(header, header.args)
+            repo.git.cat_file_all = repo.git.AutoInterrupt(content, content.args)
+            self._repo, self._processes = repo, [header, content]
+        return self._repo
+
+    @contextmanager
+    def _bounded(self) -> Iterator[None]:
+        timer = Timer(_SECONDS, self._kill)
+        timer.daemon = True
+        timer.start()
         try:
-            self._repo.git.execute(["git", *arguments])
-        except GitCommandError:
-            return False
+            yield
+        finally:
+            timer.cancel()
+
+    def _kill(self) -> None:
+        for process in self._processes:
+            process.kill()
+
+    def _all_alive(self) -> bool:
+        for process in self._processes:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_EXIT_SECONDS)
+                return False
         return True
 
 
-def _entries(listing: str) -> Iterator[tuple[str, str, str, str]]:
-    """Mode, id, size and name of each line of `git ls-tree -z --long`."""
+def _entry(repo: Repo, commit: str, path: str) -> Entry:
+    found = repo.commit(commit).tree.join(path)
+    is_blob = found.type == "blob"
+    return Entry(found.mode, found.hexsha, found.size if is_blob else 0)
+
+
+def _listed(listing: str) -> Iterator[tuple[str, Entry]]:
+    """Name and entry of each line of `git ls-tree -z --long`."""
     for line in filter(None, listing.split("\0")):
         facts, _, name = line.partition("\t")
-        mode, _, blob, size = facts.split()
-        yield mode, blob, size, name
+        mode, kind, blob, size = facts.split()
+        yield name, Entry(int(mode, 8), blob, int(size) if kind == "blob" else 0)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from drone.workspace.failures import NOT_FOUND, explained
 from drone.workspace.git import Git
-from drone.workspace.history import History
 from drone.workspace.locks import Busy, held
 from drone.workspace.remote import Remote
 from shared.errors import FleetFault, OrderError
@@ -72,12 +71,10 @@ class Mirror:
 
     def has(self, commit: str) -> bool:
         """Whether a commit is here."""
-        with History(self.directory, self._git.environment) as history:
-            return history.has(commit)
+        return self._git.has(commit)
 
     def is_ancestor(self, older: str, newer: str) -> bool:
-        with History(self.directory, self._git.environment) as history:
-            return history.is_ancestor(older, newer)
+        return self._git.is_ancestor(older, newer)
 
     def refresh(self) -> Advertised:
         """Bring the mirror up to what the remote has now, and say what that is.

@@ -43,6 +43,8 @@ class SessionDirectory:
         """There from the first checkpoint on after the workspace was laid out, so also a sign that set-up is done."""
         self._order_file = directory / "order"
         self._lock: FileLock | None = None
+        self.history = History(git.at(self.git_dir))
+        """Of the drone's git directory, and so of the mirror that it borrows from; opened by the first question."""
 
     def take(self, check: Callable[[], None]) -> None:
         """Take the session for this run.
@@ -62,6 +64,7 @@ class SessionDirectory:
         self._lock = lock
 
     def release(self) -> None:
+        self.history.close()
         if self._lock:
             self._lock.release()
             self._lock = None
@@ -92,8 +95,7 @@ class SessionDirectory:
         """Whether all that an earlier run of this order left is here: workspace, checkpoints, and these commits."""
         if not (self._order_was() == order_id and self._is_whole(mirror) and self.checkpoint_index.exists()):
             return False
-        with History(self.git_dir, self.git.environment) as history:
-            return all(map(history.has, commits))
+        return all(map(self.history.has, commits))
 
     def go_on(self) -> None:
         """Take the workspace as it is. Locks in the git directory are nobody's: whoever held them was killed."""
@@ -135,6 +137,7 @@ class SessionDirectory:
 
         Its checkpoints are many objects that nobody will ask for, and git would never remove them by itself.
         """
+        self.history.close()
         index = self.directory / "index"
         (self.git_dir / "index").replace(index)
         remove(self.git_dir)
@@ -154,6 +157,7 @@ class SessionDirectory:
         return self.git.text("hash-object", "-w", "-t", "tree", "--stdin")
 
     def _wipe(self) -> None:
+        self.history.close()
         for directory in (self.work, self.git_dir, self.scratch):
             remove(directory)
         self.work.mkdir(parents=True)

@@ -14,7 +14,6 @@ from drone.workspace.checkpoint import Snapshot, WorkspaceCheckpoints
 from drone.workspace.delivery import DELIVERED, Delivery, Wanted, make_delivery
 from drone.workspace.failures import explained
 from drone.workspace.git import Git
-from drone.workspace.history import History
 from drone.workspace.mirror import Mirror
 from drone.workspace.push import PushResult, Target, push
 from drone.workspace.remote import Remote
@@ -140,9 +139,8 @@ class Workspace:
         commit = self.start.default_commit
         if commit is None:
             return ""
-        with History(self.mirror.directory, self.session.git.environment) as history:
-            texts = (history.file(commit, name, _INSTRUCTION_BYTES) for name in INSTRUCTION_FILES)
-            return next((text for text in texts if text), "")
+        texts = (self.session.history.file(commit, name, _INSTRUCTION_BYTES) for name in INSTRUCTION_FILES)
+        return next((text for text in texts if text), "")
 
     def settings(self) -> Path | None:
         """A copy of the default branch's `.dronefleet/`, outside the workspace: the agent's own work cannot change it.
@@ -152,8 +150,7 @@ class Workspace:
         commit, target = self.start.default_commit, self.session.directory / "settings"
         if commit is None:
             return None
-        with History(self.mirror.directory, self.session.git.environment) as history:
-            history.export(commit, SETTINGS_FOLDER, target, _SETTINGS_BYTES)
+        self.session.history.export(commit, SETTINGS_FOLDER, target, _SETTINGS_BYTES)
         return target if any(target.iterdir()) else None
 
     def checkpoint(self, run_id: str, *, has_secret: HasSecret, agent_commits: bool = True) -> Snapshot:
@@ -195,6 +192,10 @@ class Workspace:
         git = self.session.git.at(self.session.git_dir).checking(check)
         head = git.text("rev-parse", "--verify", DELIVERED)
         return push(git, self.mirror.remote, head, Target(ref, expect, self.order_id, deadline_s))
+
+    def rest(self) -> None:
+        """End the processes that were kept for the next question: they are none of the agent's."""
+        self.session.history.close()
 
     def close(self) -> None:
         """Let the next run of the session in."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from drone.workspace import DefaultBranch
 from drone.workspace.git import GitFailed
+from drone.workspace.history import History
 
 MAX_TEMPLATE = 20_000
 """Bytes; a longer file is no form."""
@@ -34,7 +35,12 @@ def template_of(branch: DefaultBranch, kind: str) -> str:
     """The form that a host of this kind would show, from the default branch; empty where there is none."""
     if branch.commit is None:
         return ""
-    return next(filter(None, (_file(branch, place) for place in PLACES[kind])), "")
+    try:
+        with History(branch.git) as history:
+            texts = (_file(history, branch.commit, place) for place in PLACES[kind])
+            return next(filter(None, texts), "")
+    except GitFailed:
+        return ""
 
 
 def filled(template: str, body: str) -> str:
@@ -55,15 +61,12 @@ def filled(template: str, body: str) -> str:
     return before + "\n\n" + _cut(summary, _joined(after, rest), len(before) + 2)
 
 
-def _file(branch: DefaultBranch, place: str) -> str:
-    """A plain file of the branch as text; empty where there is none."""
-    try:
-        listing = branch.git.text("ls-tree", "--long", f"{branch.commit}", "--", place).split(maxsplit=4)
-        if len(listing) < 5 or not listing[0].startswith("100") or int(listing[3]) > MAX_TEMPLATE:
-            return ""
-        return branch.git.raw("cat-file", "blob", listing[2]).decode(errors="replace").replace("\0", "")
-    except GitFailed:
+def _file(history: History, commit: str, place: str) -> str:
+    """A plain file of a commit as text; empty where there is none."""
+    entry = history.entry(commit, place)
+    if entry is None or not entry.is_plain_file or entry.size > MAX_TEMPLATE:
         return ""
+    return history.content(entry.blob).decode(errors="replace").replace("\0", "")
 
 
 def _headings(lines: list[str]) -> Iterator[tuple[int, str]]:

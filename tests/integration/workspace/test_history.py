@@ -1,0 +1,135 @@
+"""Commits and single files of the drone's own repositories: one warm repository, and no process that stays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from drone.workspace import git_environment
+from drone.workspace.git import Git, GitFailed
+from drone.workspace.history import Entry, History
+
+WHO = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@b"}
+
+
+def git(directory: Path, *arguments: str) -> str:
+    environment = {**os.environ, **WHO, "GIT_CONFIG_GLOBAL": os.devnull}
+    command = ["git", "-C", str(directory), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture(params=["sha1", "sha256"])
+def repository(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A work tree with one commit: a file, a link, a directory and a file with a magic name."""
+    work = tmp_path / "work"
+    work.mkdir()
+    git(work, "init", "-q", f"--object-format={request.param}")
+    (work / "docs").mkdir()
+    (work / "docs" / "guide.md").write_text("Read me.\n")
+    (work / ":(top)AGENTS.md").write_text("Odd.\n")
+    (work / "link").symlink_to("docs/guide.md")
+    git(work, "add", "--all")
+    git(work, "commit", "-q", "-m", "First")
+    return work
+
+
+@pytest.fixture
+def history(repository: Path, tmp_path: Path) -> Iterator[History]:
+    with History(Git(git_environment(tmp_path / "config"), repository / ".git")) as opened:
+        yield opened
+
+
+def children() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children(recursive=True) if child.name() == "git"]
+
+
+def test_it_reads_files_links_and_odd_names(history: History, repository: Path) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    guide, link, folder = (history.entry(commit, path) for path in ("docs/guide.md", "link", "docs"))
+    assert isinstance(guide, Entry)
+    assert isinstance(link, Entry)
+    assert isinstance(folder, Entry)
+    assert (guide.is_plain_file, guide.size, history.content(guide.blob)) == (True, 9, b"Read me.\n")
+    assert (link.is_link, link.is_plain_file, folder.is_plain_file) == (True, False, False)
+    assert history.file(commit, ":(top)AGENTS.md", 100) == "Odd.\n"
+    assert (history.entry(commit, "missing"), history.entry(commit, "docs/guide.md/below")) == (None, None)
+
+
+def test_it_knows_commits_and_those_that_are_made_after_it_was_opened(history: History, repository: Path) -> None:
+    first, tree = git(repository, "rev-parse", "HEAD"), git(repository, "rev-parse", "HEAD^{tree}")
+    assert history.has(first)
+    assert not history.has(tree)
+    assert not history.has("1" * len(first))
+    git(repository, "commit", "-q", "--allow-empty", "-m", "Second")
+    assert history.has(git(repository, "rev-parse", "HEAD"))
+
+
+def test_a_folder_is_exported_without_links_and_large_files(repository: Path, history: History, tmp_path: Path) -> None:
+    (repository / "docs" / "large").write_text("x" * 1000)
+    (repository / "docs" / "link").symlink_to("/etc/passwd")
+    git(repository, "add", "--all")
+    git(repository, "commit", "-q", "-m", "Second")
+    history.export(git(repository, "rev-parse", "HEAD"), "docs", tmp_path / "out", limit=100)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["guide.md"]
+
+
+@pytest.mark.parametrize("repository", ["sha1"], indirect=True)
+def test_its_processes_run_until_it_is_closed(history: History, repository: Path) -> None:
+    before = children()
+    history.has(git(repository, "rev-parse", "HEAD"))
+    warm = [child for child in children() if child not in before]
+    history.close()
+    assert [child.cmdline()[1:] for child in warm if child.is_running()] == []
+    assert len(warm) == 2
+    assert children() == before
+
+
+@pytest.mark.parametrize("repository", ["sha1"], indirect=True)
+def test_processes_that_were_killed_are_started_again(history: History, repository: Path) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    assert history.has(commit)
+    for process in children():
+        process.kill()
+    assert history.file(commit, "docs/guide.md", 100) == "Read me.\n"
+
+
+@pytest.mark.parametrize("repository", ["sha1"], indirect=True)
+def test_a_git_that_gives_no_answer_is_ended(
+    history: History, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("drone.workspace.history._SECONDS", 0.2)
+    commit = git(repository, "rev-parse", "HEAD")
+    conversation = Git.conversation
+
+    def stopped(self: Git, *arguments: str) -> subprocess.Popen[bytes]:
+        process = conversation(self, *arguments)
+        psutil.Process(process.pid).suspend()
+        return process
+
+    monkeypatch.setattr(Git, "conversation", stopped)
+    before = children()
+    with pytest.raises(GitFailed, match="took too long"):
+        history.has(commit)
+    assert children() == before
+
+
+@pytest.mark.parametrize("repository", ["sha1"], indirect=True)
+def test_its_processes_get_the_drones_environment_alone(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    foreign = {"GIT_CONFIG_COUNT": "0", "GIT_TRACE": str(tmp_path / "trace"), "GIT_CEILING_DIRECTORIES": "/"}
+    for name, value in foreign.items():
+        monkeypatch.setenv(name, value)
+    with History(Git(git_environment(tmp_path / "config"), repository / ".git")) as history:
+        assert history.has(commit)
+        environments = [child.environ() for child in children()]
+    assert len(environments) == 2
+    assert [name for each in environments for name in each if name in foreign] == []
+    assert {each["GIT_TERMINAL_PROMPT"] for each in environments} == {"0"}
+    assert not (tmp_path / "trace").exists()
