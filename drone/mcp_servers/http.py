@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
@@ -13,9 +13,6 @@ from drone.installation.policy import is_loopback
 from drone.mcp_servers.config import ServerConfig
 from drone.mcp_servers.stdio import GRACE, LARGEST_MESSAGE
 from drone.processes.ending import Ended
-
-if TYPE_CHECKING:
-    from mcp.client._transport import TransportStreams
 
 _SLACK = 10.0
 """Seconds on top of a call's own time limit, so that it is that one which ends it."""
@@ -35,8 +32,8 @@ class HttpServer:
     @contextlib.asynccontextmanager
     async def transport(
         self,
-    ) -> AsyncIterator[TransportStreams]:
-        """Give the streams of its messages; at the end the session is closed."""
+    ) -> AsyncIterator[tuple[Any, Any]]:
+        """Give the SDK's streams of its messages, to read and to write; at the end the session is closed."""
         config, url = self._config, str(self._config.url)
         async with (
             httpx2.AsyncClient(

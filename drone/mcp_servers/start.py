@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import anyio
 from mcp import Client, MCPError
+from mcp.client import Transport
 from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, Implementation
 from pydantic import ValidationError
 
 from drone.processes.ending import Ended
-
-if TYPE_CHECKING:
-    from mcp.client._transport import TransportStreams
 
 _CLOSE_SECONDS = 10.0
 _WHY_SECONDS = 0.5
@@ -42,7 +39,7 @@ class Server(Protocol):
         """Whatever is known besides of what went wrong."""
         ...
 
-    def transport(self) -> contextlib.AbstractAsyncContextManager[TransportStreams]:
+    def transport(self) -> Transport:
         """Begin, and end with the context."""
         ...
 

@@ -235,7 +235,8 @@ def _add_completion(app: typer.Typer, name: str) -> None:
         """Print the completion script for a shell: bash, zsh or fish."""
         if shell not in {"bash", "zsh", "fish"}:
             raise Invalid(f"no completion for {shell!r}", code="E-SHELL", next=f"{name} completion bash")
-        from typer._completion_shared import get_completion_script
+        # Public, though typer declares no exports.
+        from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
         script = get_completion_script(prog_name=name, complete_var=completion_variable(name), shell=shell)
         put(script + "\n")
