@@ -62,6 +62,7 @@ check: $(STAMP) ## ruff, its formatter, mypy strict and the import rules
 	@.venv/bin/ruff format --check .
 	@$(PY) -m mypy
 	@.venv/bin/lint-imports
+	@.venv/bin/deptry .
 	@$(PY) .ci/module_cycles.py control_plane drone shared
 
 format: $(STAMP) ## let ruff mend what it can
