@@ -127,7 +127,8 @@ def test_its_processes_get_the_drones_environment_alone(
     for name, value in foreign.items():
         monkeypatch.setenv(name, value)
     with History(Git(git_environment(tmp_path / "config"), repository / ".git")) as history:
-        assert history.has(commit)
+        # Both have answered then: a process that is only just being started shows no environment yet.
+        assert history.file(commit, "docs/guide.md", 100) == "Read me.\n"
         environments = [child.environ() for child in children()]
     assert len(environments) == 2
     assert [name for each in environments for name in each if name in foreign] == []
