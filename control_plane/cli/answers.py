@@ -14,3 +14,8 @@ def tell(answer: Any, text: Callable[[Any], str], *, as_json: bool) -> None:
         print_json(answer)
     elif written := text(answer):
         put(written if written.endswith("\n") else f"{written}\n")
+
+
+def short_time(text: str | None) -> str:
+    """A time of a document in short: `2026-11-21 12:00 UTC`."""
+    return f"{text[:10]} {text[11:16]} UTC" if text else ""

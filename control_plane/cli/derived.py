@@ -81,13 +81,15 @@ def _function(operation: Operation, command: Command) -> Callable[..., None]:
 
     def run(**given: Any) -> None:
         names = {name: given[name] for name in operation.names}
-        fields = options.values(operation, given)
+        fields = {**command.defaults, **options.values(operation, given)}
         form = f"fleet {command.words} --help"
         request = checked(operation.request, fields, form=form) if operation.request else None
         if command.confirm:
             confirmed(command.confirm.format(**given), yes=given["yes"])
         answer = client(given["org"]).call(operation, request, **names)
         tell(answer, lambda document: _text(document, operation, command, given), as_json=given["as_json"])
+        if command.then and not given["as_json"]:
+            say(command.then.format(**{**given, **answer}))
 
     flags = [options.parameter("as_json", JsonFlag, False), options.parameter("org", Org, None)]
     if command.confirm:
@@ -111,5 +113,5 @@ def _text(answer: Any, operation: Operation, command: Command, given: dict[str, 
         labeled.print_rows(answer, operation, command)
         return ""
     if command.text:
-        return str(named(command.text)(answer))
+        return str(named(command.text)(answer) or "")
     return labeled.lines_of(answer, operation)

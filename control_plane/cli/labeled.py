@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, get_args
 
-from control_plane.declarations.operation import About, Command, Operation, fields_of
+from control_plane.cli.answers import short_time
+from control_plane.declarations.operation import About, Command, Operation, fields_of, value_type
 from shared.terminal.command_line import print_table
 from shared.terminal.output import printable
 
@@ -15,23 +17,35 @@ Doc = dict[str, Any]
 
 def lines_of(answer: Doc, operation: Operation) -> str:
     """A line for each field that has a label, a further one for each further value."""
-    shown = [(name, about) for name, _, about in fields_of(operation.answer) if about.label]
-    width = max(len(about.label) for _, about in shown)
-    lines = [f"{about.label:<{width}}  {text}" for name, about in shown for text in _texts(answer.get(name), about)]
+    fields = [(name, info, about) for name, info, about in fields_of(operation.answer) if about.label]
+    width = max(len(about.label) for _, _, about in fields)
+    shown = [(about, _plain(answer.get(name), info.annotation, about)) for name, info, about in fields]
+    lines = [f"{about.label:<{width}}  {text}" for about, value in shown for text in _texts(value, about)]
     return "\n".join(lines) + "\n"
 
 
 def print_rows(answers: list[Doc], operation: Operation, command: Command) -> None:
     """A table of the columns that the command names."""
-    labels = {name: about.label for name, _, about in fields_of(get_args(operation.answer)[0])}
-    rows = [tuple(_cell(each[name]) for name in command.columns) for each in answers]
-    print_table([labels[name].upper() for name in command.columns], rows, empty=command.empty)
+    fields = {name: (info, about) for name, info, about in fields_of(get_args(operation.answer)[0])}
+    columns = [(name, *fields[name]) for name in command.columns]
+    cells = [[(each[name], info.annotation, about) for name, info, about in columns] for each in answers]
+    rows = [tuple(_cell(_plain(*cell)) for cell in row) for row in cells]
+    print_table([about.label.upper() for _, _, about in columns], rows, empty=command.empty)
+
+
+def _plain(value: Any, annotation: Any, about: About) -> Any:
+    """A time in short, a switch as on or off; any other value as it is."""
+    if value_type(annotation) is datetime:
+        return short_time(value) or None
+    if value_type(annotation) is bool and "/" in about.flag:
+        return "on" if value else "off"
+    return value
 
 
 def _texts(value: Any, about: About) -> Iterator[str]:
     if isinstance(value, list) and value:
         yield from (printable(str(each)) for each in value)
-    elif value or (value is not None and not about.absent):
+    elif value or (value not in {None, ""} and not about.absent):
         yield f"{_text(value)} {about.unit}".rstrip()
     elif about.absent:
         yield about.absent

@@ -55,7 +55,7 @@ for group in (
     task_runs,
     schedules,
     triggers,
-    webhooks,
+    DerivedGroup("webhooks", "webhook", "Tell other programs of what people wait for.", "Teams", webhooks.add_others),
     drones,
     tokens,
     api_tokens,

@@ -34,10 +34,10 @@ def parameters(operation: Operation, command: Command) -> Iterator[Parameter]:
     for name, info, about in fields_of(operation.request) if operation.request else ():
         if name in command.arguments:
             yield _argument(name, info, about)
-        elif about.secret:
+        elif about.secret and not about.reader:
             yield from _secret(name, about)
         else:
-            yield _option(name, info, about, changes=changes)
+            yield _option(name, info, about, command, changes=changes)
         if changes and about.none.startswith("--"):
             place = typer.Option(about.none, help=f"No {about.label}: {about.absent}.")
             yield parameter(f"no_{name}", Annotated[bool, place], False)
@@ -47,13 +47,13 @@ def values(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
     """The fields that were given, as the request takes them."""
     found: dict[str, Any] = {}
     for name, info, about in fields_of(operation.request) if operation.request else ():
-        secret = (given[f"{name}_env"], given[f"{name}_stdin"]) if about.secret else None
+        secret = (given[f"{name}_env"], given[f"{name}_stdin"]) if about.secret and not about.reader else None
         value = typed.secret(about.label, *secret) if secret else given[name]
         if operation.method == "PATCH" and about.none and value == about.none:
             found[name] = None
         elif about.none and given.get(f"no_{name}"):
             found[name] = _emptied(name, info, about, value)
-        elif value not in (None, False, []):
+        elif value not in (None, []) and (value is not False or is_switch(about)):
             read = named(about.reader)(value, given) if about.reader else value
             found[name] = typed.value(read, value_type(info.annotation), about.unit)
     return found
@@ -69,22 +69,29 @@ def flag_of(name: str, about: About) -> str:
     return about.flag or f"--{name.replace('_', '-')}"
 
 
+def is_switch(about: About) -> bool:
+    """Whether false is something else than not given: `--on/--off`."""
+    return "/" in about.flag
+
+
 def _argument(name: str, info: FieldInfo, about: About) -> Parameter:
     metavar = about.metavar or name.upper()
     place = typer.Argument(metavar=metavar, help=about.help, autocompletion=_completion(info, about))
     return parameter(name, Annotated[str, place], Parameter.empty)
 
 
-def _option(name: str, info: FieldInfo, about: About, *, changes: bool) -> Parameter:
+def _option(name: str, info: FieldInfo, about: About, command: Command, *, changes: bool) -> Parameter:
     kind = value_type(info.annotation)
     place = typer.Option(
         *flag_of(name, about).split(),
-        help=_help(info, about, changes=changes),
+        help=_help(info, about, command.defaults.get(name), changes=changes),
         metavar=None if kind is bool else _metavar(info, about),
         autocompletion=_completion(info, about),
     )
-    shape: Any = bool if kind is bool else list[str] | None if _repeats(kind) else str | None
-    return parameter(name, Annotated[shape, place], False if kind is bool else None)
+    if kind is bool and not is_switch(about):
+        return parameter(name, Annotated[bool, place], False)
+    shape: Any = bool | None if kind is bool else list[str] | None if _repeats(kind) else str | None
+    return parameter(name, Annotated[shape, place], None)
 
 
 def _secret(name: str, about: About) -> Iterator[Parameter]:
@@ -96,8 +103,9 @@ def _secret(name: str, about: About) -> Iterator[Parameter]:
     yield parameter(f"{name}_stdin", Annotated[bool, stdin], False)
 
 
-def _help(info: FieldInfo, about: About, *, changes: bool) -> str:
-    default = None if changes or info.is_required() else info.get_default(call_default_factory=True) or about.absent
+def _help(info: FieldInfo, about: About, default: Any, *, changes: bool) -> str:
+    if default is None and not changes and not info.is_required():
+        default = info.get_default(call_default_factory=True) or about.absent
     parts = [
         about.help.rstrip("."),
         *(["- reads stdin"] if about.reader else []),

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from control_plane.cli.answers import short_time
 from control_plane.cli.connection import Org, client
 from control_plane.cli.task_options import (
     PANEL,
@@ -19,7 +20,6 @@ from control_plane.cli.task_options import (
     Priority,
     ProjectOption,
     Title,
-    local_time,
     task_given,
     task_lines,
 )
@@ -88,7 +88,7 @@ def list_(as_json: JsonFlag = False, org: Org = None) -> None:
         print_json(found)
         return
     rows = [
-        (s["name"], s["cron"], s["timezone"], local_time(s["next_at"]) or "off", s["last_task"], s["last_error"][:60])
+        (s["name"], s["cron"], s["timezone"], short_time(s["next_at"]) or "off", s["last_task"], s["last_error"][:60])
         for s in found
     ]
     columns = ("SCHEDULE", "CRON", "TIME ZONE", "NEXT", "LAST TASK", "LAST ERROR")
@@ -159,11 +159,11 @@ def _tell(schedule: Doc, *, as_json: bool) -> None:
         print_json(schedule)
         return
     missed = "one task for all that was missed" if schedule["missed"] == "once" else "what was missed is left out"
-    last = f"{schedule['last_task']} at {local_time(schedule['last_at'])}" if schedule["last_task"] else "none yet"
+    last = f"{schedule['last_task']} at {short_time(schedule['last_at'])}" if schedule["last_task"] else "none yet"
     lines = [
         f"schedule  {schedule['name']}  ({'on' if schedule['enabled'] else 'off'})",
         f"times     {schedule['cron']}  in {schedule['timezone']}; {missed}",
-        *(f"{'next' if n == 0 else '':<10}{local_time(at)}" for n, at in enumerate(schedule["upcoming"])),
+        *(f"{'next' if n == 0 else '':<10}{short_time(at)}" for n, at in enumerate(schedule["upcoming"])),
         *task_lines(schedule["task"]),
         f"last task {last}",
         *([f"error     {schedule['last_error']}"] if schedule["last_error"] else []),

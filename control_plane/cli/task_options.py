@@ -54,8 +54,3 @@ def task_lines(task: Doc) -> list[str]:
         each: task.get(each) for each in ("project", "assignee", "mode", "priority")
     }
     return [f"{name:<10}{value}" for name, value in named.items() if value not in {None, ""}]
-
-
-def local_time(text: str | None) -> str:
-    """A time of a document in short: `2026-11-21 12:00 UTC`."""
-    return f"{text[:10]} {text[11:16]} UTC" if text else ""

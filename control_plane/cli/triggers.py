@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from control_plane.cli.answers import short_time
 from control_plane.cli.connection import Org, client
 from control_plane.cli.task_options import (
     PANEL,
@@ -19,7 +20,6 @@ from control_plane.cli.task_options import (
     Priority,
     ProjectOption,
     Title,
-    local_time,
     task_given,
     task_lines,
 )
@@ -180,7 +180,7 @@ def _tell(trigger: Doc, *, as_json: bool) -> None:
     if as_json:
         print_json(trigger)
         return
-    last = f"{trigger['last_task']} at {local_time(trigger['last_at'])}" if trigger["last_task"] else "none yet"
+    last = f"{trigger['last_task']} at {short_time(trigger['last_at'])}" if trigger["last_task"] else "none yet"
     lines = [
         f"trigger   {trigger['name']}  ({'on' if trigger['enabled'] else 'off'})",
         f"kind      {trigger['kind']}",

@@ -42,3 +42,8 @@ def secret(what: str, variable: str | None, from_stdin: bool) -> str | None:
     if variable and not os.environ.get(variable):
         raise Invalid(f"the variable {variable} is not set here", code="E-KEY-VARIABLE", next=f"export {variable}=…")
     return os.environ[variable] if variable else None
+
+
+def or_stdin(text: str, _given: dict[str, Any]) -> str:
+    """A secret as it was typed; `-` reads it from stdin."""
+    return read_secret(text, "secret")

@@ -59,34 +59,6 @@ class AutomationCalls(HttpCalls):
     def remove_trigger(self, name: str) -> Doc:
         return self._object("DELETE", f"/triggers/{part(name)}")
 
-    # --- webhooks -------------------------------------------------------------------------------
-
-    def add_webhook(self, request: Mapping[str, Any]) -> Doc:
-        """`request`: the fields of `team_documents.WebhookRequest`; the answer's `secret` is shown this once."""
-        return self._object("POST", "/webhooks", json=request)
-
-    def list_webhooks(self) -> list[Doc]:
-        return self._list("GET", "/webhooks")
-
-    def show_webhook(self, name: str) -> Doc:
-        return self._object("GET", f"/webhooks/{part(name)}")
-
-    def edit_webhook(self, name: str, changes: Mapping[str, Any]) -> Doc:
-        """`changes`: the fields of `team_documents.WebhookEdit` that change."""
-        return self._object("PATCH", f"/webhooks/{part(name)}", json=changes)
-
-    def remove_webhook(self, name: str) -> Doc:
-        return self._object("DELETE", f"/webhooks/{part(name)}")
-
-    def test_webhook(self, name: str) -> Doc:
-        """What became of a message that was sent now."""
-        return self._object("POST", f"/webhooks/{part(name)}/test")
-
-    def list_webhook_deliveries(self, name: str, *, limit: int | None = None) -> list[Doc]:
-        """Newest first."""
-        params = {} if limit is None else {"limit": limit}
-        return self._list("GET", f"/webhooks/{part(name)}/deliveries", params=params)
-
     # --- pull requests --------------------------------------------------------------------------
 
     def open_pull_request(self, what: str, *, draft: bool = False, title: str | None = None) -> Doc:

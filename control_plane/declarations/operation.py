@@ -23,6 +23,7 @@ NOUNS = (
     "orders",
     "projects",
     "providers",
+    "webhooks",
 )
 """The modules beside this one, in the order in which their operations are listed."""
 
@@ -43,7 +44,8 @@ class About:
     secret: bool = False
     """Never an argument: the command line reads it from a variable or from stdin."""
     flag: str = ""
-    """The option on the command line, where it is not the field's name; further names of it follow a blank."""
+    """The option on the command line, where it is not the field's name; further names of it follow a blank. A switch
+    has both of its sides: `--on/--off`."""
     metavar: str = ""
     none: str = ""
     """What takes the value away in a change: a word (`none`), for a list or mapping a flag (`--no-labels`)."""
@@ -102,6 +104,8 @@ class Command:
     example: str
     arguments: tuple[str, ...] = ()
     """Fields of the request that are given by position, behind the names of the path."""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Where a person gets less than a script if they ask for nothing: `{"limit": 20}`."""
     columns: tuple[str, ...] = ()
     """Fields shown in a table, for an answer that is a list."""
     empty: str = "nothing here yet"
@@ -109,8 +113,10 @@ class Command:
     """What is asked first: `Remove project {slug}?`; it gets `--yes` with it."""
     done: str = ""
     """One sentence, which may name fields, instead of the answer's fields: `project {slug} is removed`."""
+    then: str = ""
+    """What is said after the answer: what to do with it."""
     text: str = ""
-    """A function of `control_plane.cli` that writes the answer, where labels do not: `rendering:order_text`."""
+    """A function of `control_plane.cli` that returns or prints the answer's text: `rendering:order_text`."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Requests and documents of schedules, triggers and webhooks."""
+"""Requests and documents of schedules and triggers."""
 
 from __future__ import annotations
 
@@ -89,44 +89,3 @@ class HookAnswer(Document):
     outcome: Literal["task", "ignored", "repeated"]
     task: str | None
     why: str
-
-
-class WebhookRequest(Request):
-    name: str
-    url: str
-    secret: str | None = Field(None, repr=False)
-    """`whsec_…`; None: one is made, and shown once."""
-    events: list[str] = Field(default_factory=list)
-
-
-class WebhookEdit(Request):
-    url: str | None = None
-    secret: str | None = Field(None, repr=False)
-    events: list[str] | None = None
-    enabled: bool | None = None
-
-
-class WebhookDocument(Document):
-    id: str
-    name: str
-    url: str
-    secret: str | None
-    events: list[str]
-    enabled: bool
-    failing_since: datetime | None
-    waiting: int
-    """Messages that were not taken yet."""
-    last_at: datetime | None
-    last_error: str
-    created_at: datetime
-
-
-class WebhookDeliveryDocument(Document):
-    id: str
-    event: str
-    attempts: int
-    status_code: int | None
-    error: str
-    created_at: datetime
-    next_at: datetime | None
-    done_at: datetime | None

@@ -13,23 +13,24 @@ from control_plane.automation.webhook_addresses import check_url
 from control_plane.automation.webhook_outbox import send_one, waiting_of
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Webhook, WebhookDelivery
-from control_plane.documents.automation import WebhookDeliveryDocument, WebhookDocument, WebhookEdit, WebhookRequest
-from control_plane.operations.access.roles import require
+from control_plane.declarations import webhooks as declared
+from control_plane.declarations.webhooks import WebhookDeliveryDocument, WebhookDocument, WebhookEdit, WebhookRequest
+from control_plane.operations.gateway import performs
+from control_plane.operations.row_documents import document_of
 from control_plane.validation.checks import check_name, shown, unknown
 from shared.errors import Conflict, Invalid
 from shared.names import new_id
 from shared.states import NOTICES
 
 TEST = "fleet.test"
-MAX_LISTED = 100
 
 
+@performs(declared.ADD)
 def create(core: Core, caller: Caller, request: WebhookRequest) -> WebhookDocument:
-    """A new webhook; its secret is in the answer and nowhere else. For admins.
+    """A new webhook; its secret is in the answer and nowhere else.
 
     Raises Invalid for an address where none may go, Conflict for a name that is taken.
     """
-    require(caller, "admin")
     secret = new_hook_secret("standard") if request.secret is None else check_signing_secret(request.secret)
     row = Webhook(
         id=new_id(),
@@ -54,6 +55,7 @@ def create(core: Core, caller: Caller, request: WebhookRequest) -> WebhookDocume
     return _document(row, 0, secret)
 
 
+@performs(declared.LIST)
 def list_(core: Core, caller: Caller) -> list[WebhookDocument]:
     """All webhooks of the organization by name, without their secrets."""
     with core.database.read() as db:
@@ -61,6 +63,7 @@ def list_(core: Core, caller: Caller) -> list[WebhookDocument]:
         return [_document(row, _waiting(db, row)) for row in rows]
 
 
+@performs(declared.SHOW)
 def show(core: Core, caller: Caller, name: str) -> WebhookDocument:
     """One webhook, without its secret. Raises NotFound with the names that are near."""
     with core.database.read() as db:
@@ -68,9 +71,9 @@ def show(core: Core, caller: Caller, name: str) -> WebhookDocument:
         return _document(row, _waiting(db, row))
 
 
+@performs(declared.EDIT)
 def edit(core: Core, caller: Caller, name: str, changes: WebhookEdit) -> WebhookDocument:
-    """Change the fields that are set. One that is switched on again begins anew, with what waited. For admins."""
-    require(caller, "admin")
+    """Change the fields that are set. One that is switched on again begins anew, with what waited."""
 
     def work(db: Session) -> WebhookDocument:
         row = find_webhook(db, caller.organization_id, name, lock=True)
@@ -86,9 +89,9 @@ def edit(core: Core, caller: Caller, name: str, changes: WebhookEdit) -> Webhook
     return core.database.transact(work)
 
 
+@performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, name: str) -> WebhookDocument:
-    """Remove a webhook; what waits for it is not sent any more. For admins."""
-    require(caller, "admin")
+    """Remove a webhook; what waits for it is not sent any more."""
 
     def work(db: Session) -> WebhookDocument:
         row = find_webhook(db, caller.organization_id, name, lock=True)
@@ -100,9 +103,9 @@ def remove(core: Core, caller: Caller, name: str) -> WebhookDocument:
     return core.database.transact(work)
 
 
+@performs(declared.TEST)
 def test(core: Core, caller: Caller, name: str) -> WebhookDeliveryDocument:
-    """Send `fleet.test` now, once, also where the webhook is switched off; what came of it. For admins."""
-    require(caller, "admin")
+    """Send `fleet.test` now, once, also where the webhook is switched off; what came of it."""
     now = core.clock.now()
     with core.database.write() as db:
         row = find_webhook(db, caller.organization_id, name)
@@ -119,16 +122,17 @@ def test(core: Core, caller: Caller, name: str) -> WebhookDeliveryDocument:
         db.add(delivery)
     send_one(core, delivery.id, retries=())
     with core.database.read() as db:
-        return _delivery_document(db.get_one(WebhookDelivery, delivery.id))
+        return document_of(WebhookDeliveryDocument, db.get_one(WebhookDelivery, delivery.id))
 
 
-def deliveries(core: Core, caller: Caller, name: str, limit: int = MAX_LISTED) -> list[WebhookDeliveryDocument]:
+@performs(declared.DELIVERIES)
+def deliveries(core: Core, caller: Caller, name: str, limit: int = 100) -> list[WebhookDeliveryDocument]:
     """The newest messages to it, newest first."""
     with core.database.read() as db:
         row = find_webhook(db, caller.organization_id, name)
         newest = select(WebhookDelivery).where(WebhookDelivery.webhook_id == row.id)
         newest = newest.order_by(WebhookDelivery.created_at.desc(), WebhookDelivery.id).limit(limit)
-        return [_delivery_document(each) for each in db.scalars(newest)]
+        return [document_of(WebhookDeliveryDocument, each) for each in db.scalars(newest)]
 
 
 def find_webhook(db: Session, organization_id: str, name: str, *, lock: bool = False) -> Webhook:
@@ -165,29 +169,4 @@ def _checked_events(events: list[str]) -> list[str]:
 
 
 def _document(row: Webhook, waiting: int, secret: str | None = None) -> WebhookDocument:
-    return WebhookDocument(
-        id=row.id,
-        name=row.name,
-        url=row.url,
-        secret=secret,
-        events=row.events,
-        enabled=row.enabled,
-        failing_since=row.failing_since,
-        waiting=waiting,
-        last_at=row.last_at,
-        last_error=row.last_error,
-        created_at=row.created_at,
-    )
-
-
-def _delivery_document(row: WebhookDelivery) -> WebhookDeliveryDocument:
-    return WebhookDeliveryDocument(
-        id=row.id,
-        event=row.event,
-        attempts=row.attempts,
-        status_code=row.status_code,
-        error=row.error,
-        created_at=row.created_at,
-        next_at=row.next_at,
-        done_at=row.done_at,
-    )
+    return document_of(WebhookDocument, row, waiting=waiting, secret=secret)

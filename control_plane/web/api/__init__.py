@@ -23,7 +23,6 @@ from control_plane.web.api import (
     trajectories,
     transfer,
     triggers,
-    webhooks,
 )
 
 OPEN_ROUTERS = (server.open_router, registration.open_router)
@@ -48,7 +47,7 @@ ROUTERS = (
     status.router,
     schedules.router,
     triggers.router,
-    webhooks.router,
+    derived.router("webhooks"),
     pull_requests.router,
 )
 

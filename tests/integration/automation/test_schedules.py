@@ -17,12 +17,12 @@ from control_plane.core import Caller, Core
 from control_plane.db.automation import Schedule
 from control_plane.db.teams import Task
 from control_plane.declarations.organizations import OrganizationRequest
+from control_plane.declarations.webhooks import WebhookRequest
 from control_plane.documents.automation import (
     ScheduleDocument,
     ScheduleEdit,
     ScheduleRequest,
     TriggerRequest,
-    WebhookRequest,
 )
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import organizations, projects

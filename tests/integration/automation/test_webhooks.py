@@ -21,7 +21,7 @@ from control_plane.broker.broker import Broker
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Webhook, WebhookDelivery
 from control_plane.declarations.orders import CancelRequest
-from control_plane.documents.automation import WebhookDocument, WebhookEdit, WebhookRequest
+from control_plane.declarations.webhooks import WebhookDocument, WebhookEdit, WebhookRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.automation import webhooks
 from control_plane.operations.orders.canceling import cancel
