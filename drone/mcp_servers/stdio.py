@@ -105,7 +105,7 @@ class StdioServer:
             stdin.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), GRACE)
-        reap_adopted()
+        await asyncio.to_thread(reap_adopted)
 
     async def _read(self, process: asyncio.subprocess.Process, incoming: MemoryObjectSendStream[Incoming]) -> None:
         stdout = process.stdout

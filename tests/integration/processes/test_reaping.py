@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import psutil
+import pytest
 
 from drone.runs.directory import RunDirectory
 from shared.events import Phase
@@ -77,3 +81,29 @@ def test_neither_zombies_nor_the_time_to_end_grow_with_the_commands_of_a_run_wit
     few, many = (busy_fleet.submit(scripted(script(count)).url) for count in (3, 300))
 
     assert_nothing_grows(busy_fleet.drone, few, many)
+
+
+COMMANDS = """
+import json, sys, tempfile
+from pathlib import Path
+import psutil
+from drone.processes.reaping import become_reaper
+from drone.sandbox import choose
+
+become_reaper()
+sandbox, counts = choose(sys.argv[1]), []
+with tempfile.TemporaryDirectory() as directory:
+    for timeout in (30, 30, 0.5):
+        after = "sleep 300" if timeout < 1 else "true"
+        command = f"(setsid sleep 300 &); (nohup sleep 0.01 >/dev/null 2>&1 &); sleep 0.1; {after}"
+        sandbox.run(command, workspace=Path(directory), timeout=timeout)
+        counts.append(len(psutil.Process().children()))
+print(json.dumps(counts))
+"""
+
+
+@pytest.mark.parametrize("sandbox", ["bwrap", "none"])
+def test_a_command_leaves_no_child_of_any_kind_behind(sandbox: str) -> None:
+    told = subprocess.check_output([sys.executable, "-c", COMMANDS, sandbox], timeout=60)
+
+    assert json.loads(told) == [0, 0, 0]
