@@ -1,4 +1,4 @@
-"""`fleet api-token create|ls|revoke`: tokens of people and scripts."""
+"""`fleet api-token`: tokens of people and scripts."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ from typing import Annotated
 
 import typer
 
+from control_plane.cli.answers import tell
 from control_plane.cli.connection import Org, client
-from control_plane.cli.tokens import TokenId, seconds
+from control_plane.cli.derived import DerivedGroup
+from control_plane.cli.tokens import seconds
 from shared.errors import Invalid
-from shared.terminal.command_line import JsonFlag, examples, group, print_json, print_table, put, say
+from shared.terminal.command_line import JsonFlag, examples, print_json, put
 
 PANEL = "Set-up"
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    commands = group("api-token", "Hand out API tokens to people and scripts.")
+    DerivedGroup("tokens", "api-token", "Hand out API tokens to people and scripts.", PANEL, _add_create).add_to(app)
+
+
+def _add_create(group: typer.Typer) -> None:
     shown = examples(
         "fleet api-token create --role operator --name ci", "fleet api-token create --role admin --org payments"
     )
-    commands.command("add", epilog=shown)(create)
-    commands.command("ls", epilog=examples("fleet api-token ls"))(list_)
-    commands.command("revoke", epilog=examples("fleet api-token revoke ID"))(revoke)
-    app.add_typer(commands, rich_help_panel=PANEL)
+    group.command("add", epilog=shown)(create)
 
 
 def create(
@@ -45,41 +47,13 @@ def create(
         return
     if role is None:
         raise Invalid("--role is missing", code="E-USAGE", next="fleet api-token create --role operator")
+    from control_plane.declarations.tokens import CREATE_API, ApiTokenRequest
+    from control_plane.validation.invalid_requests import checked
+
     expires_s = seconds(expires) if expires else None
-    token = client(org).create_api_token(role, name=name, expires_s=expires_s, everywhere=everywhere)
-    if as_json:
-        print_json(token)
-    else:
-        put(f"{token['token']}\n")
-
-
-def list_(as_json: JsonFlag = False, org: Org = None) -> None:
-    """List API tokens; the secrets themselves are not kept."""
-    found = client(org).list_api_tokens()
-    if as_json:
-        print_json(found)
-        return
-    rows = [
-        (
-            token["id"],
-            f"{token['role']} everywhere" if token["everywhere"] else token["role"],
-            token["name"],
-            token["last_used_at"],
-            token["expires_at"],
-            token["revoked_at"],
-        )
-        for token in found
-    ]
-    print_table(("ID", "ROLE", "NAME", "LAST USED", "EXPIRES", "REVOKED"), rows)
-
-
-def revoke(token_id: TokenId, as_json: JsonFlag = False, org: Org = None) -> None:
-    """Make an API token useless at once."""
-    token = client(org).revoke_api_token(token_id)
-    if as_json:
-        print_json(token)
-    else:
-        say(f"API token {token_id} is revoked")
+    fields = {"role": role, "name": name, "expires_s": expires_s, "everywhere": everywhere}
+    request = checked(ApiTokenRequest, fields, form="fleet api-token create --help")
+    tell(client(org).call(CREATE_API, request), lambda token: str(token["token"]), as_json=as_json)
 
 
 def _bootstrap(*, as_json: bool) -> None:

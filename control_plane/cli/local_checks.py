@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from control_plane.cli.connection import client, fleet_home
+from control_plane.declarations import server
 from shared.errors import FleetError
 from shared.terminal.doctor import FAIL, OK, WARN, Check, State, run_doctor
 
@@ -80,8 +81,8 @@ def _server_file() -> Check:
 
 def _server(fleet: FleetClient) -> list[Check]:
     try:
-        who = fleet.whoami()
-        checks = fleet.doctor()
+        who = fleet.call(server.WHOAMI)
+        checks = fleet.call(server.DOCTOR)
     except FleetError as error:
         return [_failed("D-SERVER", "server", error)]
     return [Check("D-SERVER", OK, "server", f"{fleet.url}, as {who['role']}"), *(_told(check) for check in checks)]

@@ -1,4 +1,4 @@
-"""`fleet token create|ls|revoke`: join tokens, with which drones register."""
+"""`fleet token`: join tokens, with which drones register."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Annotated
 
 import typer
 
+from control_plane.cli.answers import tell
 from control_plane.cli.connection import Org, client
-from control_plane.cli.drone_text import labels
+from control_plane.cli.derived import DerivedGroup
 from shared.errors import Invalid
-from shared.terminal.command_line import JsonFlag, examples, group, parse_labels, print_json, print_table, put, say
+from shared.terminal.command_line import JsonFlag, examples, parse_labels
 
 PANEL = "Drones"
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-TokenId = Annotated[str, typer.Argument(metavar="ID", help="The token's id, from `ls`.")]
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    commands = group("token", "Hand out join tokens, with which drones register.")
-    commands.command("add", epilog=examples("fleet token create --expires 1h --label gpu=yes"))(create)
-    commands.command("ls", epilog=examples("fleet token ls"))(list_)
-    commands.command("revoke", epilog=examples("fleet token revoke ID"))(revoke)
-    app.add_typer(commands, rich_help_panel=PANEL)
+    DerivedGroup("tokens", "token", "Hand out join tokens, with which drones register.", PANEL, _add_create).add_to(app)
+
+
+def _add_create(group: typer.Typer) -> None:
+    group.command("add", epilog=examples("fleet token create --expires 1h --label gpu=yes"))(create)
 
 
 def create(
@@ -40,49 +40,17 @@ def create(
     org: Org = None,
 ) -> None:
     """Make a join token and print it alone."""
-    token = client(org).create_join_token(
-        expires_s=seconds(expires),
-        uses=uses,
-        labels=parse_labels(label or []),
-        serves=["*"] if serves_all else serves or [],
-    )
-    if as_json:
-        print_json(token)
-    else:
-        put(f"{token['token']}\n")
+    from control_plane.declarations.tokens import CREATE_JOIN, JoinTokenRequest
+    from control_plane.validation.invalid_requests import checked
 
-
-def list_(as_json: JsonFlag = False, org: Org = None) -> None:
-    """List join tokens; the secrets themselves are not kept."""
-    found = client(org).list_join_tokens()
-    if as_json:
-        print_json(found)
-        return
-    rows = [
-        (
-            token["id"],
-            f"{token['used']}/{token['uses']}",
-            labels(token["labels"]),
-            ",".join("all" if name == "*" else name for name in token["serves"]) or "-",
-            token["expires_at"],
-            token["revoked_at"],
-        )
-        for token in found
-    ]
-    print_table(
-        ("ID", "USED", "LABELS", "SERVES", "EXPIRES", "REVOKED"),
-        rows,
-        empty="no join tokens; fleet token create makes one",
-    )
-
-
-def revoke(token_id: TokenId, as_json: JsonFlag = False, org: Org = None) -> None:
-    """Make a join token useless; drones that joined with it stay."""
-    token = client(org).revoke_join_token(token_id)
-    if as_json:
-        print_json(token)
-    else:
-        say(f"join token {token_id} is revoked")
+    fields = {
+        "expires_s": seconds(expires),
+        "uses": uses,
+        "labels": parse_labels(label or []),
+        "serves": ["*"] if serves_all else serves or [],
+    }
+    request = checked(JoinTokenRequest, fields, form="fleet token create --help")
+    tell(client(org).call(CREATE_JOIN, request), lambda token: str(token["token"]), as_json=as_json)
 
 
 def seconds(text: str) -> int:

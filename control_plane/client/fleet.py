@@ -6,7 +6,7 @@ httpx is imported by the first request and not before, so that `fleet --help` st
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from control_plane.client import following
@@ -31,49 +31,6 @@ class FleetClient(TeamCalls, AutomationCalls):
 
     def health(self) -> Doc:
         return self._object("GET", "/health")
-
-    def whoami(self) -> Doc:
-        return self._object("GET", "/whoami")
-
-    def doctor(self) -> list[Doc]:
-        return self._list("GET", "/doctor")
-
-    # --- tokens ---------------------------------------------------------------------------
-
-    def create_join_token(
-        self,
-        *,
-        expires_s: int = 3600,
-        uses: int = 1,
-        labels: Mapping[str, str] | None = None,
-        serves: Sequence[str] = (),
-    ) -> Doc:
-        """A join token's document; its `token` is shown this once. `serves`: names of organizations, or `*`."""
-        request = {"expires_s": expires_s, "uses": uses, "labels": dict(labels or {}), "serves": list(serves)}
-        return self._object("POST", "/join-tokens", json=request)
-
-    def list_join_tokens(self) -> list[Doc]:
-        return self._list("GET", "/join-tokens")
-
-    def revoke_join_token(self, token_id: str) -> Doc:
-        return self._object("DELETE", f"/join-tokens/{part(token_id)}")
-
-    def create_api_token(
-        self, role: str, *, name: str = "", expires_s: int | None = None, everywhere: bool = False
-    ) -> Doc:
-        """An API token's document; its `token` is shown this once."""
-        request = {"role": role, "name": name, "expires_s": expires_s, "everywhere": everywhere}
-        return self._object("POST", "/api-tokens", json=request)
-
-    def list_api_tokens(self) -> list[Doc]:
-        return self._list("GET", "/api-tokens")
-
-    def revoke_api_token(self, token_id: str) -> Doc:
-        return self._object("DELETE", f"/api-tokens/{part(token_id)}")
-
-    def create_login_link(self) -> Doc:
-        """`url`, the address that logs one browser in once; `secret`, the token in it."""
-        return self._object("POST", "/login-links")
 
     # --- orders -------------------------------------------------------------------------------
 

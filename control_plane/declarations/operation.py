@@ -23,6 +23,8 @@ NOUNS = (
     "orders",
     "projects",
     "providers",
+    "server",
+    "tokens",
     "webhooks",
 )
 """The modules beside this one, in the order in which their operations are listed."""

@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 
 from control_plane.client.fleet import FleetClient
+from control_plane.declarations import tokens
+from control_plane.declarations.tokens import JoinTokenRequest
 from control_plane.embedded.children import without_fleet_secrets
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.parts import DRONE
@@ -39,7 +41,7 @@ def register_missing(client: FleetClient, data: DataDir, url: str, count: int) -
 
 
 def _register(client: FleetClient, name: str, home: Path, url: str) -> None:
-    token = client.create_join_token(expires_s=120, uses=1, serves=["*"])["token"]
+    token = client.call(tokens.CREATE_JOIN, JoinTokenRequest(expires_s=120, uses=1, serves=["*"]))["token"]
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     done = subprocess.run(
         [*DRONE, "register", "--url", url, "--token", "-", "--name", name],

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import drones
+from control_plane.declarations import drones, tokens
 from control_plane.embedded import banner, parts
 from control_plane.embedded.children import Child
 from control_plane.embedded.data_dir import DataDir, write_private
@@ -77,7 +77,7 @@ class EmbeddedFleet:
             self._spawn(parts.flower(plan, self.data))
         names = self._start_drones(plan, client)
         states = self._states(plan, client, names)
-        login_url = client.create_login_link()["url"]
+        login_url = client.call(tokens.CREATE_LOGIN_LINK)["url"]
         put(banner.box(plan, self.data, login_url, states) + "\n")
         if text := banner.warning(plan):
             say(text)

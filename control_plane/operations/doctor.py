@@ -8,18 +8,34 @@ import socket
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from sqlalchemy import func, select, text
 
-from control_plane.core import Core
+from control_plane.core import Caller, Core
 from control_plane.db import migrations
 from control_plane.db.drones import RawEvent
+from control_plane.declarations import server as declared
+from control_plane.declarations.server import Identity
 from control_plane.lookups.drones import serving
+from control_plane.operations.gateway import performs
 from shared.states import OFFLINE_AFTER
-from shared.terminal.doctor import FAIL, OK, WARN, Check
+from shared.terminal.doctor import FAIL, OK, WARN, Check, document
 
 LOW_DISK_BYTES = 1 << 30
+
+
+@performs(declared.WHOAMI)
+def whoami(core: Core, caller: Caller) -> Identity:  # noqa: ARG001 - every operation gets both
+    """The caller as the server sees it."""
+    return Identity(organization=caller.organization, user=caller.user, role=caller.role)
+
+
+@performs(declared.DOCTOR)
+def doctor(core: Core, caller: Caller) -> list[dict[str, Any]]:
+    """What the server finds of itself, as JSON has it."""
+    return cast("list[dict[str, Any]]", document(server_checks(core, caller.organization_id))["checks"])
 
 
 def server_checks(core: Core, organization_id: str) -> list[Check]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from control_plane.db.access import ApiToken, JoinToken
 from control_plane.db.base import Row
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, SteeringMessage
@@ -22,7 +21,6 @@ from control_plane.documents.orders import (
     StepDocument,
     WaitingDocument,
 )
-from control_plane.documents.tokens import ApiTokenDocument, JoinTokenDocument
 from control_plane.drones.load import Load, status_of
 from control_plane.lookups.drones import EVERY
 from control_plane.operations.orders import progress
@@ -95,34 +93,6 @@ def document_of(kind: type[D], row: Row, **others: Any) -> D:
     """The document of a row: its columns of the same names, and `others` where a document has something else."""
     same = {name: getattr(row, name) for name in kind.model_fields if name not in others}
     return kind.model_validate({**same, **others})
-
-
-def join_token_document(row: JoinToken, serves: list[str], token: str | None = None) -> JoinTokenDocument:
-    return JoinTokenDocument(
-        id=row.id,
-        token=token,
-        labels=row.labels,
-        serves=serves,
-        uses=row.uses,
-        used=row.used,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        revoked_at=row.revoked_at,
-    )
-
-
-def api_token_document(row: ApiToken, token: str | None = None) -> ApiTokenDocument:
-    return ApiTokenDocument(
-        id=row.id,
-        token=token,
-        name=row.name,
-        role=row.role,
-        everywhere=row.everywhere,
-        created_at=row.created_at,
-        last_used_at=row.last_used_at,
-        expires_at=row.expires_at,
-        revoked_at=row.revoked_at,
-    )
 
 
 def order_summary(order: Order, names: OrderNames, stats: Stats, waiting: ApprovalStep | None = None) -> OrderSummary:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from control_plane.declarations import tokens
 from tests.support import needs
 from tests.support.fleet import Api
 
@@ -29,7 +30,7 @@ class Person:
         self.page.on("console", lambda line: self.errors.append(line.text) if "Content Security" in line.text else None)
 
     def log_in(self) -> None:
-        self.page.goto(self.api.client.create_login_link()["url"])
+        self.page.goto(self.api.client.call(tokens.CREATE_LOGIN_LINK)["url"])
         self.page.wait_for_url(f"{self.api.url}/")
 
     def open(self, path: str) -> Page:

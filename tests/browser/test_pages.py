@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser
 
+from control_plane.declarations import tokens
 from shared.events import Delivered, ToolCallStep, ToolResultStep
 from tests.browser.conftest import Person
 from tests.support import wait_until
@@ -142,7 +143,7 @@ def test_the_pages_can_be_read_without_scripts(chromium: Browser, person: Person
     page = plain.new_page()
     page.goto(f"{person.api.url}/orders/{run.order_id}")
     assert page.get_by_text("said before").is_visible()
-    page.goto(person.api.client.create_login_link()["url"])
+    page.goto(person.api.client.call(tokens.CREATE_LOGIN_LINK)["url"])
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url(f"{person.api.url}/")
     assert page.get_by_role("rowheader", name="mila").is_visible()

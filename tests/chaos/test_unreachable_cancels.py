@@ -14,9 +14,10 @@ import psutil
 import pytest
 
 from control_plane.collector import Collector
-from control_plane.declarations import drones, projects, providers
+from control_plane.declarations import drones, projects, providers, tokens
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
+from control_plane.declarations.tokens import JoinTokenRequest
 from control_plane.supervisor import Supervisor
 from shared import names
 from tests.support import wait_until
@@ -52,7 +53,7 @@ def drone(fleet: Api, tmp_path: Path) -> Iterator[WorkstationDrone]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("FLEET_", "DRONE_"))}
     environment = {**inherited, "HOME": str(tmp_path), "DRONE_HOME": str(tmp_path / "drone")}
     made = WorkstationDrone("oka", environment, tmp_path / "drone.log")
-    token = fleet.client.create_join_token()["token"]
+    token = fleet.client.call(tokens.CREATE_JOIN, JoinTokenRequest())["token"]
     done = made.run("register", "--url", fleet.url, "--token", token, "--name", "oka")
     assert done.returncode == 0, done.stderr
     made.start()

@@ -32,7 +32,7 @@ from control_plane.db.runs import Run, Step
 from control_plane.declarations import projects, providers
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
-from control_plane.documents.tokens import ApiTokenRequest
+from control_plane.declarations.tokens import CREATE_JOIN, ApiTokenRequest, JoinTokenRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
 from control_plane.web.hub import Hub
@@ -153,7 +153,7 @@ class Api:
 
     def add_drone(self, name: str = "mila", **said: Any) -> PlayedDrone:
         """Register a drone by the same door as every drone, and let it beat."""
-        text = JoinToken.parse(self.client.create_join_token()["token"])
+        text = JoinToken.parse(self.client.call(CREATE_JOIN, JoinTokenRequest())["token"])
         assert text is not None
         key = new_private_key()
         request = RegistrationRequest(

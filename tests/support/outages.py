@@ -37,8 +37,8 @@ from control_plane.db.runs import Step
 from control_plane.declarations import projects, providers
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
+from control_plane.declarations.tokens import JoinTokenRequest
 from control_plane.documents.orders import OrderDocument
-from control_plane.documents.tokens import JoinTokenRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import registration

@@ -11,7 +11,14 @@ from sqlalchemy.orm import Session
 from control_plane.core import Caller, Core, Role
 from control_plane.db.access import ApiToken, JoinToken
 from control_plane.db.installation import Organization
-from control_plane.documents.tokens import ApiTokenDocument, ApiTokenRequest, JoinTokenDocument, JoinTokenRequest
+from control_plane.declarations import tokens as declared
+from control_plane.declarations.tokens import (
+    ApiTokenDocument,
+    ApiTokenRequest,
+    JoinTokenDocument,
+    JoinTokenRequest,
+    LoginLink,
+)
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access.logins import (
     authenticate_session,
@@ -20,9 +27,10 @@ from control_plane.operations.access.logins import (
     start_session,
     use_login_link,
 )
-from control_plane.operations.access.roles import parse_role, require, require_everywhere
+from control_plane.operations.access.roles import parse_role, require_everywhere
 from control_plane.operations.drones.visibility import names_known_to, served_ids
-from control_plane.operations.row_documents import Eyes, api_token_document, join_token_document
+from control_plane.operations.gateway import performs
+from control_plane.operations.row_documents import Eyes, document_of
 from control_plane.validation.checks import check_labels, check_text, shown
 from control_plane.validation.issued_secrets import API_PREFIX, hashed, new_secret
 from shared.envelope import key_id
@@ -40,6 +48,7 @@ __all__ = [
     "end_session",
     "list_api_tokens",
     "list_join_tokens",
+    "login_link",
     "revoke_api_token",
     "revoke_join_token",
     "start_session",
@@ -53,9 +62,9 @@ _NOTE_USE_EVERY = timedelta(minutes=1)
 # --- joining ----------------------------------------------------------------------------
 
 
+@performs(declared.CREATE_JOIN)
 def create_join_token(core: Core, caller: Caller, request: JoinTokenRequest) -> JoinTokenDocument:
-    """A join token; its text is in the answer and nowhere else. For admins."""
-    require(caller, "admin")
+    """A join token; its text is in the answer and nowhere else."""
     labels = check_labels(request.labels)
     secret, now = new_secret(), core.clock.now()
     with core.database.write() as db:
@@ -77,19 +86,19 @@ def create_join_token(core: Core, caller: Caller, request: JoinTokenRequest) -> 
         return _join_token(db, caller, row, str(JoinTokenText(secret=secret, fingerprint=fingerprint)))
 
 
+@performs(declared.LIST_JOIN)
 def list_join_tokens(core: Core, caller: Caller) -> list[JoinTokenDocument]:
-    """All join tokens, newest first, without their secrets. For admins."""
-    require(caller, "admin")
+    """All join tokens, newest first, without their secrets."""
     own = select(JoinToken).where(JoinToken.organization_id == caller.organization_id)
     with core.database.read() as db:
         eyes = Eyes(names_known_to(db, caller), ())
         rows = db.scalars(own.order_by(JoinToken.created_at.desc(), JoinToken.id))
-        return [join_token_document(row, eyes.names(row.serves)) for row in rows]
+        return [document_of(JoinTokenDocument, row, token=None, serves=eyes.names(row.serves)) for row in rows]
 
 
+@performs(declared.REVOKE_JOIN)
 def revoke_join_token(core: Core, caller: Caller, token_id: str) -> JoinTokenDocument:
     """Make a join token useless; drones that joined with it stay. Doing it twice changes nothing."""
-    require(caller, "admin")
     with core.database.write() as db:
         row = db.get(JoinToken, token_id)
         if row is None or row.organization_id != caller.organization_id:
@@ -99,18 +108,19 @@ def revoke_join_token(core: Core, caller: Caller, token_id: str) -> JoinTokenDoc
 
 
 def _join_token(db: Session, caller: Caller, row: JoinToken, token: str | None = None) -> JoinTokenDocument:
-    return join_token_document(row, Eyes(names_known_to(db, caller), ()).names(row.serves), token)
+    serves = Eyes(names_known_to(db, caller), ()).names(row.serves)
+    return document_of(JoinTokenDocument, row, token=token, serves=serves)
 
 
 # --- people and scripts -----------------------------------------------------------------
 
 
+@performs(declared.CREATE_API)
 def create_api_token(core: Core, caller: Caller, request: ApiTokenRequest) -> ApiTokenDocument:
-    """An API token of the caller's organization; its text is in the answer and nowhere else. For admins.
+    """An API token of the caller's organization; its text is in the answer and nowhere else.
 
     Raises Forbidden for one that may act everywhere, unless the caller may.
     """
-    require(caller, "admin")
     if request.everywhere:
         require_everywhere(caller)
     role = parse_role(request.role)
@@ -120,23 +130,26 @@ def create_api_token(core: Core, caller: Caller, request: ApiTokenRequest) -> Ap
         row, token = _issue(core, caller.organization_id, role, name)
         row.everywhere, row.expires_at = request.everywhere, row.created_at + lasts if lasts else None
         db.add(row)
-        return api_token_document(row, token)
+        return document_of(ApiTokenDocument, row, token=token)
 
 
+@performs(declared.LIST_API)
 def list_api_tokens(core: Core, caller: Caller) -> list[ApiTokenDocument]:
-    """All API tokens, newest first, without their secrets. For admins."""
-    require(caller, "admin")
+    """All API tokens, newest first, without their secrets."""
     own = select(ApiToken).where(ApiToken.organization_id == caller.organization_id)
     with core.database.read() as db:
-        return [api_token_document(row) for row in db.scalars(own.order_by(ApiToken.created_at.desc(), ApiToken.id))]
+        return [
+            document_of(ApiTokenDocument, row, token=None)
+            for row in db.scalars(own.order_by(ApiToken.created_at.desc(), ApiToken.id))
+        ]
 
 
+@performs(declared.REVOKE_API)
 def revoke_api_token(core: Core, caller: Caller, token_id: str) -> ApiTokenDocument:
     """Make an API token useless at once. Doing it twice changes nothing.
 
     One that may act everywhere is only revoked by somebody who may: else an organization's admin could shut all out.
     """
-    require(caller, "admin")
     with core.database.write() as db:
         row = db.get(ApiToken, token_id)
         if row is None or row.organization_id != caller.organization_id:
@@ -144,7 +157,14 @@ def revoke_api_token(core: Core, caller: Caller, token_id: str) -> ApiTokenDocum
         if row.everywhere:
             require_everywhere(caller)
         row.revoked_at = row.revoked_at or core.clock.now()
-        return api_token_document(row)
+        return document_of(ApiTokenDocument, row, token=None)
+
+
+@performs(declared.CREATE_LOGIN_LINK)
+def login_link(core: Core, caller: Caller) -> LoginLink:
+    """An address that logs one browser in, once, as who the caller is."""
+    secret = create_login_link(core, caller)
+    return LoginLink(url=f"{core.settings.url}/login?token={secret}", secret=secret)
 
 
 def bootstrap_admin(core: Core, *, only_first: bool = False) -> str:

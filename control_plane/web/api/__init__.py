@@ -19,7 +19,6 @@ from control_plane.web.api import (
     status,
     task_runs,
     tasks,
-    tokens,
     trajectories,
     transfer,
     triggers,
@@ -27,10 +26,10 @@ from control_plane.web.api import (
 
 OPEN_ROUTERS = (server.open_router, registration.open_router)
 ROUTERS = (
-    server.router,
+    derived.router("server"),
     derived.router("drones"),
     registration.router,
-    tokens.router,
+    derived.router("tokens"),
     derived.router("providers"),
     derived.router("projects"),
     derived.router("orders"),

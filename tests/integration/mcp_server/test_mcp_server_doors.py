@@ -14,6 +14,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from sqlalchemy import text
 
+from control_plane.declarations import tokens
 from tests.support import wait_until
 from tests.support.fleet import Api
 from tests.support.fleet_tools import LEGACY, MODERN, WAYS, over_http, over_stdio, reached
@@ -53,7 +54,7 @@ def test_a_drones_token_is_for_drones(api: Api) -> None:
 
 def test_the_session_of_a_browser_opens_no_tools(api: Api) -> None:
     with httpx.Client(base_url=api.url, trust_env=False) as browser:
-        browser.get("/login", params={"token": api.client.create_login_link()["secret"]})
+        browser.get("/login", params={"token": api.client.call(tokens.CREATE_LOGIN_LINK)["secret"]})
         browser.post("/login", data={"token": api.token})
         answer = browser.post("/mcp", json=INITIALIZE, headers=ACCEPT)
     assert (answer.status_code, answer.json()["code"]) == (401, "E-TOKEN-MISSING")

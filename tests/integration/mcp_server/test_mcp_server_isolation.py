@@ -9,7 +9,7 @@ import pytest
 
 from control_plane.declarations import agents
 from control_plane.declarations.agents import AgentRequest
-from control_plane.documents.tokens import ApiTokenRequest
+from control_plane.declarations.tokens import ApiTokenRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
 from tests.support.fleet import Api

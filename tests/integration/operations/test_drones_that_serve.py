@@ -9,7 +9,7 @@ import pytest
 
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
-from control_plane.documents.tokens import JoinTokenRequest
+from control_plane.declarations.tokens import JoinTokenRequest
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing
 from control_plane.operations.drones.registration import DroneIdentity

@@ -11,7 +11,7 @@ import redis
 
 from control_plane.broker.broker import Broker
 from control_plane.core import Caller, Core
-from control_plane.documents.tokens import JoinTokenRequest
+from control_plane.declarations.tokens import JoinTokenRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing, registration

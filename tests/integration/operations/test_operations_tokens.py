@@ -10,7 +10,7 @@ from sqlalchemy import select
 from control_plane.core import Caller, Core
 from control_plane.core.vault import BoxKeys
 from control_plane.db.access import ApiToken, JoinToken, LoginLink, WebSession
-from control_plane.documents.tokens import ApiTokenRequest, JoinTokenRequest
+from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.operations.access import tokens
 from shared.errors import Conflict, FleetError, Forbidden, Invalid, NotFound, Unauthenticated
 from shared.registration import JoinToken as JoinTokenText

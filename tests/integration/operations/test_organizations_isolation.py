@@ -15,7 +15,7 @@ from sqlalchemy import select
 from control_plane.core import Caller
 from control_plane.db.orders import Order
 from control_plane.declarations.providers import ProviderRequest
-from control_plane.documents.tokens import ApiTokenRequest, JoinTokenRequest
+from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.operations import organizations, providers
 from control_plane.operations.access import tokens
 from tests.support.fleet import Api

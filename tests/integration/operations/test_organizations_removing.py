@@ -16,8 +16,8 @@ from control_plane.db.metadata import METADATA
 from control_plane.db.runs import Blob
 from control_plane.db.teams import Task
 from control_plane.declarations.organizations import OrganizationRequest
+from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.documents.orders import SubmitRequest
-from control_plane.documents.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.operations import organizations
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing

@@ -12,7 +12,7 @@ from control_plane.core import Caller, Core
 from control_plane.db import migrations
 from control_plane.db.drones import Drone
 from control_plane.db.engine import Database
-from control_plane.documents.tokens import ApiTokenRequest, JoinTokenRequest
+from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.lookups.organizations import in_organization, system_caller
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing, registration

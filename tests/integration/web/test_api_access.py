@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from control_plane.declarations import server, tokens
 from tests.support.fleet import Api
 
 OPEN = {("get", "/api/v1/health"), ("post", "/api/v1/registrations")}
@@ -102,7 +103,7 @@ def test_an_unknown_organization_is_not_found(api: Api) -> None:
 
 
 def test_whoami_names_organization_and_role(api: Api) -> None:
-    assert api.client.whoami() == {"organization": "default", "user": "bootstrap", "role": "admin"}
+    assert api.client.call(server.WHOAMI) == {"organization": "default", "user": "bootstrap", "role": "admin"}
 
 
 def test_a_body_over_two_megabytes_is_refused_as_too_large(api: Api) -> None:
@@ -193,7 +194,7 @@ def test_a_pasted_api_token_starts_a_session(api: Api) -> None:
 
 
 def test_looking_at_a_one_use_address_does_not_use_it(api: Api) -> None:
-    link = api.client.create_login_link()
+    link = api.client.call(tokens.CREATE_LOGIN_LINK)
     with api.http(None) as preview, api.http(None) as browser, api.http(None) as thief:
         assert link["secret"] in preview.get(link["url"]).text
         assert browser.post("/login", data={"link": link["secret"]}).status_code == 303

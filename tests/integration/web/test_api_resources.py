@@ -9,9 +9,10 @@ from http.client import HTTPConnection
 
 import pytest
 
-from control_plane.declarations import drones, projects, providers
+from control_plane.declarations import drones, projects, providers, server, tokens
 from control_plane.declarations.projects import ProjectEdit, ProjectRequest
 from control_plane.declarations.providers import ProviderEdit, ProviderRequest
+from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from shared.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
 from shared.events import Delivered, ToolResultStep
 from tests.support.fleet import Api, PlayedRun
@@ -221,20 +222,20 @@ def test_only_the_current_run_may_push(work: Api, run: PlayedRun) -> None:
 
 
 def test_a_token_is_shown_once_and_dies_when_it_is_revoked(api: Api) -> None:
-    made = api.client.create_api_token("viewer", name="eyes")
+    made = api.client.call(tokens.CREATE_API, ApiTokenRequest(role="viewer", name="eyes"))
     assert made["token"].startswith("fa_")
-    assert all(each["token"] is None for each in api.client.list_api_tokens())
+    assert all(each["token"] is None for each in api.client.call(tokens.LIST_API))
     with api.http(made["token"]) as http:
         assert http.get("/api/v1/whoami").json()["role"] == "viewer"
-        api.client.revoke_api_token(made["id"])
+        api.client.call(tokens.REVOKE_API, token_id=made["id"])
         assert http.get("/api/v1/whoami").json()["code"] == "E-TOKEN-REVOKED"
 
 
 def test_join_tokens_are_counted_and_revoked(api: Api) -> None:
-    made = api.client.create_join_token(uses=2, labels={"room": "4"})
+    made = api.client.call(tokens.CREATE_JOIN, JoinTokenRequest(uses=2, labels={"room": "4"}))
     assert made["token"].startswith("fj_")
-    assert api.client.list_join_tokens()[0]["token"] is None
-    assert api.client.revoke_join_token(made["id"])["revoked_at"]
+    assert api.client.call(tokens.LIST_JOIN)[0]["token"] is None
+    assert api.client.call(tokens.REVOKE_JOIN, token_id=made["id"])["revoked_at"]
 
 
 def test_a_providers_key_goes_in_and_never_comes_out(api: Api) -> None:
@@ -261,7 +262,7 @@ def test_a_projects_password_is_never_shown_again(api: Api) -> None:
 
 
 def test_the_server_examines_itself(api: Api) -> None:
-    checks = {check["code"]: check for check in api.client.doctor()}
+    checks = {check["code"]: check for check in api.client.call(server.DOCTOR)}
     assert len(checks) >= 3
     assert {check["state"] for check in checks.values()} <= {"OK", "WARN", "FAIL"}
     assert all({"code", "state", "what", "found", "fix"} <= set(check) for check in checks.values())
@@ -271,12 +272,12 @@ def test_refusals_arrive_as_the_errors_they_were_raised_as(api: Api) -> None:
     api.client.close()
     api.client._token = api.token_for("viewer")
     with pytest.raises(Forbidden) as refused:
-        api.client.create_join_token()
+        api.client.call(tokens.CREATE_JOIN, JoinTokenRequest())
     assert (refused.value.code, refused.value.exit_code) == ("E-ROLE", 6)
     api.client.close()
     api.client._token = None
     with pytest.raises(Unauthenticated):
-        api.client.whoami()
+        api.client.call(server.WHOAMI)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
+from control_plane.declarations import tokens
+from control_plane.declarations.tokens import ApiTokenRequest
 from shared.errors import NotFound, Unauthenticated, Unreachable
 from shared.events import Phase
 from tests.support import free_port, wait_until
@@ -187,10 +189,10 @@ def test_a_stranger_cannot_follow(api: Api, run: PlayedRun) -> None:
 
 
 def test_a_token_that_is_revoked_is_not_followed_any_further(api: Api, run: PlayedRun) -> None:
-    token = api.client.create_api_token("viewer")
+    token = api.client.call(tokens.CREATE_API, ApiTokenRequest(role="viewer"))
     follower = Follower(api, run.order_id, token=token["token"])
     wait_until(lambda: follower.seqs == [1])
-    api.client.revoke_api_token(token["id"])
+    api.client.call(tokens.REVOKE_API, token_id=token["id"])
     wait_until(lambda: follower.error, seconds=6)
     assert isinstance(follower.error, Unauthenticated)
 

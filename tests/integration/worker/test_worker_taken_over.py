@@ -17,8 +17,8 @@ from control_plane.db.drones import Drone
 from control_plane.db.runs import Step
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
+from control_plane.declarations.tokens import JoinTokenRequest
 from control_plane.documents.orders import OrderDocument
-from control_plane.documents.tokens import JoinTokenRequest
 from control_plane.operations import projects, providers
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import registration
