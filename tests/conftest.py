@@ -9,6 +9,7 @@ import sys
 import pytest
 
 pytest_plugins = [
+    "tests.support.left_behind",
     "tests.support.database",
     "tests.support.broker",
     "tests.support.scripted",

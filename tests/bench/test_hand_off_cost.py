@@ -22,7 +22,7 @@ from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import Plane
 from tests.support.many_tasks import fill
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 from tests.support.team_rows import add_agent, add_task, edit_organization
 
 HAND_OFFS = 20
@@ -60,7 +60,7 @@ class Team:
     """Two agents that hand one task to each other on one drone."""
 
     plane: Plane
-    drone: StandIn
+    drone: DroneStandIn
     stored: list[float] = field(default_factory=list)
     """The milliseconds from the sending of each run's steps, but its end, to when they were stored."""
 

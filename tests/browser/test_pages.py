@@ -79,7 +79,7 @@ def test_text_that_overtook_the_step_before_it_stays(person: Person, run: Played
 def test_a_patch_is_shown_with_its_lines_coloured(person: Person, run: PlayedRun) -> None:
     name = person.api.store_blob(run, PATCH)
     run.step(Delivered(branch="fleet/x", patch_sha256=name, patch_bytes=len(PATCH), files_changed=1))
-    run.ends(patch_sha256=name, patch_bytes=len(PATCH), result_run_id=run.id, branch="fleet/x")
+    run.ends()
     page = person.open(f"/orders/{run.order_id}")
     assert page.locator(".patch .add").all_inner_texts() == ["+new line"]
     assert page.locator(".patch .del").all_inner_texts() == ["-old line"]

@@ -26,7 +26,7 @@ from shared import names
 from shared.control import Cancel, ControlMessage
 from shared.events import Event, Receipt, RunEnded
 from tests.support import mcp_program, wait_until
-from tests.support.control_stand_in import Dispatch, StandIn
+from tests.support.control_stand_in import ControlPlaneStandIn, Dispatch
 from tests.support.drones import DroneUnderTest
 from tests.support.runs import order_for, shell
 from tests.support.sandboxes import processes_with, sandbox_of
@@ -90,7 +90,7 @@ class Canceled:
 
 @pytest.mark.timeout(300)
 def test_no_process_outlives_the_receipt_of_eight_cancels(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     done = list(_cancel(8, _Ground(stand_in, make_drone, repository, scripted)))
 
@@ -101,7 +101,7 @@ def test_no_process_outlives_the_receipt_of_eight_cancels(
 @pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_no_process_outlives_the_receipt_of_a_hundred_cancels(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     done = list(_cancel(100, _Ground(stand_in, make_drone, repository, scripted)))
 
@@ -114,7 +114,7 @@ def test_no_process_outlives_the_receipt_of_a_hundred_cancels(
 class _Ground:
     """Drones with both kinds of sandbox, as far as this machine has them, and a watch on what they report."""
 
-    fleet: StandIn
+    fleet: ControlPlaneStandIn
     make_drone: MakeDrone
     repository: Path
     scripted: ScriptedFactory

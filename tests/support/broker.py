@@ -32,7 +32,8 @@ from control_plane.supervisor import Supervisor
 from shared.events import ABILITIES
 from shared.names import new_id
 from tests.support import free_port, needs, wait_until
-from tests.support.stand_in import StandIn, join
+from tests.support.left_behind import lasts
+from tests.support.stand_in import DroneStandIn, join
 
 if TYPE_CHECKING:
     from tests.support.database import CoreFactory
@@ -60,6 +61,11 @@ class BrokerServer:
         with (self.directory / "server.log").open("ab") as log:
             self._process = subprocess.Popen([self.binary, config], stdout=log, stderr=log)
         wait_until(self.answers, seconds=15)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     def answers(self) -> bool:
         try:
@@ -120,6 +126,7 @@ class BrokerLender:
         if self.lent is None:
             self.lent = BrokerServer(self.root / new_id(), program())
             self.lent.start()
+            lasts(self.lent.pid)
         return self.lent
 
     def take_back(self) -> None:
@@ -195,7 +202,7 @@ class Plane:
     core: Core
     admin: Caller
     started: list[Collector | Supervisor] = field(default_factory=list)
-    drones: list[StandIn] = field(default_factory=list)
+    drones: list[DroneStandIn] = field(default_factory=list)
 
     def collector(self, **timings: float) -> Collector:
         """A running collector."""
@@ -205,7 +212,7 @@ class Plane:
         """A running supervisor."""
         return self._start(Supervisor(self.core, new_id(), replace(QUICK, **timings)))
 
-    def drone(self, name: str = "oka", *, online: bool = True, **fields: Any) -> StandIn:
+    def drone(self, name: str = "oka", *, online: bool = True, **fields: Any) -> DroneStandIn:
         """A registered drone; `online` writes its first sign of life by hand, as no collector may be running."""
         made = join(self.core, self.admin, name, **fields)
         self.drones.append(made)
@@ -231,7 +238,7 @@ class Plane:
         with self.core.database.read() as db:
             return list(db.scalars(select(model).where(*where)))
 
-    def key(self, drone: StandIn, run_id: str) -> str:
+    def key(self, drone: DroneStandIn, run_id: str) -> str:
         """What a run's key says."""
         return self.core.broker.run_keys(drone.id, [run_id])[run_id]
 

@@ -119,7 +119,7 @@ class Dispatch:
         return self.order.run_id
 
 
-class StandIn:
+class ControlPlaneStandIn:
     """A control plane's place: its keys, its broker, its blobs."""
 
     def __init__(self, server: BrokerServer) -> None:
@@ -315,7 +315,7 @@ class StandIn:
 
 
 @contextmanager
-def window(fleet: StandIn) -> Iterator[Any]:
+def window(fleet: ControlPlaneStandIn) -> Iterator[Any]:
     """Celery's own picture of workers and tasks, put together from their events: what Flower shows."""
     app = fleet.broker.celery
     state = app.events.State()

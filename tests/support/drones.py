@@ -23,7 +23,7 @@ from shared import names
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
-from tests.support.control_stand_in import Dispatch, StandIn
+from tests.support.control_stand_in import ControlPlaneStandIn, Dispatch
 from tests.support.runs import order_for, small_repository
 
 
@@ -31,7 +31,7 @@ from tests.support.runs import order_for, small_repository
 class DroneUnderTest:
     """A registered drone and, while it runs, its processes."""
 
-    fleet: StandIn
+    fleet: ControlPlaneStandIn
     home: DroneHome
     config: DroneConfig
     process: subprocess.Popen[bytes] | None = None
@@ -156,15 +156,15 @@ class DroneUnderTest:
 
 
 @pytest.fixture
-def stand_in(valkey: BrokerServer) -> Iterator[StandIn]:
+def stand_in(valkey: BrokerServer) -> Iterator[ControlPlaneStandIn]:
     """A control plane's stand-in on a real Valkey."""
-    made = StandIn(valkey)
+    made = ControlPlaneStandIn(valkey)
     yield made
     made.close()
 
 
 @pytest.fixture
-def make_drone(stand_in: StandIn, tmp_path: Path) -> Iterator[Callable[..., DroneUnderTest]]:
+def make_drone(stand_in: ControlPlaneStandIn, tmp_path: Path) -> Iterator[Callable[..., DroneUnderTest]]:
     """Give a function that registers a drone; whatever it started ends with the test."""
     with ExitStack() as stack:
 
@@ -185,7 +185,7 @@ def busy_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
         server = BrokerServer(directory / "valkey", program())
         server.start()
         stack.callback(server.close)
-        fleet = StandIn(server)
+        fleet = ControlPlaneStandIn(server)
         stack.callback(fleet.close)
         home = DroneHome(directory / "drone")
         drone = DroneUnderTest(fleet, home, fleet.register(home, concurrency=2))
@@ -199,7 +199,7 @@ def busy_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
 class Workshop:
     """A fleet with one drone at work, and a repository."""
 
-    fleet: StandIn
+    fleet: ControlPlaneStandIn
     drone: DroneUnderTest
     repository: Path
 

@@ -19,22 +19,31 @@ import httpx
 import pytest
 import structlog
 from fastapi import FastAPI
-from sqlalchemy import func, select, update
+from sqlalchemy import update
+from sqlalchemy.orm import Session
 
+from control_plane.background.timings import Timings
 from control_plane.broker.broker import Broker
 from control_plane.client import following
 from control_plane.client.fleet import FleetClient
+from control_plane.collector.follow_up import Taken
+from control_plane.collector.gaps import Gaps
+from control_plane.collector.intake import Intake
+from control_plane.collector.stream_entries import Entry
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.engine import sqlite_url_of
-from control_plane.db.orders import Dispatch, Order
-from control_plane.db.runs import Run, Step
+from control_plane.db.orders import Order
+from control_plane.db.runs import Run
 from control_plane.declarations import projects, providers
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.tokens import CREATE_JOIN, ApiTokenRequest, JoinTokenRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
+from control_plane.orders.dispatch import dispatch, requeue
+from control_plane.orders.lost import announce
+from control_plane.orders.placement import Placement
 from control_plane.web.hub import Hub
 from control_plane.web.server import ApiServer, api_server
 from control_plane.web.stream import Pace
@@ -43,13 +52,14 @@ from shared import names
 from shared.blobs import digest
 from shared.clock import SystemClock
 from shared.envelope import Binding, new_private_key, open_envelope, public_key, seal
-from shared.events import ApprovalStep, AssistantStep, Delta, RunEnded, RunStarted
+from shared.events import ApprovalStep, AssistantStep, Delta, Event, RunEnded, RunStarted
 from shared.names import new_id
+from shared.reasons import GivenBack, Placed
 from shared.registration import Credentials, JoinToken, RegistrationRequest
-from shared.states import OrderStatus, RunStatus
+from shared.states import OrderStatus
 from shared.terminal import logs
 from tests.support import free_port, wait_until
-from tests.support.broker import BrokerServer
+from tests.support.broker import BrokerLender, BrokerServer
 from tests.support.database import CoreFactory, core_on
 
 Doc = dict[str, Any]
@@ -251,7 +261,7 @@ class Follower:
 
 @dataclass
 class PlayedDrone:
-    """A drone as the rest of the control plane sees it; writes what the collector writes for one.
+    """A drone as the rest of the control plane sees it: what it says goes through the collector's intake.
 
     For tests of what is shown of drones and runs; those of the drone and of the collector are elsewhere.
     """
@@ -276,34 +286,26 @@ class PlayedDrone:
         )
         return Credentials.model_validate_json(opened.body).api_token
 
+    def sealed(self, body: str, binding: Binding) -> str:
+        """What it says, for the control plane alone."""
+        recipient = base64.b64decode(self.answer["public_key"])
+        return seal(body, binding, sender=self.key, recipient=recipient, issued_at=self.core.clock.now())
+
     def beat(self) -> None:
         with self.core.database.write() as db:
             db.execute(update(Drone).where(Drone.id == self.id).values(last_seen_at=self.core.clock.now()))
 
     def take(self, order: Doc) -> PlayedRun:
         """Begin a run of the order, whatever was decided about it before."""
-        run, now = PlayedRun(self, order["id"], new_id()), self.core.clock.now()
-        with self.core.database.write() as db:
-            row = db.get_one(Order, order["id"])
-            common = {"order_id": row.id, "drone_id": self.id, "organization_id": row.organization_id}
-            generation, attempt = row.generation + 1, row.attempt + 1
-            db.add(Dispatch(id=run.id, generation=generation, created_at=now, published_at=now, **common))
-            db.flush()
-            db.add(
-                Run(
-                    id=run.id,
-                    generation=generation,
-                    attempt=attempt,
-                    status=RunStatus.RUNNING,
-                    started_at=now,
-                    sandbox="bwrap",
-                    **common,
-                )
-            )
-            row.drone_id, row.run_id, row.generation, row.attempt = self.id, run.id, generation, attempt
-            row.status, row.reason_written, row.started_at = OrderStatus.RUNNING, "", now
+        core = self.core
+        with core.database.write() as db:
+            row, drone = db.get_one(Order, order["id"]), db.get_one(Drone, self.id)
+            if row.status != OrderStatus.QUEUED:
+                requeue(db, core, row, GivenBack(drone=drone.name, detail="another run takes it"))
+            made = dispatch(db, core, row, Placement(drone, Placed(code="free_slot", drone=drone.name)))
+            made.published_at = core.clock.now()
+            run = PlayedRun(self, order["id"], made.id, made.generation)
         run.step(RunStarted(boot_id="boot", sandbox="bwrap"))
-        self.core.broker.changed(run.order_id)
         return run
 
 
@@ -314,29 +316,30 @@ class PlayedRun:
     drone: PlayedDrone
     order_id: str
     id: str
+    generation: int
+    last: int = 0
+    """The number of its last event."""
 
     def step(self, body: Any) -> None:
-        """Store one more step of the order, and tell whoever follows it."""
-        core = self.drone.core
-        with core.database.write() as db:
-            last = db.scalar(select(func.max(Step.seq)).where(Step.order_id == self.order_id)) or 0
-            own = db.scalar(select(func.max(Step.run_seq)).where(Step.run_id == self.id)) or 0
-            now = core.clock.now()
-            db.add(
-                Step(
-                    organization_id=db.get_one(Order, self.order_id).organization_id,
-                    order_id=self.order_id,
-                    run_id=self.id,
-                    seq=last + 1,
-                    run_seq=own + 1,
-                    kind=body.kind,
-                    body=body.model_dump(mode="json"),
-                    at=now,
-                    drone_at=now,
-                )
-            )
-            db.execute(update(Run).where(Run.id == self.id).values(last_seq=own + 1))
-        core.broker.stepped([self.order_id])
+        """Let the collector's intake take in the run's next event, sealed as a drone seals it; followers are told."""
+        core, self.last = self.drone.core, self.last + 1
+        now = core.clock.now()
+        event = Event(
+            run_id=self.id, order_id=self.order_id, generation=self.generation, seq=self.last, at=now, body=body
+        )
+        binding = Binding(
+            direction="event", drone=self.drone.id, order=self.order_id, run=self.id, generation=self.generation
+        )
+        entry = Entry(f"{self.last}-0", {"t": "event", "e": self.drone.sealed(event.model_dump_json(), binding)})
+        taken = core.database.transact(lambda db: self._take_in(db, entry))
+        core.broker.stepped(taken.stepped - taken.changed)
+        announce(core, taken.changed, taken.ended)
+
+    def _take_in(self, db: Session, entry: Entry) -> Taken:
+        intake = Intake(db, self.drone.core, db.get_one(Drone, self.drone.id), Gaps(), Timings())
+        intake.take([entry])
+        assert db.get_one(Run, self.id).last_seq == self.last, "the event was not taken in"
+        return intake.taken
 
     def says(self, text: str) -> None:
         """One more whole message of the model."""
@@ -345,42 +348,23 @@ class PlayedRun:
     def asks(self, call_id: str, tool: str, why: str) -> None:
         """A call of the run waits for a person, and with it the order."""
         self.step(ApprovalStep(call_id=call_id, tool=tool, why=why))
-        core = self.drone.core
-        with core.database.write() as db:
-            waits = {"status": OrderStatus.AWAITING_APPROVAL, "reason_written": f"waits for a person: {why}"}
-            db.execute(update(Order).where(Order.id == self.order_id).values(**waits))
-        core.broker.changed(self.order_id)
 
     def streams(self, text: str, kind: str = "text", *, after_seq: int = 0, drone: PlayedDrone | None = None) -> None:
         """Text in flight, sealed and published as a drone does; `drone`: by another one, that claims this run."""
         sender = drone or self.drone
         delta = Delta(run_id=self.id, order_id=self.order_id, kind=kind, text=text, after_seq=after_seq)
         binding = Binding(direction="live", drone=sender.id, order=self.order_id, run=self.id)
-        recipient = base64.b64decode(sender.answer["public_key"])
-        now = self.drone.core.clock.now()
-        envelope = seal(delta.model_dump_json(), binding, sender=sender.key, recipient=recipient, issued_at=now)
+        envelope = sender.sealed(delta.model_dump_json(), binding)
         channel = names.live_channel(sender.id)
         self.drone.core.broker.redis.publish(channel, json.dumps({"t": "delta", "e": envelope}))
 
-    def ends(self, status: OrderStatus = OrderStatus.SUCCEEDED, **columns: Any) -> None:
-        """The last step, and the end of run and order in the same moment."""
-        core = self.drone.core
+    def ends(self, status: OrderStatus = OrderStatus.SUCCEEDED, **said: Any) -> None:
+        """The run's last event, after which the order has this end; `said`: more of the event."""
         good = status == OrderStatus.SUCCEEDED
-        exit_status = "submitted" if good else "model_error"
-        self.step(RunEnded(status="success" if good else "failed", exit_status=exit_status, reason="done"))
-        with core.database.write() as db:
-            now = core.clock.now()
-            run_status = RunStatus.SUCCESS if good else RunStatus.FAILED
-            db.execute(update(Run).where(Run.id == self.id).values(status=run_status, ended_at=now, reason="done"))
-            values = {
-                "status": status,
-                "ended_at": now,
-                "exit_status": exit_status,
-                "reason_written": "done",
-                **columns,
-            }
-            db.execute(update(Order).where(Order.id == self.order_id).values(**values))
-        core.broker.changed(self.order_id)
+        end = (
+            {"status": "success", "exit_status": "submitted"} if good else {"status": "failed", "order_at_fault": True}
+        )
+        self.step(RunEnded.model_validate({"exit_status": "model_error", "reason": "done", **end, **said}))
 
 
 @dataclass
@@ -444,7 +428,10 @@ class ApiLender:
 
 
 @pytest.fixture(scope="session")
-def api_lender(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiLender]:
+def api_lender(
+    sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory, valkey_lender: BrokerLender
+) -> Iterator[ApiLender]:
+    """Closed before the broker that it uses."""
     lender = ApiLender(sqlite_template, tmp_path_factory.mktemp("apis"))
     yield lender
     lender.close()

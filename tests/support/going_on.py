@@ -24,7 +24,7 @@ from shared.messages import ToolCall
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import Plane
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 
 BASE = "b" * 40
 NOTE = "It goes on here."
@@ -39,13 +39,13 @@ def bundle_of(name: str) -> bytes:
     return f"# v2 git bundle with {name}".encode()
 
 
-def begin(plane: Plane, drone: StandIn, **fields: Any) -> WorkOrder:
+def begin(plane: Plane, drone: DroneStandIn, **fields: Any) -> WorkOrder:
     """An order that runs on the drone, with its prompt put to the model."""
     plane.submit("do it", **fields)
     return go(drone)
 
 
-def go(drone: StandIn) -> WorkOrder:
+def go(drone: DroneStandIn) -> WorkOrder:
     """Take the next order and begin it: anew, or from where it says."""
     drone.renew_lease()
     order = wait_until(drone.take)
@@ -73,7 +73,7 @@ def checkpoint(name: str, **fields: Any) -> CheckpointStep:
     return CheckpointStep.model_validate({**known, "spent": Spent(iterations=1, cost_usd=0.5), **fields})
 
 
-def work(plane: Plane, drone: StandIn, order: WorkOrder, *names: str, stored: bool = True) -> None:
+def work(plane: Plane, drone: DroneStandIn, order: WorkOrder, *names: str, stored: bool = True) -> None:
     """Complete steps, each with its checkpoint."""
     for name in names:
         if stored:
@@ -81,29 +81,29 @@ def work(plane: Plane, drone: StandIn, order: WorkOrder, *names: str, stored: bo
         drone.report(order, *steps(name), checkpoint(name))
 
 
-def store(plane: Plane, drone: StandIn, order: WorkOrder, name: str) -> None:
+def store(plane: Plane, drone: DroneStandIn, order: WorkOrder, name: str) -> None:
     """Put a checkpoint's bundle with the control plane."""
     content = bundle_of(name)
     blobs.put_blob(plane.core, identity(plane, drone), order.run_id, digest(content), BytesIO(content), "checkpoint")
 
 
-def identity(plane: Plane, drone: StandIn) -> DroneIdentity:
+def identity(plane: Plane, drone: DroneStandIn) -> DroneIdentity:
     return DroneIdentity(drone.id, plane.admin.organization_id, drone.name)
 
 
-def give_back(drone: StandIn, order: WorkOrder) -> None:
+def give_back(drone: DroneStandIn, order: WorkOrder) -> None:
     """End the run so that the order goes back into the queue."""
     drone.report(order, drone.ended(status="preempted", exit_status="canceled", reason="drained", give_back=True))
 
 
-def fail(plane: Plane, drone: StandIn, order: WorkOrder, exit_status: str = "time_limit") -> None:
+def fail(plane: Plane, drone: DroneStandIn, order: WorkOrder, exit_status: str = "time_limit") -> None:
     """End run and order as failed."""
     ended = drone.ended(status="failed", exit_status=exit_status, reason="out of time", order_at_fault=True)
     drone.report(order, ended)
     wait_until(lambda: plane.order(order.order_id).status == "failed")
 
 
-def succeed(plane: Plane, drone: StandIn, order: WorkOrder) -> None:
+def succeed(plane: Plane, drone: DroneStandIn, order: WorkOrder) -> None:
     drone.report(order, AssistantStep(text="All done.", usage=Usage(cost_usd=0.5)), drone.ended())
     wait_until(lambda: plane.order(order.order_id).status == "succeeded")
 

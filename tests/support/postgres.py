@@ -23,6 +23,7 @@ from control_plane.db.metadata import METADATA
 from control_plane.db.migrations import head
 from shared.names import new_id
 from tests.support import wait_until
+from tests.support.left_behind import lasts
 
 # What a test server may leave out: nobody pulls its plug.
 _OPTIONS = ("-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200")
@@ -93,6 +94,7 @@ class PostgresServer:
                 cwd=self.root,
                 **self.as_user,
             )
+        lasts(self.process.pid)
         wait_until(self._answers, seconds=30)
 
     def stop(self, *, how: signal.Signals = signal.SIGINT) -> None:

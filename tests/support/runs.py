@@ -39,7 +39,7 @@ from shared.control import Say
 from shared.events import CommentStep, Delta, Event, RunEnded
 from shared.redaction import Redactor
 from shared.work_order import Limits, OrderProject, OrderProvider, OrderSession, WorkOrder
-from tests.support.control_stand_in import StandIn
+from tests.support.control_stand_in import ControlPlaneStandIn
 
 
 def order_for(drone_id: str, repository: Path, model_url: str, **changes: Any) -> WorkOrder:
@@ -233,7 +233,7 @@ class InterruptedStream(Stream):
 class Reports:
     """Journals of a drone without runs, and the reporter that sends them."""
 
-    fleet: StandIn
+    fleet: ControlPlaneStandIn
     directory: Path
 
     def __post_init__(self) -> None:

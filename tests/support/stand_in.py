@@ -43,7 +43,7 @@ _CLAIM = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end redis.call(
 
 
 @dataclass
-class StandIn:
+class DroneStandIn:
     """One registered drone. Made by `join`."""
 
     id: str
@@ -195,7 +195,7 @@ class StandIn:
         }
 
 
-def join(core: Core, caller: Caller, name: str, **fields: Any) -> StandIn:
+def join(core: Core, caller: Caller, name: str, **fields: Any) -> DroneStandIn:
     """Register a drone through the door that real ones take."""
     private_key = envelope.new_private_key()
     token = JoinToken.parse(tokens.create_join_token(core, caller, JoinTokenRequest()).token or "")
@@ -218,4 +218,4 @@ def join(core: Core, caller: Caller, name: str, **fields: Any) -> StandIn:
     opened = envelope.open_envelope(answer.credentials, recipients=keys, sender=control_key, expect=binding)
     url = Credentials.model_validate_json(opened.body).broker_url
     connection = redis.Redis.from_url(url, decode_responses=True)
-    return StandIn(answer.drone_id, name, connection, private_key, control_key, concurrency=request.concurrency)
+    return DroneStandIn(answer.drone_id, name, connection, private_key, control_key, concurrency=request.concurrency)

@@ -16,14 +16,14 @@ from shared.control import Drain
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 
 
 def shown(plane: Plane) -> Any:
     return managing.list_drones(plane.core, plane.admin)[0]
 
 
-def leave_message(plane: Plane, drone: StandIn) -> str:
+def leave_message(plane: Plane, drone: DroneStandIn) -> str:
     with plane.core.database.write() as db:
         message_id = tell(db, plane.core, drone.id, Drain(on=True))
     plane.core.broker.wake()
@@ -63,7 +63,7 @@ def test_what_a_run_does_is_shown(plane: Plane) -> None:
     assert shown(plane).doing[0]["doing"] == "runs pytest"
 
 
-def begun(plane: Plane, drone: StandIn) -> WorkOrder:
+def begun(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     """An order that the drone has begun."""
     order_id = plane.submit()
     order = wait_until(drone.take)
@@ -123,12 +123,12 @@ def test_a_run_that_was_given_up_and_still_beats_is_revoked_again_after_the_brok
 def test_a_beat_of_another_key_is_no_sign_of_life(plane: Plane) -> None:
     oka, mila = plane.drone("oka", online=False), plane.drone("mila")
     plane.collector()
-    forged = StandIn(oka.id, "oka", plane.core.broker.redis, mila.private_key, mila.control_key)
+    forged = DroneStandIn(oka.id, "oka", plane.core.broker.redis, mila.private_key, mila.control_key)
     wait_until(lambda: forged.beat() or mila.beat() or _beat_of(plane, mila))
     assert plane.rows(Drone, Drone.id == oka.id)[0].last_seen_at is None
 
 
-def _beat_of(plane: Plane, drone: StandIn) -> Any:
+def _beat_of(plane: Plane, drone: DroneStandIn) -> Any:
     return plane.rows(Drone, Drone.id == drone.id)[0].beat
 
 
@@ -184,5 +184,5 @@ def test_a_message_written_while_the_broker_was_away_arrives(plane: Plane, valke
     assert wait_until(lambda: _inbox_if_there(oka), seconds=30)[0].id == message_id
 
 
-def _inbox_if_there(drone: StandIn) -> Any:
+def _inbox_if_there(drone: DroneStandIn) -> Any:
     return drone.redis.exists(names.inbox_key(drone.id)) and drone.inbox()

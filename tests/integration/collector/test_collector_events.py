@@ -14,13 +14,13 @@ from shared.events import AssistantStep, Delivered, Phase, Prepared, Stats, Tool
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 
 PRICED = AssistantStep(text="x", usage=Usage(input_tokens=10, output_tokens=5, thinking_tokens=2, cost_usd=0.25))
 UNPRICED = AssistantStep(text="x", usage=Usage(input_tokens=1))
 
 
-def claimed(plane: Plane, drone: StandIn) -> WorkOrder:
+def claimed(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     """An order that the drone took and claimed; nothing of it is reported."""
     plane.submit(drone=drone.name)
     order = wait_until(drone.take)
@@ -28,7 +28,7 @@ def claimed(plane: Plane, drone: StandIn) -> WorkOrder:
     return order
 
 
-def running(plane: Plane, drone: StandIn) -> WorkOrder:
+def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     """An order that is running there, with one event stored."""
     order = claimed(plane, drone)
     drone.report(order, drone.started())
@@ -46,7 +46,7 @@ def run_of(plane: Plane, order: WorkOrder) -> Any:
     return next(iter(plane.rows(Run, Run.id == order.run_id)), None)
 
 
-def stream_is_empty(plane: Plane, drone: StandIn) -> bool:
+def stream_is_empty(plane: Plane, drone: DroneStandIn) -> bool:
     return plane.core.broker.redis.xlen(names.events_stream(drone.id)) == 0
 
 

@@ -19,11 +19,11 @@ from shared.events import AssistantStep, CheckpointStep, Event, Prepared, UserSt
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import Plane
-from tests.support.control_stand_in import StandIn as ControlPlane
+from tests.support.control_stand_in import ControlPlaneStandIn
 from tests.support.drones import DroneUnderTest
 from tests.support.runs import order_for
 from tests.support.scripted import ScriptedFactory
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 
 EXAMPLES = Path(__file__).parents[2] / "contract" / "examples"
 Doc = dict[str, Any]
@@ -34,7 +34,7 @@ def example(name: str, **changes: Any) -> Doc:
     return {**json.loads((EXAMPLES / "v1" / f"{name}.json").read_text()), **changes}
 
 
-def of(drone: StandIn, **more: Any) -> Doc:
+def of(drone: DroneStandIn, **more: Any) -> Doc:
     return {"drone_id": drone.id, "boot_id": drone.boot, "machine_id": f"machine-of-{drone.name}", **more}
 
 
@@ -42,13 +42,13 @@ def now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-def beat(drone: StandIn, said: Doc) -> None:
+def beat(drone: DroneStandIn, said: Doc) -> None:
     """Send a heartbeat, word for word."""
     sealed = drone.seal(json.dumps(said), Binding(direction="beat", drone=drone.id))
     drone.redis.publish(names.beat_channel(drone.id), sealed)
 
 
-def send(drone: StandIn, event: Doc) -> None:
+def send(drone: DroneStandIn, event: Doc) -> None:
     """Put an event into the stream, word for word."""
     ids = {"order": event["order_id"], "run": event["run_id"], "generation": event["generation"]}
     drone.put("event", drone.seal(json.dumps(event), Binding(direction="event", drone=drone.id, **ids)))
@@ -58,7 +58,7 @@ def ids_of(work: WorkOrder) -> Doc:
     return {"run_id": work.run_id, "order_id": work.order_id, "generation": work.generation}
 
 
-def begun(plane: Plane, drone: StandIn) -> WorkOrder:
+def begun(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     """An order that the drone has claimed."""
     plane.collector(), plane.supervisor()
     plane.submit()
@@ -138,7 +138,10 @@ def test_a_drone_that_cannot_go_on_from_a_checkpoint_is_given_the_prompt_again(p
 
 
 def test_an_order_in_the_words_of_the_first_version_is_carried_out(
-    stand_in: ControlPlane, make_drone: Callable[..., DroneUnderTest], repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn,
+    make_drone: Callable[..., DroneUnderTest],
+    repository: Path,
+    scripted: ScriptedFactory,
 ) -> None:
     drone = make_drone()
     drone.start_worker()
@@ -180,7 +183,7 @@ def test_a_beat_with_words_that_nobody_here_knows_is_a_beat(plane: Plane) -> Non
 
 
 def test_a_control_message_of_an_unknown_kind_is_passed_over_and_the_next_one_acted_on(
-    stand_in: ControlPlane, make_drone: Callable[..., DroneUnderTest]
+    stand_in: ControlPlaneStandIn, make_drone: Callable[..., DroneUnderTest]
 ) -> None:
     drone = make_drone()
     drone.start_worker()

@@ -43,18 +43,18 @@ from tests.support.going_on import (
     undone,
     work,
 )
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 
 
 @pytest.fixture
-def oka(plane: Plane) -> StandIn:
+def oka(plane: Plane) -> DroneStandIn:
     """A drone of a fleet that runs."""
     made = plane.drone("oka")
     plane.collector(), plane.supervisor()
     return made
 
 
-def draining(plane: Plane, drone: StandIn) -> StandIn:
+def draining(plane: Plane, drone: DroneStandIn) -> DroneStandIn:
     """The drone takes no more work."""
     plane.edit(Drone, drone.id, draining=True)
     return drone
@@ -63,7 +63,7 @@ def draining(plane: Plane, drone: StandIn) -> StandIn:
 # --- what the next run is given ---------------------------------------------------------------
 
 
-def test_a_run_goes_on_from_the_last_complete_step_with_all_that_was_said(plane: Plane, oka: StandIn) -> None:
+def test_a_run_goes_on_from_the_last_complete_step_with_all_that_was_said(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "one", "two")
     oka.report(first, *steps("three")[:1])
@@ -97,7 +97,7 @@ def test_a_chain_of_three_runs_is_one_conversation(any_plane: Plane) -> None:
     assert problems(after.context) == []
 
 
-def test_what_was_compacted_stays_so_for_the_runs_that_go_on(plane: Plane, oka: StandIn) -> None:
+def test_what_was_compacted_stays_so_for_the_runs_that_go_on(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "one")
     oka.report(first, CompactionStep(summary="Step one.", kept=0))
@@ -112,7 +112,7 @@ def test_what_was_compacted_stays_so_for_the_runs_that_go_on(plane: Plane, oka: 
     assert seen(go(oka)) == ["<summary>\nTwo steps.\n</summary>", NOTE, *told("three")]
 
 
-def test_the_session_before_the_order_is_in_front_of_it(plane: Plane, oka: StandIn) -> None:
+def test_the_session_before_the_order_is_in_front_of_it(plane: Plane, oka: DroneStandIn) -> None:
     before = begin(plane, oka)
     succeed(plane, oka, before)
     plane.submit("and this", session=before.session.id)
@@ -122,7 +122,9 @@ def test_the_session_before_the_order_is_in_front_of_it(plane: Plane, oka: Stand
     assert seen(go(oka)) == ["do it", "All done.", "and this", *told("one")]
 
 
-def test_a_run_that_died_before_its_first_checkpoint_leaves_nothing_to_go_on_from(plane: Plane, oka: StandIn) -> None:
+def test_a_run_that_died_before_its_first_checkpoint_leaves_nothing_to_go_on_from(
+    plane: Plane, oka: DroneStandIn
+) -> None:
     first = begin(plane, oka)
     oka.report(first, *steps("one"))
     give_back(oka, first)
@@ -132,7 +134,7 @@ def test_a_run_that_died_before_its_first_checkpoint_leaves_nothing_to_go_on_fro
     wait_until(lambda: undone(plane, first.order_id) == ["do it", "I do one."])
 
 
-def test_a_run_that_went_on_and_died_at_once_is_no_step_back(plane: Plane, oka: StandIn) -> None:
+def test_a_run_that_went_on_and_died_at_once_is_no_step_back(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "one", "two")
     give_back(oka, first)
@@ -142,7 +144,7 @@ def test_a_run_that_went_on_and_died_at_once_is_no_step_back(plane: Plane, oka: 
     assert (third.resumed.run_id, seen(third)) == (first.run_id, ["do it", *told("one", "two")])
 
 
-def test_limits_bind_the_whole_path(plane: Plane, oka: StandIn) -> None:
+def test_limits_bind_the_whole_path(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "one")
     give_back(oka, first)
@@ -154,7 +156,7 @@ def test_limits_bind_the_whole_path(plane: Plane, oka: StandIn) -> None:
 # --- which checkpoint -------------------------------------------------------------------------------
 
 
-def test_late_checkpoints_are_never_gone_on_from(plane: Plane, oka: StandIn) -> None:
+def test_late_checkpoints_are_never_gone_on_from(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "one")
     give_back(oka, first)
@@ -167,7 +169,7 @@ def test_late_checkpoints_are_never_gone_on_from(plane: Plane, oka: StandIn) -> 
     assert (third.resumed.commit, seen(third)) == (commit_of("one"), ["do it", *told("one")])
 
 
-def test_a_drone_without_the_commit_gets_only_what_is_stored(plane: Plane, oka: StandIn) -> None:
+def test_a_drone_without_the_commit_gets_only_what_is_stored(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "stored")
     work(plane, oka, first, "kept on the drone", stored=False)
@@ -177,7 +179,7 @@ def test_a_drone_without_the_commit_gets_only_what_is_stored(plane: Plane, oka: 
     assert seen(go(mila)) == ["do it", *told("stored")]
 
 
-def test_the_drone_that_ran_it_goes_on_from_its_own_disk(plane: Plane, oka: StandIn) -> None:
+def test_the_drone_that_ran_it_goes_on_from_its_own_disk(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "kept on the drone", stored=False)
     plane.drone("a-drone-of-more-room", concurrency=20)
@@ -204,7 +206,7 @@ def test_what_one_disk_alone_has_waits_there_for_a_slot_and_what_is_stored_goes_
     assert plane.order(first.order_id).drone == goes_to
 
 
-def test_a_workspace_that_is_as_the_base_can_be_had_anywhere(plane: Plane, oka: StandIn) -> None:
+def test_a_workspace_that_is_as_the_base_can_be_had_anywhere(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     oka.report(first, *steps("looked"), checkpoint("", commit="", bundle_sha256=None, changed=False))
     mila = plane.drone("mila")
@@ -214,7 +216,7 @@ def test_a_workspace_that_is_as_the_base_can_be_had_anywhere(plane: Plane, oka: 
     assert (second.resume, seen(second)) == (True, ["do it", *told("looked")])
 
 
-def test_the_bundle_of_another_run_with_the_same_commit_will_do(plane: Plane, oka: StandIn) -> None:
+def test_the_bundle_of_another_run_with_the_same_commit_will_do(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "one")
     give_back(oka, first)
@@ -229,7 +231,7 @@ def test_the_bundle_of_another_run_with_the_same_commit_will_do(plane: Plane, ok
     assert seen(third) == ["do it", *told("one"), NOTE, *told("looked")]
 
 
-def could_not(drone: StandIn) -> None:
+def could_not(drone: DroneStandIn) -> None:
     """The next run of an order finds its checkpoint gone."""
     drone.renew_lease()
     order = wait_until(drone.take)
@@ -241,7 +243,7 @@ def could_not(drone: StandIn) -> None:
     drone.report(order, ended)
 
 
-def test_after_a_disk_turned_out_not_to_have_it_only_stored_ones_count(plane: Plane, oka: StandIn) -> None:
+def test_after_a_disk_turned_out_not_to_have_it_only_stored_ones_count(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "stored")
     work(plane, oka, first, "gone", stored=False)
@@ -250,7 +252,7 @@ def test_after_a_disk_turned_out_not_to_have_it_only_stored_ones_count(plane: Pl
     assert seen(go(oka)) == ["do it", *told("stored")]
 
 
-def test_a_stored_bundle_that_cannot_be_used_is_not_tried_for_ever(plane: Plane, oka: StandIn) -> None:
+def test_a_stored_bundle_that_cannot_be_used_is_not_tried_for_ever(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "good", "broken")
     give_back(oka, first)
@@ -258,7 +260,7 @@ def test_a_stored_bundle_that_cannot_be_used_is_not_tried_for_ever(plane: Plane,
     assert seen(go(oka)) == ["do it", *told("good")]
 
 
-def test_after_two_checkpoints_in_a_row_could_not_be_had_the_order_begins_anew(plane: Plane, oka: StandIn) -> None:
+def test_after_two_checkpoints_in_a_row_could_not_be_had_the_order_begins_anew(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka, max_attempts=9)
     work(plane, oka, first, "one", "two", "three")
     give_back(oka, first)
@@ -267,7 +269,7 @@ def test_after_two_checkpoints_in_a_row_could_not_be_had_the_order_begins_anew(p
     assert go(oka).resume is False
 
 
-def test_where_none_can_be_had_the_order_begins_anew(plane: Plane, oka: StandIn) -> None:
+def test_where_none_can_be_had_the_order_begins_anew(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "one", stored=False)
     give_back(oka, first)
@@ -297,7 +299,7 @@ def say(plane: Plane, order_id: str, *texts: str) -> None:
         steering.say(plane.core, plane.admin, order_id, SayRequest(text=text))
 
 
-def test_a_run_is_told_only_what_the_path_has_not_heard(plane: Plane, oka: StandIn) -> None:
+def test_a_run_is_told_only_what_the_path_has_not_heard(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     wait_until(lambda: plane.order(first.order_id).status == "running")
     say(plane, first.order_id, "heard", "heard in the undone part", "never heard")
@@ -315,7 +317,7 @@ def test_a_run_is_told_only_what_the_path_has_not_heard(plane: Plane, oka: Stand
 # --- what people see ------------------------------------------------------------------------------------
 
 
-def test_what_was_undone_is_kept_and_marked_and_part_of_no_conversation(plane: Plane, oka: StandIn) -> None:
+def test_what_was_undone_is_kept_and_marked_and_part_of_no_conversation(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "one")
     oka.report(first, *steps("cut off"))
@@ -333,7 +335,7 @@ def test_what_was_undone_is_kept_and_marked_and_part_of_no_conversation(plane: P
     assert (document.stats.cost_usd, document.stats.input_tokens) == (2.0, 30)
 
 
-def test_the_trajectory_is_that_of_the_path(plane: Plane, oka: StandIn) -> None:
+def test_the_trajectory_is_that_of_the_path(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "one")
     oka.report(first, *steps("cut off"))
@@ -347,7 +349,7 @@ def test_the_trajectory_is_that_of_the_path(plane: Plane, oka: StandIn) -> None:
     assert document["info"]["dronefleet"]["run"] == second.run_id
 
 
-def test_the_last_list_that_was_not_undone_is_shown(plane: Plane, oka: StandIn) -> None:
+def test_the_last_list_that_was_not_undone_is_shown(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     oka.report(first, TodoStep.model_validate({"items": [{"text": "kept", "status": "pending"}]}))
     work(plane, oka, first, "one")
@@ -357,7 +359,7 @@ def test_the_last_list_that_was_not_undone_is_shown(plane: Plane, oka: StandIn) 
     wait_until(lambda: [item["text"] for item in plane.order(first.order_id).todo] == ["kept"])
 
 
-def test_a_drone_that_speaks_of_another_orders_run_is_not_believed(plane: Plane, oka: StandIn) -> None:
+def test_a_drone_that_speaks_of_another_orders_run_is_not_believed(plane: Plane, oka: DroneStandIn) -> None:
     other = begin(plane, oka)
     work(plane, oka, other, "secret")
     own = begin(plane, oka)
@@ -371,7 +373,7 @@ def test_a_drone_that_speaks_of_another_orders_run_is_not_believed(plane: Plane,
 # --- the bundle -----------------------------------------------------------------------------------------------
 
 
-def test_the_drone_that_goes_on_may_read_the_checkpoint_and_nobody_else(plane: Plane, oka: StandIn) -> None:
+def test_the_drone_that_goes_on_may_read_the_checkpoint_and_nobody_else(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "one")
     mila, other = plane.drone("mila"), plane.drone("other", labels={"other": "yes"})
@@ -385,7 +387,7 @@ def test_the_drone_that_goes_on_may_read_the_checkpoint_and_nobody_else(plane: P
         blobs.get_blob(plane.core, identity(plane, other), first.run_id, name)
 
 
-def test_no_file_holds_a_checkpoint_in_clear(plane: Plane, oka: StandIn) -> None:
+def test_no_file_holds_a_checkpoint_in_clear(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     store(plane, oka, first, "one")
     files = [path.read_bytes() for path in plane.core.blobs.root.rglob("*") if path.is_file()]
@@ -395,7 +397,7 @@ def test_no_file_holds_a_checkpoint_in_clear(plane: Plane, oka: StandIn) -> None
     assert own == bundle_of("one")
 
 
-def test_messages_of_a_path_are_as_the_loop_had_them(plane: Plane, oka: StandIn) -> None:
+def test_messages_of_a_path_are_as_the_loop_had_them(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "one")
     give_back(oka, first)

@@ -23,7 +23,7 @@ from shared.messages import Message, ToolCall
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import Plane
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 
 HISTORY: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
 
@@ -35,7 +35,7 @@ def long_turn(results: int) -> list[Body]:
     return [UserStep(text="look", source="prompt"), AssistantStep(tool_calls=calls), *answers]
 
 
-def reported(plane: Plane, drone: StandIn, *bodies: Body) -> str:
+def reported(plane: Plane, drone: DroneStandIn, *bodies: Body) -> str:
     """A session of one turn that went so, as its drone reported it."""
     order_id = plane.submit("look", drone=drone.name)
     order = wait_until(drone.take)
@@ -45,11 +45,11 @@ def reported(plane: Plane, drone: StandIn, *bodies: Body) -> str:
     return plane.order(order_id).session
 
 
-def identity(plane: Plane, drone: StandIn) -> DroneIdentity:
+def identity(plane: Plane, drone: DroneStandIn) -> DroneIdentity:
     return DroneIdentity(drone.id, plane.admin.organization_id, drone.name)
 
 
-def fetched(plane: Plane, drone: StandIn, order: WorkOrder) -> list[Message]:
+def fetched(plane: Plane, drone: DroneStandIn, order: WorkOrder) -> list[Message]:
     """The context as the drone reads it."""
     path = blobs.get_blob(plane.core, identity(plane, drone), order.run_id, str(order.context_blob))
     return HISTORY.validate_json(path.read_bytes())

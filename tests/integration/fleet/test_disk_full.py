@@ -30,7 +30,7 @@ from shared.events import CommentStep, RunEnded
 from shared.names import new_id
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane, plane_on
-from tests.support.control_stand_in import StandIn
+from tests.support.control_stand_in import ControlPlaneStandIn
 from tests.support.database import CoreFactory
 from tests.support.disks import Disk
 from tests.support.drones import DroneUnderTest
@@ -118,7 +118,7 @@ def test_there_is_room_again_only_with_some_to_spare(small_disk: Disk) -> None:
 
 
 @pytest.fixture
-def drone(stand_in: StandIn, small_disk: Disk) -> Iterator[DroneUnderTest]:
+def drone(stand_in: ControlPlaneStandIn, small_disk: Disk) -> Iterator[DroneUnderTest]:
     """A drone with two slots whose home is on the small disk."""
     home = DroneHome(small_disk.path / "drone")
     made = DroneUnderTest(stand_in, home, stand_in.register(home, concurrency=2))
@@ -129,7 +129,7 @@ def drone(stand_in: StandIn, small_disk: Disk) -> Iterator[DroneUnderTest]:
 
 
 def test_a_run_ends_truthfully_when_the_disk_is_full_while_the_drone_and_its_other_run_live_on(
-    stand_in: StandIn, drone: DroneUnderTest, small_disk: Disk, tmp_path: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, drone: DroneUnderTest, small_disk: Disk, tmp_path: Path, scripted: ScriptedFactory
 ) -> None:
     repository = small_repository(tmp_path / "repository.git")
     quick = scripted([shell("echo begun; until test -e go; do sleep 0.1; done"), *repeat(shell("echo more"), 50)])
@@ -155,7 +155,7 @@ def test_a_run_ends_truthfully_when_the_disk_is_full_while_the_drone_and_its_oth
 
 
 def test_a_full_drone_takes_no_orders_says_so_and_takes_them_when_there_is_room(
-    stand_in: StandIn, drone: DroneUnderTest, small_disk: Disk, tmp_path: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, drone: DroneUnderTest, small_disk: Disk, tmp_path: Path, scripted: ScriptedFactory
 ) -> None:
     small_disk.fill(leave=50_000_000)
     wait_until(lambda: any(beat.full for beat in stand_in.beats(drone.id)[-1:]), seconds=120)
@@ -173,7 +173,7 @@ def test_a_full_drone_takes_no_orders_says_so_and_takes_them_when_there_is_room(
 
 
 def test_a_command_that_fills_the_disk_is_told_so_and_the_run_goes_on(
-    stand_in: StandIn,
+    stand_in: ControlPlaneStandIn,
     make_drone: Callable[..., DroneUnderTest],
     small_disk: Disk,
     scripted: ScriptedFactory,
@@ -352,7 +352,7 @@ def planes(core: Any) -> Iterator[Plane]:
     yield from plane_on(core)
 
 
-def began(stand_in: StandIn, drone: DroneUnderTest, run_id: str) -> bool:
+def began(stand_in: ControlPlaneStandIn, drone: DroneUnderTest, run_id: str) -> bool:
     return any(d.run_id == run_id and "begun" in d.text for d in stand_in.deltas(drone.id) if d.kind == "output")
 
 

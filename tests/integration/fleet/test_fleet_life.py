@@ -19,11 +19,11 @@ from shared import names
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import QUICK, Plane
-from tests.support.control_stand_in import StandIn as ControlPlane
+from tests.support.control_stand_in import ControlPlaneStandIn
 from tests.support.drones import DroneUnderTest
 from tests.support.runs import order_for, shell
 from tests.support.scripted import ScriptedFactory
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 
 MakeDrone = Callable[..., DroneUnderTest]
 HOLD = [shell("echo begun; sleep 300"), {"text": "Done."}]
@@ -33,7 +33,7 @@ def reason(plane: Plane, order_id: str) -> str:
     return plane.order(order_id).reason
 
 
-def at_work(plane: Plane, drone: StandIn) -> str:
+def at_work(plane: Plane, drone: DroneStandIn) -> str:
     """Give the drone an order that names it, and have it begin; returns the order's id."""
     order_id = plane.submit(drone=drone.name)
     work = wait_until(drone.take)
@@ -43,7 +43,7 @@ def at_work(plane: Plane, drone: StandIn) -> str:
     return order_id
 
 
-def waiting_on(plane: Plane, holder: StandIn, /, **fields: object) -> str:
+def waiting_on(plane: Plane, holder: DroneStandIn, /, **fields: object) -> str:
     """An order that lies in the drone's queue."""
     before = holder.queued()
     order_id = plane.submit(**fields)
@@ -124,7 +124,7 @@ def test_a_removed_drone_is_cut_off_at_once_and_its_orders_go_elsewhere_or_say_w
     assert keys_of(plane, oka) == set()
 
 
-def keys_of(plane: Plane, drone: StandIn) -> set[str]:
+def keys_of(plane: Plane, drone: DroneStandIn) -> set[str]:
     """What the broker still has of a drone besides the keys of its runs, which stay for their week.
 
     Nor its stream: a collector that was reading it just then makes it again, empty.
@@ -202,7 +202,7 @@ def test_however_a_claim_and_a_move_race_the_order_runs_once(plane: Plane) -> No
     assert [len(plane.order(each).runs) for each in ids] == [1] * len(ids)
 
 
-def claim_all(drone: StandIn, take: Callable[[], WorkOrder | None], number: int, claimed: list[str]) -> None:
+def claim_all(drone: DroneStandIn, take: Callable[[], WorkOrder | None], number: int, claimed: list[str]) -> None:
     """Take what comes, claim it, and begin, until so many orders were claimed by somebody."""
 
     def one() -> bool:
@@ -221,7 +221,7 @@ def claim_all(drone: StandIn, take: Callable[[], WorkOrder | None], number: int,
 
 @pytest.mark.chaos
 def test_a_drone_that_was_removed_ends_by_itself_with_its_run_and_says_why(
-    stand_in: ControlPlane, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     drone.start()
@@ -239,7 +239,7 @@ def test_a_drone_that_was_removed_ends_by_itself_with_its_run_and_says_why(
 @pytest.mark.chaos
 @pytest.mark.long
 def test_a_drone_whose_user_the_broker_forgot_goes_on_when_it_is_back(
-    stand_in: ControlPlane, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     drone.start_worker()
@@ -254,7 +254,7 @@ def test_a_drone_whose_user_the_broker_forgot_goes_on_when_it_is_back(
 
 @pytest.mark.chaos
 def test_of_two_machines_with_one_id_the_later_works_and_the_first_ends_when_it_comes_back(
-    stand_in: ControlPlane, make_drone: MakeDrone, tmp_path: Path
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, tmp_path: Path
 ) -> None:
     drone = make_drone()
     drone.start_worker()
@@ -280,7 +280,7 @@ def test_of_two_machines_with_one_id_the_later_works_and_the_first_ends_when_it_
 @pytest.mark.chaos
 @pytest.mark.long
 def test_a_broker_that_was_restored_from_an_older_copy_does_not_end_the_drone(
-    stand_in: ControlPlane, make_drone: MakeDrone
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone
 ) -> None:
     drone = make_drone()
     drone.start_worker()
@@ -306,5 +306,5 @@ def test_a_drone_that_runs_on_another_machine_than_it_was_registered_on_is_noted
     )
 
 
-def boot_of(fleet: ControlPlane, drone: DroneUnderTest) -> str:
+def boot_of(fleet: ControlPlaneStandIn, drone: DroneUnderTest) -> str:
     return str(fleet.broker.redis.get(names.boot_key(drone.id)))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from shared.events import Delivered
 from shared.states import OrderStatus
 from tests.support.fleet import Api, PlayedDrone
 from tests.support.fleet_tools import WAYS, Connected, reached
@@ -66,7 +67,8 @@ def about_orders(api: Api, mila: PlayedDrone, client: Connected) -> None:
     assert client.get("deny_call", order_id=order["id"], call="c2", comment="No.")["id"] == order["id"]
     run.says("Mended.")
     patch = b"diff --git a/calc.py b/calc.py\n"
-    run.ends(result_run_id=run.id, patch_sha256=api.store_blob(run, patch), patch_bytes=len(patch))
+    run.step(Delivered(patch_sha256=api.store_blob(run, patch), patch_bytes=len(patch)))
+    run.ends()
     assert client.get("get_order", order_id=order["id"])["status"] == "succeeded"
     assert client.get("get_order", order_id=order["id"], full=True) == api.client.show_order(order["id"])
     assert client.get("get_patch", order_id=order["id"], limit=4)["next_offset"] == 4

@@ -40,11 +40,11 @@ from tests.support.going_on import (
     undone,
     work,
 )
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 
 
 @pytest.fixture
-def oka(plane: Plane) -> StandIn:
+def oka(plane: Plane) -> DroneStandIn:
     made = plane.drone("oka")
     plane.collector(), plane.supervisor()
     return made
@@ -58,7 +58,7 @@ def resume(plane: Plane, order_id: str, **fields: Any) -> OrderSummary:
     return retrying.resume(plane.core, plane.admin, order_id, ResumeRequest(**fields))
 
 
-def failed(plane: Plane, drone: StandIn, **fields: Any) -> str:
+def failed(plane: Plane, drone: DroneStandIn, **fields: Any) -> str:
     """An order that did one complete step, pushed its branch, and failed."""
     order = begin(plane, drone, **fields)
     work(plane, drone, order, "one")
@@ -87,7 +87,7 @@ def test_a_failed_order_goes_on_with_its_limits_counted_anew_and_set_anew(any_pl
     assert [word.text for word in order.said] == ["hurry up"]
 
 
-def test_what_a_run_spent_since_a_person_let_it_go_on_counts(plane: Plane, oka: StandIn) -> None:
+def test_what_a_run_spent_since_a_person_let_it_go_on_counts(plane: Plane, oka: DroneStandIn) -> None:
     resume(plane, failed(plane, oka))
     second = go(oka)
     work(plane, oka, second, "two")
@@ -97,7 +97,9 @@ def test_what_a_run_spent_since_a_person_let_it_go_on_counts(plane: Plane, oka: 
     assert (third.resumed.by_hand, third.resumed.spent.cost_usd) == (False, 0.5)
 
 
-def test_an_order_that_runs_again_shows_nothing_that_is_not_true_of_it_any_more(plane: Plane, oka: StandIn) -> None:
+def test_an_order_that_runs_again_shows_nothing_that_is_not_true_of_it_any_more(
+    plane: Plane, oka: DroneStandIn
+) -> None:
     order_id = failed(plane, oka)
     resume(plane, order_id)
     found = plane.order(order_id)
@@ -112,7 +114,7 @@ def test_an_order_that_runs_again_shows_nothing_that_is_not_true_of_it_any_more(
     assert [turn.status for turn in plane.rows(Turn)] == ["finished"]
 
 
-def test_a_canceled_order_goes_on_too(plane: Plane, oka: StandIn) -> None:
+def test_a_canceled_order_goes_on_too(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "one")
     wait_until(lambda: plane.order(first.order_id).status == "running")
@@ -134,7 +136,7 @@ def test_an_order_that_had_done_nothing_begins_anew_and_says_so(plane: Plane) ->
     assert go(oka).resume is False
 
 
-def test_lost_runs_count_anew(plane: Plane, oka: StandIn) -> None:
+def test_lost_runs_count_anew(plane: Plane, oka: DroneStandIn) -> None:
     order_id = plane.submit(max_attempts=1)
     order = go(oka)
     assert order.order_id == order_id
@@ -151,7 +153,7 @@ def test_lost_runs_count_anew(plane: Plane, oka: StandIn) -> None:
 
 
 def test_a_retry_begins_anew_and_so_does_what_follows_it_until_there_is_a_new_checkpoint(
-    plane: Plane, oka: StandIn
+    plane: Plane, oka: DroneStandIn
 ) -> None:
     order_id = failed(plane, oka)
     retry(plane, order_id)
@@ -172,7 +174,7 @@ def test_a_retry_begins_anew_and_so_does_what_follows_it_until_there_is_a_new_ch
 
 
 @pytest.mark.parametrize("how", [retry, resume])
-def test_doing_it_twice_says_what_is_so_already(plane: Plane, oka: StandIn, how: Any) -> None:
+def test_doing_it_twice_says_what_is_so_already(plane: Plane, oka: DroneStandIn, how: Any) -> None:
     order_id = failed(plane, oka)
     how(plane, order_id)
     with pytest.raises(Conflict, match=f"order {order_id} is (queued|assigned)") as refusal:
@@ -180,7 +182,7 @@ def test_doing_it_twice_says_what_is_so_already(plane: Plane, oka: StandIn, how:
     assert (refusal.value.code, refusal.value.next) == ("E-ORDER-STATE", f"fleet follow {order_id}")
 
 
-def test_an_order_that_succeeded_is_not_run_again(plane: Plane, oka: StandIn) -> None:
+def test_an_order_that_succeeded_is_not_run_again(plane: Plane, oka: DroneStandIn) -> None:
     order = begin(plane, oka)
     succeed(plane, oka, order)
     with pytest.raises(Conflict, match="succeeded") as refusal:
@@ -188,7 +190,7 @@ def test_an_order_that_succeeded_is_not_run_again(plane: Plane, oka: StandIn) ->
     assert f"--session {order.session.id}" in refusal.value.next
 
 
-def test_only_operators_may_and_only_their_own(plane: Plane, oka: StandIn) -> None:
+def test_only_operators_may_and_only_their_own(plane: Plane, oka: DroneStandIn) -> None:
     order_id = failed(plane, oka)
     viewer = Caller(plane.admin.organization_id, "default", "viewer", "v")
     stranger = Caller("0" * 12, "other", "admin", "s")
@@ -202,7 +204,7 @@ def test_only_operators_may_and_only_their_own(plane: Plane, oka: StandIn) -> No
         resume(plane, order_id, cost_limit=float("inf"))
 
 
-def test_the_project_has_to_be_there(plane: Plane, oka: StandIn) -> None:
+def test_the_project_has_to_be_there(plane: Plane, oka: DroneStandIn) -> None:
     order_id = failed(plane, oka)
     projects.remove(plane.core, plane.admin, "app")
     with pytest.raises(Precondition, match="was removed"):
@@ -212,7 +214,7 @@ def test_the_project_has_to_be_there(plane: Plane, oka: StandIn) -> None:
 # --- sessions -----------------------------------------------------------------------------------------
 
 
-def test_an_order_that_later_turns_were_built_on_is_not_run_again(plane: Plane, oka: StandIn) -> None:
+def test_an_order_that_later_turns_were_built_on_is_not_run_again(plane: Plane, oka: DroneStandIn) -> None:
     order_id = failed(plane, oka)
     session = plane.order(order_id).session
     plane.submit("next", session=session)
@@ -226,7 +228,7 @@ def test_an_order_that_later_turns_were_built_on_is_not_run_again(plane: Plane, 
     assert refusal.value.next.startswith(f"fleet session fork {session} --at {order_id}")
 
 
-def test_a_session_that_went_back_to_the_turn_lets_it_run_again_where_it_ran(plane: Plane, oka: StandIn) -> None:
+def test_a_session_that_went_back_to_the_turn_lets_it_run_again_where_it_ran(plane: Plane, oka: DroneStandIn) -> None:
     order_id = failed(plane, oka)
     session = plane.order(order_id).session
     plane.submit("next", session=session)
@@ -240,7 +242,7 @@ def test_a_session_that_went_back_to_the_turn_lets_it_run_again_where_it_ran(pla
     assert (again_.parent, again_.is_leaf, first.on_path, second.on_path) == (None, True, False, False)
 
 
-def test_an_order_that_waits_behind_it_goes_on_waiting(plane: Plane, oka: StandIn) -> None:
+def test_an_order_that_waits_behind_it_goes_on_waiting(plane: Plane, oka: DroneStandIn) -> None:
     order_id = failed(plane, oka)
     session = plane.order(order_id).session
     plane.edit(Drone, oka.id, draining=True)
@@ -258,7 +260,7 @@ def test_an_order_that_waits_behind_it_goes_on_waiting(plane: Plane, oka: StandI
 # --- what is kept, and how long ---------------------------------------------------------------------------
 
 
-def test_checkpoints_are_deleted_when_nobody_goes_on_from_them_any_more(plane: Plane, oka: StandIn) -> None:
+def test_checkpoints_are_deleted_when_nobody_goes_on_from_them_any_more(plane: Plane, oka: DroneStandIn) -> None:
     order_id = failed(plane, oka)
     (file,) = plane.core.blobs.root.rglob("*.sealed")
     clean(plane.core)
@@ -276,7 +278,7 @@ def test_checkpoints_are_deleted_when_nobody_goes_on_from_them_any_more(plane: P
     assert "begins anew: its checkpoints are not stored, or not any more" in plane.order(order_id).reason
 
 
-def test_of_a_long_run_only_its_newest_checkpoints_are_kept(plane: Plane, oka: StandIn) -> None:
+def test_of_a_long_run_only_its_newest_checkpoints_are_kept(plane: Plane, oka: DroneStandIn) -> None:
     names = [f"step {number}" for number in range(8)]
     order = begin(plane, oka)
     work(plane, oka, order, *names)

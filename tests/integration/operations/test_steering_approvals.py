@@ -19,12 +19,12 @@ from shared.events import ApprovalStep, AssistantStep, ChildStep, DecisionStep, 
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import Plane
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 
 WHY = "it publishes commits: git push"
 
 
-def running(plane: Plane, worker: StandIn, **fields: Any) -> WorkOrder:
+def running(plane: Plane, worker: DroneStandIn, **fields: Any) -> WorkOrder:
     """An order that runs on the drone."""
     worker.renew_lease()
     plane.submit(**fields)
@@ -35,7 +35,7 @@ def running(plane: Plane, worker: StandIn, **fields: Any) -> WorkOrder:
     return order
 
 
-def ask(plane: Plane, drone: StandIn, order: WorkOrder, call: str = "c1", command: str = "git push") -> None:
+def ask(plane: Plane, drone: DroneStandIn, order: WorkOrder, call: str = "c1", command: str = "git push") -> None:
     """The run asks for a call, and the order waits."""
     called = ToolCallStep(call_id=call, tool="shell", arguments={"command": command})
     drone.report(order, called, ApprovalStep(call_id=call, tool="shell", why=WHY))
@@ -51,13 +51,13 @@ def deny(plane: Plane, order: WorkOrder, **fields: Any) -> OrderSummary:
     return steering.deny(plane.core, plane.admin, order.order_id, DecideRequest(**fields))
 
 
-def told(drone: StandIn) -> list[tuple[str, bool, str]]:
+def told(drone: DroneStandIn) -> list[tuple[str, bool, str]]:
     bodies = [message.body for message in drone.told("decide")]
     return sorted((body.call_id, body.approved, body.comment) for body in bodies)
 
 
 @pytest.fixture
-def oka(plane: Plane) -> StandIn:
+def oka(plane: Plane) -> DroneStandIn:
     drone = plane.drone()
     plane.collector(), plane.supervisor()
     return drone
@@ -76,7 +76,9 @@ def test_an_order_whose_call_waits_says_what_for_and_how_to_answer(any_plane: Pl
     assert [each.waiting_for for each in listed] == [found.waiting_for]
 
 
-def test_an_approval_is_told_to_the_drone_and_the_order_goes_on_when_the_run_does(plane: Plane, oka: StandIn) -> None:
+def test_an_approval_is_told_to_the_drone_and_the_order_goes_on_when_the_run_does(
+    plane: Plane, oka: DroneStandIn
+) -> None:
     order = running(plane, oka)
     ask(plane, oka, order)
     assert approve(plane, order, comment="go").reason.endswith("approved the call of shell; its drone is being told")
@@ -86,14 +88,14 @@ def test_an_approval_is_told_to_the_drone_and_the_order_goes_on_when_the_run_doe
     assert (found.waiting_for, found.reason) == (None, "goes on: a person approved the call that waited")
 
 
-def test_a_denial_is_told_with_its_comment(plane: Plane, oka: StandIn) -> None:
+def test_a_denial_is_told_with_its_comment(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     ask(plane, oka, order)
     deny(plane, order, comment="not on main")
     wait_until(lambda: told(oka) == [("c1", False, "not on main")])
 
 
-def test_the_first_decision_counts_and_the_second_names_it(plane: Plane, oka: StandIn) -> None:
+def test_the_first_decision_counts_and_the_second_names_it(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     ask(plane, oka, order)
     deny(plane, order)
@@ -104,7 +106,7 @@ def test_the_first_decision_counts_and_the_second_names_it(plane: Plane, oka: St
     wait_until(lambda: told(oka) == [("c1", False, "")])
 
 
-def test_what_the_clock_decided_cannot_be_decided_again(plane: Plane, oka: StandIn) -> None:
+def test_what_the_clock_decided_cannot_be_decided_again(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     ask(plane, oka, order)
     oka.report(order, DecisionStep(call_id="c1", approved=False, by="clock"))
@@ -114,7 +116,7 @@ def test_what_the_clock_decided_cannot_be_decided_again(plane: Plane, oka: Stand
         approve(plane, order, call="c1")
 
 
-def test_nothing_waits_and_unknown_calls_are_refused(plane: Plane, oka: StandIn) -> None:
+def test_nothing_waits_and_unknown_calls_are_refused(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     with pytest.raises(Conflict, match="waits for a person: it is running"):
         approve(plane, order)
@@ -124,7 +126,7 @@ def test_nothing_waits_and_unknown_calls_are_refused(plane: Plane, oka: StandIn)
     assert unknown.value.why == "waiting: c1"
 
 
-def test_of_two_calls_that_wait_the_first_is_meant_unless_one_is_named(plane: Plane, oka: StandIn) -> None:
+def test_of_two_calls_that_wait_the_first_is_meant_unless_one_is_named(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     ask(plane, oka, order, "c1")
     ask(plane, oka, order, "c2")
@@ -138,7 +140,7 @@ def test_of_two_calls_that_wait_the_first_is_meant_unless_one_is_named(plane: Pl
     wait_until(lambda: plane.order(order.order_id).status == "running")
 
 
-def test_always_lets_the_same_command_through_in_later_orders_of_the_session(plane: Plane, oka: StandIn) -> None:
+def test_always_lets_the_same_command_through_in_later_orders_of_the_session(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka, approve="risky", allow=["git status*"])
     ask(plane, oka, order, command="git push origin feature-*")
     approve(plane, order, always=True)
@@ -150,7 +152,7 @@ def test_always_lets_the_same_command_through_in_later_orders_of_the_session(pla
     assert later.approve == "risky"
 
 
-def test_only_a_command_can_be_approved_for_good(plane: Plane, oka: StandIn) -> None:
+def test_only_a_command_can_be_approved_for_good(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     called = ToolCallStep(call_id="c1", tool="editor", arguments={"command": "insert", "path": "x"})
     oka.report(order, called, ApprovalStep(call_id="c1", tool="editor", why="it changes files"))
@@ -161,7 +163,7 @@ def test_only_a_command_can_be_approved_for_good(plane: Plane, oka: StandIn) -> 
     approve(plane, order)
 
 
-def test_the_call_of_a_child_can_be_approved_for_good_too(plane: Plane, oka: StandIn) -> None:
+def test_the_call_of_a_child_can_be_approved_for_good_too(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     inner = ToolCallStep(call_id="c7", tool="shell", arguments={"command": "rm old.txt"})
     child = ChildStep(call_id="c1", step=inner.model_dump(mode="json"))
@@ -171,7 +173,7 @@ def test_the_call_of_a_child_can_be_approved_for_good_too(plane: Plane, oka: Sta
     assert [session.allow for session in plane.rows(ChatSession)] == [["rm old.txt"]]
 
 
-def test_an_order_that_waits_can_be_canceled_and_its_decision_comes_too_late(plane: Plane, oka: StandIn) -> None:
+def test_an_order_that_waits_can_be_canceled_and_its_decision_comes_too_late(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     ask(plane, oka, order)
     assert cancel(plane.core, plane.admin, order.order_id).status == "canceling"
@@ -183,7 +185,7 @@ def test_an_order_that_waits_can_be_canceled_and_its_decision_comes_too_late(pla
     wait_until(lambda: plane.order(order.order_id).status == "canceled")
 
 
-def test_a_run_that_ends_while_its_order_waits_ends_the_order(plane: Plane, oka: StandIn) -> None:
+def test_a_run_that_ends_while_its_order_waits_ends_the_order(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     ask(plane, oka, order)
     oka.report(order, oka.ended(status="failed", exit_status="time_limit", reason="the time is up"))
@@ -204,7 +206,7 @@ def test_the_waiting_run_of_a_silent_drone_is_lost_and_the_next_one_asks_anew(pl
         approve(plane, order)
 
 
-def test_what_a_late_run_asks_does_not_move_the_order(plane: Plane, oka: StandIn) -> None:
+def test_what_a_late_run_asks_does_not_move_the_order(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     oka.restart()
     wait_until(lambda: plane.order(order.order_id).generation == 2)
@@ -213,7 +215,7 @@ def test_what_a_late_run_asks_does_not_move_the_order(plane: Plane, oka: StandIn
     assert plane.order(order.order_id).status == "assigned"
 
 
-def test_what_a_child_spends_and_calls_is_counted(plane: Plane, oka: StandIn) -> None:
+def test_what_a_child_spends_and_calls_is_counted(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     said = AssistantStep(text="x", usage=Usage(input_tokens=10, output_tokens=5, cost_usd=0.25))
     called = ToolCallStep(call_id="k1", tool="shell", arguments={"command": "ls"})
@@ -223,14 +225,14 @@ def test_what_a_child_spends_and_calls_is_counted(plane: Plane, oka: StandIn) ->
     assert (stats.tool_calls, stats.output_tokens, stats.cost_usd) == (1, 10, 0.5)
 
 
-def test_a_childs_answer_that_cannot_be_read_makes_the_cost_unknown(plane: Plane, oka: StandIn) -> None:
+def test_a_childs_answer_that_cannot_be_read_makes_the_cost_unknown(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     oka.report(order, ChildStep(call_id="c1", step={"kind": "assistant", "usage": "much"}))
     wait_until(lambda: plane.order(order.order_id).stats.cost_usd is None)
 
 
 @pytest.mark.parametrize("found", ["verified", "nothing_to_verify", "not_reached"])
-def test_an_order_that_has_ended_says_what_its_verification_found(plane: Plane, oka: StandIn, found: str) -> None:
+def test_an_order_that_has_ended_says_what_its_verification_found(plane: Plane, oka: DroneStandIn, found: str) -> None:
     order = running(plane, oka)
     assert plane.order(order.order_id).verification is None
     oka.report(order, oka.ended(verification=found))
@@ -238,7 +240,7 @@ def test_an_order_that_has_ended_says_what_its_verification_found(plane: Plane, 
     assert plane.order(order.order_id).verification == found
 
 
-def test_viewers_may_not_decide(plane: Plane, oka: StandIn) -> None:
+def test_viewers_may_not_decide(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     ask(plane, oka, order)
     viewer = Caller(plane.admin.organization_id, "default", "viewer", "v")

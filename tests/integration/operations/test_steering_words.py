@@ -14,7 +14,7 @@ from shared.events import UserStep
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import Plane
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 
 
 def say(plane: Plane, order_id: str, text: str, **when: bool) -> str:
@@ -22,14 +22,14 @@ def say(plane: Plane, order_id: str, text: str, **when: bool) -> str:
     return steering.say(plane.core, plane.admin, order_id, SayRequest(text=text, **when)).status
 
 
-def claimed(plane: Plane, drone: StandIn) -> WorkOrder:
+def claimed(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     order = wait_until(drone.take)
     drone.renew_lease()
     assert drone.claim(order)
     return order
 
 
-def running(plane: Plane, drone: StandIn) -> WorkOrder:
+def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     """An order that runs on the drone."""
     plane.submit()
     order = claimed(plane, drone)
@@ -38,7 +38,7 @@ def running(plane: Plane, drone: StandIn) -> WorkOrder:
     return order
 
 
-def heard(drone: StandIn, order: WorkOrder) -> list[tuple[str, bool, bool]]:
+def heard(drone: DroneStandIn, order: WorkOrder) -> list[tuple[str, bool, bool]]:
     """What the run was told, inside its order and by the drone's inbox: text, after, interrupt; sorted by text."""
     along = [(word.text, word.after, False) for word in order.said]
     bodies = [message.body for message in drone.told("say") if message.body.run_id == order.run_id]

@@ -8,12 +8,12 @@ import pytest
 
 from shared.events import Delta
 from tests.support import wait_until
-from tests.support.control_stand_in import StandIn
+from tests.support.control_stand_in import ControlPlaneStandIn
 from tests.support.runs import Reports, record
 
 
 @pytest.fixture
-def reports(stand_in: StandIn, tmp_path: Path) -> Reports:
+def reports(stand_in: ControlPlaneStandIn, tmp_path: Path) -> Reports:
     return Reports(stand_in, tmp_path)
 
 

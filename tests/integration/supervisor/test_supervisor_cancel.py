@@ -16,10 +16,10 @@ from shared.events import Receipt
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 
 
-def running(plane: Plane, drone: StandIn) -> WorkOrder:
+def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     drone.renew_lease()
     plane.submit(drone=drone.name)
     order = wait_until(drone.take)

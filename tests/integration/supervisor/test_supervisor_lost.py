@@ -14,12 +14,12 @@ from shared.events import Prepared
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 
 LONG_AGO = timedelta(minutes=5)
 
 
-def running(plane: Plane, drone: StandIn) -> WorkOrder:
+def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     """An order that runs on the drone."""
     drone.renew_lease()
     plane.submit(drone=drone.name)
@@ -30,7 +30,7 @@ def running(plane: Plane, drone: StandIn) -> WorkOrder:
     return order
 
 
-def fall_silent(plane: Plane, drone: StandIn) -> None:
+def fall_silent(plane: Plane, drone: DroneStandIn) -> None:
     """As after minutes without a beat: the lease key is gone, and the last sign of life is old."""
     plane.core.broker.redis.delete(names.lease_key(drone.id))
     plane.edit(Drone, drone.id, last_seen_at=plane.core.clock.now() - LONG_AGO)

@@ -11,12 +11,12 @@ from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import Plane
 from tests.support.going_on import give_back, go, steps, succeed, work
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 from tests.support.team_rows import add_agent, add_task, assignee_of
 
 
 @pytest.fixture
-def oka(plane: Plane) -> StandIn:
+def oka(plane: Plane) -> DroneStandIn:
     """A drone of a fleet that runs."""
     made = plane.drone("oka")
     plane.collector(), plane.supervisor()
@@ -24,7 +24,7 @@ def oka(plane: Plane) -> StandIn:
 
 
 @pytest.fixture
-def turn(plane: Plane, oka: StandIn) -> WorkOrder:
+def turn(plane: Plane, oka: DroneStandIn) -> WorkOrder:
     """The first run of an agent's turn, begun."""
     add_task(plane.core, plane.admin, add_agent(plane.core, plane.admin, "backend"))
     return go(oka)
@@ -56,7 +56,7 @@ def test_a_first_run_has_nothing_behind_it(turn: WorkOrder) -> None:
 
 
 def test_a_comment_that_was_cut_off_with_its_step_stays_and_the_next_run_is_told_of_it(
-    plane: Plane, oka: StandIn, turn: WorkOrder
+    plane: Plane, oka: DroneStandIn, turn: WorkOrder
 ) -> None:
     oka.report(turn, wrote("I begin."))
     work(plane, oka, turn, "one")
@@ -74,7 +74,9 @@ def test_a_comment_that_was_cut_off_with_its_step_stays_and_the_next_run_is_told
     assert assignee_of(plane.core, str(second.task)) == "user"
 
 
-def test_a_run_that_begins_anew_is_told_of_all_that_was_written(plane: Plane, oka: StandIn, turn: WorkOrder) -> None:
+def test_a_run_that_begins_anew_is_told_of_all_that_was_written(
+    plane: Plane, oka: DroneStandIn, turn: WorkOrder
+) -> None:
     oka.report(turn, *cut_off("one", "I begin."), wrote("I go on."))
     give_back(oka, turn)
     second = go(oka)
@@ -82,7 +84,9 @@ def test_a_run_that_begins_anew_is_told_of_all_that_was_written(plane: Plane, ok
     assert unseen(second) == ("I begin.", "I go on.")
 
 
-def test_what_was_cut_off_twice_is_told_as_often_as_it_was_written(plane: Plane, oka: StandIn, turn: WorkOrder) -> None:
+def test_what_was_cut_off_twice_is_told_as_often_as_it_was_written(
+    plane: Plane, oka: DroneStandIn, turn: WorkOrder
+) -> None:
     work(plane, oka, turn, "one")
     oka.report(turn, *cut_off("two", "First half."))
     give_back(oka, turn)
@@ -93,7 +97,7 @@ def test_what_was_cut_off_twice_is_told_as_often_as_it_was_written(plane: Plane,
 
 
 def test_what_a_run_writes_that_is_not_the_current_one_any_more_stays_out_of_the_thread(
-    plane: Plane, oka: StandIn, turn: WorkOrder
+    plane: Plane, oka: DroneStandIn, turn: WorkOrder
 ) -> None:
     """S-055: nobody is told, and nothing is doubled."""
     give_back(oka, turn)

@@ -125,7 +125,8 @@ def test_the_patch_is_a_404_until_there_is_one(work: Api, run: PlayedRun) -> Non
     patch = b"diff --git a/x b/x\n"
     name = work.store_blob(run, patch)
     run.step(Delivered(branch=f"fleet/{run.order_id}", patch_sha256=name, patch_bytes=len(patch)))
-    run.ends(patch_sha256=name, patch_bytes=len(patch), result_run_id=run.id)
+    run.step(Delivered(patch_sha256=name, patch_bytes=len(patch)))
+    run.ends()
     assert work.client.patch(run.order_id) == patch
     assert work.client.show_order(run.order_id)["patch"] == patch.decode()
 

@@ -27,14 +27,14 @@ from shared.clock import Clock
 from shared.control import Cancel, ControlMessage
 from tests.support import wait_until
 from tests.support.clocks import HandClock, SleepyClock
-from tests.support.control_stand_in import StandIn
+from tests.support.control_stand_in import ControlPlaneStandIn
 
 
 @dataclass
 class Bench:
     """What beats rest on, and a run in hand."""
 
-    fleet: StandIn
+    fleet: ControlPlaneStandIn
     home: DroneHome
     config: DroneConfig
     clock: Clock
@@ -89,7 +89,7 @@ class Bench:
 
 
 @pytest.fixture
-def make_bench(stand_in: StandIn, tmp_path: Path) -> Iterator[Callable[[Clock], Bench]]:
+def make_bench(stand_in: ControlPlaneStandIn, tmp_path: Path) -> Iterator[Callable[[Clock], Bench]]:
     made: list[Bench] = []
 
     def make(clock: Clock) -> Bench:

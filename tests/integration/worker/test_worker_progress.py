@@ -13,7 +13,7 @@ import pytest
 from shared.events import RunEnded
 from shared.work_order import Limits, WorkOrder
 from tests.support import wait_until
-from tests.support.control_stand_in import Dispatch, StandIn
+from tests.support.control_stand_in import ControlPlaneStandIn, Dispatch
 from tests.support.drones import DroneUnderTest, Workshop
 from tests.support.runs import order_for, shell
 from tests.support.scripted import ScriptedFactory
@@ -79,7 +79,10 @@ def test_a_run_that_hangs_is_ended_on_its_behalf(busy_fleet: Workshop, scripted:
 @pytest.mark.chaos
 @pytest.mark.timeout(300)
 def test_a_drone_that_was_frozen_ends_no_run_for_the_time_in_which_it_did_not_run_itself(
-    stand_in: StandIn, make_drone: Callable[..., DroneUnderTest], repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn,
+    make_drone: Callable[..., DroneUnderTest],
+    repository: Path,
+    scripted: ScriptedFactory,
 ) -> None:
     drone = make_drone()
     drone.start_worker()
@@ -98,5 +101,5 @@ def pass_seconds(seconds: float) -> None:
     wait_until(lambda: time.monotonic() >= until)
 
 
-def prints(fleet: StandIn, sent: Dispatch) -> bool:
+def prints(fleet: ControlPlaneStandIn, sent: Dispatch) -> bool:
     return any(delta.run_id == sent.run_id and delta.kind == "output" for delta in fleet.deltas(sent.order.drone_id))

@@ -17,7 +17,7 @@ from shared.events import Event, Hello, RunEnded
 from shared.transcripts import messages_of, problems
 from shared.work_order import WorkOrder
 from tests.support import wait_until
-from tests.support.control_stand_in import Dispatch, StandIn
+from tests.support.control_stand_in import ControlPlaneStandIn, Dispatch
 from tests.support.drones import DroneUnderTest
 from tests.support.runs import order_for, shell
 from tests.support.scripted import ScriptedFactory
@@ -29,7 +29,7 @@ SHORT = [shell("sleep 4"), {"text": "Done."}]
 
 
 def test_two_slots_hold_two_orders_and_leave_three_in_the_queue_through_a_restart_of_the_broker(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone(concurrency=2)
     model = scripted(SLOW)
@@ -45,7 +45,7 @@ def test_two_slots_hold_two_orders_and_leave_three_in_the_queue_through_a_restar
 
 
 def test_a_drone_works_once_its_broker_is_there_and_again_after_each_of_six_restarts(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     model = scripted([{"text": "Done."}])
@@ -57,7 +57,7 @@ def test_a_drone_works_once_its_broker_is_there_and_again_after_each_of_six_rest
 
 
 def test_orders_that_came_while_the_drone_was_away_run_one_after_the_other_when_it_starts(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     model = scripted([{"text": "Done."}])
@@ -68,7 +68,7 @@ def test_orders_that_came_while_the_drone_was_away_run_one_after_the_other_when_
 
 
 def test_after_the_broker_was_emptied_no_order_runs_twice(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     model = scripted(SHORT)
@@ -85,7 +85,7 @@ def test_after_the_broker_was_emptied_no_order_runs_twice(
 
 
 def test_runs_go_on_without_the_broker_and_their_events_follow(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     drone.start_worker()
@@ -102,7 +102,7 @@ def test_runs_go_on_without_the_broker_and_their_events_follow(
 
 
 def test_a_run_ends_when_its_worker_is_killed_and_the_next_boot_says_so(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     drone.start_worker()
@@ -125,7 +125,7 @@ def test_a_run_ends_when_its_worker_is_killed_and_the_next_boot_says_so(
 
 
 def test_an_ended_run_is_reported_by_the_next_boot_until_it_is_confirmed(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     drone.start_worker()
@@ -140,7 +140,7 @@ def test_an_ended_run_is_reported_by_the_next_boot_until_it_is_confirmed(
 
 
 def test_what_was_not_sent_before_a_crash_comes_before_the_hello_of_the_next_boot(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     drone.start_worker()
@@ -159,7 +159,7 @@ def test_what_was_not_sent_before_a_crash_comes_before_the_hello_of_the_next_boo
 
 
 def test_a_clean_stop_gives_the_order_back_and_ends_with_a_last_beat(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     drone.start_worker()
@@ -175,7 +175,7 @@ def test_a_clean_stop_gives_the_order_back_and_ends_with_a_last_beat(
 
 
 def test_a_second_drone_of_the_same_id_refuses_to_work(
-    stand_in: StandIn, make_drone: MakeDrone, tmp_path: Path
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, tmp_path: Path
 ) -> None:
     drone = make_drone()
     drone.start_worker()
@@ -188,7 +188,7 @@ def test_a_second_drone_of_the_same_id_refuses_to_work(
 
 
 def test_drone_start_replaces_a_worker_that_died_and_leaves_nothing_behind(
-    stand_in: StandIn, make_drone: MakeDrone
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone
 ) -> None:
     drone = make_drone()
     drone.start()
@@ -211,7 +211,7 @@ def test_a_second_start_in_the_same_home_is_refused_in_one_sentence(make_drone: 
 
 
 def test_the_first_signal_lets_a_run_end_and_takes_no_other(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     drone.start()
@@ -229,7 +229,7 @@ def test_the_first_signal_lets_a_run_end_and_takes_no_other(
 
 
 def test_the_second_signal_gives_a_run_back_and_the_drone_takes_orders_again_when_it_is_started(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     drone.start()
@@ -247,7 +247,7 @@ def test_the_second_signal_gives_a_run_back_and_the_drone_takes_orders_again_whe
 
 
 def test_the_third_signal_ends_a_drone_at_once(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     drone.start()
@@ -261,7 +261,7 @@ def test_the_third_signal_ends_a_drone_at_once(
     assert drone.processes() == []
 
 
-def test_a_drone_without_a_run_ends_at_the_first_signal(stand_in: StandIn, make_drone: MakeDrone) -> None:
+def test_a_drone_without_a_run_ends_at_the_first_signal(stand_in: ControlPlaneStandIn, make_drone: MakeDrone) -> None:
     drone = make_drone()
     drone.start()
     drone.wait_consuming()
@@ -273,7 +273,7 @@ def test_a_drone_without_a_run_ends_at_the_first_signal(stand_in: StandIn, make_
 
 
 def test_a_drone_stops_while_its_broker_is_away_and_what_is_unsent_follows(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     drone.start()
@@ -289,7 +289,7 @@ def test_a_drone_stops_while_its_broker_is_away_and_what_is_unsent_follows(
 
 @pytest.mark.long
 def test_a_drone_stops_while_its_broker_holds_the_connection_and_answers_nothing(
-    stand_in: StandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
+    stand_in: ControlPlaneStandIn, make_drone: MakeDrone, repository: Path, scripted: ScriptedFactory
 ) -> None:
     drone = make_drone()
     drone.start()
@@ -302,11 +302,11 @@ def test_a_drone_stops_while_its_broker_holds_the_connection_and_answers_nothing
     assert drone.processes() == []
 
 
-def started(fleet: StandIn, sent: list[Dispatch]) -> int:
+def started(fleet: ControlPlaneStandIn, sent: list[Dispatch]) -> int:
     return sum("run_started" in fleet.kinds(each) for each in sent)
 
 
-def printed(fleet: StandIn, sent: Dispatch) -> bool:
+def printed(fleet: ControlPlaneStandIn, sent: Dispatch) -> bool:
     return any(
         delta.run_id == sent.run_id and "begun" in delta.text
         for delta in fleet.deltas(sent.order.drone_id)
@@ -314,12 +314,12 @@ def printed(fleet: StandIn, sent: Dispatch) -> bool:
     )
 
 
-def in_last_beat(fleet: StandIn, sent: Dispatch) -> bool:
+def in_last_beat(fleet: ControlPlaneStandIn, sent: Dispatch) -> bool:
     beats = fleet.beats(sent.order.drone_id)
     return bool(beats) and sent.run_id in [run.run_id for run in beats[-1].runs if run.ended]
 
 
-def after_restart(fleet: StandIn, order: WorkOrder) -> RunEnded:
+def after_restart(fleet: ControlPlaneStandIn, order: WorkOrder) -> RunEnded:
     """Restart the broker and give the drone an order."""
     fleet.restart_broker()
     return fleet.ended(fleet.dispatch(order), seconds=60)

@@ -36,7 +36,7 @@ from tests.support.control_stand_in import API_TOKEN, BlobServer
 from tests.support.drones import DroneUnderTest
 from tests.support.runs import shell
 from tests.support.scripted import ScriptedFactory
-from tests.support.stand_in import StandIn
+from tests.support.stand_in import DroneStandIn
 
 LONG_AGO = timedelta(minutes=5)
 WORKS = "echo begun > made-here; for i in $(seq 300); do echo $i; sleep 0.5; done"
@@ -133,7 +133,7 @@ def fall_silent(plane: Plane, drone_id: str) -> None:
     plane.edit(Drone, drone_id, last_seen_at=plane.core.clock.now() - LONG_AGO)
 
 
-def take_over(plane: Plane, order_id: str, other: StandIn) -> OrderDocument:
+def take_over(plane: Plane, order_id: str, other: DroneStandIn) -> OrderDocument:
     """Another drone gets the order, and finishes it."""
     again = wait_until(lambda: other.renew_lease() or other.take(), seconds=40)
     assert (again.order_id, again.generation) == (order_id, 2)

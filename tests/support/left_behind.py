@@ -1,0 +1,66 @@
+"""Fails a test that leaves a process or a thread behind, so that no later test meets it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+GRACE_S = 5.0
+"""What was told to end may take so long."""
+_LASTING: set[int] = set()
+_LIBRARIES = ("ThreadPoolExecutor", "asyncio_", "AnyIO")
+"""Threads that libraries keep for the next time that they have work."""
+
+
+def lasts(pid: int) -> None:
+    """Say of a process that a test started that later tests use it too."""
+    _LASTING.add(pid)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """What shared fixtures start is there before this one is set up, and what the test starts must be gone after it."""
+    processes, threads = _children(), set(threading.enumerate())
+    yield
+    deadline = time.monotonic() + GRACE_S
+    while left := [*_new_processes(processes), *_new_threads(threads)]:
+        if time.monotonic() > deadline:
+            for each in left:
+                if isinstance(each, psutil.Process):
+                    each.kill()
+            pytest.fail(f"the test left behind: {', '.join(map(str, left))}")
+        time.sleep(0.02)
+
+
+def _new_threads(before: set[threading.Thread]) -> list[threading.Thread]:
+    return [
+        thread
+        for thread in threading.enumerate()
+        if thread not in before and not thread.daemon and not thread.name.startswith(_LIBRARIES)
+    ]
+
+
+def _new_processes(before: set[int]) -> list[psutil.Process]:
+    found = []
+    for pid in _children() - before - _LASTING:
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
+            # The standard library keeps its fork server and its tracker for as long as this process lives.
+            if process.status() != psutil.STATUS_ZOMBIE and "multiprocessing" not in " ".join(process.cmdline()):
+                found.append(process)
+    return found
+
+
+def _children() -> set[int]:
+    """The children of this process, asked of the kernel in a tenth of a millisecond."""
+    found: set[int] = set()
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(OSError):
+            found.update(map(int, (thread / "children").read_text().split()))
+    return found
