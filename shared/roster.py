@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from shared.work_order import RosterAgent
 
@@ -17,6 +18,13 @@ def draw(agents: Iterable[RosterAgent]) -> str:
     """
     below = reports_of(agents)
     return "\n".join(line for agent in below[None] for line in _lines(agent, below, "", ""))
+
+
+def flattened(nodes: Iterable[Mapping[str, Any]], boss: str | None = None) -> Iterator[RosterAgent]:
+    """The agents of a tree as documents have it: `name`, `description` and `reports`, which are nodes too."""
+    for node in nodes:
+        yield RosterAgent(name=node["name"], boss=boss, description=node["description"])
+        yield from flattened(node["reports"], node["name"])
 
 
 def reports_of(agents: Iterable[RosterAgent]) -> dict[str | None, list[RosterAgent]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from shared.terminal.command_line import print_table, say
 from shared.terminal.output import printable
 
 if TYPE_CHECKING:
-    from shared.work_order import RosterAgent
+    pass
 
 Doc = dict[str, Any]
 NO_AGENTS = "no agents; fleet agent add makes one"
@@ -53,20 +52,12 @@ def agent_table(agents: list[Doc]) -> str:
 
 def tree_text(nodes: list[Doc]) -> str:
     """The agents, each below its boss."""
-    from shared.roster import draw
+    from shared.roster import draw, flattened
 
     if not nodes:
         say(NO_AGENTS)
         return ""
-    return printable(draw(_roster(nodes)))
-
-
-def _roster(nodes: Iterable[Doc], boss: str | None = None) -> Iterator[RosterAgent]:
-    from shared.work_order import RosterAgent
-
-    for node in nodes:
-        yield RosterAgent(name=node["name"], boss=boss, description=node["description"])
-        yield from _roster(node["reports"], node["name"])
+    return printable(draw(flattened(nodes)))
 
 
 def _cut(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +12,7 @@ from shared.terminal.command_line import JsonFlag, confirmed, examples, group, p
 from shared.terminal.output import printable
 
 if TYPE_CHECKING:
-    from shared.work_order import RosterAgent
+    pass
 
 PANEL = "Teams"
 Doc = dict[str, Any]
@@ -161,14 +160,6 @@ def _cost(usd: float | None) -> str:
 
 def _tree(nodes: list[Doc]) -> list[str]:
     """The agents, each below its boss."""
-    from shared.roster import draw
+    from shared.roster import draw, flattened
 
-    return [printable(line) for line in draw(_agents(nodes, None)).splitlines()]
-
-
-def _agents(nodes: list[Doc], boss: str | None) -> Iterator[RosterAgent]:
-    from shared.work_order import RosterAgent
-
-    for node in nodes:
-        yield RosterAgent(name=node["name"], boss=boss, description=node["description"])
-        yield from _agents(node["reports"], node["name"])
+    return [printable(line) for line in draw(flattened(nodes)).splitlines()]

@@ -50,10 +50,6 @@ class Checkpoint:
     body: CheckpointStep
     bundle: Bundle | None
 
-    @property
-    def path_end(self) -> Segment:
-        return Segment(self.run.id, self.step.run_seq)
-
 
 def choose(db: Session, order: Order, drone: Drone) -> Checkpoint | None:
     """The checkpoint that a run of the order goes on from on this drone; None: it begins anew."""

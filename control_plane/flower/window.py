@@ -6,7 +6,6 @@ must be seen too, so the list of queues comes from the database.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from control_plane.core.settings import Settings
@@ -69,8 +68,3 @@ def _broker_page(queues: Callable[[], set[str]]) -> object:
             return sorted({name for name in super().get_active_queue_names() if name != "celery"} | queues())
 
     return url(r"/broker", DroneQueues, name="broker")
-
-
-def password_from_environment() -> str | None:
-    """The password that `fleet up` hands down without showing it on a command line."""
-    return os.environ.get(PASSWORD_VARIABLE)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from sqlalchemy.orm import Session
 
 from control_plane.declarations.agents import AgentNode
 from control_plane.lookups.agents import active_agents
-from shared import roster
 from shared.roster import reports_of
 from shared.work_order import RosterAgent
 
@@ -32,14 +31,3 @@ def tree_of(agents: Iterable[RosterAgent]) -> list[AgentNode]:
         return AgentNode(name=agent.name, description=agent.description, reports=reports)
 
     return [node(agent) for agent in below[None]]
-
-
-def draw(nodes: Sequence[AgentNode]) -> str:
-    """The tree as text, as `fleet agent tree` prints it and agents read it."""
-    return roster.draw(_flat(nodes, None))
-
-
-def _flat(nodes: Sequence[AgentNode], boss: str | None) -> Iterable[RosterAgent]:
-    for node in nodes:
-        yield RosterAgent(name=node.name, boss=boss, description=node.description)
-        yield from _flat(node.reports, node.name)

@@ -14,11 +14,6 @@ from control_plane.teams.claiming import in_progress
 from shared.states import ENDED, TaskStatus
 
 
-def why_waits(db: Session, task: Task) -> str:
-    """The sentence for one task; '' where it does not wait for an agent."""
-    return why_each_waits(db, [task])[task.id]
-
-
 def why_each_waits(db: Session, tasks: Sequence[Task]) -> dict[str, str]:
     """For each task of one organization, by its id, the sentence; with as many queries for one as for a thousand."""
     found = {task.id: "" for task in tasks}

@@ -39,7 +39,7 @@ class Workspaces:
         `git_environment` comes from the function of that name.
         """
         self.root = root.absolute()
-        self.workspace_id = claim_root(self.root)
+        claim_root(self.root)
         self._git = Git(dict(git_environment))
         self._sandbox = sandbox
 

@@ -125,7 +125,7 @@ class _Import:
         self._tell_of_tasks(db)
         self._compare(db)
         db.flush()
-        return document_of(db, row).model_copy(update={"warnings": self._warnings(db)})
+        return document_of(db, row).model_copy(update={"warnings": self._warnings()})
 
     def _organization(self, db: Session) -> Organization:
         told = self.checked.organization
@@ -275,7 +275,7 @@ class _Import:
         if list(map(int, found)) != [told.runs, *(told.sums[name] for name in SUMMED)]:
             raise FleetFault("the totals of what was imported are not those of the file", code="E-IMPORT")
 
-    def _warnings(self, db: Session) -> list[str]:
+    def _warnings(self) -> list[str]:
         """What a person is to do before it works here as it did there."""
         counts = self.checked.counts
         renamed = self.acronym != self.checked.organization["acronym"]
@@ -295,7 +295,6 @@ class _Import:
             "drones and tokens did not travel (next: fleet token create --org "
             f"{self.name}, fleet api-token create --org {self.name})",
         ]
-        del db
         return [each for each in said if each]
 
 

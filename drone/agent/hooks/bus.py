@@ -98,12 +98,6 @@ class HookBus:
         """Whether anybody would hear one of these events; without names, any event at all."""
         return any(map(self._by_name.get, events)) if events else bool(self._all)
 
-    @property
-    def handler_counts(self) -> dict[str, int]:
-        """How many handlers each event has; those of every event are under `*`."""
-        names = [one.event for one in self._all]
-        return {name: names.count(name) for name in dict.fromkeys(names)}
-
     # --- what the loop calls ------------------------------------------------------
 
     def notify(self, event: hook.HookEvent) -> None:

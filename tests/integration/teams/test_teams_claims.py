@@ -23,7 +23,7 @@ from control_plane.orders.dispatch import Ending, finish
 from control_plane.orders.transitions import move_task
 from control_plane.supervisor.task_claims import claim_everywhere
 from control_plane.teams.claiming import claim_tasks
-from control_plane.teams.why_waiting import why_waits
+from control_plane.teams.why_waiting import why_each_waits
 from shared.errors import Conflict
 from shared.reasons import RunEnd
 from shared.states import ENDED, TASK_TRANSITIONS, OrderStatus, TaskStatus
@@ -129,7 +129,7 @@ def test_the_supervisor_finds_what_nobody_told_of(core: Core, admin: Caller, lea
 
 def why(core: Core, task_id: str) -> str:
     with core.database.read() as db:
-        return why_waits(db, db.get_one(Task, task_id))
+        return why_each_waits(db, [db.get_one(Task, task_id)])[task_id]
 
 
 def test_a_task_that_waits_says_what_for(core: Core, admin: Caller, lead: str) -> None:

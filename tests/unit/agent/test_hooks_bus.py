@@ -59,13 +59,6 @@ def test_a_handler_of_everything_observes_and_its_answers_count_for_nothing() ->
     assert loop.reports == []
 
 
-def test_the_bus_tells_how_many_handlers_each_event_has() -> None:
-    loop = Hooked([])
-    loop.give("context", None, None)
-    loop.give("*", None)
-    assert loop.bus.handler_counts == {"context": 2, "*": 1}
-
-
 @pytest.mark.parametrize("event", EVENTS)
 def test_an_event_is_heard_under_its_name(event: str) -> None:
     loop = Hooked([])

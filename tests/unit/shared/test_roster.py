@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from control_plane.teams.roster import draw as draw_nodes
 from control_plane.teams.roster import tree_of
-from shared.roster import circle, draw
+from shared.roster import circle, draw, flattened
 from shared.work_order import RosterAgent
 
 TEAM = (
@@ -66,7 +65,7 @@ def test_whatever_order_the_agents_come_in_the_text_is_the_same_and_has_each_onc
 def test_the_terminal_and_the_prompt_draw_the_same(choices: list[int]) -> None:
     team = team_of(choices)
 
-    assert draw_nodes(tree_of(team)) == draw(team)
+    assert draw(flattened(node.model_dump() for node in tree_of(team))) == draw(team)
 
 
 def test_a_circle_of_bosses_is_named_from_the_agent_up_to_itself() -> None:
