@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from control_plane.cli.answers import short_time
 from control_plane.cli.text_file import text_of
 from shared.errors import Invalid
 
-PANEL = "Teams"
 Doc = dict[str, Any]
 Title = Annotated[str | None, typer.Option("--title", help="The tasks' title, in one line.")]
 Description = Annotated[str | None, typer.Option("--description", help="What agents are told.")]
@@ -21,10 +21,13 @@ Assignee = Annotated[
     str | None, typer.Option("--assignee", help="An agent, or user; default: the first agent without a boss.")
 ]
 ModeOption = Annotated[str | None, typer.Option("--mode", help="plan, build, test, ship or develop.")]
-Priority = Annotated[int | None, typer.Option("--priority", help="-100 to 100; higher begins first.")]
-MaxIterations = Annotated[int | None, typer.Option("--max-iterations", help="For each run; 0: no limit.")]
-CostLimit = Annotated[float | None, typer.Option("--cost-limit", metavar="USD", help="For each run.")]
-MaxRunSeconds = Annotated[float | None, typer.Option("--max-run-seconds", help="For each run.")]
+Priority = Annotated[str | None, typer.Option("--priority", metavar="<int>", help="-100 to 100; higher begins first.")]
+MaxIterations = Annotated[
+    str | None, typer.Option("--max-iterations", metavar="<int>", help="For each run; 0: no limit.")
+]
+CostLimit = Annotated[str | None, typer.Option("--cost-limit", metavar="USD", help="For each run.")]
+MaxRunSeconds = Annotated[str | None, typer.Option("--max-run-seconds", metavar="<float>", help="For each run.")]
+Enabled = Annotated[bool | None, typer.Option("--on/--off", help="Switch it on, or off.")]
 _FIELDS = (
     "title",
     "description",
@@ -38,12 +41,17 @@ _FIELDS = (
 )
 
 
+def named_of(options: Doc, *names: str) -> Doc:
+    """Those of the options that were given; numbers are text, which the request checks."""
+    return {name: options[name] for name in names if options[name] is not None}
+
+
 def task_given(options: Doc) -> Doc:
     """The fields of a task that the options name. Raises Invalid for two descriptions, NotFound for a missing file."""
     file = options.get("description_file")
     if file is not None and options.get("description") is not None:
         raise Invalid("two descriptions were given", code="E-USAGE", next="leave out --description")
-    given = {name: options[name] for name in _FIELDS if options.get(name) is not None}
+    given = named_of(options, *_FIELDS)
     return {**given, "description": text_of(file)} if file is not None else given
 
 
@@ -54,3 +62,9 @@ def task_lines(task: Doc) -> list[str]:
         each: task.get(each) for each in ("project", "assignee", "mode", "priority")
     }
     return [f"{name:<10}{value}" for name, value in named.items() if value not in {None, ""}]
+
+
+def last_task(row: Doc) -> list[str]:
+    """The newest task that a schedule or trigger made, and why one could not be made."""
+    last = f"{row['last_task']} at {short_time(row['last_at'])}" if row["last_task"] else "none yet"
+    return [f"last task {last}", *([f"error     {row['last_error']}"] if row["last_error"] else [])]

@@ -1,4 +1,4 @@
-"""`fleet trigger …`: tasks from what happens at a code host."""
+"""`fleet trigger …`: the commands and texts that are not derived."""
 
 from __future__ import annotations
 
@@ -6,38 +6,30 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import short_time
+from control_plane.cli.answers import tell
 from control_plane.cli.connection import Org, client
 from control_plane.cli.task_options import (
-    PANEL,
     Assignee,
     CostLimit,
     Description,
     DescriptionFile,
+    Enabled,
     MaxIterations,
     MaxRunSeconds,
     ModeOption,
     Priority,
     ProjectOption,
     Title,
+    last_task,
+    named_of,
     task_given,
     task_lines,
 )
 from shared.errors import Invalid
-from shared.terminal.command_line import (
-    JsonFlag,
-    confirmed,
-    examples,
-    group,
-    print_json,
-    print_table,
-    put,
-    read_secret,
-    say,
-)
+from shared.terminal.command_line import JsonFlag, examples, read_secret, say
 
 Doc = dict[str, Any]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The trigger's name.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the trigger.")]
 Secret = Annotated[
     str | None, typer.Option("--secret", help="`-` reads it from stdin; default of add: one is made and shown once.")
 ]
@@ -47,18 +39,10 @@ Event = Annotated[
 Every = Annotated[bool, typer.Option("--every-event", help="Each event makes a task.")]
 
 
-def add_to(app: typer.Typer) -> None:
+def add_others(group: typer.Typer) -> None:
     """Register the commands."""
-    commands = group("trigger", "Make tasks of what happens at GitHub, GitLab, Gitea and others.")
-    for name, command, example in (
-        ("add", add, "fleet trigger add issues --kind github --project shop"),
-        ("ls", list_, "fleet trigger ls"),
-        ("show", show, "fleet trigger show issues"),
-        ("edit", edit, "fleet trigger edit issues --event issues.opened --event push"),
-        ("rm", remove, "fleet trigger rm issues"),
-    ):
-        commands.command(name, epilog=examples(example))(command)
-    app.add_typer(commands, rich_help_panel=PANEL)
+    group.command("add", epilog=examples("fleet trigger add issues --kind github --project shop"))(add)
+    group.command("edit", epilog=examples("fleet trigger edit issues --event issues.opened --event push"))(edit)
 
 
 def add(
@@ -81,38 +65,15 @@ def add(
     org: Org = None,
 ) -> None:
     """Add a trigger. Title and description are templates over `payload` and `event`; by default the kind's own."""
-    if kind is None:
-        raise Invalid("--kind is missing", code="E-USAGE", next=f"fleet trigger add {name} --kind github")
-    request: Doc = {"name": name, "kind": kind, "task": {"title": "", **task_given(locals())}}
-    trigger = client(org).add_trigger({**request, **_secret(secret), **_events(event, every_event)})
-    _tell(trigger, as_json=as_json)
+    given = locals()
+    from control_plane.declarations import triggers
+    from control_plane.validation.invalid_requests import checked
+
+    fields = {**named_of(given, "name", "kind"), **_own(given), "task": {"title": "", **task_given(given)}}
+    request = checked(triggers.TriggerRequest, fields, form="fleet trigger add --help")
+    tell(client(org).call(triggers.ADD, request), trigger_text, as_json=as_json)
     if not as_json:
         say("Enter this address and this secret at the code host, as JSON; the secret is not shown again.")
-
-
-def list_(as_json: JsonFlag = False, org: Org = None) -> None:
-    """List the triggers."""
-    found = client(org).list_triggers()
-    if as_json:
-        print_json(found)
-        return
-    rows = [
-        (
-            t["name"] if t["enabled"] else f"{t['name']} (off)",
-            t["kind"],
-            _events_text(t),
-            t["last_task"],
-            t["last_error"][:60],
-        )
-        for t in found
-    ]
-    columns = ("TRIGGER", "KIND", "EVENTS", "LAST TASK", "LAST ERROR")
-    print_table(columns, rows, empty="no triggers; fleet trigger add makes one")
-
-
-def show(name: Name, as_json: JsonFlag = False, org: Org = None) -> None:
-    """Show a trigger."""
-    _tell(client(org).show_trigger(name), as_json=as_json)
 
 
 def edit(
@@ -120,7 +81,7 @@ def edit(
     secret: Secret = None,
     event: Event = None,
     every_event: Every = False,
-    enabled: Annotated[bool | None, typer.Option("--on/--off", help="Switch it on, or off.")] = None,
+    enabled: Enabled = None,
     title: Title = None,
     description: Description = None,
     description_file: DescriptionFile = None,
@@ -135,60 +96,35 @@ def edit(
     org: Org = None,
 ) -> None:
     """Change a trigger; only what is named changes. Another secret counts at once."""
-    task = task_given(locals())
-    fleet = client(org)
-    changes: Doc = {**_secret(secret), **_events(event, every_event)}
-    if enabled is not None:
-        changes["enabled"] = enabled
+    given = locals()
+    from control_plane.declarations import triggers
+    from control_plane.validation.invalid_requests import checked
+
+    fleet, task = client(org), task_given(given)
+    changes = {**named_of(given, "enabled"), **_own(given)}
     if task:
-        changes["task"] = {"title": "", **fleet.show_trigger(name)["task"], **task}
-    _tell(fleet.edit_trigger(name, changes), as_json=as_json)
+        changes["task"] = {"title": "", **fleet.call(triggers.SHOW, name=name)["task"], **task}
+    request = checked(triggers.TriggerEdit, changes, form="fleet trigger edit --help")
+    tell(fleet.call(triggers.EDIT, request, name=name), trigger_text, as_json=as_json)
 
 
-def remove(
-    name: Name,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
-    """Remove a trigger; the tasks that it made stay."""
-    confirmed(f"Remove trigger {name}?", yes=yes)
-    trigger = client(org).remove_trigger(name)
-    if as_json:
-        print_json(trigger)
-    else:
-        say(f"trigger {name} is removed")
-
-
-def _secret(secret: str | None) -> Doc:
-    return {} if secret is None else {"secret": read_secret(secret, "secret")}
-
-
-def _events(named: list[str] | None, every: bool) -> Doc:
-    if every and named:
-        raise Invalid("--every-event and --event were both given", code="E-USAGE", next="leave one of them out")
-    if every:
-        return {"events": []}
-    return {"events": named} if named else {}
-
-
-def _events_text(trigger: Doc) -> str:
-    return ", ".join(trigger["events"]) or "every event"
-
-
-def _tell(trigger: Doc, *, as_json: bool) -> None:
-    if as_json:
-        print_json(trigger)
-        return
-    last = f"{trigger['last_task']} at {short_time(trigger['last_at'])}" if trigger["last_task"] else "none yet"
+def trigger_text(trigger: Doc) -> str:
+    """What a person is shown of a trigger."""
     lines = [
         f"trigger   {trigger['name']}  ({'on' if trigger['enabled'] else 'off'})",
         f"kind      {trigger['kind']}",
         f"address   {trigger['url']}",
         *([f"secret    {trigger['secret']}"] if trigger["secret"] else []),
-        f"events    {_events_text(trigger)}",
+        f"events    {', '.join(trigger['events']) or 'every event'}",
         *task_lines(trigger["task"]),
-        f"last task {last}",
-        *([f"error     {trigger['last_error']}"] if trigger["last_error"] else []),
+        *last_task(trigger),
     ]
-    put("\n".join(lines) + "\n")
+    return "\n".join(lines)
+
+
+def _own(given: Doc) -> Doc:
+    """Secret and events, where they are named."""
+    if given["every_event"] and given["event"]:
+        raise Invalid("--every-event and --event were both given", code="E-USAGE", next="leave one of them out")
+    events = {"events": given["event"] or []} if given["every_event"] or given["event"] else {}
+    return {**events, **({} if given["secret"] is None else {"secret": read_secret(given["secret"], "secret")})}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from control_plane.client.http import Doc, HttpCalls, part
 from control_plane.client.refusals import refusal, unreachable
@@ -16,48 +15,6 @@ _TASK = re.compile(r"[A-Z][A-Z0-9]*-[0-9]+")
 
 class AutomationCalls(HttpCalls):
     """A method per endpoint; what each raises is said at `FleetClient`."""
-
-    # --- schedules ------------------------------------------------------------------------------
-
-    def add_schedule(self, request: Mapping[str, Any]) -> Doc:
-        """`request`: the fields of `team_documents.ScheduleRequest`."""
-        return self._object("POST", "/schedules", json=request)
-
-    def list_schedules(self) -> list[Doc]:
-        return self._list("GET", "/schedules")
-
-    def show_schedule(self, name: str) -> Doc:
-        return self._object("GET", f"/schedules/{part(name)}")
-
-    def edit_schedule(self, name: str, changes: Mapping[str, Any]) -> Doc:
-        """`changes`: the fields of `team_documents.ScheduleEdit` that change."""
-        return self._object("PATCH", f"/schedules/{part(name)}", json=changes)
-
-    def remove_schedule(self, name: str) -> Doc:
-        return self._object("DELETE", f"/schedules/{part(name)}")
-
-    def run_schedule(self, name: str) -> Doc:
-        """The task that it made."""
-        return self._object("POST", f"/schedules/{part(name)}/run")
-
-    # --- triggers -------------------------------------------------------------------------------
-
-    def add_trigger(self, request: Mapping[str, Any]) -> Doc:
-        """`request`: the fields of `team_documents.TriggerRequest`; the answer's `secret` is shown this once."""
-        return self._object("POST", "/triggers", json=request)
-
-    def list_triggers(self) -> list[Doc]:
-        return self._list("GET", "/triggers")
-
-    def show_trigger(self, name: str) -> Doc:
-        return self._object("GET", f"/triggers/{part(name)}")
-
-    def edit_trigger(self, name: str, changes: Mapping[str, Any]) -> Doc:
-        """`changes`: the fields of `team_documents.TriggerEdit` that change."""
-        return self._object("PATCH", f"/triggers/{part(name)}", json=changes)
-
-    def remove_trigger(self, name: str) -> Doc:
-        return self._object("DELETE", f"/triggers/{part(name)}")
 
     # --- pull requests --------------------------------------------------------------------------
 

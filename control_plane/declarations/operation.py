@@ -23,8 +23,10 @@ NOUNS = (
     "orders",
     "projects",
     "providers",
+    "schedules",
     "server",
     "tokens",
+    "triggers",
     "webhooks",
 )
 """The modules beside this one, in the order in which their operations are listed."""

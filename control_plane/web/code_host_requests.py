@@ -5,7 +5,7 @@ from __future__ import annotations
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Request
 
-from control_plane.documents.automation import HookAnswer
+from control_plane.declarations.triggers import HookAnswer
 from control_plane.operations.automation import triggers
 from control_plane.web.access import HOOKS, CoreDep
 from control_plane.web.openapi import errors

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from control_plane.declarations import projects, providers
+from control_plane.declarations import projects, providers, schedules
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from tests.support import hooks, wait_until
@@ -53,7 +53,7 @@ def test_a_schedule_is_added_shown_run_changed_and_removed(fleet: WholeFleet, tm
     ("arguments", "code", "told"),
     [
         (("schedule", "add", "x", "--cron", "0 0 30 2 *", "--title", "x"), 2, "E-SCHEDULE-CRON"),
-        (("schedule", "add", "x"), 2, "--cron and --title"),
+        (("schedule", "add", "x"), 2, "cron: is required; task.title: is required"),
         (("schedule", "show", "nope"), 3, "E-SCHEDULE-404"),
         (("trigger", "add", "x", "--kind", "github", "--secret", "short"), 2, "E-TRIGGER-SECRET"),
         (("webhook", "add", "x", "--url", "http://127.0.0.1/"), 2, "E-WEBHOOK-INSIDE"),
@@ -101,5 +101,5 @@ def test_a_schedule_of_each_minute_makes_its_tasks_by_itself(fleet: WholeFleet) 
             seconds=200,
             every=1.0,
         )
-        client.remove_schedule("minutely")
+        client.call(schedules.REMOVE, name="minutely")
     assert len(set(titles)) == len(titles), json.dumps(titles)

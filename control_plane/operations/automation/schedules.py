@@ -14,21 +14,23 @@ from control_plane.automation.schedules import filled
 from control_plane.automation.task_creation import check_names, make_task
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Schedule
-from control_plane.documents.automation import ScheduleDocument, ScheduleEdit, ScheduleRequest
+from control_plane.declarations import schedules as declared
+from control_plane.declarations.schedules import ScheduleDocument, ScheduleEdit, ScheduleRequest
 from control_plane.documents.base import MAX_COMMENT, MAX_TITLE
 from control_plane.documents.tasks import TaskDocument, TaskRequest
-from control_plane.operations.access.roles import require
+from control_plane.operations.gateway import performs
+from control_plane.operations.row_documents import document_of
 from control_plane.validation.checks import check_name, check_text, shown, unknown
 from shared.errors import Conflict
 from shared.names import new_id
 
 
+@performs(declared.ADD)
 def create(core: Core, caller: Caller, request: ScheduleRequest) -> ScheduleDocument:
-    """A new schedule; its first task comes at the line's next time. For admins.
+    """A new schedule; its first task comes at the line's next time.
 
     Raises Invalid for a line that never comes and for a zone that does not exist, Conflict for a name that is taken.
     """
-    require(caller, "admin")
     now = core.clock.now()
     times = read_times(request.cron, request.timezone, now)
     row = Schedule(
@@ -59,6 +61,7 @@ def create(core: Core, caller: Caller, request: ScheduleRequest) -> ScheduleDocu
         ) from error
 
 
+@performs(declared.LIST)
 def list_(core: Core, caller: Caller) -> list[ScheduleDocument]:
     """All schedules of the organization by name."""
     with core.database.read() as db:
@@ -67,15 +70,16 @@ def list_(core: Core, caller: Caller) -> list[ScheduleDocument]:
         return [_document(row, now) for row in rows]
 
 
+@performs(declared.SHOW)
 def show(core: Core, caller: Caller, name: str) -> ScheduleDocument:
     """One schedule. Raises NotFound with the names that are near."""
     with core.database.read() as db:
         return _document(find_schedule(db, caller.organization_id, name), core.clock.now())
 
 
+@performs(declared.EDIT)
 def edit(core: Core, caller: Caller, name: str, changes: ScheduleEdit) -> ScheduleDocument:
-    """Change the fields that are set; its next time is then reckoned from now on. For admins."""
-    require(caller, "admin")
+    """Change the fields that are set; its next time is then reckoned from now on."""
 
     def work(db: Session) -> ScheduleDocument:
         row = find_schedule(db, caller.organization_id, name, lock=True)
@@ -92,9 +96,9 @@ def edit(core: Core, caller: Caller, name: str, changes: ScheduleEdit) -> Schedu
     return core.database.transact(work)
 
 
+@performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, name: str) -> ScheduleDocument:
-    """Remove a schedule; the tasks that it made stay. For admins."""
-    require(caller, "admin")
+    """Remove a schedule; the tasks that it made stay."""
 
     def work(db: Session) -> ScheduleDocument:
         row = find_schedule(db, caller.organization_id, name, lock=True)
@@ -105,11 +109,10 @@ def remove(core: Core, caller: Caller, name: str) -> ScheduleDocument:
     return core.database.transact(work)
 
 
+@performs(declared.RUN)
 def run_now(core: Core, caller: Caller, name: str) -> TaskDocument:
-    """Make the schedule's task now, beside its times. For operators. Raises as `tasks.create`."""
+    """Make the schedule's task now, beside its times. Raises as `tasks.create`."""
     from control_plane.operations import tasks
-
-    require(caller, "operator")
 
     def work(db: Session) -> tuple[str, str | None]:
         row = find_schedule(db, caller.organization_id, name, lock=True)
@@ -157,20 +160,12 @@ def _checked(request: TaskRequest) -> dict[str, Any]:
 
 
 def _document(row: Schedule, now: datetime) -> ScheduleDocument:
-    return ScheduleDocument(
-        id=row.id,
-        name=row.name,
-        cron=row.cron,
-        timezone=row.timezone,
-        missed=row.missed,
-        task=row.task,
-        enabled=row.enabled,
+    return document_of(
+        ScheduleDocument,
+        row,
         next_at=row.next_at if row.enabled else None,
         upcoming=_upcoming(times_of(row.cron, row.timezone), row, now) if row.enabled else [],
-        last_at=row.last_at,
         last_task=row.last_task_id,
-        last_error=row.last_error,
-        created_at=row.created_at,
     )
 
 

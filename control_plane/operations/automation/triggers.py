@@ -24,20 +24,22 @@ from control_plane.automation.task_templates import check_template
 from control_plane.automation.task_texts import DEFAULT_EVENTS, task_of
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Trigger, TriggerDelivery
-from control_plane.documents.automation import HookAnswer, TriggerDocument, TriggerEdit, TriggerRequest
+from control_plane.declarations import triggers as declared
+from control_plane.declarations.triggers import HookAnswer, TriggerDocument, TriggerEdit, TriggerRequest
 from control_plane.documents.tasks import TaskRequest
-from control_plane.operations.access.roles import require
+from control_plane.operations.gateway import performs
+from control_plane.operations.row_documents import document_of
 from control_plane.validation.checks import check_name, shown, unknown
 from shared.errors import Conflict, FleetError, Unauthenticated
 from shared.names import new_id
 
 
+@performs(declared.ADD)
 def create(core: Core, caller: Caller, request: TriggerRequest) -> TriggerDocument:
-    """A new trigger; its secret is in the answer and nowhere else. For admins.
+    """A new trigger; its secret is in the answer and nowhere else.
 
     Raises Invalid for a template or a secret that cannot be, Conflict for a name that is taken.
     """
-    require(caller, "admin")
     secret = new_hook_secret(request.kind) if request.secret is None else request.secret
     events = request.events if "events" in request.model_fields_set else DEFAULT_EVENTS[request.kind]
     row = Trigger(
@@ -66,21 +68,23 @@ def create(core: Core, caller: Caller, request: TriggerRequest) -> TriggerDocume
     return _document(core, row, secret)
 
 
+@performs(declared.LIST)
 def list_(core: Core, caller: Caller) -> list[TriggerDocument]:
     """All triggers of the organization by name, without their secrets."""
     with core.database.read() as db:
         return [_document(core, row) for row in db.scalars(_alive(caller.organization_id).order_by(Trigger.name))]
 
 
+@performs(declared.SHOW)
 def show(core: Core, caller: Caller, name: str) -> TriggerDocument:
     """One trigger, without its secret. Raises NotFound with the names that are near."""
     with core.database.read() as db:
         return _document(core, find_trigger(db, caller.organization_id, name))
 
 
+@performs(declared.EDIT)
 def edit(core: Core, caller: Caller, name: str, changes: TriggerEdit) -> TriggerDocument:
-    """Change the fields that are set; another secret counts at once. For admins."""
-    require(caller, "admin")
+    """Change the fields that are set; another secret counts at once."""
 
     def work(db: Session) -> TriggerDocument:
         row = find_trigger(db, caller.organization_id, name, lock=True)
@@ -96,9 +100,9 @@ def edit(core: Core, caller: Caller, name: str, changes: TriggerEdit) -> Trigger
     return core.database.transact(work)
 
 
+@performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, name: str) -> TriggerDocument:
-    """Remove a trigger: its address answers as if it had never been; the tasks that it made stay. For admins."""
-    require(caller, "admin")
+    """Remove a trigger: its address answers as if it had never been; the tasks that it made stay."""
 
     def work(db: Session) -> TriggerDocument:
         row = find_trigger(db, caller.organization_id, name, lock=True)
@@ -208,17 +212,5 @@ def _checked(request: TaskRequest) -> dict[str, Any]:
 
 
 def _document(core: Core, row: Trigger, secret: str | None = None) -> TriggerDocument:
-    return TriggerDocument(
-        id=row.id,
-        name=row.name,
-        kind=row.kind,
-        url=f"{core.settings.url}/hooks/{row.id}",
-        secret=secret,
-        events=row.events,
-        task=row.task,
-        enabled=row.enabled,
-        last_at=row.last_at,
-        last_task=row.last_task_id,
-        last_error=row.last_error,
-        created_at=row.created_at,
-    )
+    url = f"{core.settings.url}/hooks/{row.id}"
+    return document_of(TriggerDocument, row, url=url, secret=secret, last_task=row.last_task_id)

@@ -13,7 +13,6 @@ from control_plane.web.api import (
     pull_requests,
     registration,
     runs,
-    schedules,
     server,
     sessions,
     status,
@@ -21,7 +20,6 @@ from control_plane.web.api import (
     tasks,
     trajectories,
     transfer,
-    triggers,
 )
 
 OPEN_ROUTERS = (server.open_router, registration.open_router)
@@ -44,8 +42,8 @@ ROUTERS = (
     tasks.router,
     task_runs.router,
     status.router,
-    schedules.router,
-    triggers.router,
+    derived.router("schedules"),
+    derived.router("triggers"),
     derived.router("webhooks"),
     pull_requests.router,
 )

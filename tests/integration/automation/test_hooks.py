@@ -18,7 +18,8 @@ from sqlalchemy import select
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Trigger, TriggerDelivery
 from control_plane.db.teams import Task
-from control_plane.documents.automation import HookAnswer, TriggerDocument, TriggerEdit, TriggerRequest
+from control_plane.declarations import triggers as declared
+from control_plane.declarations.triggers import HookAnswer, TriggerDocument, TriggerEdit, TriggerRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import projects
 from control_plane.operations.automation import triggers
@@ -359,7 +360,9 @@ def post(api: Api, path: str, request: Request) -> httpx.Response:
 
 def test_a_hook_is_taken_over_http_without_a_token(api: Api) -> None:
     api.add_work()
-    made = api.client.add_trigger({"name": "issues", "kind": "github", "task": TASK})
+    made = api.client.call(
+        declared.ADD, TriggerRequest.model_validate({"name": "issues", "kind": "github", "task": TASK})
+    )
     path = made["url"].removeprefix(api.url)
     taken, again = (post(api, path, hooks.github(made["secret"])) for _ in range(2))
     forged, nowhere = post(api, path, GITHUB), post(api, "/hooks/000000000000", GITHUB)
@@ -371,7 +374,10 @@ def test_a_hook_is_taken_over_http_without_a_token(api: Api) -> None:
 
 def test_a_hook_with_a_nul_in_its_payload_is_taken(api: Api) -> None:
     api.add_work()
-    made = api.client.add_trigger({"name": "issues", "kind": "github", "secret": SECRET, "task": TASK})
+    made = api.client.call(
+        declared.ADD,
+        TriggerRequest.model_validate({"name": "issues", "kind": "github", "secret": SECRET, "task": TASK}),
+    )
     answer = post(api, f"/hooks/{made['id']}", hooks.github(SECRET, payload=hooks.github_issue(body="a\x00b")))
     assert answer.json()["outcome"] == "task"
 

@@ -17,13 +17,9 @@ from control_plane.core import Caller, Core
 from control_plane.db.automation import Schedule
 from control_plane.db.teams import Task
 from control_plane.declarations.organizations import OrganizationRequest
+from control_plane.declarations.schedules import ScheduleDocument, ScheduleEdit, ScheduleRequest
+from control_plane.declarations.triggers import TriggerRequest
 from control_plane.declarations.webhooks import WebhookRequest
-from control_plane.documents.automation import (
-    ScheduleDocument,
-    ScheduleEdit,
-    ScheduleRequest,
-    TriggerRequest,
-)
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import organizations, projects
 from control_plane.operations.automation import schedules, triggers, webhooks

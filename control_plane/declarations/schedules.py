@@ -1,0 +1,167 @@
+"""Schedules: tasks at the times of a cron line."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from control_plane.declarations.operation import ADDS_WORK, READS, About, ByHand, Command, NoDoor, Operation, Tool
+from control_plane.documents.base import Document, Request
+from control_plane.documents.tasks import TaskDocument, TaskRequest
+
+NAME = About("schedule", "The name of the schedule.", source="schedules:name")
+CRON = About("cron", "Minute, hour, day, month, weekday: '0 6 * * 1-5'.")
+TIMEZONE = About("time zone", "A name of the IANA database.")
+MISSED = About("missed", "once: one task for all that was missed; skip: none.")
+TASK = About("task", "What its tasks are made of: title, description, project, assignee, mode, priority, limits.")
+ENABLED = About("state", "Switch it on, or off.", flag="--on/--off")
+
+
+class ScheduleRequest(Request):
+    name: Annotated[str, NAME]
+    cron: Annotated[str, CRON]
+    timezone: Annotated[str, TIMEZONE] = "UTC"
+    missed: Annotated[Literal["once", "skip"], MISSED] = "once"
+    task: Annotated[TaskRequest, TASK]
+
+
+class ScheduleEdit(Request):
+    """Only the fields that are set change."""
+
+    cron: Annotated[str | None, CRON] = None
+    timezone: Annotated[str | None, TIMEZONE] = None
+    missed: Annotated[Literal["once", "skip"] | None, MISSED] = None
+    task: Annotated[TaskRequest | None, TASK] = None
+    enabled: Annotated[bool | None, ENABLED] = None
+
+
+class ScheduleDocument(Document):
+    id: str
+    name: Annotated[str, NAME]
+    cron: Annotated[str, CRON]
+    timezone: Annotated[str, TIMEZONE]
+    missed: Annotated[str, MISSED]
+    task: Annotated[dict[str, Any], TASK]
+    enabled: Annotated[bool, ENABLED]
+    next_at: Annotated[datetime | None, About("next")]
+    """Null while it is disabled."""
+    upcoming: list[datetime]
+    """The next few, by which a person sees whether the line says what they mean."""
+    last_at: datetime | None
+    last_task: Annotated[str | None, About("last task")]
+    last_error: Annotated[str, About("last error")]
+    created_at: datetime
+
+
+NAMES = {"name": Annotated[str, NAME]}
+WORK_UNASKED = NoDoor("it makes agents work, and spend, without being asked each time: a person decides on that")
+TASK_OPTIONS = "its options describe the task that it makes"
+
+ADD = Operation(
+    name="create_schedule",
+    role="admin",
+    route="POST /schedules",
+    status=201,
+    errors=(404, 409, 413),
+    run="automation.schedules:create",
+    request=ScheduleRequest,
+    answer=ScheduleDocument,
+    summary="Add a schedule",
+    tool=WORK_UNASKED,
+    command=ByHand("schedule add", TASK_OPTIONS),
+)
+LIST = Operation(
+    name="list_schedules",
+    role="viewer",
+    route="GET /schedules",
+    run="automation.schedules:list_",
+    answer=list[ScheduleDocument],
+    summary="All schedules",
+    tool=Tool(
+        "list_schedules",
+        "List schedules",
+        READS,
+        "The schedules, which make tasks at the times of a cron line: upcoming has the next times, last_task the "
+        "newest task, last_error why one could not be made. run_schedule makes its task now.",
+    ),
+    command=Command(
+        "schedule ls",
+        "List the schedules.",
+        "fleet schedule ls",
+        columns=("name", "enabled", "cron", "timezone", "next_at", "last_task", "last_error"),
+        empty="no schedules; fleet schedule add makes one",
+    ),
+)
+SHOW = Operation(
+    name="show_schedule",
+    role="viewer",
+    route="GET /schedules/{name}",
+    names=NAMES,
+    errors=(404,),
+    run="automation.schedules:show",
+    answer=ScheduleDocument,
+    summary="One schedule",
+    tool=NoDoor("list_schedules has every field of each"),
+    command=Command(
+        "schedule show",
+        "Show a schedule, with the next times at which it makes a task.",
+        "fleet schedule show nightly",
+        text="schedules:schedule_text",
+    ),
+)
+EDIT = Operation(
+    name="edit_schedule",
+    role="admin",
+    route="PATCH /schedules/{name}",
+    names=NAMES,
+    errors=(404, 413),
+    run="automation.schedules:edit",
+    request=ScheduleEdit,
+    answer=ScheduleDocument,
+    summary="Change the fields that are given",
+    tool=WORK_UNASKED,
+    command=ByHand("schedule edit", TASK_OPTIONS),
+)
+RUN = Operation(
+    name="run_schedule",
+    role="operator",
+    route="POST /schedules/{name}/run",
+    names=NAMES,
+    status=201,
+    errors=(404, 409, 412, 413),
+    run="automation.schedules:run_now",
+    answer=TaskDocument,
+    summary="Make its task now",
+    tool=Tool(
+        "run_schedule",
+        "Run a schedule now",
+        ADDS_WORK,
+        "Make the task of a schedule now, beside its times, and begin the work on it; each call makes another task. "
+        "get_task follows it, list_schedules has the names. For operators.",
+    ),
+    command=Command(
+        "schedule run",
+        "Make the schedule's task now, beside its times.",
+        "fleet schedule run nightly",
+        text="schedules:made_task",
+        then="  next  fleet task follow {id}",
+    ),
+)
+REMOVE = Operation(
+    name="remove_schedule",
+    role="admin",
+    route="DELETE /schedules/{name}",
+    names=NAMES,
+    errors=(404,),
+    run="automation.schedules:remove",
+    answer=ScheduleDocument,
+    summary="Remove a schedule; its tasks stay",
+    tool=NoDoor("what a person set up is removed by a person"),
+    command=Command(
+        "schedule rm",
+        "Remove a schedule; the tasks that it made stay.",
+        "fleet schedule rm nightly",
+        confirm="Remove schedule {name}?",
+        done="schedule {name} is removed",
+    ),
+)

@@ -1,0 +1,150 @@
+"""Triggers: signed requests of code hosts that become tasks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from control_plane.declarations.operation import READS, About, ByHand, Command, NoDoor, Operation, Tool
+from control_plane.documents.base import Document, Request
+from control_plane.documents.tasks import TaskRequest
+
+TriggerKind = Literal["github", "gitlab", "gitea", "standard"]
+NAME = About("trigger", "The name of the trigger.", source="triggers:name")
+KIND = About("kind", "Which code host sends its requests.")
+SECRET = About("secret", "What requests are signed with.", absent="one is made", secret=True)
+EVENTS = About("events", "Which events make a task; an empty list: all.", absent="every event")
+TASK = About("task", "What its tasks are made of; title and description are templates over `payload` and `event`.")
+ENABLED = About("state", "Switch it on, or off.", flag="--on/--off")
+
+
+class TriggerRequest(Request):
+    name: Annotated[str, NAME]
+    kind: Annotated[TriggerKind, KIND]
+    secret: Annotated[str | None, SECRET] = Field(None, repr=False)
+    """None: one is made, and shown once."""
+    events: Annotated[list[str], EVENTS] = Field(default_factory=list)
+    """Not given: those that the kind is mostly wanted for; an empty list: all."""
+    task: Annotated[TaskRequest, TASK] = Field(default_factory=lambda: TaskRequest(title=""))
+    """Title and description are templates; an empty title, and no description: the kind's own."""
+
+
+class TriggerEdit(Request):
+    """Only the fields that are set change."""
+
+    secret: Annotated[str | None, SECRET] = Field(None, repr=False)
+    events: Annotated[list[str] | None, EVENTS] = None
+    task: Annotated[TaskRequest | None, TASK] = None
+    enabled: Annotated[bool | None, ENABLED] = None
+
+
+class TriggerDocument(Document):
+    id: str
+    name: Annotated[str, NAME]
+    kind: Annotated[str, KIND]
+    url: str
+    """Where the code host sends its requests."""
+    secret: str | None
+    """Shown once, when it is made."""
+    events: Annotated[list[str], EVENTS]
+    task: dict[str, Any]
+    enabled: Annotated[bool, ENABLED]
+    last_at: datetime | None
+    last_task: Annotated[str | None, About("last task")]
+    last_error: Annotated[str, About("last error")]
+    created_at: datetime
+
+
+class HookAnswer(Document):
+    """What the sender of a hook is told."""
+
+    outcome: Literal["task", "ignored", "repeated"]
+    task: str | None
+    why: str
+
+
+NAMES = {"name": Annotated[str, NAME]}
+WORK_FROM_OUTSIDE = NoDoor("it lets requests from outside make agents work: a person decides on that")
+TASK_OPTIONS = "its options describe the task that it makes"
+
+ADD = Operation(
+    name="create_trigger",
+    role="admin",
+    route="POST /triggers",
+    status=201,
+    errors=(404, 409, 413),
+    run="automation.triggers:create",
+    request=TriggerRequest,
+    answer=TriggerDocument,
+    summary="Add a trigger",
+    more="The answer has the secret; it is shown this once.",
+    tool=WORK_FROM_OUTSIDE,
+    command=ByHand("trigger add", TASK_OPTIONS),
+)
+LIST = Operation(
+    name="list_triggers",
+    role="viewer",
+    route="GET /triggers",
+    run="automation.triggers:list_",
+    answer=list[TriggerDocument],
+    summary="All triggers",
+    tool=Tool(
+        "list_triggers",
+        "List triggers",
+        READS,
+        "The triggers, which make tasks of what happens at a code host: url takes its requests, events says which of "
+        "them make a task (none: every event), last_task is the newest task, last_error why one could not be made.",
+    ),
+    command=Command(
+        "trigger ls",
+        "List the triggers.",
+        "fleet trigger ls",
+        columns=("name", "enabled", "kind", "events", "last_task", "last_error"),
+        empty="no triggers; fleet trigger add makes one",
+    ),
+)
+SHOW = Operation(
+    name="show_trigger",
+    role="viewer",
+    route="GET /triggers/{name}",
+    names=NAMES,
+    errors=(404,),
+    run="automation.triggers:show",
+    answer=TriggerDocument,
+    summary="One trigger",
+    tool=NoDoor("list_triggers has every field of each"),
+    command=Command("trigger show", "Show a trigger.", "fleet trigger show issues", text="triggers:trigger_text"),
+)
+EDIT = Operation(
+    name="edit_trigger",
+    role="admin",
+    route="PATCH /triggers/{name}",
+    names=NAMES,
+    errors=(404, 413),
+    run="automation.triggers:edit",
+    request=TriggerEdit,
+    answer=TriggerDocument,
+    summary="Change the fields that are given",
+    tool=WORK_FROM_OUTSIDE,
+    command=ByHand("trigger edit", TASK_OPTIONS),
+)
+REMOVE = Operation(
+    name="remove_trigger",
+    role="admin",
+    route="DELETE /triggers/{name}",
+    names=NAMES,
+    errors=(404,),
+    run="automation.triggers:remove",
+    answer=TriggerDocument,
+    summary="Remove a trigger; its tasks stay",
+    tool=NoDoor("what a person set up is removed by a person"),
+    command=Command(
+        "trigger rm",
+        "Remove a trigger; the tasks that it made stay.",
+        "fleet trigger rm issues",
+        confirm="Remove trigger {name}?",
+        done="trigger {name} is removed",
+    ),
+)
