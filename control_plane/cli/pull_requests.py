@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 import typer
 
+from control_plane.cli.answers import tell
 from control_plane.cli.connection import Org, client
-from shared.terminal.command_line import JsonFlag, examples, print_json, put
+from shared.terminal.command_line import JsonFlag, examples
 
 PANEL = "Orders"
+_TASK = re.compile(r"[A-Z][A-Z0-9]*-[0-9]+")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -29,12 +32,19 @@ def pull_request(
     org: Org = None,
 ) -> None:
     """Open a pull request from a drone's workstation, or bring the open one up to date."""
-    order = client(org).open_pull_request(what, draft=draft, title=title)
-    if as_json:
-        print_json(order)
-        return
-    asked: dict[str, Any] = order["pull_request"]
-    put(
+    from control_plane.declarations import pull_requests
+
+    request = pull_requests.PullRequestRequest(title=title, draft=draft)
+    if _TASK.fullmatch(what):
+        order = client(org).call(pull_requests.FOR_TASK, request, task_id=what)
+    else:
+        order = client(org).call(pull_requests.FOR_ORDER, request, order_id=what)
+    tell(order, _asked, as_json=as_json)
+
+
+def _asked(order: dict[str, Any]) -> str:
+    asked = order["pull_request"]
+    return (
         f"asked for a pull request from {asked['head']}: {asked['title']}\n"
         f"order {asked['order']} opens it: fleet follow {asked['order']}    then: fleet show {order['id']}\n"
     )

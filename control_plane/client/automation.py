@@ -1,8 +1,7 @@
-"""The endpoints of what happens by itself: schedules, triggers, webhooks; pull requests, export and import."""
+"""The endpoints of export and import."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from control_plane.client.http import Doc, HttpCalls, part
@@ -10,18 +9,10 @@ from control_plane.client.refusals import refusal, unreachable
 
 IMPORT_SECONDS = 1800.0
 """For an organization to be taken in."""
-_TASK = re.compile(r"[A-Z][A-Z0-9]*-[0-9]+")
 
 
 class AutomationCalls(HttpCalls):
     """A method per endpoint; what each raises is said at `FleetClient`."""
-
-    # --- pull requests --------------------------------------------------------------------------
-
-    def open_pull_request(self, what: str, *, draft: bool = False, title: str | None = None) -> Doc:
-        """`what`: the id of an order, or of a task; the order that has the branch."""
-        kind = "tasks" if _TASK.fullmatch(what) else "orders"
-        return self._object("POST", f"/{kind}/{part(what)}/pull-request", json={"draft": draft, "title": title})
 
     # --- export and import ----------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ NOUNS = (
     "orders",
     "projects",
     "providers",
+    "pull_requests",
     "schedules",
     "server",
     "tokens",

@@ -17,7 +17,7 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
-from control_plane.documents.pull_requests import PullRequestDocument
+from control_plane.declarations.pull_requests import PullRequestDocument
 from control_plane.drones.load import has_ability, load_by_drone, status_of
 from control_plane.lookups.drones import serves
 from control_plane.orders.draft import Draft, create_order

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -11,9 +11,10 @@ from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.teams import Task
+from control_plane.declarations import pull_requests as declared
+from control_plane.declarations.pull_requests import PullRequestRequest
 from control_plane.documents.orders import OrderSummary
-from control_plane.documents.pull_requests import PullRequestRequest
-from control_plane.operations.access.roles import require
+from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.services import pull_requests as services
 from control_plane.validation.checks import check_text, shown
@@ -22,22 +23,30 @@ from shared.states import ENDED
 
 MAX_TITLE = 250
 """Characters; hosts take 255."""
-_TASK = re.compile(r"[A-Z][A-Z0-9]*-[0-9]+")
+DEFAULT = PullRequestRequest()
 
 
-def ask(core: Core, caller: Caller, what: str, request: PullRequestRequest | None = None) -> OrderSummary:
-    """Have a pull request opened for an order, or for a task: then from the newest branch of its runs. For operators.
+@performs(declared.FOR_ORDER)
+def for_order(core: Core, caller: Caller, order_id: str, request: PullRequestRequest = DEFAULT) -> OrderSummary:
+    """Have a pull request opened for an order.
 
-    Returns the order that has the branch; its `pull_request` says `asked`, and later what became of it. One that is
-    open already from that branch is brought up to date. Raises NotFound, Conflict while it is too early, Precondition
-    where no branch is on the remote.
+    Its `pull_request` says `asked`, and later what became of it. One that is open already from that branch is brought
+    up to date. Raises NotFound, Conflict while it is too early, Precondition where no branch is on the remote.
     """
-    require(caller, "operator")
-    request = request or PullRequestRequest()
+    return _ask(core, caller, lambda db: _order(db, caller, order_id), request)
+
+
+@performs(declared.FOR_TASK)
+def for_task(core: Core, caller: Caller, task_id: str, request: PullRequestRequest = DEFAULT) -> OrderSummary:
+    """The same from the newest branch of a task's runs; returns the order that has it."""
+    return _ask(core, caller, lambda db: _newest(db, caller, task_id), request)
+
+
+def _ask(core: Core, caller: Caller, find: Callable[[Session], Order], request: PullRequestRequest) -> OrderSummary:
     title = _title(request.title)
 
     def work(db: Session) -> tuple[str, str]:
-        order = _order(db, caller, what)
+        order = find(db)
         _check(db, order)
         asked = services.wording(db, order, title=title, draft=request.draft)
         return order.id, services.ask(db, core, order, asked, caller.user).id
@@ -48,23 +57,16 @@ def ask(core: Core, caller: Caller, what: str, request: PullRequestRequest | Non
     return order_summary(core, caller, order_id)
 
 
-def is_task(what: str) -> bool:
-    """Whether this is the id of a task, `PAYM-0001`; else it is that of an order."""
-    return _TASK.fullmatch(what) is not None
-
-
 def _title(text: str | None) -> str | None:
     return " ".join(check_text("the title", text, limit=MAX_TITLE).split()) if text is not None else None
 
 
-def _order(db: Session, caller: Caller, what: str) -> Order:
+def _order(db: Session, caller: Caller, order_id: str) -> Order:
     """The order that has the branch, locked."""
     orders = select(Order).where(Order.organization_id == caller.organization_id).with_for_update()
-    if is_task(what):
-        return _newest(db, caller, what)
-    order = db.scalar(orders.where(Order.id == what))
+    order = db.scalar(orders.where(Order.id == order_id))
     if order is None:
-        raise NotFound(f"there is no order {shown(what)}", code="E-ORDER-404", next="fleet orders")
+        raise NotFound(f"there is no order {shown(order_id)}", code="E-ORDER-404", next="fleet orders")
     return order
 
 

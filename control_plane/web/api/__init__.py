@@ -10,7 +10,6 @@ from control_plane.web.api import (
     events,
     orders,
     organizations,
-    pull_requests,
     registration,
     runs,
     server,
@@ -45,7 +44,7 @@ ROUTERS = (
     derived.router("schedules"),
     derived.router("triggers"),
     derived.router("webhooks"),
-    pull_requests.router,
+    derived.router("pull_requests"),
 )
 
 

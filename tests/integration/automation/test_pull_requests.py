@@ -11,7 +11,7 @@ from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.declarations.projects import ProjectEdit, ProjectRequest
-from control_plane.documents.pull_requests import PullRequestRequest
+from control_plane.declarations.pull_requests import PullRequestRequest
 from control_plane.operations import projects
 from control_plane.operations.orders import pull_requests, reading
 from control_plane.services import pull_requests as services
@@ -131,7 +131,7 @@ def test_the_next_order_of_a_session_takes_the_place_of_the_one_before(core: Cor
 
 def test_one_is_asked_for_by_hand_with_another_title(core: Core, admin: Caller) -> None:
     order = worked(core, admin)
-    answer = pull_requests.ask(core, admin, order.id, PullRequestRequest(title="Fix\n sums", draft=True))
+    answer = pull_requests.for_order(core, admin, order.id, PullRequestRequest(title="Fix\n sums", draft=True))
     assert answer.id == order.id
     asked = OpenPullRequest.model_validate(service_of(core, row(core, order.id)).asked)
     assert (asked.title, asked.draft) == ("Fix sums", True)
@@ -141,12 +141,12 @@ def test_asked_again_it_is_brought_up_to_date_and_keeps_its_address_meanwhile(co
     order = worked(core, admin, "open")
     service = service_of(core, order)
     with pytest.raises(Conflict) as refusal:
-        pull_requests.ask(core, admin, order.id)
+        pull_requests.for_order(core, admin, order.id)
     assert refusal.value.next == f"fleet follow {service.id}"
     note(core, service)
     start_run(core, service.id)
     end(core, service.id)
-    pull_requests.ask(core, admin, order.id)
+    pull_requests.for_order(core, admin, order.id)
     again = row(core, order.id)
     assert (told(again)["state"], told(again)["number"]) == ("asked", 7)
     note(core, service, state="failed", why="late")
@@ -167,7 +167,7 @@ def test_without_a_branch_on_the_remote_there_is_nothing_to_open(
 ) -> None:
     order = worked(core, admin, **values)
     with pytest.raises(Precondition, match=said) as refusal:
-        pull_requests.ask(core, admin, order.id)
+        pull_requests.for_order(core, admin, order.id)
     assert refusal.value.next
 
 
@@ -176,14 +176,14 @@ def test_what_has_not_ended_or_is_not_there_or_is_anothers_is_refused(core: Core
     order = submit(core, admin)
     other = add_organization(core, admin)
     with pytest.raises(Conflict, match="has ended"):
-        pull_requests.ask(core, admin, order.id)
+        pull_requests.for_order(core, admin, order.id)
     with pytest.raises(NotFound) as theirs:
-        pull_requests.ask(core, other, order.id)
+        pull_requests.for_order(core, other, order.id)
     with pytest.raises(NotFound) as nobodys:
-        pull_requests.ask(core, other, "0" * 12)
+        pull_requests.for_order(core, other, "0" * 12)
     assert theirs.value.what.replace(order.id, "") == nobodys.value.what.replace("0" * 12, "")
     with pytest.raises(TooLarge):
-        pull_requests.ask(core, admin, order.id, PullRequestRequest(title="x" * 10_000))
+        pull_requests.for_order(core, admin, order.id, PullRequestRequest(title="x" * 10_000))
 
 
 def test_a_task_has_one_from_the_newest_branch_of_its_runs(core: Core, admin: Caller) -> None:
@@ -200,7 +200,7 @@ def test_a_task_has_one_from_the_newest_branch_of_its_runs(core: Core, admin: Ca
     say(core, task, "Done, see `calc.py`. @tester please test, me@example.org knows")
     end(core, first)
     play(core, task, "It works. @user")
-    pull_requests.ask(core, admin, task)
+    pull_requests.for_task(core, admin, task)
     asked = OpenPullRequest.model_validate(service_of(core, row(core, first)).asked)
     assert (asked.head, asked.title) == (f"fleet/{first}", "Mend the sum, please")
     assert asked.body.startswith("It works. `@user`\n\n## Verification")
@@ -214,9 +214,9 @@ def test_a_task_that_changed_nothing_says_so(core: Core, admin: Caller) -> None:
     make_project(core, admin)
     task = add_task(core, admin, None, claim=False)
     with pytest.raises(Precondition, match="has no branch yet"):
-        pull_requests.ask(core, admin, task)
+        pull_requests.for_task(core, admin, task)
     with pytest.raises(NotFound, match="there is no task"):
-        pull_requests.ask(core, admin, "NONE-0001")
+        pull_requests.for_task(core, admin, "NONE-0001")
 
 
 # --- what a project says of them ------------------------------------------------------------------

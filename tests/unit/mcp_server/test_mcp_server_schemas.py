@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from control_plane.declarations import agents, organizations
+from control_plane.declarations import agents, organizations, pull_requests
 from control_plane.documents import orders, sessions, tasks
 from control_plane.mcp_server.declared import TOOLS
 from control_plane.mcp_server.results import answered, refused
@@ -42,6 +42,8 @@ REQUESTS = {
     "say_to_order": orders.SayRequest,
     "approve_call": orders.ApproveRequest,
     "deny_call": orders.DecideRequest,
+    "open_pull_request": pull_requests.PullRequestRequest,
+    "open_task_pull_request": pull_requests.PullRequestRequest,
     "create_session": sessions.SessionRequest,
 }
 OWN = {"organization", "name", "task_id", "order_id", "idempotency_key"}
