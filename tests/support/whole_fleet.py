@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import drones
+from control_plane.declarations import drones, projects, providers
+from control_plane.declarations.projects import ProjectRequest
+from control_plane.declarations.providers import ProviderRequest
 from tests.support import wait_until
 from tests.support.transcripts import transcript_problems
 
@@ -143,8 +145,8 @@ class WholeFleet:
     def add_work(self, model_url: str, git_url: str, *, slug: str = "demo") -> None:
         """A provider at `model_url`, called scripted, and a project for `git_url`."""
         with self.client() as client:
-            client.add_provider({"name": "scripted", "model": "openai/scripted", "api_base": model_url})
-            client.add_project({"slug": slug, "git_url": git_url, "provider": "scripted"})
+            client.call(providers.ADD, ProviderRequest(name="scripted", model="openai/scripted", api_base=model_url))
+            client.call(projects.ADD, ProjectRequest(slug=slug, git_url=git_url, provider="scripted"))
 
     def submit(self, prompt: str, *options: str, project: str = "demo") -> Doc:
         return dict(self.json("submit", prompt, "--project", project, *options))
