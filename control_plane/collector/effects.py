@@ -21,7 +21,7 @@ from control_plane.db.runs import Run
 from control_plane.drones.inbox import tell
 from control_plane.orders.dispatch import Ending, canceled, finish, requeue, try_again
 from control_plane.orders.transitions import explain, move_order, move_run
-from control_plane.orders.waits import waiting_calls, waits_for_person
+from control_plane.orders.waits import ask_approval, close_all, close_decided, open_waits, reason
 from control_plane.services import pull_requests
 from control_plane.teams.thread import agent_wrote
 from shared.control import Confirm
@@ -147,9 +147,12 @@ def _charge(run: Run, usage: Usage) -> None:
 
 
 def _approval(scene: Scene, body: ApprovalStep) -> None:
+    if scene.late:
+        return
+    wait = ask_approval(scene.db, scene.core, scene.run, body)
     # An order that is being canceled stays so: its run will hear of that, and ask no more.
-    if not scene.late and scene.order.status == OrderStatus.RUNNING:
-        waiting = OrderFacts(placed=scene.order.facts.placed, waits=waits_for_person(scene.order.id, body))
+    if scene.order.status == OrderStatus.RUNNING:
+        waiting = OrderFacts(placed=scene.order.facts.placed, waits=reason(wait))
         move_order(scene.db, scene.order, OrderStatus.AWAITING_APPROVAL, waiting)
         for subscriber in scene.core.subscribers.order_waits_for_person:
             subscriber(scene.db, scene.core, scene.order, body.tool)
@@ -168,12 +171,13 @@ def _pull_request(scene: Scene, body: PullRequestStep) -> None:
 
 
 def _decision(scene: Scene, body: DecisionStep) -> None:
+    close_decided(scene.db, scene.core, scene.run.id, body)
     if scene.late or scene.order.status != OrderStatus.AWAITING_APPROVAL:
         return
     order, before = scene.order, scene.order.facts
     scene.order_changed = True
-    if left := waiting_calls(scene.db, [scene.run.id])[scene.run.id]:
-        explain(scene.db, order, before.model_copy(update={"waits": waits_for_person(order.id, left[0])}))
+    if left := open_waits(scene.db, [scene.run.id])[scene.run.id]:
+        explain(scene.db, order, before.model_copy(update={"waits": reason(left[0])}))
     else:
         answered = Answered(by=body.by, approved=body.approved)
         move_order(scene.db, order, OrderStatus.RUNNING, before.model_copy(update={"waits": answered}))
@@ -226,6 +230,7 @@ def _close_run(scene: Scene, body: RunEnded) -> None:
     run.duration_ms = stats.duration_ms
     run.doing = run.waits_for = ""
     scene.dispatch.closed_at = scene.dispatch.closed_at or now
+    close_all(scene.db, scene.core, run.id)
     values = {"exit_status": body.exit_status, "reason": _clean(body.reason), "ended_at": now}
     if run.status == RunStatus.RUNNING:
         move_run(scene.db, run, RunStatus(body.status), **values)

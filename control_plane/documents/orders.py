@@ -114,8 +114,16 @@ class StepDocument(Document):
 
 
 class WaitingDocument(Document):
-    """A call that waits for a person."""
+    """What waits for a person."""
 
+    kind: str
+    """`approval`: may a call be run?"""
+    text: str
+    choices: list[str]
+    """Empty: any text is an answer."""
+    default: str | None
+    """What counts after the deadline."""
+    deadline: datetime | None
     call_id: str
     tool: str
     why: str

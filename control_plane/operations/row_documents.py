@@ -11,6 +11,7 @@ from control_plane.db.base import Row
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Run, Step
+from control_plane.db.waits import Wait
 from control_plane.declarations.drones import DroneDocument
 from control_plane.documents.base import Document
 from control_plane.documents.orders import (
@@ -25,7 +26,7 @@ from control_plane.drones.load import Load, status_of
 from control_plane.lookups.drones import EVERY
 from control_plane.operations.orders import progress
 from shared.durations import duration_label
-from shared.events import ApprovalStep, Stats
+from shared.events import Stats
 from shared.states import DroneStatus
 
 D = TypeVar("D", bound=Document)
@@ -95,7 +96,7 @@ def document_of(kind: type[D], row: Row, **others: Any) -> D:
     return kind.model_validate({**same, **others})
 
 
-def order_summary(order: Order, names: OrderNames, stats: Stats, waiting: ApprovalStep | None = None) -> OrderSummary:
+def order_summary(order: Order, names: OrderNames, stats: Stats, waiting: Wait | None = None) -> OrderSummary:
     """The order; `waiting` is the call that waits longest for a person, where one does."""
     return OrderSummary(
         id=order.id,
@@ -134,8 +135,22 @@ def order_summary(order: Order, names: OrderNames, stats: Stats, waiting: Approv
         task=order.task_id,
         purpose=order.purpose,
         pull_request=order.pull_request,
-        waiting_for=WaitingDocument(**waiting.model_dump(exclude={"kind"})) if waiting else None,
+        waiting_for=_waiting_document(waiting) if waiting else None,
         stats=stats_document(stats),
+    )
+
+
+def _waiting_document(wait: Wait) -> WaitingDocument:
+    return WaitingDocument(
+        kind=wait.kind,
+        text=wait.text,
+        choices=wait.choices,
+        default=wait.default,
+        deadline=wait.deadline,
+        call_id=wait.subject,
+        tool=wait.details["tool"],
+        why=wait.details["why"],
+        until=wait.deadline,
     )
 
 

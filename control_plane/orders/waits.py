@@ -1,34 +1,99 @@
-"""The calls of a run that wait for a person, read off its steps: asked for, and not decided yet."""
+"""What runs ask people: written as the run asks, answered once through whichever door, closed as the run reports it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import CursorResult, select, update
 from sqlalchemy.orm import Session
 
-from control_plane.db.runs import Step
-from shared.events import ApprovalStep
+from control_plane.core import Core
+from control_plane.db.runs import Run, Step
+from control_plane.db.waits import Wait
+from shared.events import ApprovalStep, DecisionStep
 from shared.reasons import ForPerson
 
-_KINDS = ("approval", "decision")
+APPROVAL = "approval"
+APPROVE, DENY = "approve", "deny"
 
 
-def waiting_calls(db: Session, run_ids: Iterable[str]) -> defaultdict[str, list[ApprovalStep]]:
-    """By run, its calls that wait, in the order in which they were asked for; none for a run without any."""
+@dataclass(frozen=True)
+class Answer:
+    """What a person decided."""
+
+    choice: str
+    by: str
+    comment: str = ""
+
+
+def ask_approval(db: Session, core: Core, run: Run, step: ApprovalStep) -> Wait:
+    """A call of the run waits for approval; one that is asked for again is open again."""
+    wait = find_wait(db, run.id, step.call_id) or Wait(run_id=run.id, subject=step.call_id)
+    wait.organization_id, wait.order_id = run.organization_id, run.order_id
+    wait.kind, wait.role = APPROVAL, "operator"
+    wait.text, wait.details = f"May {step.tool} be run? {step.why}", {"tool": step.tool, "why": step.why}
+    wait.choices, wait.default, wait.deadline = [APPROVE, DENY], DENY, step.until
+    wait.asked_at, wait.comment = core.clock.now(), ""
+    wait.answer = wait.answered_by = wait.answered_at = wait.decided_by = wait.closed_at = None
+    db.add(wait)
     db.flush()
-    asked: defaultdict[str, dict[str, ApprovalStep]] = defaultdict(dict)
-    columns = select(Step.run_id, Step.kind, Step.body).where(Step.run_id.in_(list(run_ids)), Step.kind.in_(_KINDS))
-    for run_id, kind, body in db.execute(columns.order_by(Step.run_id, Step.run_seq)):
-        if kind == "approval":
-            asked[run_id][body["call_id"]] = ApprovalStep.model_validate(body)
-        else:
-            asked[run_id].pop(body["call_id"], None)
-    found: defaultdict[str, list[ApprovalStep]] = defaultdict(list)
-    found.update({run_id: list(calls.values()) for run_id, calls in asked.items() if calls})
+    return wait
+
+
+def open_waits(db: Session, run_ids: Iterable[str]) -> defaultdict[str, list[Wait]]:
+    """By run, what it waits for, the oldest first; none for a run without any. Answered ones are among them."""
+    db.flush()
+    wanted = select(Wait).where(Wait.run_id.in_(list(run_ids)), Wait.closed_at.is_(None))
+    found: defaultdict[str, list[Wait]] = defaultdict(list)
+    for wait in db.scalars(wanted.order_by(Wait.asked_at, Wait.number)):
+        found[wait.run_id].append(wait)
     return found
 
 
-def waits_for_person(order_id: str, call: ApprovalStep) -> ForPerson:
-    return ForPerson(order=order_id, tool=call.tool, why=call.why)
+def find_wait(db: Session, run_id: str, subject: str) -> Wait | None:
+    """What the run asked about this, whether it still waits or not."""
+    return db.scalar(select(Wait).where(Wait.run_id == run_id, Wait.subject == subject))
+
+
+def answer(db: Session, core: Core, wait: Wait, given: Answer) -> bool:
+    """Record the answer; False where another one was first, or the run waits no more."""
+    undecided = update(Wait).where(Wait.number == wait.number, Wait.answered_at.is_(None), Wait.closed_at.is_(None))
+    values = {"answer": given.choice, "answered_by": given.by, "comment": given.comment, "decided_by": "person"}
+    result = db.execute(undecided.values(answered_at=core.clock.now(), **values))
+    return isinstance(result, CursorResult) and result.rowcount == 1
+
+
+def close_decided(db: Session, core: Core, run_id: str, step: DecisionStep) -> None:
+    """The run reports a decision, whoever made it, and waits for it no more."""
+    open_one = update(Wait).where(Wait.run_id == run_id, Wait.subject == step.call_id, Wait.closed_at.is_(None))
+    values = {"answer": APPROVE if step.approved else DENY, "decided_by": step.by, "closed_at": core.clock.now()}
+    db.execute(open_one.values(values))
+
+
+def close_all(db: Session, core: Core, run_id: str) -> None:
+    """The run has ended, and waits for nothing."""
+    open_ones = update(Wait).where(Wait.run_id == run_id, Wait.closed_at.is_(None))
+    db.execute(open_ones.values(closed_at=core.clock.now()))
+
+
+def ask_missing(db: Session, core: Core, run_id: str) -> int:
+    """Write what a collector of the version before stored as steps alone; returns how many waits that were."""
+    steps = select(Step.body).where(Step.run_id == run_id, Step.kind.in_(("approval", "decision")))
+    asked: dict[str, ApprovalStep] = {}
+    for body in db.scalars(steps.order_by(Step.run_seq)):
+        if body["kind"] == "approval":
+            asked[body["call_id"]] = ApprovalStep.model_validate(body)
+        else:
+            asked.pop(body["call_id"], None)
+    known = set(db.scalars(select(Wait.subject).where(Wait.run_id == run_id, Wait.closed_at.is_(None))))
+    missing = [step for call_id, step in asked.items() if call_id not in known]
+    for step in missing:
+        ask_approval(db, core, db.get_one(Run, run_id), step)
+    return len(missing)
+
+
+def reason(wait: Wait) -> ForPerson:
+    """Why the order waits."""
+    return ForPerson(order=wait.order_id, tool=wait.details["tool"], why=wait.details["why"])

@@ -15,6 +15,7 @@ from control_plane.supervisor.cleaning import clean
 from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
 from control_plane.supervisor.leader import Leader
 from control_plane.supervisor.lost_runs import take_back_lost_runs
+from control_plane.supervisor.missing_waits import ask_what_is_missing
 from control_plane.supervisor.placing import place_queued
 from control_plane.supervisor.relay import Relay
 from control_plane.supervisor.task_claims import claim_everywhere
@@ -61,6 +62,7 @@ class Supervisor:
         self._add("webhooks", self._sender.send_due, every=often)
         self._add("unclaimed", self._unclaimed.look, every=4 * often)
         self._add("reasons", lambda: refresh_reasons(self._core), every=4 * often)
+        self._add("waits", lambda: ask_what_is_missing(self._core), every=4 * often)
         self._add("lost", lambda: take_back_lost_runs(self._core, self._ear, self._timings), every=4 * often)
         self._seldom = [
             self._add("users", lambda: ensure_users(self._core), every=seldom),

@@ -19,6 +19,7 @@ from sqlalchemy import Engine, MetaData, event, select
 from control_plane.db import migrations
 from control_plane.db.engine import Database, sqlite_url_of
 from control_plane.db.orders import Order
+from control_plane.db.waits import Wait
 
 DUMPS = Path(__file__).parent / "databases"
 Rows = dict[str, list[dict[str, Any]]]
@@ -148,6 +149,17 @@ def test_each_order_has_facts(upgraded: Database) -> None:
 def test_the_sentences_say_what_they_said(upgraded: Database) -> None:
     for prompt, order in orders_by_prompt(upgraded).items():
         assert (prompt, order.reason) == (prompt, order.reason_written)
+
+
+def test_what_waits_for_a_person_can_be_answered(upgraded: Database) -> None:
+    with upgraded.read() as db:
+        named = db.execute(select(Order.prompt, Wait).join(Wait, Wait.run_id == Order.run_id))
+        waits = {prompt: (wait.kind, wait.answer, wait.closed_at is None) for prompt, wait in named}
+    assert waits == {
+        "awaiting": ("approval", None, True),
+        "answer on its way": ("approval", "approve", True),
+        "answered": ("approval", "approve", False),
+    }
 
 
 class PowerCut(Exception):

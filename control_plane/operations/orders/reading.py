@@ -17,6 +17,7 @@ from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Run, Step
 from control_plane.db.teams import Agent
+from control_plane.db.waits import Wait
 from control_plane.declarations import orders as declared
 from control_plane.documents.orders import (
     OrderDocument,
@@ -34,11 +35,11 @@ from control_plane.operations.orders import progress
 from control_plane.operations.orders.submitting import check_request, submit_within
 from control_plane.operations.row_documents import OrderNames, run_document, step_document, word_document
 from control_plane.orders import totals
-from control_plane.orders.waits import waiting_calls
+from control_plane.orders.waits import open_waits
 from control_plane.validation.checks import shown, unknown
 from shared.blobs import INLINE_PATCH
 from shared.errors import Invalid, NotFound
-from shared.events import ApprovalStep, Stats
+from shared.events import Stats
 from shared.states import OrderStatus
 
 MAX_LISTED = 1000
@@ -193,7 +194,7 @@ def _summaries(db: Db, caller: Caller, rows: Sequence[Row], now: datetime) -> li
     orders = [row[0] for row in rows]
     stats = totals.of_orders(db, [order.id for order in orders])
     waits = [order.run_id for order in orders if order.status == OrderStatus.AWAITING_APPROVAL and order.run_id]
-    calls = waiting_calls(db, waits) if waits else {}
+    calls = open_waits(db, waits) if waits else {}
     at_work = [order.run_id for order in orders if order.status in _AT_WORK and order.run_id]
     runs = db.scalars(select(Run).where(Run.id.in_(at_work))) if at_work else ()
     doing = {run.id: progress.of_run(run, now) for run in runs}
@@ -205,7 +206,7 @@ def _summaries(db: Db, caller: Caller, rows: Sequence[Row], now: datetime) -> li
     ]
 
 
-def _summary(caller: Caller, row: Row, stats: Stats, waiting: Sequence[ApprovalStep] | None) -> OrderSummary:
+def _summary(caller: Caller, row: Row, stats: Stats, waiting: Sequence[Wait] | None) -> OrderSummary:
     order, project, provider, drone, agent = row
     names = OrderNames(caller.organization, project, provider, drone, agent)
     return row_documents.order_summary(order, names, stats, waiting[0] if waiting else None)

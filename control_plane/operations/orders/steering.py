@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from glob import escape
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
 from control_plane.conversations.steering_messages import tell_word
-from control_plane.core import Caller, Core
-from control_plane.db.drones import InboxMessage
+from control_plane.core import Caller, Core, Role
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Step
 from control_plane.db.sessions import ChatSession
+from control_plane.db.waits import Wait
 from control_plane.declarations import orders as declared
 from control_plane.documents.orders import ApproveRequest, DecideRequest, OrderSummary, SayRequest
 from control_plane.drones.inbox import tell
@@ -22,11 +22,10 @@ from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.orders.transitions import explain
-from control_plane.orders.waits import waiting_calls
+from control_plane.orders.waits import APPROVE, DENY, Answer, answer, find_wait, open_waits
 from control_plane.validation.checks import check_text, shown
 from shared.control import Decide
 from shared.errors import Conflict, Invalid, NotFound
-from shared.events import ApprovalStep
 from shared.reasons import AnswerOnItsWay
 from shared.states import ENDED, OrderStatus
 
@@ -131,13 +130,18 @@ def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *
 
     def write(db: Db) -> None:
         order = db.get_one(Order, order_id, with_for_update=True)
-        call = _undecided(db, order, request.call)
+        wait = _undecided(db, order, request.call)
+        require(caller, cast("Role", wait.role))
         if isinstance(request, ApproveRequest) and request.always:
-            _allow(db, order, call)
-        run_id, drone_id = str(order.run_id), str(order.drone_id)
-        decided = Decide(run_id=run_id, call_id=call.call_id, approved=approved, comment=request.comment)
+            _allow(db, order, wait)
+        given = Answer(APPROVE if approved else DENY, caller.user, request.comment)
+        if not answer(db, core, wait, given):
+            db.refresh(wait)
+            raise _decided(wait)
+        run_id, drone_id = wait.run_id, str(order.drone_id)
+        decided = Decide(run_id=run_id, call_id=wait.subject, approved=approved, comment=request.comment)
         tell(db, core, drone_id, decided, run_id)
-        told = AnswerOnItsWay(by=caller.user, approved=approved, tool=call.tool)
+        told = AnswerOnItsWay(by=caller.user, approved=approved, tool=wait.details["tool"])
         explain(db, order, order.facts.model_copy(update={"waits": told}))
 
     core.database.transact(write)
@@ -145,17 +149,16 @@ def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *
     return order_summary(core, caller, order_id)
 
 
-def _undecided(db: Db, order: Order, call_id: str | None) -> ApprovalStep:
-    """The call that is meant, if it waits and nobody decided it. Raises NotFound and Conflict."""
-    waiting = waiting_calls(db, [order.run_id])[order.run_id] if order.run_id and order.status in _RUNS else []
-    told = _told(db, order)
+def _undecided(db: Db, order: Order, call_id: str | None) -> Wait:
+    """The wait that is meant, if it is still undecided. Raises NotFound and Conflict."""
+    waiting = open_waits(db, [order.run_id])[order.run_id] if order.run_id and order.status in _RUNS else []
     if call_id is not None:
-        return _named(db, order, waiting, told, call_id)
-    for call in waiting:
-        if call.call_id not in told:
-            return call
+        return _named(db, order, waiting, call_id)
+    for wait in waiting:
+        if wait.answer is None:
+            return wait
     if waiting:
-        raise _decided(waiting[0].call_id, approved=told[waiting[0].call_id])
+        raise _decided(waiting[0])
     raise Conflict(
         f"no call of order {order.id} waits for a person: it is {order.status}",
         code="E-APPROVAL-NONE",
@@ -164,45 +167,37 @@ def _undecided(db: Db, order: Order, call_id: str | None) -> ApprovalStep:
     )
 
 
-def _named(db: Db, order: Order, waiting: list[ApprovalStep], told: dict[str, bool], call_id: str) -> ApprovalStep:
-    if call_id in told:
-        raise _decided(call_id, approved=told[call_id])
-    for call in waiting:
-        if call.call_id == call_id:
-            return call
-    before = _step(db, order, "decision", call_id)
-    if before is not None:
-        raise _decided(call_id, approved=bool(before["approved"]), by=str(before["by"]))
+def _named(db: Db, order: Order, waiting: list[Wait], call_id: str) -> Wait:
+    wait = find_wait(db, order.run_id, call_id) if order.run_id else None
+    if wait is not None and wait.answer is not None:
+        raise _decided(wait)
+    if wait is not None and wait in waiting:
+        return wait
     raise NotFound(
         f"no call {shown(call_id)} of order {order.id} waits for a person",
         code="E-APPROVAL-404",
-        why=f"waiting: {', '.join(call.call_id for call in waiting)}" if waiting else "",
+        why=f"waiting: {', '.join(each.subject for each in waiting)}" if waiting else "",
         next=f"fleet show {order.id}",
     )
 
 
-def _decided(call_id: str, *, approved: bool, by: str = "person") -> Conflict:
-    how = {"clock": " by the clock", "interruption": " by an interruption"}.get(by, "")
+def _decided(wait: Wait) -> Conflict:
+    how = {"clock": " by the clock", "interruption": " by an interruption"}.get(wait.decided_by or "", "")
+    word = "approved" if wait.answer == APPROVE else "denied"
     return Conflict(
-        f"call {shown(call_id)} was {'approved' if approved else 'denied'} already{how}; the first decision counts",
+        f"call {shown(wait.subject)} was {word} already{how}; the first decision counts",
         code="E-APPROVAL-DECIDED",
     )
 
 
-def _told(db: Db, order: Order) -> dict[str, bool]:
-    """By call, what a person decided in the order's current run, also where the drone does not know it yet."""
-    rows = db.scalars(select(InboxMessage.body).where(InboxMessage.run_id == order.run_id).order_by(InboxMessage.id))
-    return {body["call_id"]: body["approved"] for body in rows if body.get("kind") == "decide"}
-
-
-def _allow(db: Db, order: Order, call: ApprovalStep) -> None:
+def _allow(db: Db, order: Order, wait: Wait) -> None:
     """Let the command of this call through in later orders of the session. Raises Invalid where it is no command."""
-    asked: dict[str, Any] = _step(db, order, "tool_call", call.call_id) or {}
+    asked: dict[str, Any] = _tool_call(db, order, wait.subject) or {}
     arguments = asked.get("arguments")
     line = str(arguments.get("command", "")).strip() if isinstance(arguments, dict) else ""
-    if call.tool != "shell" or not line:
+    if wait.details["tool"] != "shell" or not line:
         raise Invalid(
-            f"{call.tool} runs no command that could be allowed for good",
+            f"{wait.details['tool']} runs no command that could be allowed for good",
             code="E-APPROVAL-ALWAYS",
             next=f"fleet approve {order.id}    without --always",
         )
@@ -212,14 +207,11 @@ def _allow(db: Db, order: Order, call: ApprovalStep) -> None:
         session.allow = [*session.allow, escape(line)]
 
 
-def _step(db: Db, order: Order, kind: str, call_id: str) -> dict[str, Any] | None:
-    """The body of the current run's step of this kind about a call, a child's call too; None if there is none."""
-    kinds = (kind, "child") if kind == "tool_call" else (kind,)
-    bodies = db.scalars(
-        select(Step.body).where(Step.run_id == order.run_id, Step.kind.in_(kinds)).order_by(Step.run_seq.desc())
-    )
-    for body in bodies:
+def _tool_call(db: Db, order: Order, call_id: str) -> dict[str, Any] | None:
+    """The body of the current run's call, also of a child's; None if there is none."""
+    calls = select(Step.body).where(Step.run_id == order.run_id, Step.kind.in_(("tool_call", "child")))
+    for body in db.scalars(calls.order_by(Step.run_seq.desc())):
         own = body["step"] if body["kind"] == "child" else body
-        if own.get("kind") == kind and own.get("call_id") == call_id:
+        if own.get("kind") == "tool_call" and own.get("call_id") == call_id:
             return dict(own)
     return None

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import delete, update
 
 from control_plane.core import Caller
 from control_plane.db.drones import Drone
 from control_plane.db.sessions import ChatSession
+from control_plane.db.waits import Wait
 from control_plane.documents.orders import ApproveRequest, DecideRequest, OrderSummary
 from control_plane.operations.orders import reading, steering
 from control_plane.operations.orders.canceling import cancel
+from control_plane.orders.waits import Answer, answer
 from shared import names
 from shared.errors import Conflict, Forbidden, Invalid, NotFound
 from shared.events import ApprovalStep, AssistantStep, ChildStep, DecisionStep, Receipt, ToolCallStep, Usage
@@ -246,3 +250,45 @@ def test_viewers_may_not_decide(plane: Plane, oka: DroneStandIn) -> None:
     viewer = Caller(plane.admin.organization_id, "default", "viewer", "v")
     with pytest.raises(Forbidden):
         steering.approve(plane.core, viewer, order.order_id, ApproveRequest())
+
+
+def test_of_two_answers_at_once_the_first_counts(any_plane: Plane) -> None:
+    drone, core = any_plane.drone(), any_plane.core
+    any_plane.collector(), any_plane.supervisor()
+    ask(any_plane, drone, running(any_plane, drone))
+    (seen,) = any_plane.rows(Wait)
+    with core.database.write() as db:
+        assert answer(db, core, seen, Answer("approve", "kim"))
+    with core.database.write() as db:
+        assert not answer(db, core, seen, Answer("deny", "ann"))
+    (wait,) = any_plane.rows(Wait)
+    assert (wait.answer, wait.answered_by, wait.decided_by) == ("approve", "kim", "person")
+
+
+def test_who_may_answer_is_a_fact_of_what_is_asked(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    ask(plane, oka, order)
+    with plane.core.database.write() as db:
+        db.execute(update(Wait).values(role="admin"))
+    operator = replace(plane.admin, role="operator")
+    with pytest.raises(Forbidden):
+        steering.approve(plane.core, operator, order.order_id, ApproveRequest())
+    assert approve(plane, order).status == "awaiting_approval"
+
+
+def test_what_an_older_collector_stored_as_a_step_alone_can_be_answered(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    ask(plane, oka, order)
+    with plane.core.database.write() as db:
+        db.execute(delete(Wait))
+    wait_until(lambda: (w := plane.order(order.order_id).waiting_for) and w.call_id == "c1")
+    approve(plane, order)
+    wait_until(lambda: told(oka) == [("c1", True, "")])
+
+
+def test_the_end_of_a_run_closes_what_it_asked(plane: Plane, oka: StandIn) -> None:
+    order = running(plane, oka)
+    ask(plane, oka, order)
+    oka.report(order, oka.ended(status="failed", exit_status="time_limit", reason="the time is up"))
+    wait_until(lambda: plane.order(order.order_id).status == "failed")
+    assert [wait.closed_at is not None for wait in plane.rows(Wait)] == [True]

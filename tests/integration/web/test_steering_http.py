@@ -70,6 +70,11 @@ def test_an_empty_or_long_text_is_422_and_an_ended_order_409(api: Api, run: Play
 def test_approve_and_deny_decide_once(api: Api, waiting: PlayedRun) -> None:
     order = api.client.show_order(waiting.order_id)
     assert order["waiting_for"] == {
+        "kind": "approval",
+        "text": "May shell be run? it publishes commits: git push",
+        "choices": ["approve", "deny"],
+        "default": "deny",
+        "deadline": None,
         "call_id": "c1",
         "tool": "shell",
         "why": "it publishes commits: git push",

@@ -1,0 +1,54 @@
+"""Rows of what a run asks a person."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, String, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from control_plane.db.base import Id, Owned, Row, Seq
+from control_plane.db.types import ForeignText
+
+_OPEN = text("closed_at IS NULL")
+
+
+class Wait(Owned, Row):
+    """A run waits for a person: for approval of a call, or for an answer of another kind.
+
+    The first answer counts. The wait stays open until the run itself reports that it was decided.
+    """
+
+    __tablename__ = "waits"
+    __table_args__ = (
+        UniqueConstraint("run_id", "subject", name="uq_waits_subject"),
+        Index("ix_waits_open", "run_id", sqlite_where=_OPEN, postgresql_where=_OPEN),
+    )
+    number: Mapped[int] = mapped_column(Seq, primary_key=True, autoincrement=True)
+    order_id: Mapped[str] = mapped_column(Id, ForeignKey("orders.id"), index=True)
+    run_id: Mapped[str] = mapped_column(Id)
+    subject: Mapped[str] = mapped_column(ForeignText)
+    """What is asked about, unique in the run: the id of a call."""
+    kind: Mapped[str] = mapped_column(String(16))
+    """`approval`; other kinds to come are rows like it."""
+    text: Mapped[str] = mapped_column(ForeignText)
+    choices: Mapped[list[str]]
+    """Empty: any text is an answer."""
+    default: Mapped[str | None] = mapped_column(ForeignText)
+    """What counts after the deadline."""
+    deadline: Mapped[datetime | None]
+    role: Mapped[str] = mapped_column(String(16))
+    """The least role that may answer."""
+    details: Mapped[dict[str, Any]]
+    """What the kind has beside this: tool and reason of a call."""
+    asked_at: Mapped[datetime]
+    answer: Mapped[str | None] = mapped_column(ForeignText)
+    comment: Mapped[str] = mapped_column(ForeignText, default="")
+    answered_by: Mapped[str | None] = mapped_column(String(128))
+    """Empty: a person without a name."""
+    answered_at: Mapped[datetime | None]
+    decided_by: Mapped[str | None] = mapped_column(String(16))
+    """`person`, `clock` or `interruption`, once it is decided."""
+    closed_at: Mapped[datetime | None]
+    """The run waits for it no more."""
