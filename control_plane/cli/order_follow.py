@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from control_plane.cli.rendering import is_quiet, outcome_text
+from control_plane.cli.rendering import outcome_text
 from control_plane.cli.step_lines import step_lines
 from shared.terminal.output import paint, print_json_line, printable, put, say
 
@@ -86,8 +86,7 @@ class _Screen:
             put(f"{line}\n")
 
     def _order(self, order: Doc) -> None:
-        quiet = order.get("doing", "")
-        reason = quiet if is_quiet(quiet) else order["reason"]
+        reason = order["doing"] if order.get("stalled") else order["reason"]
         state = f"{order['status']}: {reason}" if reason else order["status"]
         if state != self._state:
             self._state = state

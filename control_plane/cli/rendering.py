@@ -76,15 +76,10 @@ def _doing(order: Doc) -> list[str]:
     if not (doing := order.get("doing")):
         return []
     line = f"doing    {printable(doing)}"
-    if not is_quiet(doing):
+    if not order.get("stalled"):
         return [line]
     change = f"Output or an answer changes that, else the drone ends the run; fleet cancel {order['id']} ends it now."
     return [_styled(line, "yellow"), f"         {change}"]
-
-
-def is_quiet(doing: str) -> bool:
-    """Whether what an order's run does is that nothing comes of it."""
-    return doing.startswith("no progress")
 
 
 def _waiting(order: Doc) -> list[str]:

@@ -188,6 +188,8 @@ class OrderSummary(Document):
     """`team_documents.PullRequestDocument`, where one was asked for."""
     doing: str = ""
     """What its run does, for how long, and from two minutes of silence on that nothing comes of it; else empty."""
+    stalled: bool = False
+    """Nothing has come of its run for two minutes, although it waits for nothing."""
     stats: StatsDocument
 
 

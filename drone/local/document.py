@@ -91,6 +91,7 @@ def document(result: LocalResult) -> dict[str, Any]:
         # Nobody is asked, and nobody can say anything from outside.
         "waiting_for": None,
         "doing": "",
+        "stalled": False,
         "todo": _todo(result),
         "unheard": [],
         "stats": _stats(ended.stats if ended else Stats()),

@@ -36,6 +36,7 @@ KEYS = [
         "verification",
         "waiting_for",
         "doing",
+        "stalled",
         "todo",
         "unheard",
         "stats",

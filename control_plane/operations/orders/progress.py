@@ -19,6 +19,15 @@ def of_run(run: Run, now: datetime) -> str:
     return in_words(run.doing, _since(run.doing_since, now), _since(run.progress_at, now), run.waits_for)
 
 
+def is_stalled(run: Run, now: datetime) -> bool:
+    """Whether nothing has come of the run for long, although it waits for nothing."""
+    return _is_stalled(_since(run.progress_at, now), run.waits_for)
+
+
+def _is_stalled(quiet_seconds: float, waits_for: str) -> bool:
+    return quiet_seconds >= QUIET_SHOWN_SECONDS and not waits_for
+
+
 def of_beat(said: Mapping[str, Any], age: timedelta) -> str:
     """The same from what a heartbeat said of the run, `age` ago."""
     older = max(0.0, age.total_seconds())
@@ -28,7 +37,7 @@ def of_beat(said: Mapping[str, Any], age: timedelta) -> str:
 
 def in_words(doing: str, doing_seconds: float, quiet_seconds: float, waits_for: str) -> str:
     """What is done, and for how long; where nothing came of it for long, and not for a reason, that."""
-    if quiet_seconds >= QUIET_SHOWN_SECONDS and not waits_for:
+    if _is_stalled(quiet_seconds, waits_for):
         return f"no progress for {roughly(quiet_seconds)}: {doing or 'working'}"
     if not doing or doing_seconds < _SHORT_SECONDS:
         return doing

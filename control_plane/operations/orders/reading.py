@@ -197,10 +197,10 @@ def _summaries(db: Db, caller: Caller, rows: Sequence[Row], now: datetime) -> li
     calls = open_waits(db, waits) if waits else {}
     at_work = [order.run_id for order in orders if order.status in _AT_WORK and order.run_id]
     runs = db.scalars(select(Run).where(Run.id.in_(at_work))) if at_work else ()
-    doing = {run.id: progress.of_run(run, now) for run in runs}
+    doing = {run.id: {"doing": progress.of_run(run, now), "stalled": progress.is_stalled(run, now)} for run in runs}
     return [
         _summary(caller, row, stats[row[0].id], calls.get(row[0].run_id or "")).model_copy(
-            update={"doing": doing.get(row[0].run_id or "", "")}
+            update=doing.get(row[0].run_id or "", {})
         )
         for row in rows
     ]

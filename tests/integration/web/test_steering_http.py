@@ -222,4 +222,5 @@ def test_the_pages_say_what_a_run_does_and_that_nothing_comes_of_it(
     words = "no progress for 4 min: shell: npm test"
     assert words in browser.get(f"/orders/{run.order_id}").text
     assert words in browser.get("/board").text
-    assert api.client.list_orders()[0]["doing"] == words
+    (listed,) = api.client.list_orders()
+    assert (listed["doing"], listed["stalled"]) == (words, True)

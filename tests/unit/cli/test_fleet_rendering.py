@@ -285,7 +285,7 @@ def test_what_a_run_does_is_shown_with_how_long() -> None:
 
 
 def test_a_run_without_progress_is_shown_with_what_would_change_that() -> None:
-    text = order_text({**RUNNING, "doing": "no progress for 4 min: shell: npm test"})
+    text = order_text({**RUNNING, "doing": "no progress for 4 min: shell: npm test", "stalled": True})
 
     assert "no progress for 4 min: shell: npm test" in text
     assert "Output or an answer changes that" in text
@@ -298,8 +298,8 @@ def test_whoever_follows_is_told_that_nothing_comes_and_not_what_runs_well(
     well, quiet = "shell: npm test, for 1 min", "no progress for 2 min: shell: npm test"
     stream = Following(
         ("order", {**RUNNING, "doing": well}),
-        ("order", {**RUNNING, "doing": quiet}),
-        ("order", {**RUNNING, "doing": quiet}),
+        ("order", {**RUNNING, "doing": quiet, "stalled": True}),
+        ("order", {**RUNNING, "doing": quiet, "stalled": True}),
         ("end", ORDER),
     )
 
