@@ -10,7 +10,7 @@ from typing import Any
 
 from control_plane.db.drones import Drone
 from control_plane.db.runs import Run, Step
-from control_plane.drones.load import can
+from control_plane.drones.load import has_ability
 from control_plane.operations.drones import managing
 from shared import names
 from shared.control import ControlMessage, Drain
@@ -77,7 +77,7 @@ def test_a_heartbeat_of_the_first_version_makes_the_drone_online_and_shows_what_
     wait_until(lambda: beat(oka, said) or plane.rows(Drone)[0].beat)
     assert managing.show_drone(plane.core, plane.admin, "oka").status == "online"
     assert plane.rows(Drone)[0].beat["runs"][0]["doing"] == said["runs"][0]["doing"]
-    assert not can(plane.rows(Drone)[0], "resume")
+    assert not has_ability(plane.rows(Drone)[0], "resume")
 
 
 def test_a_hello_of_the_first_version_takes_back_the_run_that_it_does_not_name(plane: Plane) -> None:
@@ -179,7 +179,7 @@ def test_a_beat_with_words_that_nobody_here_knows_is_a_beat(plane: Plane) -> Non
     plane.collector()
     said = example("beat", **of(oka, sent_at=now(), draining=False, stopping=False, abilities=["fly", "resume"]))
     wait_until(lambda: beat(oka, {**said, "mood": "good", "runs": []}) or plane.rows(Drone)[0].beat)
-    assert can(plane.rows(Drone)[0], "resume")
+    assert has_ability(plane.rows(Drone)[0], "resume")
 
 
 def test_a_control_message_of_an_unknown_kind_is_passed_over_and_the_next_one_acted_on(
