@@ -106,7 +106,10 @@ def closed(transcript: list[Message]) -> list[Message]:
     """A run's last transcript with its open calls answered, as the next run begins with it."""
     answered = {message.tool_call_id for message in transcript}
     opened = [call for message in transcript for call in message.tool_calls if call.id not in answered]
-    return [*transcript, *(Message(role="tool", tool_call_id=call.id, content=NOT_RUN) for call in opened)]
+    return [
+        *transcript,
+        *(Message(role="tool", tool_call_id=call.id, content=NOT_RUN, is_error=True) for call in opened),
+    ]
 
 
 @dataclass
