@@ -6,23 +6,19 @@ its tests. The prompt of each order says how it came about.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-from sqlalchemy import Engine, MetaData, event, select
+from sqlalchemy import select
 
 from control_plane.db import migrations
-from control_plane.db.engine import Database, sqlite_url_of
+from control_plane.db.engine import Database
 from control_plane.db.orders import Order
 from control_plane.db.waits import Wait
+from tests.support.old_databases import load, rows_of
 
-DUMPS = Path(__file__).parent / "databases"
-Rows = dict[str, list[dict[str, Any]]]
 RESTARTED = {"code": "drone_restarted", "drone": "ada", "since": None, "today": True}
 FACTS: dict[str, dict[str, Any]] = {
     "succeeded": {"ended": {"code": "run_ended", "detail": "the model stopped"}},
@@ -68,41 +64,17 @@ RESUMPTIONS = {
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def old_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database as 4ef72e0 left it, once of each kind."""
-    dump = (DUMPS / f"4ef72e0.{request.param}.sql").read_text()
-    if request.param == "sqlite":
-        path = tmp_path / "old.db"
-        with sqlite3.connect(path) as connection:
-            connection.executescript(dump)
-        connection.close()
-        return sqlite_url_of(path)
-    url = str(request.getfixturevalue("empty_postgres_url"))
-    with psycopg.connect(url) as server:
-        server.execute(dump.encode())
-    return url
+    return load(request.param, tmp_path, request)
 
 
-@pytest.fixture
-def upgraded(old_url: str) -> Iterator[Database]:
-    migrations.upgrade(old_url)
-    database = Database(old_url)
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """The upgraded database of each kind, for tests that read it."""
+    url = load(request.param, tmp_path_factory.mktemp("old"), request)
+    migrations.upgrade(url)
+    database = Database(url)
     yield database
     database.dispose()
-
-
-def rows_of(url: str) -> Rows:
-    """All that is in the database, but for its revision."""
-    database, found = Database(url), MetaData()
-    try:
-        found.reflect(database.engine)
-        with database.read() as db:
-            return {
-                name: [dict(row._mapping) for row in db.execute(select(table).order_by(*table.primary_key))]
-                for name, table in found.tables.items()
-                if name != "alembic_version"
-            }
-    finally:
-        database.dispose()
 
 
 def orders_by_prompt(database: Database) -> dict[str, Order]:
@@ -160,40 +132,3 @@ def test_what_waits_for_a_person_can_be_answered(upgraded: Database) -> None:
         "answer on its way": ("approval", "approve", True),
         "answered": ("approval", "approve", False),
     }
-
-
-class PowerCut(Exception):
-    """Ends an upgrade in the middle."""
-
-
-@contextmanager
-def cut_before(statement: int) -> Iterator[list[str]]:
-    """Let the database fail before so many statements; the statements until then."""
-    done: list[str] = []
-
-    def count(*arguments: Any) -> None:
-        if len(done) == statement:
-            raise PowerCut
-        done.append(str(arguments[2]))
-
-    event.listen(Engine, "before_cursor_execute", count)
-    try:
-        yield done
-    finally:
-        event.remove(Engine, "before_cursor_execute", count)
-
-
-def test_an_upgrade_that_is_cut_off_at_any_statement_can_be_run_again(old_url: str) -> None:
-    before, cut = rows_of(old_url), 0
-    while cut < 1000:
-        try:
-            with cut_before(cut) as done:
-                migrations.upgrade(old_url)
-            break
-        except PowerCut:
-            assert rows_of(old_url) == before, done[-1:]
-        # The statements that convert one order after the other are alike: of those every tenth.
-        cut += 10 if done and done[-1].startswith("UPDATE orders") else 1
-    assert cut > len(before["orders"])
-    assert rows_of(old_url).keys() >= before.keys()
-    assert migrations.upgrade(old_url) == []
