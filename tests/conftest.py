@@ -7,6 +7,11 @@ import signal
 import sys
 
 import pytest
+from hypothesis import settings
+
+# How long one example takes is a matter of the machine; a test's own time limit remains.
+settings.register_profile("dronefleet", deadline=None)
+settings.load_profile("dronefleet")
 
 pytest_plugins = [
     "tests.support.left_behind",
