@@ -265,7 +265,7 @@ def test_of_two_answers_at_once_the_first_counts(any_plane: Plane) -> None:
     assert (wait.answer, wait.answered_by, wait.decided_by) == ("approve", "kim", "person")
 
 
-def test_who_may_answer_is_a_fact_of_what_is_asked(plane: Plane, oka: StandIn) -> None:
+def test_who_may_answer_is_a_fact_of_what_is_asked(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     ask(plane, oka, order)
     with plane.core.database.write() as db:
@@ -276,7 +276,7 @@ def test_who_may_answer_is_a_fact_of_what_is_asked(plane: Plane, oka: StandIn) -
     assert approve(plane, order).status == "awaiting_approval"
 
 
-def test_what_an_older_collector_stored_as_a_step_alone_can_be_answered(plane: Plane, oka: StandIn) -> None:
+def test_what_an_older_collector_stored_as_a_step_alone_can_be_answered(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     ask(plane, oka, order)
     with plane.core.database.write() as db:
@@ -286,7 +286,7 @@ def test_what_an_older_collector_stored_as_a_step_alone_can_be_answered(plane: P
     wait_until(lambda: told(oka) == [("c1", True, "")])
 
 
-def test_the_end_of_a_run_closes_what_it_asked(plane: Plane, oka: StandIn) -> None:
+def test_the_end_of_a_run_closes_what_it_asked(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
     ask(plane, oka, order)
     oka.report(order, oka.ended(status="failed", exit_status="time_limit", reason="the time is up"))
