@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from control_plane.documents.session_tree import Place, note_text, places
-from shared.terminal.output import paint, printable
+from shared.terminal.output import paint, printable, put, say
 
 Doc = dict[str, Any]
 PROMPT = 60
@@ -63,3 +63,35 @@ def _unfinished(turn: Doc) -> str:
 def _short(text: str) -> str:
     line = " ".join(printable(text).split())
     return line if len(line) <= PROMPT else f"{line[: PROMPT - 1]}…"
+
+
+def begun_text(session: Doc) -> str:
+    """The id alone for scripts, and how work is submitted to it."""
+    put(f"{session['id']}\n")
+    say(f"  next  fleet submit PROMPT --project {session['project']} --session {session['id']}")
+    return ""
+
+
+def forked_text(session: Doc) -> str:
+    """The new session's id alone for scripts, and where it continues."""
+    put(f"{session['id']}\n")
+    say(f"forked from session {session['forked_from']}; it goes on from {_place(session)}")
+    return ""
+
+
+def switched_text(session: Doc) -> str:
+    """Say where the session continues."""
+    say(f"session {session['id']} goes on from {_place(session)}")
+    return ""
+
+
+def compaction_text(answer: Doc) -> str:
+    """Say who does the compaction."""
+    say(answer["told"])
+    return ""
+
+
+def _place(session: Doc) -> str:
+    """Where the session continues, in words."""
+    leaf = next((entry for entry in session["entries"] if entry["is_leaf"]), None)
+    return f"the turn of order {leaf['turn']['order']}" if leaf else "the root"

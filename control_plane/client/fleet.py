@@ -123,39 +123,6 @@ class FleetClient(TeamCalls, AutomationCalls):
 
     # --- sessions -----------------------------------------------------------------------------
 
-    def list_sessions(self, *, project: str | None = None, limit: int | None = None, every: bool = False) -> list[Doc]:
-        """Summaries, the one with the newest turn first; those of tasks and services only with `every`."""
-        wanted = {"project": project, "limit": limit, "all": every or None}
-        return self._list("GET", "/sessions", params={key: value for key, value in wanted.items() if value is not None})
-
-    def show_session(self, session_id: str) -> Doc:
-        return self._object("GET", f"/sessions/{part(session_id)}")
-
-    def create_session(self, request: Mapping[str, Any]) -> Doc:
-        """`request`: the fields of `session_documents.SessionRequest`."""
-        return self._object("POST", "/sessions", json=request)
-
-    def edit_session(self, session_id: str, changes: Mapping[str, Any]) -> Doc:
-        """`changes`: the fields of `session_documents.SessionEdit` that change."""
-        return self._object("PATCH", f"/sessions/{part(session_id)}", json=changes)
-
-    def switch_session(self, session_id: str, entry: str) -> Doc:
-        return self._object("POST", f"/sessions/{part(session_id)}/switch", json={"entry": entry})
-
-    def fork_session(self, session_id: str, *, at: str | None = None, name: str | None = None) -> Doc:
-        """The new session."""
-        return self._object("POST", f"/sessions/{part(session_id)}/fork", json={"at": at, "name": name})
-
-    def label_entry(self, session_id: str, entry: str, text: str) -> Doc:
-        return self._object("POST", f"/sessions/{part(session_id)}/labels", json={"entry": entry, "text": text})
-
-    def compact_session(self, session_id: str, instructions: str = "") -> Doc:
-        return self._object("POST", f"/sessions/{part(session_id)}/compact", json={"instructions": instructions})
-
-    def session_head(self, session_id: str) -> Doc:
-        """Where the session's last work can be had. Raises NotFound where nothing changed yet."""
-        return self._object("GET", f"/sessions/{part(session_id)}/head")
-
     def session_bundle(self, session_id: str) -> bytes:
         """The session's last work as a git bundle."""
         return self._request("GET", f"/sessions/{part(session_id)}/bundle").content

@@ -26,6 +26,7 @@ NOUNS = (
     "pull_requests",
     "schedules",
     "server",
+    "sessions",
     "tokens",
     "triggers",
     "webhooks",

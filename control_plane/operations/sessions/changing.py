@@ -12,13 +12,13 @@ from control_plane.conversations.new_session import new_session
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.sessions import ChatSession, SessionEntry
-from control_plane.documents.sessions import (
+from control_plane.declarations import sessions as declared
+from control_plane.declarations.session_documents import CompactDocument, SessionDocument
+from control_plane.declarations.sessions import (
     MAX_SESSION_NAME,
-    CompactDocument,
     CompactRequest,
     ForkRequest,
     LabelRequest,
-    SessionDocument,
     SessionEdit,
     SessionRequest,
     SwitchRequest,
@@ -26,7 +26,7 @@ from control_plane.documents.sessions import (
 from control_plane.drones.inbox import tell
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.sessions import find_place, refuse_while_busy, session_of, unfinished
-from control_plane.operations.access.roles import require
+from control_plane.operations.gateway import performs
 from control_plane.operations.sessions.reading import session_document
 from control_plane.validation.checks import check_text
 from shared.control import Compact
@@ -41,9 +41,9 @@ MAX_INSTRUCTIONS = 10_000
 _HAS_A_RUN = (OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL)
 
 
+@performs(declared.CREATE)
 def create(core: Core, caller: Caller, request: SessionRequest) -> SessionDocument:
-    """A session without turns. For operators. Raises NotFound for the project, Invalid for name and patterns."""
-    require(caller, "operator")
+    """A session without turns. Raises NotFound for the project, Invalid for name and patterns."""
     _check(request.name, request.allow)
     with core.database.write() as db:
         chat = new_session(core, find_project(db, caller.organization_id, request.project), request.mode)
@@ -52,12 +52,12 @@ def create(core: Core, caller: Caller, request: SessionRequest) -> SessionDocume
         return session_document(db, caller, chat)
 
 
+@performs(declared.EDIT)
 def edit(core: Core, caller: Caller, session_id: str, changes: SessionEdit) -> SessionDocument:
-    """Change name, mode and what its orders may do, also while one runs. For operators.
+    """Change name, mode and what its orders may do, also while one runs.
 
     The name and the mode are noted in the tree, at the turn that was the last one then.
     """
-    require(caller, "operator")
     _check(changes.name or "", changes.allow or ())
 
     def work(db: Db, chat: ChatSession) -> None:
@@ -73,12 +73,12 @@ def edit(core: Core, caller: Caller, session_id: str, changes: SessionEdit) -> S
     return _changed(core, caller, session_id, work)
 
 
+@performs(declared.SWITCH)
 def switch(core: Core, caller: Caller, session_id: str, request: SwitchRequest) -> SessionDocument:
-    """Let the session go on from another place of its tree. For operators.
+    """Let the session go on from another place of its tree.
 
     Raises NotFound where there is no such entry, Conflict while an order of the session has not ended.
     """
-    require(caller, "operator")
 
     def work(db: Db, chat: ChatSession) -> None:
         refuse_while_busy(db, chat)
@@ -89,12 +89,12 @@ def switch(core: Core, caller: Caller, session_id: str, request: SwitchRequest) 
     return _changed(core, caller, session_id, work)
 
 
+@performs(declared.FORK)
 def fork(core: Core, caller: Caller, session_id: str, request: ForkRequest) -> SessionDocument:
-    """A new session that goes on from a place of this one, which stays as it is. For operators.
+    """A new session that goes on from a place of this one, which stays as it is.
 
     Raises NotFound where there is no such entry, Conflict while an order of the session has not ended.
     """
-    require(caller, "operator")
     _check(request.name or "", ())
     with core.database.write() as db:
         old = locked(db, session_of(db, caller.organization_id, session_id).id)
@@ -107,9 +107,9 @@ def fork(core: Core, caller: Caller, session_id: str, request: ForkRequest) -> S
         return session_document(db, caller, new)
 
 
+@performs(declared.LABEL)
 def label(core: Core, caller: Caller, session_id: str, request: LabelRequest) -> SessionDocument:
-    """Give a turn a label, by which it can be named from then on; an empty one takes it away. For operators."""
-    require(caller, "operator")
+    """Give a turn a label, by which it can be named from then on; an empty one takes it away."""
     check_text("the label", request.text, limit=MAX_LABEL, empty=True)
 
     def work(db: Db, chat: ChatSession) -> None:
@@ -121,12 +121,12 @@ def label(core: Core, caller: Caller, session_id: str, request: LabelRequest) ->
     return _changed(core, caller, session_id, work)
 
 
+@performs(declared.COMPACT)
 def compact(core: Core, caller: Caller, session_id: str, request: CompactRequest) -> CompactDocument:
     """Let a summary stand for the conversation so far: before the running order's next question, else the next one's.
 
-    For operators. It is asked for until a run has done it, also where the run that was told is lost.
+    It is asked for until a run has done it, also where the run that was told is lost.
     """
-    require(caller, "operator")
     check_text("the instructions", request.instructions, limit=MAX_INSTRUCTIONS, empty=True)
     with core.database.write() as db:
         chat = locked(db, session_of(db, caller.organization_id, session_id).id)

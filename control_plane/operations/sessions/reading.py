@@ -14,9 +14,17 @@ from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, Turn
 from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession, SessionEntry
-from control_plane.documents.sessions import EntryDocument, HeadDocument, SessionDocument, SessionSummary, TurnDocument
+from control_plane.declarations import sessions as declared
+from control_plane.declarations.session_documents import (
+    EntryDocument,
+    HeadDocument,
+    SessionDocument,
+    SessionSummary,
+    TurnDocument,
+)
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.sessions import labels_of, session_of, tree_of, unfinished
+from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import stats_document
 from control_plane.orders import totals
 from shared.errors import NotFound
@@ -36,6 +44,7 @@ class _Row(NamedTuple):
     ended: datetime | None
 
 
+@performs(declared.LIST)
 def list_(
     core: Core, caller: Caller, project: str | None = None, limit: int = 50, *, every: bool = False
 ) -> list[SessionSummary]:
@@ -54,6 +63,7 @@ def list_(
     return [_summary(row, running.get(row.chat.id)) for row in rows]
 
 
+@performs(declared.SHOW)
 def show(core: Core, caller: Caller, session_id: str) -> SessionDocument:
     """A session with its tree. Raises NotFound with the ids that are near."""
     with core.database.read() as db:
@@ -76,6 +86,7 @@ def session_document(db: Db, caller: Caller, chat: ChatSession) -> SessionDocume
     )
 
 
+@performs(declared.HEAD)
 def head_of(core: Core, caller: Caller, session_id: str) -> HeadDocument:
     """The session's last work that changed files. Raises NotFound where there is none."""
     with core.database.read() as db:
@@ -93,6 +104,7 @@ def head_of(core: Core, caller: Caller, session_id: str) -> HeadDocument:
     )
 
 
+@performs(declared.BUNDLE)
 def bundle_of(core: Core, caller: Caller, session_id: str) -> bytes:
     """The session's last work as a git bundle, on top of what the remote had. Raises NotFound where there is none."""
     with core.database.read() as db:

@@ -31,6 +31,7 @@ ROUTERS = (
     derived.router("projects"),
     derived.router("orders"),
     orders.router,
+    derived.router("sessions"),
     sessions.router,
     trajectories.router,
     events.router,

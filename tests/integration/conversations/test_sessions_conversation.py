@@ -12,7 +12,7 @@ from control_plane.db.projects import Provider
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.sessions import SessionEntry
 from control_plane.declarations.providers import ProviderRequest
-from control_plane.documents.sessions import CompactRequest, ForkRequest, SwitchRequest
+from control_plane.declarations.sessions import CompactRequest, ForkRequest, SwitchRequest
 from control_plane.operations import providers, sessions
 from control_plane.orders.transitions import move_order, move_turn
 from shared.events import AssistantStep, CompactionStep, ReasoningStep, ToolResultStep, UserStep

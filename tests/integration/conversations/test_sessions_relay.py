@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from control_plane.db.runs import Blob, Step
 from control_plane.db.sessions import ChatSession as Chat
-from control_plane.documents.sessions import CompactRequest
+from control_plane.declarations.sessions import CompactRequest
 from control_plane.drones.inbox import send_new
 from control_plane.operations import sessions
 from control_plane.operations.drones.registration import DroneIdentity

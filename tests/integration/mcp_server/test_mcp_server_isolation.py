@@ -41,6 +41,9 @@ BY_ID = {
     "drain_drone": "drone",
     "resume_drone": "drone",
     "get_session": "session_id",
+    "switch_session": "session_id",
+    "fork_session": "session_id",
+    "compact_session": "session_id",
 }
 """Each tool that names one thing by its id, with the argument, or the kind where that is called `name` too."""
 MORE: dict[str, Doc] = {
@@ -48,6 +51,7 @@ MORE: dict[str, Doc] = {
     "add_comment": {"text": "Hello."},
     "assign_task": {"assignee": "user"},
     "say_to_order": {"text": "Hello."},
+    "switch_session": {"entry": "root"},
 }
 LISTS = ("list_agents", "list_tasks", "list_orders", "list_drones", "list_sessions", "list_projects", "list_providers")
 

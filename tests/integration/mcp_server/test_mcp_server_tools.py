@@ -80,11 +80,22 @@ def about_orders(api: Api, mila: PlayedDrone, client: Connected) -> None:
     assert {each["id"] for each in client.get("list_orders", project="demo")} >= {order["id"], other}
 
 
+def about_sessions(mila: PlayedDrone, client: Connected) -> None:
+    """A session with a turn; it begins again, is forked at the turn, and is to be compacted."""
+    session = client.get("create_session", project="demo", name="Parser")["id"]
+    order = client.get("submit_order", prompt="Mend it", project="demo", session=session)
+    mila.take(order).ends()
+    shown = client.get("get_session", session_id=session)
+    assert client.get("switch_session", session_id=session, entry="root")["leaf"] is None
+    fork = client.get("fork_session", session_id=session, at=order["id"], name="Aside")
+    assert (fork["forked_from"], fork["leaf"], fork["name"]) == (session, shown["leaf"], "Aside")
+    assert client.get("compact_session", session_id=session, instructions="Keep the API.")["order"] is None
+    assert client.get("get_session", session_id=session)["compact"] == "Keep the API."
+    assert {session, fork["id"]} <= {each["id"] for each in client.get("list_sessions")}
+
+
 def about_the_rest(client: Connected) -> None:
     """What work runs on."""
-    session = client.get("create_session", project="demo", name="Parser")
-    assert client.get("get_session", session_id=session["id"]) == session
-    assert session["id"] in [each["id"] for each in client.get("list_sessions")]
     assert client.get("drain_drone", name="mila")["draining"]
     assert not client.get("resume_drone", name="mila")["draining"]
     assert "mila" in [each["name"] for each in client.get("list_drones")]
@@ -101,6 +112,7 @@ def test_every_tool_does_what_it_says(api: Api, way: str, tmp_path: Path) -> Non
         about_agents(client)
         about_tasks(api, client)
         about_orders(api, mila, client)
+        about_sessions(mila, client)
         about_the_rest(client)
 
         assert client.called == {tool.name for tool in client.list()}
@@ -146,6 +158,9 @@ BAD: dict[str, tuple[Doc, str]] = {
     "list_sessions": ({"project": "nowhere"}, "E-PROJECT-404"),
     "get_session": ({"session_id": NOWHERE}, "E-SESSION-404"),
     "create_session": ({"project": "nowhere"}, "E-PROJECT-404"),
+    "switch_session": ({"session_id": NOWHERE, "entry": "root"}, "E-SESSION-404"),
+    "fork_session": ({"session_id": NOWHERE}, "E-SESSION-404"),
+    "compact_session": ({"session_id": NOWHERE}, "E-SESSION-404"),
     "list_projects": ({"organization": 7}, "E-REQUEST"),
     "list_providers": ({"organization": ""}, "E-ORGANIZATION-404"),
 }

@@ -8,7 +8,7 @@ import pytest
 
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
-from control_plane.documents.sessions import ForkRequest
+from control_plane.declarations.sessions import ForkRequest
 from control_plane.operations import sessions
 from control_plane.operations.drones import managing
 from control_plane.operations.drones.registration import DroneIdentity

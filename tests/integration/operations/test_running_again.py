@@ -13,8 +13,8 @@ from control_plane.core import Caller
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, Turn
 from control_plane.db.runs import Blob
+from control_plane.declarations.sessions import SwitchRequest
 from control_plane.documents.orders import OrderSummary, ResumeRequest, SubmitRequest
-from control_plane.documents.sessions import SwitchRequest
 from control_plane.operations import projects, sessions
 from control_plane.operations.orders import retrying
 from control_plane.operations.orders.canceling import cancel

@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Dispatch, Order
-from control_plane.documents.sessions import (
+from control_plane.declarations.sessions import (
     CompactRequest,
     ForkRequest,
     LabelRequest,

@@ -8,8 +8,18 @@ import pytest
 
 from control_plane.client.fleet import FleetClient
 from control_plane.db.orders import Order
+from control_plane.declarations import sessions
+from control_plane.declarations.sessions import (
+    CompactRequest,
+    ForkRequest,
+    LabelRequest,
+    SessionEdit,
+    SessionFilter,
+    SessionRequest,
+    SwitchRequest,
+)
 from control_plane.orders.dispatch import Ending, finish
-from shared.errors import Conflict, Forbidden, Invalid, NotFound
+from shared.errors import Conflict, Forbidden, NotFound
 from shared.events import Delivered, UserStep
 from shared.outcome import ExitStatus
 from shared.reasons import RunEnd
@@ -28,12 +38,12 @@ def session(api: Api) -> Doc:
     order = api.submit("first")
     head = {"branch": "fleet/x", "head_commit": "a" * 40, "pushed": False}
     end(api.core, order["id"], steps=said("first"), **head)
-    return api.client.show_session(order["session"])
+    return api.client.call(sessions.SHOW, session_id=order["session"])
 
 
 def test_a_session_is_begun_listed_and_shown(api: Api, session: Doc) -> None:
-    made = api.client.create_session({"project": "demo", "name": "Parser", "mode": "plan", "allow": ["ls*"]})
-    listed = api.client.list_sessions(project="demo")
+    made = api.client.call(sessions.CREATE, SessionRequest(project="demo", name="Parser", mode="plan", allow=["ls*"]))
+    listed = api.client.call(sessions.LIST, SessionFilter(project="demo"))
     assert [each["id"] for each in listed] == [made["id"], session["id"]]
     assert set(listed[0]) == set(made) - {"entries", "unfinished"}
     assert session["entries"][0]["turn"]["prompt"] == "first"
@@ -42,17 +52,20 @@ def test_a_session_is_begun_listed_and_shown(api: Api, session: Doc) -> None:
 
 def test_it_is_switched_forked_labeled_renamed_and_compacted(api: Api, session: Doc) -> None:
     entry = session["entries"][0]["id"]
-    assert api.client.switch_session(session["id"], "root")["leaf"] is None
-    assert api.client.label_entry(session["id"], entry, "good")["entries"][0]["label"] == "good"
-    fork = api.client.fork_session(session["id"], at="good", name="aside")
+    assert api.client.call(sessions.SWITCH, SwitchRequest(entry="root"), session_id=session["id"])["leaf"] is None
+    labeled = api.client.call(sessions.LABEL, LabelRequest(entry=entry, text="good"), session_id=session["id"])
+    assert labeled["entries"][0]["label"] == "good"
+    fork = api.client.call(sessions.FORK, ForkRequest(at="good", name="aside"), session_id=session["id"])
     assert (fork["leaf"], fork["name"], fork["forked_from"]) == (entry, "aside", session["id"])
-    assert api.client.edit_session(session["id"], {"name": "new", "mode": "test"})["mode"] == "test"
-    assert api.client.compact_session(session["id"], "Keep it.")["order"] is None
-    assert api.client.show_session(session["id"])["compact"] == "Keep it."
+    edited = api.client.call(sessions.EDIT, SessionEdit(name="new", mode="test"), session_id=session["id"])
+    assert (edited["name"], edited["mode"]) == ("new", "test")
+    compaction = api.client.call(sessions.COMPACT, CompactRequest(instructions="Keep it."), session_id=session["id"])
+    assert compaction["order"] is None
+    assert api.client.call(sessions.SHOW, session_id=session["id"])["compact"] == "Keep it."
 
 
 def test_the_head_and_its_bundle_can_be_had(api: Api, session: Doc) -> None:
-    head = api.client.session_head(session["id"])
+    head = api.client.call(sessions.HEAD, session_id=session["id"])
     assert (head["branch"], head["commit"], head["pushed"], head["bundle"]) == ("fleet/x", "a" * 40, False, False)
     with pytest.raises(NotFound, match="left no bundle"):
         api.client.session_bundle(session["id"])
@@ -81,25 +94,26 @@ def end_well(api: Api, order_id: str, bundle: str) -> None:
 def test_what_is_refused_is_told_as_by_the_operation(api: Api, session: Doc) -> None:
     api.submit("second", session=session["id"])
     with pytest.raises(Conflict) as busy:
-        api.client.switch_session(session["id"], "root")
+        api.client.call(sessions.SWITCH, SwitchRequest(entry="root"), session_id=session["id"])
     with pytest.raises(NotFound) as unknown:
-        api.client.label_entry(session["id"], "nothing", "x")
+        api.client.call(sessions.LABEL, LabelRequest(entry="nothing", text="x"), session_id=session["id"])
     assert (busy.value.code, unknown.value.code) == ("E-SESSION-BUSY", "E-SESSION-ENTRY")
-    with pytest.raises(Invalid):
-        api.client.edit_session(session["id"], {"mode": "sing"})
-    with pytest.raises(Invalid):
-        api.client.edit_session(session["id"], {"leaf": "x"})
+    with api.http() as http:
+        wrong = [
+            http.patch(f"/api/v1/sessions/{session['id']}", json=each) for each in ({"mode": "sing"}, {"leaf": "x"})
+        ]
+    assert [(each.status_code, each.json()["code"]) for each in wrong] == [(422, "E-REQUEST")] * 2
 
 
 def test_a_viewer_looks_and_does_not_touch(api: Api, session: Doc) -> None:
     with FleetClient(api.url, api.token_for("viewer")) as viewer:
-        assert viewer.show_session(session["id"])["id"] == session["id"]
+        assert viewer.call(sessions.SHOW, session_id=session["id"])["id"] == session["id"]
         with pytest.raises(Forbidden):
-            viewer.switch_session(session["id"], "root")
+            viewer.call(sessions.SWITCH, SwitchRequest(entry="root"), session_id=session["id"])
 
 
 def test_the_pages_show_every_session_and_its_tree(api: Api, session: Doc) -> None:
-    api.client.edit_session(session["id"], {"name": "<script>alert(1)</script>"})
+    api.client.call(sessions.EDIT, SessionEdit(name="<script>alert(1)</script>"), session_id=session["id"])
     with api.http() as http:
         listed, shown = http.get("/sessions"), http.get(f"/sessions/{session['id']}")
         unknown = http.get("/sessions/0123456789ab")

@@ -10,7 +10,7 @@ import pytest
 
 from control_plane.cli.task_follow import follow_task
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import agents, projects
+from control_plane.declarations import agents, projects, sessions
 from control_plane.declarations.agents import AgentRequest
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.lookups.organizations import system_caller
@@ -48,7 +48,7 @@ def test_a_session_belongs_to_the_task_and_is_named_after_it(paused: Api) -> Non
     task = paused.client.create_task({"title": "Mend it"})
 
     assert task["session"]
-    assert paused.client.list_sessions() == []
+    assert paused.client.call(sessions.LIST) == []
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from control_plane.declarations import agents, organizations, pull_requests
-from control_plane.documents import orders, sessions, tasks
+from control_plane.declarations import agents, organizations, pull_requests, sessions
+from control_plane.documents import orders, tasks
 from control_plane.mcp_server.declared import TOOLS
 from control_plane.mcp_server.results import answered, refused
 from control_plane.mcp_server.shortening import shortened
@@ -45,8 +45,11 @@ REQUESTS = {
     "open_pull_request": pull_requests.PullRequestRequest,
     "open_task_pull_request": pull_requests.PullRequestRequest,
     "create_session": sessions.SessionRequest,
+    "fork_session": sessions.ForkRequest,
+    "switch_session": sessions.SwitchRequest,
+    "compact_session": sessions.CompactRequest,
 }
-OWN = {"organization", "name", "task_id", "order_id", "idempotency_key"}
+OWN = {"organization", "name", "task_id", "order_id", "session_id", "idempotency_key"}
 """Arguments that say where, and no field of a request."""
 
 
@@ -88,6 +91,7 @@ def test_a_tool_and_each_of_its_arguments_are_described(tool: Tool[Any]) -> None
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 def test_a_description_names_only_tools_that_there_are(tool: Tool[Any]) -> None:
     verbs = "get|list|create|update|delete|add|remove|submit|cancel|retry|reopen|complete|preempt|assign|drain|resume"
+    verbs += "|fork|switch|compact"
     named = set(re.findall(rf"\b(?:{verbs})_[a-z]+\b", json.dumps(tool.listed.model_dump(mode="json"))))
 
     assert named - set(TOOLS) - set(properties(tool)) == set()
@@ -107,7 +111,7 @@ def test_the_arguments_are_the_fields_of_the_operations_request(name: str, reque
 
 def test_every_tool_that_takes_more_than_names_takes_a_request() -> None:
     kinds = {name: tool.arguments for name, tool in TOOLS.items() if not tool.effect.reads}
-    own = {name: set(kind.model_fields) - OWN - {"session_id"} for name, kind in kinds.items()}
+    own = {name: set(kind.model_fields) - OWN for name, kind in kinds.items()}
 
     assert {name for name, fields in own.items() if fields} == set(REQUESTS) | {"cancel_order"}
 

@@ -1,60 +1,13 @@
-"""The documents of sessions: what is asked of them, and what people and scripts see of them and of their trees."""
+"""The documents of sessions: what people and scripts see of them and of their trees."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
-
-from control_plane.documents.base import Document, Request
+from control_plane.declarations.operation import About
+from control_plane.documents.base import Document
 from control_plane.documents.orders import StatsDocument
-from shared.work_order import Approve, Mode
-
-MAX_SESSION_NAME = 255
-MAX_ENTRY = 255
-"""Characters of what names an entry: its id, its order's, a label, or `root`."""
-
-
-class SessionRequest(Request):
-    project: str
-    """Slug."""
-    name: str = ""
-    mode: Mode = "build"
-    approve: Approve | None = None
-    """What its orders ask for where they do not say themselves; None: yolo."""
-    allow: list[str] = Field(default_factory=list)
-    """Commands that need no approval, as shell patterns."""
-
-
-class SessionEdit(Request):
-    """Only the fields that are set change; they hold for orders that are submitted from then on."""
-
-    name: str | None = None
-    mode: Mode | None = None
-    approve: Approve | None = None
-    allow: list[str] | None = None
-
-
-class SwitchRequest(Request):
-    entry: str = Field(max_length=MAX_ENTRY)
-    """Where the next turn goes on: an entry's id, its order's, a label, or `root`."""
-
-
-class ForkRequest(Request):
-    at: str | None = Field(None, max_length=MAX_ENTRY)
-    """Where the new session begins; None: where the next turn of this one would go on."""
-    name: str | None = None
-
-
-class LabelRequest(Request):
-    entry: str = Field(max_length=MAX_ENTRY)
-    text: str
-    """Empty: the entry has no label any more."""
-
-
-class CompactRequest(Request):
-    instructions: str = ""
 
 
 class TurnDocument(Document):
@@ -102,15 +55,15 @@ class EntryDocument(Document):
 class SessionSummary(Document):
     """A row of `fleet session ls`."""
 
-    id: str
-    name: str
-    project: str
-    mode: str
+    id: Annotated[str, About("session")]
+    name: Annotated[str, About("name")]
+    project: Annotated[str, About("project")]
+    mode: Annotated[str, About("mode")]
     approve: str | None
     allow: list[str]
-    turns: int
+    turns: Annotated[int, About("turns")]
     """Of its own, unfinished ones too."""
-    running: str | None
+    running: Annotated[str | None, About("running")]
     """The order that has to end before the session's next one begins."""
     leaf: str | None
     """The entry that the next turn goes on from; None: the root."""
@@ -118,7 +71,7 @@ class SessionSummary(Document):
     compact: str | None
     """A compaction is done before the next question, with these instructions."""
     created_at: datetime
-    last_activity_at: datetime
+    last_activity_at: Annotated[datetime, About("last activity")]
 
 
 class SessionDocument(SessionSummary):
