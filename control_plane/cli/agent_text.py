@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shared.terminal.command_line import print_table, say
 from shared.terminal.output import printable
-
-if TYPE_CHECKING:
-    pass
 
 Doc = dict[str, Any]
 NO_AGENTS = "no agents; fleet agent add makes one"
@@ -51,12 +48,17 @@ def agent_table(agents: list[Doc]) -> str:
 
 
 def tree_text(nodes: list[Doc]) -> str:
-    """The agents, each below its boss."""
-    from shared.roster import draw, flattened
-
+    """The agents of an organization, or what is said where there are none."""
     if not nodes:
         say(NO_AGENTS)
         return ""
+    return drawn(nodes)
+
+
+def drawn(nodes: list[Doc]) -> str:
+    """The agents, each below its boss."""
+    from shared.roster import draw, flattened
+
     return printable(draw(flattened(nodes)))
 
 

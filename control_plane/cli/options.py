@@ -32,6 +32,8 @@ def parameters(operation: Operation, command: Command) -> Iterator[Parameter]:
         yield _argument(name, info, about)
     changes = operation.method == "PATCH"
     for name, info, about in fields_of(operation.request) if operation.request else ():
+        if name in command.without:
+            continue
         if name in command.arguments:
             yield _argument(name, info, about)
         elif about.secret and not about.reader:
@@ -48,7 +50,7 @@ def values(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, info, about in fields_of(operation.request) if operation.request else ():
         secret = (given[f"{name}_env"], given[f"{name}_stdin"]) if about.secret and not about.reader else None
-        value = typed.secret(about.label, *secret) if secret else given[name]
+        value = typed.secret(about.label, *secret) if secret else given.get(name)
         if operation.method == "PATCH" and about.none and value == about.none:
             found[name] = None
         elif about.none and given.get(f"no_{name}"):

@@ -7,9 +7,10 @@ from typing import Any
 
 import typer
 
+from control_plane.cli.answers import tell
 from control_plane.cli.connection import Org, client
 from control_plane.cli.orders import cost
-from shared.terminal.command_line import JsonFlag, examples, print_json, put
+from shared.terminal.command_line import JsonFlag, examples
 
 PANEL = "Look inside"
 Doc = dict[str, Any]
@@ -22,10 +23,12 @@ def add_to(app: typer.Typer) -> None:
 
 def status(as_json: JsonFlag = False, org: Org = None) -> None:
     """Drones, orders, tasks and cost of the organization in figures."""
-    found = client(org).status()
-    if as_json:
-        print_json(found)
-        return
+    from control_plane.declarations import organizations
+
+    tell(client(org).call(organizations.STATUS), _lines, as_json=as_json)
+
+
+def _lines(found: Doc) -> str:
     totals = found["totals"]
     unknown = f" and {totals['unknown_costs']} runs at unknown cost" if totals["unknown_costs"] else ""
     paused = f", paused: fleet organization resume {found['organization']}" if found["paused"] else ""
@@ -39,7 +42,7 @@ def status(as_json: JsonFlag = False, org: Org = None) -> None:
         f"cost     {cost(totals['cost_usd'])}{unknown}, of {totals['runs']} runs",
         f"tokens   {totals['input_tokens']:,} in, {totals['output_tokens']:,} out",
     ]
-    put("\n".join(lines) + "\n")
+    return "\n".join(lines)
 
 
 def _counts(counts: Mapping[str, int], none: str) -> str:

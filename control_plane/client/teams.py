@@ -11,33 +11,6 @@ from control_plane.client.http import Doc, HttpCalls, part
 class TeamCalls(HttpCalls):
     """A method per endpoint; what each raises is said at `FleetClient`."""
 
-    # --- organizations ------------------------------------------------------------------------
-
-    def create_organization(self, request: Mapping[str, Any]) -> Doc:
-        """`request`: the fields of `team_documents.OrganizationRequest`."""
-        return self._object("POST", "/organizations", json=request)
-
-    def list_organizations(self) -> list[Doc]:
-        return self._list("GET", "/organizations")
-
-    def show_organization(self, name: str) -> Doc:
-        """The organization with the tree of its agents."""
-        return self._object("GET", f"/organizations/{part(name)}")
-
-    def edit_organization(self, name: str, changes: Mapping[str, Any]) -> Doc:
-        """`changes`: the fields of `team_documents.OrganizationEdit` that change."""
-        return self._object("PATCH", f"/organizations/{part(name)}", json=changes)
-
-    def remove_organization(self, name: str) -> Doc:
-        """The organization as it was; `warnings` says what went with it."""
-        return self._object("DELETE", f"/organizations/{part(name)}")
-
-    def pause_organization(self, name: str) -> Doc:
-        return self._object("POST", f"/organizations/{part(name)}/pause")
-
-    def resume_organization(self, name: str) -> Doc:
-        return self._object("POST", f"/organizations/{part(name)}/resume")
-
     # --- tasks, runs and the whole at a glance ----------------------------------------------
 
     def create_task(self, request: Mapping[str, Any]) -> Doc:
@@ -82,6 +55,3 @@ class TeamCalls(HttpCalls):
     def show_task_run(self, run_id: str) -> Doc:
         """A run with its steps."""
         return self._object("GET", f"/task-runs/{part(run_id)}")
-
-    def status(self) -> Doc:
-        return self._object("GET", "/status")

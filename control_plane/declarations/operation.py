@@ -21,6 +21,7 @@ NOUNS = (
     "agents",
     "drones",
     "orders",
+    "organizations",
     "projects",
     "providers",
     "pull_requests",
@@ -112,6 +113,8 @@ class Command:
     """Fields of the request that are given by position, behind the names of the path."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Where a person gets less than a script if they ask for nothing: `{"limit": 20}`."""
+    without: tuple[str, ...] = ()
+    """Fields of the request that are for programs: the command has no option for them."""
     columns: tuple[str, ...] = ()
     """Fields shown in a table, for an answer that is a list."""
     empty: str = "nothing here yet"

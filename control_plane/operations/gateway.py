@@ -65,15 +65,20 @@ def performs(
     def guard(run: Callable[Concatenate[Core, Caller, P], R]) -> Callable[Concatenate[Core, Caller, P], R]:
         @wraps(run)
         def guarded(core: Core, caller: Caller, /, *values: P.args, **named: P.kwargs) -> R:
-            if operation.everywhere:
-                require_everywhere(caller)
-            require(caller, operation.role)
+            permit(operation, caller)
             return run(core, caller, *values, **named)
 
         guarded.__dict__["operation"] = operation
         return guarded
 
     return guard
+
+
+def permit(operation: Operation, caller: Caller) -> None:
+    """Return if the caller may have the operation carried out. Raises Forbidden."""
+    require(caller, operation.role)
+    if operation.everywhere:
+        require_everywhere(caller)
 
 
 def implementation(operation: Operation) -> Callable[..., Any]:

@@ -12,10 +12,12 @@ from control_plane.core import Caller, Core
 from control_plane.db.installation import Organization
 from control_plane.db.orders import Order
 from control_plane.db.teams import Task
+from control_plane.declarations import organizations as declared
 from control_plane.declarations.drones import DroneDocument
 from control_plane.declarations.organizations import StatusDocument
 from control_plane.operations import totals
 from control_plane.operations.drones.managing import list_drones
+from control_plane.operations.gateway import performs
 from shared.states import ENDED, DroneStatus, OrderStatus, TaskStatus
 from shared.terminal.command_line import version
 
@@ -23,6 +25,7 @@ _WITH_A_RUN = (OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL, OrderStatus.C
 _THERE = frozenset({DroneStatus.ONLINE, DroneStatus.BUSY})
 
 
+@performs(declared.STATUS)
 def status(core: Core, caller: Caller) -> StatusDocument:
     """How many drones, orders and tasks there are in each state, what runs now, and what it all cost."""
     drones = list_drones(core, caller)

@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from control_plane.declarations import projects, providers, schedules
+from control_plane.declarations import organizations, projects, providers, schedules
+from control_plane.declarations.organizations import OrganizationRequest
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from tests.support import hooks, wait_until
@@ -26,7 +27,7 @@ def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) ->
     """The shared fleet with an organization `autos` and a project; nobody but the user works there."""
     remote = calc_project(tmp_path_factory.mktemp("autos") / "calc.git")
     with shared_fleet.client() as client:
-        client.create_organization({"name": "autos"})
+        client.call(organizations.ADD, OrganizationRequest(name="autos"))
     with shared_fleet.client("autos") as client:
         client.call(projects.ADD, ProjectRequest(slug="calc", git_url=f"file://{remote}"))
         client.call(providers.ADD, ProviderRequest(name="none", model="openai/x", api_base="http://127.0.0.1:9/v1"))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import drones, projects, providers
+from control_plane.declarations import drones, organizations, projects, providers
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from drone.model.scripted.server import ScriptedServer
@@ -58,7 +58,7 @@ def test_an_order_of_one_organization_runs_to_its_end_on_a_drone_of_another(
         assert "note" in order["patch"]
         assert [drone["name"] for drone in client.call(drones.LIST)] == ["local-1"]
         assert client.call(drones.SHOW, name="local-1")["organization"] is None
-        shown = client.show_organization("serving_test")
+        shown = client.call(organizations.SHOW, name="serving_test")
         assert (shown["totals"]["runs"], shown["agents"]) == (1, [])
         with fleet.client() as admin:
             assert order["id"] not in {each["id"] for each in admin.list_orders(limit=1000)}
@@ -85,7 +85,7 @@ def test_the_commands_of_organizations_say_what_they_did_and_refuse_what_cannot_
     assert fleet.json("organization", "resume", "cli_test")["paused"] is False
     assert {"default", "cli_test"} <= {each["name"] for each in fleet.json("organization", "list")}
     viewer = member(fleet, "cli_test", "viewer")
-    assert [each["name"] for each in viewer.list_organizations()] == ["cli_test"]
+    assert [each["name"] for each in viewer.call(organizations.LIST)] == ["cli_test"]
     viewer.close()
     token = fleet.json("token", "create", "--serves", "cli_test")
     assert token["serves"] == ["cli_test"]

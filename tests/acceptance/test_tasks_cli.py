@@ -15,8 +15,9 @@ import pytest
 import control_plane.client.fleet
 from control_plane.cli.main import app
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import agents, projects, providers
+from control_plane.declarations import agents, organizations, projects, providers
 from control_plane.declarations.agents import AgentRequest
+from control_plane.declarations.organizations import OrganizationRequest
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from drone.model.scripted.server import ScriptedServer
@@ -47,13 +48,13 @@ def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) ->
     remote = calc_project(tmp_path_factory.mktemp("task_crew") / "calc.git")
     with ScriptedServer(SCRIPTS) as model:
         with shared_fleet.client() as everywhere:
-            everywhere.create_organization({"name": ORG})
+            everywhere.call(organizations.ADD, OrganizationRequest(name=ORG))
         client = shared_fleet.client(ORG)
         client.call(providers.ADD, ProviderRequest(name="scripted", model="openai/scripted", api_base=model.url))
         client.call(projects.ADD, ProjectRequest(slug="calc", git_url=f"file://{remote}", provider="scripted"))
         client.call(agents.ADD, AgentRequest(name="lead", instructions="You lead."))
         client.call(agents.ADD, AgentRequest(name="backend", instructions="You work.", boss="lead"))
-        client.pause_organization(ORG)
+        client.call(organizations.PAUSE, name=ORG)
         yield shared_fleet
         # What is still at work there would keep asking a model that is gone.
         for task in client.list_tasks(status="in_progress"):
@@ -241,9 +242,9 @@ def going(fleet: WholeFleet) -> Iterator[None]:
     with fleet.client(ORG) as client:
         for task in client.list_tasks(status="open"):
             client.cancel_task(task["id"])
-        client.resume_organization(ORG)
+        client.call(organizations.RESUME, name=ORG)
         yield
-        client.pause_organization(ORG)
+        client.call(organizations.PAUSE, name=ORG)
 
 
 @pytest.mark.usefixtures("going")

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import agents
+from control_plane.declarations import agents, organizations
 from control_plane.declarations.agents import AgentRequest
+from control_plane.declarations.organizations import OrganizationEdit
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.team_scripts import DESCRIBED
@@ -47,7 +48,7 @@ class TeamFleet:
             drone.start()
         fleet.online("oka", "mila")
         team = cls(fleet, client, oka, mila)
-        team.client.edit_organization(ORG, {"project": "shop", "concurrency": 6})
+        team.client.call(organizations.EDIT, OrganizationEdit(project="shop", concurrency=6), name=ORG)
         team._add_agents()
         return team
 

@@ -1,11 +1,11 @@
 """All tools, in the order in which they are listed (S-124): those that are written by hand, then the derived ones."""
 
-from control_plane.mcp_server.declared import orders, organizations, tasks
+from control_plane.mcp_server.declared import orders, tasks
 from control_plane.mcp_server.derived import tools
 from control_plane.mcp_server.tools import Toolbox
 
 TOOLS = Toolbox()
-for group in (organizations, tasks, orders):
+for group in (tasks, orders):
     TOOLS.update(group.TOOLS)
 TOOLS.update({tool.name: tool for tool in tools()})
 

@@ -10,10 +10,11 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
 from control_plane.db.installation import Organization
+from control_plane.declarations import organizations as declared
 from control_plane.declarations.organizations import OrganizationDocument, OrganizationEdit, OrganizationRequest
 from control_plane.lookups.organizations import in_organization, locked_organization
 from control_plane.lookups.projects import find_project
-from control_plane.operations.access.roles import require, require_everywhere
+from control_plane.operations.gateway import performs
 from control_plane.operations.organizations.acronyms import next_acronym
 from control_plane.operations.organizations.reading import document_of
 from control_plane.validation.checks import check_organization, check_text, shown
@@ -26,12 +27,11 @@ _TRIES = 5
 """Of making one, where each time somebody else took the acronym first."""
 
 
-def create(core: Core, caller: Caller, request: OrganizationRequest) -> OrganizationDocument:
+@performs(declared.ADD)
+def create(core: Core, _caller: Caller, request: OrganizationRequest) -> OrganizationDocument:
     """A new organization. For admins everywhere. Raises Conflict for a name that is taken, Invalid for one that cannot
     be (S-001, S-002).
     """
-    require(caller, "admin")
-    require_everywhere(caller)
     check_organization(request.name)
     check_text("the description", request.description, limit=MAX_DESCRIPTION, empty=True)
     if request.project is not None:
@@ -74,13 +74,13 @@ def create_within(db: Session, core: Core, request: OrganizationRequest) -> Orga
     return row
 
 
+@performs(declared.EDIT)
 def edit(core: Core, caller: Caller, name: str, changes: OrganizationEdit) -> OrganizationDocument:
     """Change the fields that are set, at least one; null takes the project away (S-005). For its admins.
 
     Tasks that a higher limit lets begin have begun when this returns.
     """
     caller = in_organization(core, caller, name)
-    require(caller, "admin")
     if not changes.model_fields_set:
         raise Invalid(
             "nothing is to be changed",
@@ -103,10 +103,10 @@ def edit(core: Core, caller: Caller, name: str, changes: OrganizationEdit) -> Or
     return _change(core, caller, change)
 
 
+@performs(declared.PAUSE)
 def pause(core: Core, caller: Caller, name: str) -> OrganizationDocument:
     """Let no task of it begin any more; what is in progress goes on. For operators. Doing it twice changes nothing."""
     caller = in_organization(core, caller, name)
-    require(caller, "operator")
 
     def change(_db: Session, row: Organization) -> None:
         row.paused_at = row.paused_at or core.clock.now()
@@ -114,10 +114,10 @@ def pause(core: Core, caller: Caller, name: str) -> OrganizationDocument:
     return _change(core, caller, change)
 
 
+@performs(declared.RESUME)
 def resume(core: Core, caller: Caller, name: str) -> OrganizationDocument:
     """Let its tasks begin again; those that may have begun when this returns. For operators."""
     caller = in_organization(core, caller, name)
-    require(caller, "operator")
 
     def change(_db: Session, row: Organization) -> None:
         row.paused_at = None

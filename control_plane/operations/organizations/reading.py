@@ -9,13 +9,16 @@ from control_plane.core import Caller, Core
 from control_plane.db.installation import Organization
 from control_plane.db.projects import Project
 from control_plane.db.teams import Agent, Task
+from control_plane.declarations import organizations as declared
 from control_plane.declarations.organizations import OrganizationDocument
 from control_plane.lookups.organizations import find_organization, in_organization
 from control_plane.operations import totals
+from control_plane.operations.gateway import performs
 from control_plane.teams.roster import roster_of, tree_of
 from shared.states import TaskStatus
 
 
+@performs(declared.LIST)
 def list_(core: Core, caller: Caller) -> list[OrganizationDocument]:
     """The organizations that the caller may see, by name: their own, or all (S-007)."""
     wanted = select(Organization).order_by(Organization.name)
@@ -25,6 +28,7 @@ def list_(core: Core, caller: Caller) -> list[OrganizationDocument]:
         return [document_of(db, row) for row in db.scalars(wanted)]
 
 
+@performs(declared.SHOW)
 def show(core: Core, caller: Caller, name: str) -> OrganizationDocument:
     """One organization with the tree of its agents. Raises NotFound where the caller may not see it."""
     caller = in_organization(core, caller, name)

@@ -18,10 +18,11 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Project
 from control_plane.db.runs import Blob, Run
 from control_plane.db.teams import Agent, Task
+from control_plane.declarations import organizations as declared
 from control_plane.declarations.organizations import OrganizationDocument
 from control_plane.lookups.organizations import DEFAULT, find_organization, in_organization, locked_organization
-from control_plane.operations.access.roles import require, require_everywhere
 from control_plane.operations.drones.managing import take_back
+from control_plane.operations.gateway import performs
 from control_plane.operations.organizations.reading import document_of
 from control_plane.orders.lost import announce
 from shared.errors import Conflict, FleetFault
@@ -46,14 +47,13 @@ class _Removed:
     """Names of files that nobody else has, and whether they are sealed."""
 
 
+@performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, name: str) -> OrganizationDocument:
     """Remove an organization with its agents, tasks, comments, orders, runs, tokens and drones. For admins everywhere.
 
     `warnings` of the answer says what went with it. Raises Conflict for `default`, and while a task is in progress or
     an order has not ended (S-006). What its drones had in hand for others waits for another drone.
     """
-    require(caller, "admin")
-    require_everywhere(caller)
     caller = in_organization(core, caller, name)
     if caller.organization == DEFAULT:
         raise Conflict(

@@ -22,9 +22,10 @@ from control_plane.db.metadata import METADATA
 from control_plane.db.runs import Run
 from control_plane.db.sessions import SessionEntry
 from control_plane.db.teams import Comment
+from control_plane.declarations import organizations as declared
 from control_plane.declarations.organizations import OrganizationDocument, OrganizationRequest
 from control_plane.documents.base import SYSTEM
-from control_plane.operations.access.roles import require, require_everywhere
+from control_plane.operations.gateway import performs
 from control_plane.operations.organizations import create_within, document_of
 from control_plane.operations.transfer.checking import Checked, check, lines_of
 from control_plane.operations.transfer.kinds import BY_NAME, DRONE, SUMMED, TASK, Kind, is_id
@@ -41,6 +42,7 @@ _TRIES = 3
 Line = dict[str, Any]
 
 
+@performs(declared.IMPORT)
 def import_lines(core: Core, caller: Caller, lines: Iterable[str], name: str | None = None) -> OrganizationDocument:
     """Make an organization of what `export_lines` gave, called `name` or as it was. For admins everywhere.
 
@@ -51,8 +53,6 @@ def import_lines(core: Core, caller: Caller, lines: Iterable[str], name: str | N
     Raises Conflict for a name that is taken and for a newer file, Invalid with the line's number for a broken or
     foreign one; nothing is changed then.
     """
-    require(caller, "admin")
-    require_everywhere(caller)
     if name is not None:
         check_organization(name)
     core.blobs.root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -62,10 +62,9 @@ def import_lines(core: Core, caller: Caller, lines: Iterable[str], name: str | N
         return import_file(core, caller, spool, name)
 
 
-def import_file(core: Core, caller: Caller, spool: BinaryIO, name: str | None = None) -> OrganizationDocument:
+@performs(declared.IMPORT)
+def import_file(core: Core, _caller: Caller, spool: BinaryIO, name: str | None = None) -> OrganizationDocument:
     """As `import_lines`, from a file that is read several times."""
-    require(caller, "admin")
-    require_everywhere(caller)
     spool.seek(0)
     # Before anything is written: on SQLite nobody else writes while we do.
     checked = check(spool, files_allowed=core.settings.file_urls_allowed)

@@ -10,9 +10,10 @@ from anyio import to_thread
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
+from control_plane.declarations import organizations as declared
 from control_plane.declarations.organizations import OrganizationDocument
 from control_plane.operations import transfer
-from control_plane.operations.access.roles import require, require_everywhere
+from control_plane.operations.gateway import permit
 from control_plane.web.access import CoreDep, PersonDep
 from control_plane.web.openapi import errors
 from shared.errors import TooLarge
@@ -55,8 +56,7 @@ async def import_organization(
 ) -> OrganizationDocument:
     """All of it, or nothing. It comes in paused; `warnings` says what is to be set again."""
     # Before gigabytes are taken in.
-    require(caller, "admin")
-    require_everywhere(caller)
+    permit(declared.IMPORT, caller)
     await to_thread.run_sync(lambda: core.blobs.root.mkdir(parents=True, exist_ok=True, mode=0o700))
     with tempfile.TemporaryFile(dir=core.blobs.root) as spool:
         await _spool(request, spool)

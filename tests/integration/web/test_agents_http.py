@@ -7,8 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from control_plane.declarations import agents
+from control_plane.declarations import agents, organizations
 from control_plane.declarations.agents import AgentEdit, AgentFilter, AgentRequest
+from control_plane.declarations.organizations import OrganizationRequest
 from tests.support.fleet import Api
 
 
@@ -116,7 +117,7 @@ def test_agents_are_read_by_everybody_of_the_organization_and_changed_by_admins(
 
 def test_another_organization_says_the_same_whether_it_exists_or_not(work: Api) -> None:
     """S-004."""
-    work.client.create_organization({"name": "payments"})
+    work.client.call(organizations.ADD, OrganizationRequest(name="payments"))
     with work.http(work.token_for("admin")) as http:
         answers = [http.get(f"/api/v1/organizations/{name}/agents") for name in ("payments", "pavements")]
 

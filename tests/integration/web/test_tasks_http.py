@@ -10,8 +10,9 @@ import pytest
 
 from control_plane.cli.task_follow import follow_task
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import agents, projects, sessions
+from control_plane.declarations import agents, organizations, projects, sessions
 from control_plane.declarations.agents import AgentRequest
+from control_plane.declarations.organizations import OrganizationEdit
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.lookups.organizations import system_caller
 from tests.support import wait_until
@@ -27,7 +28,7 @@ def paused(api: Api) -> Api:
     api.add_work()
     api.client.call(agents.ADD, AgentRequest(name="lead", instructions="You lead."))
     api.client.call(agents.ADD, AgentRequest(name="backend", instructions="You work.", boss="lead"))
-    api.client.pause_organization("default")
+    api.client.call(organizations.PAUSE, name="default")
     return api
 
 
@@ -130,7 +131,7 @@ def test_without_an_agent_or_a_project_a_task_is_412_and_says_what_to_do(api: Ap
 
 def test_the_organizations_project_goes_before_the_only_one(paused: Api) -> None:
     paused.client.call(projects.ADD, ProjectRequest(slug="other", git_url="https://git.example/other.git"))
-    paused.client.edit_organization("default", {"project": "other"})
+    paused.client.call(organizations.EDIT, OrganizationEdit(project="other"), name="default")
 
     assert paused.client.create_task({"title": "Mend it"})["project"] == "other"
 
@@ -141,7 +142,11 @@ def test_a_viewer_reads_tasks_and_an_operator_works_on_them(paused: Api) -> None
     operator = FleetClient(paused.url, paused.token_for("operator"))
 
     with viewer, operator, paused.http(paused.token_for("viewer")) as http:
-        read = [viewer.show_task(task["id"])["id"], viewer.list_tasks()[0]["id"], viewer.status()["tasks"]["open"]]
+        read = [
+            viewer.show_task(task["id"])["id"],
+            viewer.list_tasks()[0]["id"],
+            viewer.call(organizations.STATUS)["tasks"]["open"],
+        ]
         refused = http.post(f"/api/v1/tasks/{task['id']}/comments", json={"text": "Mine."}).status_code
         written = operator.comment_task(task["id"], "Mine now: @user")
 
@@ -171,7 +176,7 @@ def test_status_counts_what_there_is(paused: Api) -> None:
     paused.client.create_task({"title": "Mend it"})
     paused.submit()
 
-    status = paused.client.status()
+    status = paused.client.call(organizations.STATUS)
 
     assert (status["organization"], status["paused"], status["server"]) == ("default", True, paused.core.settings.url)
     assert status["drones"] == {"online": 1}
