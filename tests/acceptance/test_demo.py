@@ -17,7 +17,7 @@ from tests.support import wait_until
 from tests.support.command_tree import clean_environment
 from tests.support.documents import ROOT
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.apart]
 
 
 @contextmanager

@@ -23,7 +23,10 @@ from tests.support.command_tree import BIN, clean_environment, invoke
 from tests.support.local_runs import FIXED, MEND, MODEL, TALK, WRITE, call, files_of, git, make_repository
 from tests.support.transcripts import transcript_problems
 
-pytestmark = pytest.mark.timeout(180)  # on a busy machine the model library alone takes half a minute to load
+pytestmark = [
+    pytest.mark.timeout(180),
+    pytest.mark.apart,
+]  # on a busy machine the model library alone takes half a minute to load
 
 KEYS = [
     *("id", "status", "reason", "exit_status", "attempt", "generation", "organization", "user", "drone", "project"),

@@ -17,7 +17,7 @@ from tests.support.repositories import calc_project
 from tests.support.transcripts import transcript_problems
 from tests.support.whole_fleet import FLEET, ExternalFleet
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.apart]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.support import wait_until
 from tests.support.repositories import calc_project
 from tests.support.whole_fleet import WholeFleet
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.apart]
 
 
 def test_flower_shows_drones_queues_and_the_true_state_of_every_order(

@@ -14,7 +14,7 @@ from tests.support.git_servers import serving
 from tests.support.repositories import CALC, bare_remote, git
 from tests.support.whole_fleet import WholeFleet
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.apart]
 FORM = "## Summary\n\n- [ ] I read it\n"
 
 

@@ -16,7 +16,7 @@ from tests.support.repositories import calc_project
 from tests.support.transcripts import transcript_problems
 from tests.support.whole_fleet import WholeFleet
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.apart]
 
 
 @pytest.fixture

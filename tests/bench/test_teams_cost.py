@@ -34,7 +34,7 @@ from shared.names import new_id
 from tests.support.database import core_on
 from tests.support.made import make_drone, make_project
 
-pytestmark = pytest.mark.bench
+pytestmark = [pytest.mark.bench, pytest.mark.apart]
 
 WITHIN_MS = 50
 """What issue 5 asks for, on the median."""

@@ -32,7 +32,7 @@ from tests.support.outages import (
     seconds_until,
 )
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(300), pytest.mark.apart]
 CONSUMES_WITHIN = 15.0
 LONGER_CUTS = [(20.0, False), (45.0, True), (45.0, False)]
 log = logging.getLogger(__name__)

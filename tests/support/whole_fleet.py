@@ -16,13 +16,15 @@ from control_plane.client.fleet import FleetClient
 from control_plane.declarations import drones, projects, providers
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
-from tests.support import wait_until
+from tests.support import wait_until, warm_commands
 from tests.support.transcripts import transcript_problems
 
 Doc = dict[str, Any]
 FLEET = (sys.executable, "-m", "control_plane.cli.main")
 DRONE = (sys.executable, "-m", "drone.cli.main")
 START_SECONDS = 90.0
+_OTHER_PYTHON = ("PYTHONPATH", "PYTHONSAFEPATH", "LD_PRELOAD")
+"""Variables that a Python which runs already does not obey."""
 
 
 @dataclass
@@ -224,6 +226,8 @@ class ExternalFleet(WholeFleet):
 def _run(
     command: Sequence[str], environment: Mapping[str, str], text: str | None = None
 ) -> subprocess.CompletedProcess[str]:
+    if all(environment.get(name) == os.environ.get(name) for name in _OTHER_PYTHON):
+        return warm_commands.run(command[2], command[3:], environment, text)
     return subprocess.run(
         list(command), env=dict(environment), input=text, capture_output=True, text=True, timeout=120, check=False
     )

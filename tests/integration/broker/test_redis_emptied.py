@@ -13,7 +13,7 @@ from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane
 from tests.support.outages import OutageFleet, power_cut
 
-pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240), pytest.mark.apart]
 
 
 def test_a_run_goes_on_and_is_stored_whole(oka_at_work: OutageFleet) -> None:

@@ -39,7 +39,7 @@ from tests.support.repositories import calc_project, work_order
 from tests.support.runs import order_for, shell, small_repository
 from tests.support.scripted import ScriptedFactory
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.timeout(400), pytest.mark.apart]
 IDENTITY = RunIdentity("r" * 12, "o" * 12, 1)
 META = Meta("o" * 12, 1, "b" * 12, "2026-11-21T12:00:00+00:00")
 END = RunEnded(status="failed", exit_status="lost", reason="the drone's disk is full")

@@ -17,7 +17,7 @@ from tests.support import wait_until
 from tests.support.hostile import Measured, run_hostile
 from tests.support.sandboxes import processes_with
 
-pytestmark = pytest.mark.hostile
+pytestmark = [pytest.mark.hostile, pytest.mark.apart]
 MOST_MB = 64
 """Over idle, whatever a command does."""
 GET_AWAY = """

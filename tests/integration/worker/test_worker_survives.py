@@ -22,7 +22,7 @@ from tests.support.drones import DroneUnderTest
 from tests.support.runs import order_for, shell
 from tests.support.scripted import ScriptedFactory
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.apart]
 MakeDrone = Callable[..., DroneUnderTest]
 SLOW = [shell("echo begun; sleep 300"), {"text": "Done."}]
 SHORT = [shell("sleep 4"), {"text": "Done."}]
