@@ -83,7 +83,7 @@ def not_run(call: ToolCall, why: str) -> Message:
     return Message(role="tool", tool_call_id=call.id, content=f"This call was not run: {why}", is_error=True)
 
 
-def mended(history: Iterable[Message]) -> list[Message]:
+def repaired(history: Iterable[Message]) -> list[Message]:
     """Return a history that may have been cut anywhere as one that keeps the rule.
 
     Calls that were never answered are answered as not run; answers to nothing are left out.

@@ -17,7 +17,7 @@ from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.sessions import SessionEntry
 from shared.events import Body, CompactionStep
 from shared.messages import Message
-from shared.transcripts import mended, messages_of
+from shared.transcripts import messages_of, repaired
 
 
 def way_to(db: Session, entry_id: str | None) -> list[SessionEntry]:
@@ -76,6 +76,6 @@ def _after(history: list[Message], bodies: Sequence[Body]) -> list[Message]:
     """The conversation after one more run, which may have been cut off anywhere. `history` is whole already."""
     messages = messages_of(bodies, history)
     if any(isinstance(body, CompactionStep) for body in bodies):
-        return mended(messages)
+        return repaired(messages)
     # Only what is new can be broken; to look through all of it again for every turn adds up.
-    return [*history, *mended(messages[len(history) :])]
+    return [*history, *repaired(messages[len(history) :])]

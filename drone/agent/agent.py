@@ -21,7 +21,7 @@ from shared.errors import Conflict, FormatError, InterruptLoop, Preempted, Submi
 from shared.events import RetryStep, Stats
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome
-from shared.transcripts import mended
+from shared.transcripts import repaired
 from shared.work_order import Limits
 
 AgentPhase = Literal["idle", "turn", "compaction"]
@@ -105,7 +105,7 @@ class Agent:
         self.guardrails.turn_starts()
         self.hooks.notify(hook.Input(prompt))
         system = self.hooks.system_prompt(system)
-        past = mended(self.hooks.context(mended(history)))
+        past = repaired(self.hooks.context(repaired(history)))
         self.ids.update(call_ids(past))
         self._tools = self.toolbox.specs()
         self._calls = self._call_runner()

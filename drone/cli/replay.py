@@ -12,7 +12,7 @@ from shared.terminal.output import printable
 
 if TYPE_CHECKING:
     from drone.replay import ReplayResult
-    from drone.replay.comparing import Difference, Seen
+    from drone.replay.comparing import Difference, Observation
 
 EXAMPLES = (
     "drone replay RUN.traj.json --repo .",
@@ -74,7 +74,7 @@ def _difference(found: Difference) -> str:
     return printable("\n".join([*lines, found.diff() or "the output is the same"])) + "\n"
 
 
-def _ended(seen: Seen) -> str:
+def _ended(seen: Observation) -> str:
     if seen.timed_out:
         return "ended by the time limit"
     return "no return code" if seen.return_code is None else f"return code {seen.return_code}"

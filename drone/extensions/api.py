@@ -16,14 +16,14 @@ METHODS = ("before_call", "after_call", "on_turn_start", "on_turn_end")
 
 
 @dataclass
-class Brought:
+class Contributions:
     """What files brought: taken as a whole when all are read, or not at all."""
 
     handlers: list[Registered] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     tools: list[ExtensionTool] = field(default_factory=list)
 
-    def add(self, other: Brought) -> None:
+    def add(self, other: Contributions) -> None:
         self.handlers += other.handlers
         self.rules += other.rules
         self.tools += other.tools
@@ -45,7 +45,7 @@ class Api:
 
     def __init__(self, origin: Origin, context: Context, bus: HookBus, make_tool: Callable[..., ExtensionTool]) -> None:
         self.context = context
-        self.brought = Brought()
+        self.brought = Contributions()
         self._origin = origin
         self._bus = bus
         self._make_tool = make_tool

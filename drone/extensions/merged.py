@@ -13,7 +13,7 @@ from drone.agent.hooks.bus import HookBus
 from drone.agent.hooks.calling import described, inside
 from drone.agent.hooks.observer import EXTENSION_FAILED, ObservedRecorder
 from drone.agent.protocols import Controls, Recorder
-from drone.extensions.api import Api, Brought, Origin
+from drone.extensions.api import Api, Contributions, Origin
 from drone.extensions.context import Context, Running
 from drone.extensions.controls import HeldControls
 from drone.extensions.modules import LoadFailed, Loading
@@ -116,9 +116,9 @@ class Extensions:
             self.guardrails.replace(brought.rules)
             self.tools = tools
 
-    def _read(self) -> tuple[Brought, list[Loading]]:
+    def _read(self) -> tuple[Contributions, list[Loading]]:
         calling = ForeignCalls(self._services.load_seconds, self.controls.stop_waiting)
-        brought, live = Brought(), []
+        brought, live = Contributions(), []
         for found in self._found():
             loading = Loading(found, self._api)
             try:

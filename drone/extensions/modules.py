@@ -11,7 +11,7 @@ from typing import Any
 from drone.agent.guardrails.rule_set import FAILED, Rule
 from drone.agent.hooks.calling import CallFailed, Calling
 from drone.agent.values import Verdict
-from drone.extensions.api import Api, Brought, Origin, rule_of
+from drone.extensions.api import Api, Contributions, Origin, rule_of
 from drone.extensions.sources import Found, Unreadable, content, says_policy, text
 from shared.messages import ToolCall
 
@@ -39,7 +39,7 @@ class Loading:
         self._content = b""
         self._policy = False
 
-    def load(self, calling: Calling) -> Brought:
+    def load(self, calling: Calling) -> Contributions:
         """What the file brings. Raises LoadFailed, whatever the file does."""
         try:
             brought = calling(self._loaded)
@@ -48,7 +48,7 @@ class Loading:
             why = str(failed.__cause__) if isinstance(failed.__cause__, Unreadable) else failed.what
             what = f"{self.found.source[:1].upper()}{self.found.source[1:]} could not be loaded: {why}."
             raise LoadFailed(what, failed.detail, self._stand_in()) from failed
-        assert isinstance(brought, Brought)
+        assert isinstance(brought, Contributions)
         return brought
 
     def goes_live(self) -> None:
@@ -61,9 +61,9 @@ class Loading:
             self._api.close()
         sys.modules.pop(self._module, None)
 
-    def _loaded(self) -> Brought:
+    def _loaded(self) -> Contributions:
         if self.found.kind == "guardrail":
-            return Brought(rules=self._rules(self._executed()))
+            return Contributions(rules=self._rules(self._executed()))
         entry = self._extend()
         self._api = self._make_api(Origin(self.found.source, self.found.name, self._policy))
         entry(self._api)

@@ -15,7 +15,7 @@ ENOUGH_BYTES = 150_000_000
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-class Room:
+class DiskSpace:
     """Whether the disks with these paths have room for another order. Threads may share one."""
 
     def __init__(self, *paths: Path, floor: int = FLOOR_BYTES, enough: int = ENOUGH_BYTES) -> None:

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 from drone.agent.values import DeltaKind, WaitsFor
-from drone.local.lines import lines_of
+from drone.local.event_lines import lines_of
 from drone.reporting import journal
 from shared.events import Body
 from shared.terminal.output import paint, printable

@@ -25,7 +25,7 @@ _FORM = "```action TOOL, a line with a JSON object, ```"
 
 
 @dataclass(frozen=True)
-class Block:
+class ActionBlock:
     """An action block as it stands in an answer."""
 
     name: str
@@ -71,7 +71,7 @@ def acted(message: Message, tools: Sequence[ToolSpec], number: int, *, cut: bool
     return message.model_copy(update={"tool_calls": (call,)}), ""
 
 
-def blocks(text: str) -> Iterator[Block]:
+def blocks(text: str) -> Iterator[ActionBlock]:
     """Yield the action blocks of a text. Inside another fence there are none; a fence ends as it began (CommonMark)."""
     fence, name, body = "", "", list[str]()
     for line in text.split("\n"):
@@ -82,15 +82,15 @@ def blocks(text: str) -> Iterator[Block]:
                 fence, name, body = match["fence"], action["name"] if action else "", []
         elif match and not match["info"] and match["fence"].startswith(fence):
             if name:
-                yield Block(name, "\n".join(body), closed=True)
+                yield ActionBlock(name, "\n".join(body), closed=True)
             fence = ""
         else:
             body.append(line)
     if fence and name:
-        yield Block(name, "\n".join(body), closed=False)
+        yield ActionBlock(name, "\n".join(body), closed=False)
 
 
-def _problem(found: Sequence[Block], *, cut: bool) -> str:
+def _problem(found: Sequence[ActionBlock], *, cut: bool) -> str:
     if len(found) == 1 and found[0].closed:
         return ""
     if cut:
@@ -105,7 +105,7 @@ def _problem(found: Sequence[Block], *, cut: bool) -> str:
     return f"The action block of your last answer is not closed, so it was not run. Write it again, whole: {_FORM}."
 
 
-def _arguments(block: Block, tools: Sequence[ToolSpec]) -> str:
+def _arguments(block: ActionBlock, tools: Sequence[ToolSpec]) -> str:
     """The arguments of a block as JSON; what is neither JSON nor plain text for its tool stays as it is."""
     tool = next((tool for tool in tools if tool.name == block.name), None)
     parsed = parsed_arguments(ToolCall(id="", name=block.name, arguments=block.body))

@@ -7,7 +7,7 @@ from typing import Any
 
 from drone.model.errors import StreamBroken
 from drone.model.litellm_import import Client, litellm
-from drone.model.route import Way
+from drone.model.route import Route
 from drone.model.stream_reader import Waits
 
 PLACEHOLDER_KEY = "no-key"
@@ -17,7 +17,7 @@ PLACEHOLDER_KEY = "no-key"
 class Call:
     """One request, and what it said about itself when it ended."""
 
-    def __init__(self, way: Way, request: dict[str, Any], waits: Waits, client: Client) -> None:
+    def __init__(self, way: Route, request: dict[str, Any], waits: Waits, client: Client) -> None:
         # Here and not in the pump's thread: a first import of litellm is no silence of the model's.
         self._arguments = _arguments(way, request, waits, client)
         self._client = client
@@ -51,7 +51,7 @@ class Call:
             yield chunk
 
 
-def _arguments(way: Way, request: dict[str, Any], waits: Waits, client: Client) -> dict[str, Any]:
+def _arguments(way: Route, request: dict[str, Any], waits: Waits, client: Client) -> dict[str, Any]:
     import httpx
 
     provider = way.provider

@@ -13,7 +13,7 @@ from drone.model.call import Call
 from drone.model.errors import ContentFiltered, ErrorClass, Failure, StreamBroken, classify, sentence
 from drone.model.litellm_import import Client
 from drone.model.prices import usage_of
-from drone.model.route import Way, window_of
+from drone.model.route import Route, window_of
 from drone.model.stream_reader import LOOK_UP_EVERY, Waits, pumped
 from shared.backoff import delay
 from shared.clock import Clock
@@ -73,12 +73,12 @@ class LiteLLMModel:
     def _use(self, provider: OrderProvider) -> None:
         self.provider = provider
         # Both take litellm, which takes seconds where it is not loaded: not before they are needed.
-        self._way: Way | None = None
+        self._way: Route | None = None
         self._window = 0
 
     def _persist(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
         """Repeat the call as long as its failures are of a kind that may pass, or that asking otherwise may mend."""
-        way = self._way = self._way or Way(self.provider)
+        way = self._way = self._way or Route(self.provider)
         attempt = 1
         while True:
             try:
@@ -122,7 +122,7 @@ class LiteLLMModel:
             next=f"fleet provider show {self.provider.name}",
         )
 
-    def _ask(self, way: Way, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
+    def _ask(self, way: Route, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
         """Make one call. Nothing of an answer that broke off is kept: no tool ever runs on half a message."""
         started = self.clock.monotonic()
         call = Call(way, way.request(messages, tools), self.waits, self._client)

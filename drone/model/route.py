@@ -8,12 +8,12 @@ from typing import Any
 
 from drone.agent.values import ToolSpec
 from drone.model.actions import acted
+from drone.model.conversion import MARKER, WireConversation, tools_to_wire
 from drone.model.errors import Failure
 from drone.model.families import conceded, family_of
 from drone.model.litellm_import import litellm
 from drone.model.prices import listed
 from drone.model.spoken_calls import spoken_call
-from drone.model.wire import MARKER, Wire, tools_to_wire
 from shared.messages import Message
 from shared.work_order import OrderProvider
 
@@ -24,7 +24,7 @@ _OWN_PATHS = frozenset({"anthropic", "openrouter", "deepseek", "mistral"})
 """Providers whose calls litellm makes itself, so that they take an HTTP client of ours, which can be closed."""
 
 
-class Way:
+class Route:
     """How a provider is asked for the rest of a run, unless it shows that it wants to be asked otherwise."""
 
     def __init__(self, provider: OrderProvider) -> None:
@@ -35,7 +35,7 @@ class Way:
         no_tools = known.get("supports_function_calling") is False
         text = provider.protocol == "text" or (provider.protocol == "auto" and no_tools)
         self.family = replace(family_of(self.model), text=text)
-        self._wire: tuple[Sequence[ToolSpec], Wire] | None = None
+        self._wire: tuple[Sequence[ToolSpec], WireConversation] | None = None
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> dict[str, Any]:
         """Return what is asked, with the provider's own parameters."""
@@ -66,9 +66,9 @@ class Way:
         self._wire = None
         return said
 
-    def _converted(self, tools: Sequence[ToolSpec]) -> Wire:
+    def _converted(self, tools: Sequence[ToolSpec]) -> WireConversation:
         if self._wire is None or self._wire[0] != list(tools):
-            self._wire = list(tools), Wire(self.family, self.model, tools)
+            self._wire = list(tools), WireConversation(self.family, self.model, tools)
         return self._wire[1]
 
 

@@ -26,7 +26,7 @@ _BEFORE = 3
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observation:
     """What a call came to, as far as it is compared."""
 
     output: str
@@ -50,8 +50,8 @@ class Difference:
     call: int
     """The call in it, counted from 1."""
     made: RecordedCall
-    expected: Seen
-    actual: Seen
+    expected: Observation
+    actual: Observation
 
     def document(self) -> dict[str, Any]:
         return {
@@ -114,17 +114,17 @@ class Comparison:
                 why = f"The observation of step {step} differs."
                 self._people.stop = InterruptLoop(outcome=Outcome(ExitStatus.STOPPED, why))
 
-    def _expected(self, expected: Expected) -> Seen:
+    def _expected(self, expected: Expected) -> Observation:
         output = self._text(expected.output)
         if expected.tail is not None:
             output = f"{output}\n[… {expected.elided:,} characters elided …]\n{self._text(expected.tail)}"
-        return Seen(output, _code(expected.return_code), expected.timed_out)
+        return Observation(output, _code(expected.return_code), expected.timed_out)
 
-    def _actual(self, body: ToolResultStep, expected: Expected) -> Seen:
+    def _actual(self, body: ToolResultStep, expected: Expected) -> Observation:
         """What came of it here, in the words of there."""
         result = self._shell.take()
         if result is None:
-            return Seen(self._text(body.output), body.return_code, timed_out=False)
+            return Observation(self._text(body.output), body.return_code, timed_out=False)
         output = self._text(whole_output(result))
         if expected.submits and output.lstrip().startswith(SUBMIT_LINE):
             # What came before the line is not in the recording; ours is without white space around it, too.
@@ -135,7 +135,7 @@ class Comparison:
             output = output[: len(self._text(expected.output)) + expected.elided + len(self._text(expected.tail or ""))]
         if expected.tail is not None:
             output = _elided(output, len(self._text(expected.output)), expected)
-        return Seen(output, result.return_code, result.timed_out)
+        return Observation(output, result.return_code, result.timed_out)
 
     def _text(self, text: str) -> str:
         text = self._script.places.there(text.replace("\0", _NUL))
@@ -143,7 +143,7 @@ class Comparison:
         return text if self._script.recording.own else text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _same(recorded: Expected, expected: Seen, actual: Seen) -> bool:
+def _same(recorded: Expected, expected: Observation, actual: Observation) -> bool:
     if expected.timed_out != actual.timed_out:
         return False
     if not expected.timed_out and recorded.return_code is not None and expected.return_code != actual.return_code:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from drone.agent.protocols import Toolbox
 from drone.agent.values import Answer, OnDelta, Ruling, ToolResult, ToolSpec
 from drone.replay.path_mapping import Places
-from drone.replay.recording import RecordedCall, Recording, Turn
+from drone.replay.recording import RecordedCall, RecordedTurn, Recording
 from shared.errors import InterruptLoop
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
@@ -26,7 +26,7 @@ class Script:
     _calls: dict[str, tuple[int, int, RecordedCall]] = field(default_factory=dict)
 
     @property
-    def turn(self) -> Turn | None:
+    def turn(self) -> RecordedTurn | None:
         """The answer that was given last."""
         return self.recording.turns[self.played - 1] if self.played else None
 
@@ -35,7 +35,7 @@ class Script:
         """Answers that were not given."""
         return len(self.recording.turns) - self.played
 
-    def next(self) -> tuple[Turn, tuple[ToolCall, ...]]:
+    def next(self) -> tuple[RecordedTurn, tuple[ToolCall, ...]]:
         """The next answer, with its calls as they are to be made here. Raises InterruptLoop at the recording's end."""
         if not self.left:
             raise InterruptLoop(outcome=Outcome(ExitStatus.STOPPED, "The recording ends here."))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from drone.replay.observations import expected_of, is_observation, text_of, whole
-from drone.replay.recording import Expected, RecordedCall, Recording, Turn
+from drone.replay.recording import Expected, RecordedCall, RecordedTurn, Recording
 from drone.tools.shell import SUBMIT_LINE
 from shared.errors import Invalid
 from shared.trajectories import FORMAT, SUBMITTED, command_in
@@ -103,7 +103,7 @@ def _grouped(messages: Sequence[Doc]) -> tuple[list[str], list[_Heard]]:
     return opening, heard
 
 
-def _turn(heard: _Heard, regexes: Sequence[str]) -> Turn:
+def _turn(heard: _Heard, regexes: Sequence[str]) -> RecordedTurn:
     message, content = heard.message, text_of(heard.message)
     calls = _calls(message, content, regexes)
     made = []
@@ -115,7 +115,7 @@ def _turn(heard: _Heard, regexes: Sequence[str]) -> Turn:
     if made and not _rejected(heard.said) and (at := _submitting(made)) is not None:
         made[at] = replace(made[at], executed=True)
     thinking = message.get("reasoning_content")
-    return Turn(
+    return RecordedTurn(
         content,
         tuple(made),
         whole(thinking) if isinstance(thinking, str) else "",
@@ -162,7 +162,7 @@ def _observation(observations: Sequence[Doc], call_id: str, number: int) -> Doc 
     return observations[number] if number < len(observations) and not (call_id and any(ids)) else None
 
 
-def _with_submission(turn: Turn, last: Doc) -> Turn:
+def _with_submission(turn: RecordedTurn, last: Doc) -> RecordedTurn:
     """What the last command printed is in the message that says how the run ended, if it was the one to submit."""
     extra = _object(last.get("extra"))
     at = _submitting(turn.calls)

@@ -38,7 +38,7 @@ class RecordedCall:
 
 
 @dataclass(frozen=True)
-class Turn:
+class RecordedTurn:
     """One answer of the model, or one command that a person typed, with what followed."""
 
     content: str
@@ -54,7 +54,7 @@ class Recording:
 
     opening: tuple[str, ...]
     """User messages before the first answer; the last one opens the run."""
-    turns: tuple[Turn, ...]
+    turns: tuple[RecordedTurn, ...]
     cwd: str = ""
     """The directory that commands ran in; empty where it was not recorded."""
     timeout: float | None = None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from celery.exceptions import Ignore
 
-from drone.installation.disk import Room
+from drone.installation.disk import DiskSpace
 from drone.reporting.journal import RunIdentity
 from drone.reporting.reporter import Reporter
 from drone.reporting.stream import Stream
@@ -55,7 +55,7 @@ class Node:
         sealer = Sealer(identity.config.drone_id, identity.private_key, identity.config.control_plane_key, clock)
         stream = Stream(self._redis, sealer)
         self._drained = identity.home.drained_file
-        room = Room(identity.home.path, Path(identity.config.workspace))
+        room = DiskSpace(identity.home.path, Path(identity.config.workspace))
         self.slots = Slots(self._terminate, self._revoke, paused=self._drained.exists(), lacking=room.lacking)
         self.runs = TrackedRuns()
         self.fork_server = ForkServer(clock)

@@ -18,7 +18,7 @@ _REF = "refs/dronefleet/agent"
 
 
 @dataclass(frozen=True)
-class Brought:
+class AgentCommits:
     """The agent's last commit, if there is one on top of the base, and a word if there is one that could not come."""
 
     head: str | None
@@ -29,7 +29,7 @@ class Brought:
 
 def bring_over(
     session: SessionDirectory, sandbox: Sandbox, base: str | None, *, known: str = "", seconds: float = _BUNDLE_SECONDS
-) -> Brought:
+) -> AgentCommits:
     """Fetch what the agent committed on top of `base` into the drone's git directory.
 
     Nothing of the workspace's `.git` is read outside the sandbox: its configuration may name programs to run. Where
@@ -49,24 +49,24 @@ def bring_over(
         head = next((text for text in made.output.splitlines() if _COMMIT.fullmatch(text)), None)
         # git refuses an empty bundle: HEAD then is an old commit, and the work tree says what is to be delivered.
         if head is None or head == base:
-            return Brought(None)
+            return AgentCommits(None)
         if "empty bundle" in made.output:
-            return Brought(None, apart=head if session.history.has(head) else "")
+            return AgentCommits(None, apart=head if session.history.has(head) else "")
         if made.return_code != 0:
-            return Brought(None, f"the commits up to {head[:12]} could not be read: {made.output.strip()[-200:]}")
-        return Brought(known) if head == known else _fetch(session, bundle, base, head)
+            return AgentCommits(None, f"the commits up to {head[:12]} could not be read: {made.output.strip()[-200:]}")
+        return AgentCommits(known) if head == known else _fetch(session, bundle, base, head)
     finally:
         remove(bundle)
 
 
-def _fetch(session: SessionDirectory, bundle: Path, base: str | None, head: str) -> Brought:
+def _fetch(session: SessionDirectory, bundle: Path, base: str | None, head: str) -> AgentCommits:
     git = session.git.at(session.git_dir).uninterrupted()
     try:
         read_bundle(git, bundle)
         git.text("update-ref", _REF, git.text("rev-parse", "--verify", f"{head}^{{commit}}"))
     except GitFailed as failure:
-        return Brought(None, f"the agent's own commits are damaged: {failure.message.strip()[-200:]}")
+        return AgentCommits(None, f"the agent's own commits are damaged: {failure.message.strip()[-200:]}")
     if base and not git.is_ancestor(base, head):
         note = "the agent's own commits do not go on from the base; their content is one commit here"
-        return Brought(None, note, head)
-    return Brought(head)
+        return AgentCommits(None, note, head)
+    return AgentCommits(head)

@@ -17,7 +17,7 @@ _LONGEST_HEADER = 1024 * 1024
 _HEADER_LINE = re.compile(rb"# v[23] git bundle|@object-format=\w+|-?[0-9a-f]{40}(?:[0-9a-f]{24})?( .*)?")
 
 
-class TooLarge(Exception):
+class BundleTooLarge(Exception):
     """The bundle would have more bytes than are wanted."""
 
 
@@ -31,14 +31,14 @@ def write_bundle(git: Git, ref: str, published: str | None, largest: int) -> byt
 
     def check() -> None:
         if _size(growing) > largest:
-            raise TooLarge
+            raise BundleTooLarge
 
     growing.unlink(missing_ok=True)
     try:
         known = [f"^{published}"] if published else []
         git.checking(check).text("bundle", "create", "-q", str(path), ref, *known)
         if _size(path) > largest:
-            raise TooLarge
+            raise BundleTooLarge
         return path.read_bytes()
     finally:
         path.unlink(missing_ok=True)

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 from drone.sandbox import Sandbox
 from drone.workspace.agent_commits import bring_over
-from drone.workspace.base import StartingPoint
-from drone.workspace.bundles import TooLarge, write_bundle
+from drone.workspace.bundles import BundleTooLarge, write_bundle
 from drone.workspace.delivery import mend_work_tree
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.secret_scan import HasSecret, SecretScan
 from drone.workspace.session_directory import AUTHOR_EMAIL, AUTHOR_NAME, CHECKPOINT_REFS, SessionDirectory
 from drone.workspace.staging import changed, new, read_tree, refresh, remove_special_files, update_index, why_not
+from drone.workspace.starting_point import StartingPoint
 
 LARGEST_FILE = 20 * 1000 * 1000
 """Bytes; a larger file is left out."""
@@ -289,7 +289,7 @@ class WorkspaceCheckpoints:
         if on_disk < (self._too_large_at or _HOPELESS):
             try:
                 bundle = write_bundle(self._plain, f"{CHECKPOINT_REFS}/{now.run_id}", published, LARGEST_BUNDLE)
-            except TooLarge:
+            except BundleTooLarge:
                 pass
             else:
                 self._too_large = ""

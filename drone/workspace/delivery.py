@@ -38,7 +38,7 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DeliveryRequest:
     """How the result is to be named and signed."""
 
     branch: str
@@ -49,7 +49,7 @@ class Wanted:
     """The remote's tip, on which the bundle builds."""
 
 
-def make_delivery(session: SessionDirectory, sandbox: Sandbox, base: str | None, wanted: Wanted) -> Delivery:
+def make_delivery(session: SessionDirectory, sandbox: Sandbox, base: str | None, wanted: DeliveryRequest) -> Delivery:
     """Take the agent's commits, put the rest of the work tree on top as one more; write branch, patch and bundle."""
     git = session.git.uninterrupted()
     mend_work_tree(session.work)
@@ -77,7 +77,7 @@ def _tree(git: Git, commit: str | None) -> str:
     return git.text("rev-parse", f"{commit}^{{tree}}")
 
 
-def _commit(git: Git, tree: str, parent: str | None, wanted: Wanted) -> str:
+def _commit(git: Git, tree: str, parent: str | None, wanted: DeliveryRequest) -> str:
     found = _AUTHOR.fullmatch(wanted.author)
     name, email = (found["name"], found["email"]) if found else (wanted.author, "")
     signed = git.adding(
@@ -92,13 +92,13 @@ def _commit(git: Git, tree: str, parent: str | None, wanted: Wanted) -> str:
     return signed.text("commit-tree", tree, *parents, "-F", "-", stdin=_with_trailers(wanted).encode(errors="replace"))
 
 
-def _with_trailers(wanted: Wanted) -> str:
+def _with_trailers(wanted: DeliveryRequest) -> str:
     """The message with the trailers that it came with; where it came with none, with the order's name."""
     message = wanted.message.replace("\0", " ").rstrip() or "Work of a drone"
     return f"{message}\n" if has_trailers(message) else f"{message}\n\nFleet-Order: {wanted.order_id}\n"
 
 
-def _written(git: Git, made: Delivery, base: str | None, wanted: Wanted) -> Delivery:
+def _written(git: Git, made: Delivery, base: str | None, wanted: DeliveryRequest) -> Delivery:
     """Name the head, and write patch and bundle. Without a work tree: no attribute file of the agent's has a say."""
     head = made.head_commit or ""
     branch = f"refs/heads/{wanted.branch}"

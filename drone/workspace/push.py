@@ -26,7 +26,7 @@ class PushResult:
 
 
 @dataclass(frozen=True)
-class Target:
+class PushTarget:
     """Where a commit is to go, and for how long that is allowed."""
 
     ref: str
@@ -42,7 +42,7 @@ class Target:
         return f"refs/heads/{self.ref}"
 
 
-def push(git: Git, remote: Remote, commit: str, target: Target) -> PushResult:
+def push(git: Git, remote: Remote, commit: str, target: PushTarget) -> PushResult:
     """Push `commit` to the branch, over nothing but what is known to be there. git is ended when the time is up."""
     git, until = git.adding(remote.login), time.monotonic() + target.seconds
     try:
@@ -58,7 +58,7 @@ def push(git: Git, remote: Remote, commit: str, target: Target) -> PushResult:
     return PushResult(True)
 
 
-def _push(git: Git, remote: Remote, commit: str, target: Target) -> None:
+def _push(git: Git, remote: Remote, commit: str, target: PushTarget) -> None:
     git.text(
         *("push", "-q", "--porcelain", "--no-verify", "--no-recurse-submodules", "--no-signed"),
         *(f"--force-with-lease={target.full}:{target.expected or ''}", "--", remote.address, f"{commit}:{target.full}"),
@@ -66,7 +66,7 @@ def _push(git: Git, remote: Remote, commit: str, target: Target) -> None:
     )
 
 
-def _by_an_earlier_run(git: Git, remote: Remote, commit: str, target: Target) -> str | None:
+def _by_an_earlier_run(git: Git, remote: Remote, commit: str, target: PushTarget) -> str | None:
     """What the branch is on the remote, if a run of this very order left it there; None if somebody else may have.
 
     A drone can die between its push and its word of it. Its grant is over by now, so it pushes no more; and the commit
@@ -101,7 +101,7 @@ def _is_passing(failure: GitFailed, remote: Remote) -> bool:
     return not refused and isinstance(explain(failure, remote), FleetFault)
 
 
-def _sentence(failure: GitFailed, remote: Remote, target: Target) -> str:
+def _sentence(failure: GitFailed, remote: Remote, target: PushTarget) -> str:
     ref = target.ref
     if failure.code is None:
         return f"The push of {ref} took longer than the {target.seconds:.0f} s that were granted, and was ended."

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drone.installation.disk import FULL, fault_of
-from drone.workspace.base import FetchBlob, StartingPoint
 from drone.workspace.bundles import read_bundle
 from drone.workspace.checkpoint import Known
 from drone.workspace.delivery import mend_work_tree
@@ -16,12 +15,13 @@ from drone.workspace.git import GitFailed
 from drone.workspace.mirror import Mirror
 from drone.workspace.session_directory import CHECKPOINT_REFS, SessionDirectory, remove, unlock
 from drone.workspace.staging import remove_special_files
+from drone.workspace.starting_point import FetchBlob, StartingPoint
 from shared.errors import FleetError, FleetFault, NotFound
 from shared.work_order import Resumed
 
 
 @dataclass(frozen=True)
-class Place:
+class Workplace:
     """Where the workspace is, and what its order began from."""
 
     session: SessionDirectory
@@ -29,7 +29,7 @@ class Place:
     start: StartingPoint
 
 
-def go_back(place: Place, resumed: Resumed, fetch_blob: FetchBlob) -> Known:
+def go_back(place: Workplace, resumed: Resumed, fetch_blob: FetchBlob) -> Known:
     """Put the work tree, the index and the agent's `.git` to the checkpoint; files that git ignores stay.
 
     The commit is taken from this disk, or else from the stored bundle. Raises FleetFault with the code E-CHECKPOINT
@@ -43,7 +43,7 @@ def go_back(place: Place, resumed: Resumed, fetch_blob: FetchBlob) -> Known:
         raise _fault(place, resumed, failure) from failure
 
 
-def _from_disk_or_bundle(place: Place, resumed: Resumed, fetch_blob: FetchBlob) -> Known:
+def _from_disk_or_bundle(place: Workplace, resumed: Resumed, fetch_blob: FetchBlob) -> Known:
     try:
         return _put_back(place, resumed)
     except (GitFailed, OSError):
@@ -53,7 +53,7 @@ def _from_disk_or_bundle(place: Place, resumed: Resumed, fetch_blob: FetchBlob) 
     return _put_back(place, resumed)
 
 
-def _put_back(place: Place, resumed: Resumed) -> Known:
+def _put_back(place: Workplace, resumed: Resumed) -> Known:
     session, start = place.session, place.start
     commit = resumed.commit or start.commit
     if resumed.commit:
@@ -70,7 +70,7 @@ def _put_back(place: Place, resumed: Resumed) -> Known:
     return Known(tree, resumed.head, resumed.commit, resumed.run_id)
 
 
-def _check(place: Place, resumed: Resumed) -> None:
+def _check(place: Workplace, resumed: Resumed) -> None:
     """See that the commit is here with all that it needs, and that it is what the checkpoint says."""
     git = place.session.git.at(place.session.git_dir)
     base = place.start.commit
@@ -109,7 +109,7 @@ def _take_bundle(session: SessionDirectory, content: bytes) -> None:
         read_bundle(session.git.at(session.git_dir), bundle)
 
 
-def _fault(place: Place, resumed: Resumed, failure: Exception) -> FleetError:
+def _fault(place: Workplace, resumed: Resumed, failure: Exception) -> FleetError:
     if isinstance(failure, OSError) and failure.errno in FULL:
         return fault_of(failure)
     if isinstance(failure, GitFailed) and (error := explain(failure, place.mirror.remote)).code == "E-DISK-FULL":

@@ -15,12 +15,12 @@ import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from drone.workspace.base import StartingPoint
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.history import History
 from drone.workspace.locks import Busy, FileLock
 from drone.workspace.mirror import Mirror
 from drone.workspace.staging import remove_special_files
+from drone.workspace.starting_point import StartingPoint
 from shared.errors import FleetFault
 
 AUTHOR_NAME = "Dronefleet"

@@ -9,17 +9,17 @@ from pathlib import Path
 from drone.installation.workspace_marker import claim_root
 from drone.sandbox import Sandbox
 from drone.workspace.agent_instructions import DefaultBranch
-from drone.workspace.base import FetchBlob, StartingPoint, default_of, find_base
 from drone.workspace.checkpoint import Snapshot, WorkspaceCheckpoints
-from drone.workspace.delivery import DELIVERED, Delivery, Wanted, make_delivery
+from drone.workspace.delivery import DELIVERED, Delivery, DeliveryRequest, make_delivery
 from drone.workspace.failures import explained
 from drone.workspace.git import Git
 from drone.workspace.mirror import Mirror
-from drone.workspace.push import PushResult, Target, push
+from drone.workspace.push import PushResult, PushTarget, push
 from drone.workspace.remote import Remote
-from drone.workspace.restore import Place, go_back
+from drone.workspace.restore import Workplace, go_back
 from drone.workspace.secret_scan import HasSecret
 from drone.workspace.session_directory import SessionDirectory
+from drone.workspace.starting_point import FetchBlob, StartingPoint, default_of, find_base
 from shared.work_order import Resumed, WorkOrder
 
 INSTRUCTION_FILES = ("AGENTS.md", "AGENT.md")
@@ -169,7 +169,7 @@ class Workspace:
         Raises FleetFault: E-CHECKPOINT where the checkpoint cannot be had, E-DISK-FULL.
         """
         with explained(self.mirror.remote):
-            place = Place(self.session, self.mirror, self.start)
+            place = Workplace(self.session, self.mirror, self.start)
             self.checkpoints.go_on_from(go_back(place, resumed, fetch_blob))
 
     def deliver(self, branch: str, message: str, author: str) -> Delivery:
@@ -178,7 +178,7 @@ class Workspace:
         `author` is `Name <email>`. Once more gives the same content. Raises FleetFault when the disk is full.
         """
         with explained(self.mirror.remote):
-            wanted = Wanted(branch, message, author, self.order_id, self.start.published)
+            wanted = DeliveryRequest(branch, message, author, self.order_id, self.start.published)
             return make_delivery(self.session, self.sandbox, self.base_commit, wanted)
 
     def push(
@@ -191,7 +191,7 @@ class Workspace:
         """
         git = self.session.git.at(self.session.git_dir).checking(check)
         head = git.text("rev-parse", "--verify", DELIVERED)
-        return push(git, self.mirror.remote, head, Target(ref, expect, self.order_id, deadline_s))
+        return push(git, self.mirror.remote, head, PushTarget(ref, expect, self.order_id, deadline_s))
 
     def rest(self) -> None:
         """End the processes that were kept for the next question: they are none of the agent's."""

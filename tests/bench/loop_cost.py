@@ -28,10 +28,10 @@ from drone.agent.agent import Agent
 from drone.agent.budget import Budget
 from drone.agent.compaction import WindowCompaction
 from drone.agent.in_memory import ECHO, EchoToolbox, KeptEvents, QuietControls
+from drone.model.conversion import WireConversation, tools_to_wire
 from drone.model.families import Family
 from drone.model.litellm_import import litellm
 from drone.model.litellm_model import LiteLLMModel
-from drone.model.wire import Wire, tools_to_wire
 from shared.clock import SystemClock
 from shared.messages import Message, ToolCall
 from shared.work_order import Limits, OrderProvider
@@ -116,7 +116,10 @@ def _timed(work: Callable[[], object]) -> Time:
 
 
 def _alone(model: str, url: str, past: list[Message]) -> Callable[[], Time]:
-    request: dict[str, Any] = {"messages": Wire(Family(), "", []).documents(past), "tools": tools_to_wire([ECHO])}
+    request: dict[str, Any] = {
+        "messages": WireConversation(Family(), "", []).documents(past),
+        "tools": tools_to_wire([ECHO]),
+    }
     module = litellm()
 
     def call() -> object:

@@ -20,7 +20,7 @@ _LOWEST, _HIGHEST = 0.5, 4.0
 
 
 @dataclass(frozen=True)
-class Room:
+class WindowBudget:
     """A window, in tokens, and how it is shared out (O-071, and a quarter each where it is small)."""
 
     window: int
@@ -61,10 +61,10 @@ class Estimate:
         self._counted = False
         self._overflowed_at = 0
 
-    def room(self) -> Room:
+    def room(self) -> WindowBudget:
         """The window as it is now: a fallback may have another, and the endpoint has the last word."""
         window = self._model.window
-        return Room(min(window, self._overflowed_at or window))
+        return WindowBudget(min(window, self._overflowed_at or window))
 
     def question(self, messages: Sequence[Message]) -> int:
         """Tokens of a question: its messages and the tools."""

@@ -9,7 +9,7 @@ SHOWN = 500
 """Characters of a host's answer that people are shown."""
 
 
-class Api(Protocol):
+class HostApi(Protocol):
     """A host's interface, reached in one way and with one login."""
 
     @property

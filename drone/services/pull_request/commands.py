@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from drone.services.pull_request.address import Address
-from drone.services.pull_request.api import SHOWN, Api, HostRefused, Json, NotLetIn, refusal_of
+from drone.services.pull_request.api import SHOWN, HostApi, HostRefused, Json, NotLetIn, refusal_of
 
 COMMAND_SECONDS = 60.0
 _TICK = 0.05
@@ -113,7 +113,7 @@ class CommandApi:
         raise HostRefused(f"{self.via} failed: {' '.join((err or out).split())[:SHOWN] or f'exit code {code}'}")
 
 
-def tool_for(kind: str, address: Address, commands: Commands) -> Api | None:
+def tool_for(kind: str, address: Address, commands: Commands) -> HostApi | None:
     """The owner's tool for this kind of host, where it is installed and logged in there."""
     match kind:
         case "github":
@@ -127,14 +127,14 @@ def tool_for(kind: str, address: Address, commands: Commands) -> Api | None:
 
 def _logged_in(
     program: str, address: Address, commands: Commands, host: Sequence[str], reads: Sequence[str]
-) -> Api | None:
+) -> HostApi | None:
     if not commands.has(program):
         return None
     code, _, _ = commands.run([program, "auth", "status", *host])
     return CommandApi(program, commands, address.host, (program, "api", *host), reads) if code == 0 else None
 
 
-def _tea(address: Address, commands: Commands) -> Api | None:
+def _tea(address: Address, commands: Commands) -> HostApi | None:
     """tea knows its logins by names of the owner's choice; the one whose server has the repository is taken."""
     if not commands.has("tea"):
         return None

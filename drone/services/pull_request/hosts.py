@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import quote
 
-from drone.services.pull_request.api import Api, HostRefused, Json
+from drone.services.pull_request.api import HostApi, HostRefused, Json
 
 MOST_PAGES = 20
 _PAGE = 50
@@ -24,7 +24,7 @@ class PullRequest:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PullRequestDraft:
     """What it is to say."""
 
     head: str
@@ -41,9 +41,9 @@ class Host(Protocol):
         """The open one from this branch, if there is one."""
         ...
 
-    def open(self, wanted: Wanted) -> PullRequest: ...
+    def open(self, wanted: PullRequestDraft) -> PullRequest: ...
 
-    def change(self, number: int, wanted: Wanted) -> PullRequest:
+    def change(self, number: int, wanted: PullRequestDraft) -> PullRequest:
         """Give it another title and text; its branch is what was pushed."""
         ...
 
@@ -52,7 +52,7 @@ class Host(Protocol):
         ...
 
 
-def host_for(kind: str, api: Api, path: str) -> Host:
+def host_for(kind: str, api: HostApi, path: str) -> Host:
     """The repository at `path` on a host of this kind: github, gitlab or gitea."""
     match kind:
         case "github":
@@ -67,7 +67,7 @@ def host_for(kind: str, api: Api, path: str) -> Host:
 class GitHub:
     """GitHub, and GitHub Enterprise."""
 
-    api: Api
+    api: HostApi
     repository: str
 
     def find(self, head: str) -> PullRequest | None:
@@ -79,11 +79,11 @@ class GitHub:
                 return _github(found)
         return None
 
-    def open(self, wanted: Wanted) -> PullRequest:
+    def open(self, wanted: PullRequestDraft) -> PullRequest:
         body = {"head": wanted.head, "base": wanted.base, "title": wanted.title, "body": wanted.body}
         return _github(self.api.call("POST", f"repos/{self.repository}/pulls", {**body, "draft": wanted.draft}))
 
-    def change(self, number: int, wanted: Wanted) -> PullRequest:
+    def change(self, number: int, wanted: PullRequestDraft) -> PullRequest:
         body = {"title": wanted.title, "body": wanted.body}
         return _github(self.api.call("PATCH", f"repos/{self.repository}/pulls/{number}", body))
 
@@ -99,7 +99,7 @@ class GitHub:
 class GitLab:
     """GitLab, where they are called merge requests."""
 
-    api: Api
+    api: HostApi
     project: str
 
     def find(self, head: str) -> PullRequest | None:
@@ -109,13 +109,13 @@ class GitLab:
                 return _gitlab(found)
         return None
 
-    def open(self, wanted: Wanted) -> PullRequest:
+    def open(self, wanted: PullRequestDraft) -> PullRequest:
         title = f"Draft: {wanted.title}" if wanted.draft else wanted.title
         body = {"source_branch": wanted.head, "target_branch": wanted.base, "title": title}
         path = f"projects/{self.project}/merge_requests"
         return _gitlab(self.api.call("POST", path, {**body, "description": wanted.body}))
 
-    def change(self, number: int, wanted: Wanted) -> PullRequest:
+    def change(self, number: int, wanted: PullRequestDraft) -> PullRequest:
         title = f"Draft: {wanted.title}" if wanted.draft else wanted.title
         path = f"projects/{self.project}/merge_requests/{number}"
         return _gitlab(self.api.call("PUT", path, {"title": title, "description": wanted.body}))
@@ -133,7 +133,7 @@ class GitLab:
 class Gitea:
     """Gitea and Forgejo, whose list of pull requests has no filter by branch."""
 
-    api: Api
+    api: HostApi
     repository: str
 
     def find(self, head: str) -> PullRequest | None:
@@ -147,12 +147,12 @@ class Gitea:
                 return None
         return None
 
-    def open(self, wanted: Wanted) -> PullRequest:
+    def open(self, wanted: PullRequestDraft) -> PullRequest:
         title = f"WIP: {wanted.title}" if wanted.draft else wanted.title
         body = {"head": wanted.head, "base": wanted.base, "title": title, "body": wanted.body}
         return _github(self.api.call("POST", f"repos/{self.repository}/pulls", body))
 
-    def change(self, number: int, wanted: Wanted) -> PullRequest:
+    def change(self, number: int, wanted: PullRequestDraft) -> PullRequest:
         title = f"WIP: {wanted.title}" if wanted.draft else wanted.title
         body = {"title": title, "body": wanted.body}
         return _github(self.api.call("PATCH", f"repos/{self.repository}/pulls/{number}", body))

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from drone.services.context import ServiceContext
 from drone.services.pull_request.address import Address, address_of
 from drone.services.pull_request.api import HostRefused, NotLetIn
-from drone.services.pull_request.hosts import Host, PullRequest, Wanted, host_for
-from drone.services.pull_request.routes import KNOWN, Surroundings, Way, surroundings, ways_to
+from drone.services.pull_request.hosts import Host, PullRequest, PullRequestDraft, host_for
+from drone.services.pull_request.routes import KNOWN, Access, Surroundings, surroundings, ways_to
 from drone.services.pull_request.template import ANY, filled, template_of
 from drone.workspace import DefaultBranch
 from drone.workspace.git import GitFailed
@@ -69,7 +69,7 @@ class _Opening:
         self._redactor = Redactor(around.secrets)
         return self._by_any_way(around, branch, wanted)
 
-    def _by_any_way(self, around: Surroundings, branch: DefaultBranch, wanted: Wanted) -> Outcome:
+    def _by_any_way(self, around: Surroundings, branch: DefaultBranch, wanted: PullRequestDraft) -> Outcome:
         """The first way that the host lets in decides."""
         for way in ways_to(around):
             # A password that was found on the way is as secret as one that was there before.
@@ -85,7 +85,7 @@ class _Opening:
         why = "; ".join(around.missing) or f"this workstation has no login for {host}"
         return self._ready(wanted, f"{why} (next: log in there with gh, glab or tea, or open it by hand)")
 
-    def _opened(self, way: Way, address: Address, wanted: Wanted) -> Outcome:
+    def _opened(self, way: Access, address: Address, wanted: PullRequestDraft) -> Outcome:
         self._context.recorder.doing(f"pull request on {address.host}, by {way.api.via}")
         host = host_for(way.kind, way.api, address.path)
         there = host.find(wanted.head)
@@ -99,7 +99,7 @@ class _Opening:
         named = made.url or f"number {made.number} on {address.host}"
         return Outcome(ExitStatus.SUBMITTED, f"Pull request {named} was {word}.", made.url or "")
 
-    def _new(self, host: Host, wanted: Wanted) -> PullRequest:
+    def _new(self, host: Host, wanted: PullRequestDraft) -> PullRequest:
         try:
             return host.open(wanted)
         except HostRefused:
@@ -120,7 +120,7 @@ class _Opening:
             return f"#{before}, which it takes the place of, could not be closed: {error}"
         return ""
 
-    def _wanted(self, branch: DefaultBranch, kind: str) -> Wanted:
+    def _wanted(self, branch: DefaultBranch, kind: str) -> PullRequestDraft:
         """What it is to say on a host of this kind. Raises OrderError where there is nothing to merge it into."""
         asked = self._asked
         base = asked.base or branch.name
@@ -132,16 +132,16 @@ class _Opening:
             )
         title = " ".join(asked.title.split())[:MAX_TITLE].strip() or f"Work on {asked.head}"
         body = filled(template_of(branch, kind), asked.body)
-        return Wanted(asked.head, base, title, body, asked.draft)
+        return PullRequestDraft(asked.head, base, title, body, asked.draft)
 
-    def _ready(self, wanted: Wanted, why: str) -> Outcome:
+    def _ready(self, wanted: PullRequestDraft, why: str) -> Outcome:
         sentence = self._clean(why)
         self._context.recorder.record(self._step(wanted).model_copy(update={"why": sentence}))
         return Outcome(
             ExitStatus.SUBMITTED, f"The pull request is ready to be opened by hand: {sentence}.", wanted.body
         )
 
-    def _failed(self, wanted: Wanted, way: Way, why: str) -> OrderError:
+    def _failed(self, wanted: PullRequestDraft, way: Access, why: str) -> OrderError:
         sentence = self._clean(why)
         failed = {"state": "failed", "via": way.api.via, "why": sentence}
         self._context.recorder.record(self._step(wanted).model_copy(update=failed))
@@ -152,7 +152,7 @@ class _Opening:
             next=f"mend that, then: fleet retry {self._order.order_id}",
         )
 
-    def _step(self, wanted: Wanted) -> PullRequestStep:
+    def _step(self, wanted: PullRequestDraft) -> PullRequestStep:
         return PullRequestStep(state="ready", head=wanted.head, base=wanted.base, title=wanted.title, body=wanted.body)
 
     def _clean(self, text: str) -> str:

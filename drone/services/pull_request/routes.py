@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from drone.installation.policy import Policy, policy_file
 from drone.services.pull_request.address import Address
-from drone.services.pull_request.api import Api
+from drone.services.pull_request.api import HostApi
 from drone.services.pull_request.commands import Commands, tool_for
 from drone.services.pull_request.http_api import HttpApi, asks_nobody
 from drone.workspace.git import Git, GitFailed
@@ -31,11 +31,11 @@ GIT_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Way:
+class Access:
     """One way to reach the host."""
 
     kind: str
-    api: Api
+    api: HostApi
 
 
 @dataclass
@@ -69,21 +69,21 @@ def surroundings(
     return around
 
 
-def ways_to(around: Surroundings) -> Iterator[Way]:
+def ways_to(around: Surroundings) -> Iterator[Access]:
     """The ways that are open, best first; each is looked for when the one before did not do."""
     known = KNOWN.get(around.address.host)
     kinds = (known,) if known else KINDS
     for kind in kinds:
         if api := tool_for(kind, around.address, around.commands):
-            yield Way(kind, api)
+            yield Access(kind, api)
     for kind in kinds:
         if api := _by_token(around, kind):
-            yield Way(kind, api)
+            yield Access(kind, api)
     if way := _by_git(around, known):
         yield way
 
 
-def _by_token(around: Surroundings, kind: str) -> Api | None:
+def _by_token(around: Surroundings, kind: str) -> HostApi | None:
     """The interface with a token from the environment, where that may go to this host."""
     for name in VARIABLES[kind]:
         if not (token := around.environment.get(name)):
@@ -109,7 +109,7 @@ def _not_allowed(around: Surroundings, name: str) -> str:
     return f'{name} may not be sent to {host} (next: on the drone, {name} = ["{host}"] below [keys] in {policy_file()})'
 
 
-def _by_git(around: Surroundings, known: str | None) -> Way | None:
+def _by_git(around: Surroundings, known: str | None) -> Access | None:
     """The interface with the login that git has for the repository's own address."""
     address = around.address
     login = _login(around)
@@ -121,7 +121,7 @@ def _by_git(around: Surroundings, known: str | None) -> Way | None:
         return None
     user, password = login
     around.secrets.append(password)
-    return Way(kind, _interface(around, kind, _with_login(kind, user, password)))
+    return Access(kind, _interface(around, kind, _with_login(kind, user, password)))
 
 
 def _login(around: Surroundings) -> tuple[str, str] | None:

@@ -16,7 +16,7 @@ from control_plane.broker.valkey_config import program
 from control_plane.db.drones import Drone, RawEvent
 from control_plane.db.engine import sqlite_url_of
 from control_plane.operations.orders import reading
-from drone.installation.disk import Room, free_bytes
+from drone.installation.disk import DiskSpace, free_bytes
 from drone.installation.home import DroneHome
 from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
@@ -100,7 +100,7 @@ def test_a_confirmed_run_is_forgotten_on_a_full_disk_too(small_disk: Disk) -> No
 
 
 def test_there_is_room_again_only_with_some_to_spare(small_disk: Disk) -> None:
-    room = Room(small_disk.path / "yet" / "to be made", floor=50_000_000, enough=80_000_000)
+    room = DiskSpace(small_disk.path / "yet" / "to be made", floor=50_000_000, enough=80_000_000)
     before = room.lacking()
     small_disk.fill(leave=40_500_000)
     full = room.lacking()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from drone.agent.compaction.estimate import Estimate, Room
+from drone.agent.compaction.estimate import Estimate, WindowBudget
 from drone.agent.values import ToolSpec
 from shared.events import Usage
 from shared.messages import Message
@@ -24,7 +24,7 @@ def _estimate(tools: Sequence[ToolSpec] = (), window: int = 16_000) -> Estimate:
     ("window", "full", "keep"), [(131_072, 122_880, 16_384), (16_000, 12_000, 4_000), (32_768, 24_576, 8_192)]
 )
 def test_reserve_and_what_is_kept_are_a_quarter_of_a_small_window(window: int, full: int, keep: int) -> None:
-    assert (Room(window).full, Room(window).keep) == (full, keep)
+    assert (WindowBudget(window).full, WindowBudget(window).keep) == (full, keep)
 
 
 def test_everything_that_is_sent_counts() -> None:

@@ -19,7 +19,7 @@ from shared.errors import Interrupted, LimitsExceeded, Preempted, Submitted
 from shared.events import Body
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus, Outcome
-from shared.transcripts import assert_valid, mended, messages_of, problems
+from shared.transcripts import assert_valid, messages_of, problems, repaired
 from shared.work_order import Limits
 from tests.support.scripted import Loop, says
 
@@ -68,13 +68,13 @@ _messages = st.one_of(
 
 @given(st.lists(_messages, max_size=12))
 def test_any_history_is_mended_into_a_valid_one(history: list[Message]) -> None:
-    assert problems(mended(history)) == []
+    assert problems(repaired(history)) == []
 
 
 @given(st.lists(_messages, max_size=12))
 def test_mending_leaves_a_valid_history_as_it_is(history: list[Message]) -> None:
-    whole = mended(history)
-    assert mended(whole) == whole
+    whole = repaired(history)
+    assert repaired(whole) == whole
 
 
 _arguments = st.one_of(
@@ -197,7 +197,7 @@ def test_any_compactions_rulings_and_interruptions_leave_a_valid_transcript(
     loop.toolbox.on_call = lambda _: setattr(loop.controls, "signal", signals.pop() if signals else None)
     loop.run(*history)
     assert [problems(asked) for asked in loop.model.asked] == [[]] * len(loop.model.asked)
-    assert messages_of(loop.recorder.bodies, mended(history)) == list(agent.transcript[1:])
+    assert messages_of(loop.recorder.bodies, repaired(history)) == list(agent.transcript[1:])
 
 
 @settings(deadline=None)

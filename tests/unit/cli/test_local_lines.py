@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drone.local.lines import lines_of
+from drone.local.event_lines import lines_of
 from shared.events import (
     ApprovalStep,
     AssistantStep,

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from drone.agent.in_memory import ECHO, SUBMIT
 from drone.agent.values import ToolSpec
 from drone.model.actions import acted, blocks, in_text, section
+from drone.model.conversion import WireConversation
 from drone.model.errors import ErrorClass
 from drone.model.families import Family
 from drone.model.spoken_calls import spoken_call
-from drone.model.wire import Wire
 from shared.messages import Message, ToolCall
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -162,7 +162,7 @@ def test_users_and_results_take_turns_with_the_model() -> None:
         *results,
         Message(role="user", content="Faster."),
     ]
-    documents = Wire(Family(text=True), "", TOOLS).documents(history)
+    documents = WireConversation(Family(text=True), "", TOOLS).documents(history)
     assert [document["role"] for document in documents] == ["system", "user", "assistant", "user"]
     said = (f'<result tool="shell" call="{call.id}">\nout {call.id}\n</result>' for call in calls)
     assert documents[-1]["content"] == "\n\n".join([*said, "Faster."])

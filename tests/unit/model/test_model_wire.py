@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from drone.agent.in_memory import ECHO
+from drone.model.conversion import LONGEST_BROKEN, NO_ANSWER, WireConversation
 from drone.model.families import Family, family_of
-from drone.model.wire import LONGEST_BROKEN, NO_ANSWER, Wire
 from shared.messages import Message, ToolCall
 
 SYSTEM, USER = Message(role="system", content="Rules."), Message(role="user", content="Go.")
@@ -20,7 +20,7 @@ CLAUDE = "anthropic/claude-sonnet-4-5"
 
 
 def sent(*messages: Message, family: Family | None = None, model: str = "") -> list[dict[str, Any]]:
-    return Wire(family or family_of(model), model, [ECHO]).documents(messages)
+    return WireConversation(family or family_of(model), model, [ECHO]).documents(messages)
 
 
 def step(number: int, *names: str, **more: Any) -> list[Message]:
@@ -158,7 +158,7 @@ def test_nothing_empty_is_marked_because_that_would_be_refused() -> None:
 
 
 def test_questions_differ_in_their_markers_alone_where_they_have_the_same_messages() -> None:
-    wire = Wire(family_of(CLAUDE), CLAUDE, [ECHO])
+    wire = WireConversation(family_of(CLAUDE), CLAUDE, [ECHO])
     history = [SYSTEM, USER, *step(1, thinking="Hm.", thinking_blocks=(SIGNED,))]
     first = wire.documents(history)
     second = wire.documents([*history, *step(2)])
@@ -166,7 +166,7 @@ def test_questions_differ_in_their_markers_alone_where_they_have_the_same_messag
 
 
 def test_what_was_converted_is_not_converted_again_and_what_changed_is() -> None:
-    wire = Wire(Family(), "", [])
+    wire = WireConversation(Family(), "", [])
     wire.documents([SYSTEM, USER, *step(1)])
     other = [SYSTEM, Message(role="user", content="A summary."), *step(2)]
     assert wire.documents(other) == sent(*other)
@@ -174,6 +174,6 @@ def test_what_was_converted_is_not_converted_again_and_what_changed_is() -> None
 
 
 def test_an_endpoint_that_changes_its_request_changes_no_later_one() -> None:
-    wire = Wire(Family(), "", [])
+    wire = WireConversation(Family(), "", [])
     wire.documents([SYSTEM, USER])[1].pop("content")
     assert wire.documents([SYSTEM, USER])[1]["content"] == "Go."

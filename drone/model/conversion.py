@@ -24,7 +24,7 @@ LONGEST_BROKEN = 4_000
 _NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
-class Wire:
+class WireConversation:
     """Converts one conversation, question after question: what was converted before is not converted again.
 
     The same messages give the same documents, so that the prefix of two questions differs in its markers alone.
