@@ -15,9 +15,9 @@ from control_plane.db.teams import Agent
 from control_plane.declarations.agents import AgentEdit, AgentRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import agents, providers
-from control_plane.teams.roster import draw
 from shared.errors import Conflict, FleetError, Forbidden, Invalid, NotFound
 from shared.names import new_id
+from shared.roster import draw, flattened
 from tests.support.agents import add_agent, put_agents, put_task
 from tests.support.made import later, make_drone, make_project, start_run, submit
 
@@ -199,13 +199,18 @@ def test_only_admins_change_agents_and_everybody_reads_them(work: Core, admin: C
 # --- bosses --------------------------------------------------------------------------------
 
 
+def drawn(core: Core, admin: Caller) -> str:
+    """The tree as `fleet agent tree` prints it."""
+    return draw(flattened(node.model_dump() for node in agents.tree(core, admin)))
+
+
 def test_the_tree_is_drawn_by_name_below_each_boss(work: Core, admin: Caller) -> None:
     """S-016."""
     add_agent(work, admin, "lead")
     for name, boss in (("tester", "lead"), ("backend", "lead"), ("db", "backend")):
         add_agent(work, admin, name, boss=boss)
 
-    assert draw(agents.tree(work, admin)) == "lead\n├── backend\n│   └── db\n└── tester"
+    assert drawn(work, admin) == "lead\n├── backend\n│   └── db\n└── tester"
     assert agents.show(work, admin, "lead").reports == ["backend", "tester"]
     assert [(each.name, each.boss) for each in agents.list_(work, admin)] == [
         ("backend", "lead"),
@@ -377,7 +382,7 @@ def test_its_reports_stand_at_the_top_and_each_is_named(work: Core, admin: Calle
         "backend had lead as its boss, and has none from now on",
         "tester had lead as its boss, and has none from now on",
     ]
-    assert draw(agents.tree(work, admin)) == "backend\n└── db\ntester"
+    assert drawn(work, admin) == "backend\n└── db\ntester"
     assert agents.show(work, admin, "backend").boss is None
     assert add_agent(work, admin, "lead").reports == []
 
