@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -10,16 +10,30 @@ from control_plane.declarations.operation import (
     ADDS,
     ENDS,
     READS,
+    SETS,
+    SETS_WORK,
     About,
     ByHand,
+    NoDoor,
     Operation,
     Tool,
 )
 from control_plane.documents.base import Request
-from control_plane.documents.orders import OrderDocument, OrderSummary, SayRequest, SubmitRequest
+from control_plane.documents.orders import (
+    ApproveRequest,
+    DecideRequest,
+    OrderDocument,
+    OrderSummary,
+    ResumeRequest,
+    SayRequest,
+    StepDocument,
+    SubmitRequest,
+)
 from shared.states import OrderStatus
+from shared.trajectories import FORMAT
 
 MAX_LISTED = 1000
+MAX_SEQ = 2**53
 ORDER_ID = About("order", "The order's id: 12 hexadecimal characters.", source="orders:id")
 
 
@@ -28,6 +42,15 @@ class OrderFilter(Request):
     project: Annotated[str | None, About("project", "Slug.", source="projects:slug", absent="all")] = None
     drone: Annotated[str | None, About("drone", "Name.", absent="all")] = None
     limit: Annotated[int, About("limit", "At most so many, the newest first.")] = Field(100, ge=1, le=MAX_LISTED)
+
+
+class StepFilter(Request):
+    after: Annotated[int, About("after", "Only steps with a higher number.")] = Field(0, ge=0, le=MAX_SEQ)
+    limit: Annotated[int, About("limit", "At most so many, the first ones.")] = Field(MAX_LISTED, ge=1, le=MAX_LISTED)
+
+
+class TrajectoryFilter(Request):
+    run: Annotated[str | None, About("run", "A run's id.", absent="the one whose work was kept")] = None
 
 
 class CancelRequest(Request):
@@ -134,4 +157,171 @@ SAY = Operation(
         },
     ),
     command=ByHand("say", "`-` reads the text from stdin"),
+)
+RETRY = Operation(
+    name="retry",
+    role="operator",
+    route="POST /orders/{order_id}/retry",
+    names=NAMES,
+    errors=(404, 409, 412),
+    run="orders.retrying:retry",
+    answer=OrderSummary,
+    summary="Run an order again from its beginning",
+    more="For an order that failed or was canceled: the same order, in a fresh workspace.",
+    tool=Tool(
+        "retry_order",
+        "Run a work order again",
+        SETS_WORK,
+        "Run a work order that failed or was canceled again from its beginning, in a fresh workspace: the same order, "
+        "with the same prompt and limits. Then get_order as after submit_order. To keep what its last run did, use "
+        "resume_order. For operators.",
+    ),
+    command=ByHand("retry", "it can follow the order to its end"),
+)
+RESUME = Operation(
+    name="resume",
+    role="operator",
+    route="POST /orders/{order_id}/resume",
+    names=NAMES,
+    errors=(404, 409, 412),
+    run="orders.retrying:resume",
+    request=ResumeRequest,
+    answer=OrderSummary,
+    summary="Let an order go on from its last checkpoint",
+    more="For an order that failed or was canceled. Its limits count anew; those that are given are set with it.",
+    tool=Tool(
+        "resume_order",
+        "Resume a work order",
+        SETS_WORK,
+        "Let a work order that failed or was canceled continue from its last complete step, with its conversation and "
+        "its workspace as they were there: after a limit was reached, a provider was unavailable, or a cancel came too "
+        "early. Its limits count anew; those that are given replace the ones it had. Where nothing of its last run can "
+        "be had, it begins anew, and reason says so. Then get_order as after submit_order. For operators.",
+        about={
+            "max_iterations": "At most so many rounds of the model from here on; 0: no limit. Default: as before.",
+            "cost_limit": "At most so many USD from here on; 0: no limit. Default: as before.",
+            "max_run_seconds": "At most so many seconds of work from here on; 0: no limit. Default: as before.",
+            "say": "What the agent hears first: a correction, a hint. Default: nothing.",
+        },
+    ),
+    command=ByHand("resume", "it can follow the order to its end"),
+)
+DECISION = {
+    "call": "The id of the call, as in the order's waiting_for.call_id. Default: the call that waits longest.",
+    "comment": "What the model, and whoever reads it later, is told with the decision.",
+}
+APPROVE = Operation(
+    name="approve",
+    role="operator",
+    route="POST /orders/{order_id}/approve",
+    names=NAMES,
+    errors=(404, 409),
+    run="orders.steering:approve",
+    request=ApproveRequest,
+    answer=OrderSummary,
+    summary="Let a call that waits be run",
+    more="The first decision counts. With `always` the same command needs no approval in later orders of the session.",
+    tool=Tool(
+        "approve_call",
+        "Let a waiting call be run",
+        SETS_WORK,
+        "Let the call be run that an order in the state awaiting_approval waits with; get_order's waiting_for says "
+        "which command it is and why it waits. Ask your user first: the command then runs on the drone. The first "
+        "decision counts. For operators.",
+        about={
+            **DECISION,
+            "always": "true: the same command needs no approval in later orders of the session either.",
+        },
+    ),
+    command=ByHand("approve", "it says what to do next"),
+)
+DENY = Operation(
+    name="deny",
+    role="operator",
+    route="POST /orders/{order_id}/deny",
+    names=NAMES,
+    errors=(404, 409),
+    run="orders.steering:deny",
+    request=DecideRequest,
+    answer=OrderSummary,
+    summary="Refuse a call that waits",
+    more="The model is told, with the comment; the run goes on.",
+    tool=Tool(
+        "deny_call",
+        "Refuse a waiting call",
+        SETS,
+        "Refuse the call that an order in the state awaiting_approval waits with. The agent is told so, with the "
+        "comment, and goes on without it. The first decision counts. For operators.",
+        about=DECISION,
+    ),
+    command=ByHand("deny", "it says what to do next"),
+)
+STEPS = Operation(
+    name="list_steps",
+    role="viewer",
+    route="GET /orders/{order_id}/steps",
+    names=NAMES,
+    errors=(404,),
+    run="orders.reading:steps_after",
+    request=StepFilter,
+    answer=list[StepDocument],
+    summary="Steps behind a number, in order",
+    tool=NoDoor("get_order has the steps"),
+    command=NoDoor("`fleet show` and `fleet follow` print the steps"),
+)
+PATCH = Operation(
+    name="show_patch",
+    role="viewer",
+    route="GET /orders/{order_id}/patch",
+    names=NAMES,
+    errors=(404,),
+    run="orders.reading:patch_of",
+    answer=bytes,
+    summary="The patch against the base commit",
+    more="Empty if nothing changed, 404 while there is none yet.",
+    tool=ByHand("get_patch", "a long patch comes in parts"),
+    command=ByHand("patch", "it prints the bytes as they are"),
+    route_by_hand="it answers with a file",
+)
+LOG = Operation(
+    name="show_log",
+    role="viewer",
+    route="GET /orders/{order_id}/log/{seq}",
+    names={**NAMES, "seq": Annotated[int, Field(ge=1, le=MAX_SEQ), About("step", "The number of the tool's result.")]},
+    errors=(404,),
+    run="orders.reading:log_of",
+    answer=bytes,
+    summary="The full output of a tool result",
+    more="Up to 50 MB: head and tail of what was longer.",
+    tool=NoDoor("get_order and get_run have outputs; a log of 50 MB does not fit into a conversation"),
+    command=ByHand("show", "its --log prints the bytes as they are"),
+    route_by_hand="it answers with a file",
+)
+TRAJECTORY = Operation(
+    name="show_trajectory",
+    role="viewer",
+    route="GET /orders/{order_id}/trajectory",
+    names=NAMES,
+    errors=(404,),
+    run="orders.trajectories:trajectory_of",
+    request=TrajectoryFilter,
+    answer=dict[str, Any],
+    summary=f"A run as a document in {FORMAT}",
+    more="What there is so far, while the run is at work; 404 before one has begun.",
+    tool=NoDoor("it is a file for other programs; get_order has the steps"),
+    command=ByHand("trajectory", "it writes a file"),
+    route_by_hand="it answers with a file",
+)
+FOLLOW = Operation(
+    name="follow_order",
+    role="viewer",
+    route="GET /orders/{order_id}/events",
+    names=NAMES,
+    errors=(404,),
+    run="orders.reading:order_summary",
+    answer=OrderSummary,
+    summary="Follow an order live",
+    tool=NoDoor("a tool answers once; get_order is called again until the order has ended"),
+    command=ByHand("follow", "it prints each event as it comes"),
+    route_by_hand="it is a stream of events",
 )

@@ -1,4 +1,4 @@
-"""Tools for work orders: submit, look into, steer, end."""
+"""Tools for work orders: those whose answers are shortened or come in parts."""
 
 from __future__ import annotations
 
@@ -8,18 +8,12 @@ from typing import ClassVar
 from pydantic import Field
 
 from control_plane.core import Caller, Core
-from control_plane.declarations.operation import ADDS_WORK, READS, SETS, SETS_WORK
+from control_plane.declarations.operation import ADDS_WORK, READS
 from control_plane.documents.base import Document
-from control_plane.documents.orders import (
-    ApproveRequest,
-    DecideRequest,
-    OrderDocument,
-    OrderSummary,
-    SubmitRequest,
-)
+from control_plane.documents.orders import OrderDocument, SubmitRequest
 from control_plane.mcp_server.shortening import shorter_order
 from control_plane.mcp_server.tools import InOrganization, Toolbox, request_of
-from control_plane.operations.orders import reading, retrying, steering
+from control_plane.operations.orders import reading
 
 TOOLS = Toolbox()
 MAX_LISTED = 1000
@@ -30,10 +24,6 @@ LIMITS = {
     "max_iterations": "At most so many rounds of the model; 0: no limit. Default: 50.",
     "cost_limit": "At most so many USD; 0: no limit. Default: 3.00.",
     "max_run_seconds": "At most so many seconds of work; 0: no limit. Default: 1800.",
-}
-CALL = {
-    "call": "The id of the call, as in the order's waiting_for.call_id. Default: the call that waits longest.",
-    "comment": "What the model, and whoever reads it later, is told with the decision.",
 }
 
 
@@ -80,17 +70,6 @@ class GetOrder(OfOrder):
     )
 
 
-class ApproveCall(OfOrder, ApproveRequest):
-    about: ClassVar[Mapping[str, str]] = {
-        **CALL,
-        "always": "true: the same command needs no approval in later orders of the session either.",
-    }
-
-
-class DenyCall(OfOrder, DecideRequest):
-    about: ClassVar[Mapping[str, str]] = CALL
-
-
 class GetPatch(OfOrder):
     offset: int = Field(0, ge=0, description="From which character on; to read a long patch in parts.")
     limit: int = Field(100_000, ge=1, le=1_000_000, description="At most so many characters.")
@@ -127,28 +106,6 @@ def get_order(core: Core, caller: Caller, arguments: GetOrder) -> OrderDocument:
     response, branch, patch, cost, runs, and the steps that the agent took. Call it again to wait for the end."""
     document = reading.show_order(core, caller, arguments.order_id)
     return document if arguments.full else shorter_order(document)
-
-
-@TOOLS.declare("Run a work order again", SETS_WORK)
-def retry_order(core: Core, caller: Caller, arguments: OfOrder) -> OrderSummary:
-    """Run a work order that failed or was canceled again from its beginning, in a fresh workspace: the same order,
-    with the same prompt and limits. Then get_order as after submit_order. For operators."""
-    return retrying.retry(core, caller, arguments.order_id)
-
-
-@TOOLS.declare("Let a waiting call be run", SETS_WORK)
-def approve_call(core: Core, caller: Caller, arguments: ApproveCall) -> OrderSummary:
-    """Let the call be run that an order in the state awaiting_approval waits with; get_order's waiting_for says which
-    command it is and why it waits. Ask your user first: the command then runs on the drone. The first decision counts.
-    For operators."""
-    return steering.approve(core, caller, arguments.order_id, request_of(ApproveRequest, arguments))
-
-
-@TOOLS.declare("Refuse a waiting call", SETS)
-def deny_call(core: Core, caller: Caller, arguments: DenyCall) -> OrderSummary:
-    """Refuse the call that an order in the state awaiting_approval waits with. The agent is told so, with the comment,
-    and goes on without it. The first decision counts. For operators."""
-    return steering.deny(core, caller, arguments.order_id, request_of(DecideRequest, arguments))
 
 
 @TOOLS.declare("Show the patch of an order", READS)

@@ -92,6 +92,7 @@ def show_order(core: Core, caller: Caller, order_id: str) -> OrderDocument:
     return OrderDocument(**dict(summary), **known, patch=_patch_text(core, row[0]))
 
 
+@performs(declared.FOLLOW)
 def order_summary(core: Core, caller: Caller, order_id: str) -> OrderSummary:
     """An order without runs and steps. Raises NotFound."""
     with core.database.read() as db:
@@ -107,12 +108,14 @@ def beside_summary(
         return _todo(db, order), [word_document(word) for word in unheard(db, order)]
 
 
-def steps_after(core: Core, caller: Caller, order_id: str, seq: int = 0, limit: int = 1000) -> list[StepDocument]:
-    """The steps whose number is over `seq`, in order, at most `limit` of them. Raises NotFound."""
+@performs(declared.STEPS)
+def steps_after(core: Core, caller: Caller, order_id: str, after: int = 0, limit: int = 1000) -> list[StepDocument]:
+    """The steps whose number is over `after`, in order, at most `limit` of them. Raises NotFound."""
     with core.database.read() as db:
-        return _steps(db, _find(db, caller, order_id)[0], seq, max(1, min(limit, MAX_STEPS)))
+        return _steps(db, _find(db, caller, order_id)[0], after, max(1, min(limit, MAX_STEPS)))
 
 
+@performs(declared.PATCH)
 def patch_of(core: Core, caller: Caller, order_id: str) -> bytes:
     """The patch against the base commit, of any size; empty if nothing changed. Raises NotFound before there is one."""
     with core.database.read() as db:
@@ -127,6 +130,7 @@ def patch_of(core: Core, caller: Caller, order_id: str) -> bytes:
     return core.blobs.read(order.patch_sha256) if order.patch_sha256 else b""
 
 
+@performs(declared.LOG)
 def log_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
     """The whole output of the tool result that is step `seq`. Raises NotFound where that step has none."""
     with core.database.read() as db:

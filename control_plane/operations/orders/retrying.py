@@ -14,8 +14,9 @@ from control_plane.conversations.resumption import expected_resumption
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order, SteeringMessage, Turn
 from control_plane.db.projects import Project
+from control_plane.declarations import orders as declared
 from control_plane.documents.orders import OrderSummary, ResumeRequest, SayRequest
-from control_plane.operations.access.roles import require
+from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.operations.orders.steering import check_said
 from control_plane.orders.dispatch import place_and_dispatch
@@ -29,13 +30,13 @@ _HAS_BEGUN = (*IN_HAND, OrderStatus.CANCELING)
 _LIMITS = ("max_iterations", "cost_limit", "max_run_seconds")
 
 
+@performs(declared.RETRY)
 def retry(core: Core, caller: Caller, order_id: str) -> OrderSummary:
-    """Run an order that failed or was canceled from its beginning, in a fresh workspace. For operators.
+    """Run an order that failed or was canceled from its beginning, in a fresh workspace.
 
     It is the same order, with the same limits; its lost runs count anew. When this returns it is durable. Raises
     NotFound; Conflict for an order in another state, or one that later turns of its session were built on.
     """
-    require(caller, "operator")
     order_summary(core, caller, order_id)
 
     def write(db: Db) -> None:
@@ -46,13 +47,13 @@ def retry(core: Core, caller: Caller, order_id: str) -> OrderSummary:
     return _done(core, caller, order_id, write)
 
 
+@performs(declared.RESUME)
 def resume(core: Core, caller: Caller, order_id: str, request: ResumeRequest) -> OrderSummary:
-    """Let an order that failed or was canceled go on from its last checkpoint. For operators.
+    """Let an order that failed or was canceled go on from its last checkpoint.
 
     Its limits count anew, and may be set anew with that; `say` is the first that its run hears. Where no checkpoint can
     be had any more it begins anew, and says so. Raises as `retry`, and Invalid for what the request says.
     """
-    require(caller, "operator")
     _check(request)
     order_summary(core, caller, order_id)
 

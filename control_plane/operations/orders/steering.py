@@ -49,8 +49,9 @@ def say(core: Core, caller: Caller, order_id: str, request: SayRequest) -> Order
     return order_summary(core, caller, order_id)
 
 
+@performs(declared.APPROVE)
 def approve(core: Core, caller: Caller, order_id: str, request: ApproveRequest) -> OrderSummary:
-    """Let a call that waits be run. For operators. The first decision counts, and is told to the drone until it knows.
+    """Let a call that waits be run. The first decision counts, and is told to the drone until it knows.
 
     With `always` the same command needs no approval in later orders of the session. Raises NotFound, Invalid, and
     Conflict where nothing waits or the call was decided before.
@@ -58,6 +59,7 @@ def approve(core: Core, caller: Caller, order_id: str, request: ApproveRequest) 
     return _decide(core, caller, order_id, request, approved=True)
 
 
+@performs(declared.DENY)
 def deny(core: Core, caller: Caller, order_id: str, request: DecideRequest) -> OrderSummary:
     """As `approve`, but the call is not run: the model is told so, with the comment."""
     return _decide(core, caller, order_id, request, approved=False)
@@ -124,7 +126,6 @@ def _keep(db: Db, core: Core, caller: Caller, said: _Said) -> None:
 
 
 def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *, approved: bool) -> OrderSummary:
-    require(caller, "operator")
     check_text("the comment", request.comment, limit=MAX_COMMENT, empty=True)
     order_summary(core, caller, order_id)
 

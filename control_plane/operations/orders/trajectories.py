@@ -14,6 +14,8 @@ from control_plane.conversations.run_paths import Segment, path_to
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
+from control_plane.declarations import orders as declared
+from control_plane.operations.gateway import performs
 from control_plane.validation.checks import shown
 from shared.errors import NotFound
 from shared.events import Body
@@ -25,8 +27,9 @@ _AT_ONCE = 500
 """Steps that are read from the database together."""
 
 
-def trajectory_of(core: Core, caller: Caller, order_id: str, run_id: str | None = None) -> dict[str, Any]:
-    """The document of one run: `run_id`, else the run that was delivered, else the last one.
+@performs(declared.TRAJECTORY)
+def trajectory_of(core: Core, caller: Caller, order_id: str, run: str | None = None) -> dict[str, Any]:
+    """The document of one run: `run`, else the run that was delivered, else the last one.
 
     A run that went on from another's checkpoint has that one's path up to there before its own steps.
 
@@ -36,9 +39,9 @@ def trajectory_of(core: Core, caller: Caller, order_id: str, run_id: str | None 
         order = db.scalar(select(Order).where(Order.id == order_id, Order.organization_id == caller.organization_id))
         if order is None:
             raise NotFound(f"there is no order {shown(order_id)}", code="E-ORDER-404", next="fleet orders")
-        run = _run(db, order, run_id)
-        facts = RunFacts(order.id, run.id, order.model, order.mode, order.limits, version())
-        return trajectory(facts, _steps(db, path_to(db, run.id)))
+        shown_run = _run(db, order, run)
+        facts = RunFacts(order.id, shown_run.id, order.model, order.mode, order.limits, version())
+        return trajectory(facts, _steps(db, path_to(db, shown_run.id)))
 
 
 def _run(db: Db, order: Order, run_id: str | None) -> Run:

@@ -34,6 +34,7 @@ BY_ID = {
     "get_order": "order_id",
     "cancel_order": "order_id",
     "retry_order": "order_id",
+    "resume_order": "order_id",
     "say_to_order": "order_id",
     "approve_call": "order_id",
     "deny_call": "order_id",

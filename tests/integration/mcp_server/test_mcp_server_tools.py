@@ -75,7 +75,11 @@ def about_orders(api: Api, mila: PlayedDrone, client: Connected) -> None:
     assert client.get("get_run", run_id=run.id)["steps"][-1]["kind"] == "run_ended"
     other = client.get("submit_order", prompt="And this", project="demo")
     mila.take(other).ends(OrderStatus.FAILED)
-    other = client.get("retry_order", order_id=other["id"])["id"]
+    other = client.get("retry_order", order_id=other["id"])
+    mila.take(other).ends(OrderStatus.FAILED)
+    assert client.get("resume_order", order_id=other["id"], cost_limit=5, say="Try once more.")["status"] == "queued"
+    assert [word["text"] for word in client.get("get_order", order_id=other["id"])["unheard"]] == ["Try once more."]
+    other = other["id"]
     assert client.get("cancel_order", order_id=other, reason="Not needed.")["id"] == other
     assert {each["id"] for each in client.get("list_orders", project="demo")} >= {order["id"], other}
 
@@ -148,6 +152,7 @@ BAD: dict[str, tuple[Doc, str]] = {
     "get_order": ({"order_id": NOWHERE}, "E-ORDER-404"),
     "cancel_order": ({"order_id": NOWHERE}, "E-ORDER-404"),
     "retry_order": ({"order_id": NOWHERE}, "E-ORDER-404"),
+    "resume_order": ({"order_id": NOWHERE, "max_iterations": 100}, "E-ORDER-404"),
     "say_to_order": ({"order_id": NOWHERE, "text": "x"}, "E-ORDER-404"),
     "approve_call": ({"order_id": NOWHERE}, "E-ORDER-404"),
     "deny_call": ({"order_id": NOWHERE}, "E-ORDER-404"),

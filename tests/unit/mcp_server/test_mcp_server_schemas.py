@@ -40,6 +40,7 @@ REQUESTS = {
     "cancel_task": tasks.TaskCancelRequest,
     "submit_order": orders.SubmitRequest,
     "say_to_order": orders.SayRequest,
+    "resume_order": orders.ResumeRequest,
     "approve_call": orders.ApproveRequest,
     "deny_call": orders.DecideRequest,
     "open_pull_request": pull_requests.PullRequestRequest,
