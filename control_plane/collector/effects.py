@@ -20,8 +20,9 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.drones.inbox import tell
 from control_plane.orders.dispatch import Ending, canceled, finish, requeue, try_again
-from control_plane.orders.transitions import explain, move_order, move_run
-from control_plane.orders.waits import ask_approval, close_all, close_decided, open_waits, reason
+from control_plane.orders.run_ends import RunEnding, close_run
+from control_plane.orders.transitions import explain, move_order
+from control_plane.orders.waits import ask_approval, close_decided, open_waits, reason
 from control_plane.services import pull_requests
 from control_plane.teams.thread import agent_wrote
 from shared.control import Confirm
@@ -219,7 +220,7 @@ def _run_ended(scene: Scene, body: RunEnded) -> None:
 
 
 def _close_run(scene: Scene, body: RunEnded) -> None:
-    run, stats, now = scene.run, body.stats, scene.core.clock.now()
+    run, stats = scene.run, body.stats
     # A run that broke down may not know what it spent; the steps do.
     run.tool_calls = max(run.tool_calls, stats.tool_calls)
     run.input_tokens = max(run.input_tokens, stats.input_tokens)
@@ -229,11 +230,8 @@ def _close_run(scene: Scene, body: RunEnded) -> None:
     run.cost_usd = max(run.cost_usd or 0.0, stats.cost_usd or 0.0) if known else None
     run.duration_ms = stats.duration_ms
     run.doing = run.waits_for = ""
-    scene.dispatch.closed_at = scene.dispatch.closed_at or now
-    close_all(scene.db, scene.core, run.id)
-    values = {"exit_status": body.exit_status, "reason": _clean(body.reason), "ended_at": now}
-    if run.status == RunStatus.RUNNING:
-        move_run(scene.db, run, RunStatus(body.status), **values)
+    ending = RunEnding(RunStatus(body.status), body.exit_status, _clean(body.reason))
+    close_run(scene.db, scene.core, scene.dispatch, ending)
 
 
 def _end_order(scene: Scene, body: RunEnded) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
@@ -14,20 +16,21 @@ from control_plane.orders.lost import withdraw
 from control_plane.orders.transitions import move_order
 from shared import names
 from shared.control import Cancel
-from shared.errors import FleetFault
+from shared.errors import Conflict, FleetFault
 from shared.reason_text import asked_text
 from shared.reasons import CancelAsked, OrderFacts
 from shared.states import ENDED, OrderStatus
 from shared.terminal import logs
 
+T = TypeVar("T")
 log = logs.get(__name__)
 
 
-TRIES = 3
+_TRIES = 3
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observed:
     """The order as it was when its run's key was asked."""
 
     status: str
@@ -37,9 +40,21 @@ class Seen:
 
 
 MOVED = "E-ORDER-MOVED"
+"""The order was not as it was observed: what was done with it is tried again."""
 
 
-def look(core: Core, order_id: str) -> Seen:
+def until_unmoved(attempt: Callable[[], T]) -> T:
+    """The result of `attempt`, made again, but not without end, where the order moved between observing and writing."""
+    for _ in range(_TRIES - 1):
+        try:
+            return attempt()
+        except Conflict as conflict:
+            if conflict.code != MOVED:
+                raise
+    return attempt()
+
+
+def withdraw_key(core: Core, order_id: str) -> Observed:
     """Read the order; if a drone has it, or may get it, withdraw its run's key first.
 
     The key comes before the row, so that no claim can follow the record. Should we die in between, the supervisor finds
@@ -49,13 +64,13 @@ def look(core: Core, order_id: str) -> Seen:
         order = db.get_one(Order, order_id)
         dispatch = db.get(Dispatch, order.run_id) if order.run_id else None
     if order.status == OrderStatus.QUEUED or order.status in ENDED or dispatch is None:
-        return Seen(order.status, order.run_id, taken_back=True)
+        return Observed(order.status, order.run_id, taken_back=True)
     if order.status == OrderStatus.CANCELING:
-        return Seen(order.status, order.run_id, taken_back=False)
-    return Seen(order.status, order.run_id, taken_back=_withdraw_key(core, order, dispatch))
+        return Observed(order.status, order.run_id, taken_back=False)
+    return Observed(order.status, order.run_id, taken_back=_withdrawn(core, order, dispatch))
 
 
-def _withdraw_key(core: Core, order: Order, dispatch: Dispatch) -> bool:
+def _withdrawn(core: Core, order: Order, dispatch: Dispatch) -> bool:
     address = (dispatch.drone_id, dispatch.id, dispatch.generation)
     try:
         if order.status != OrderStatus.ASSIGNED:
@@ -70,10 +85,10 @@ def _withdraw_key(core: Core, order: Order, dispatch: Dispatch) -> bool:
     return found == names.dispatched(dispatch.generation) or (not found and dispatch.published_at is None)
 
 
-def record(db: Session, core: Core, order: Order, taken_back: bool, asked: CancelAsked) -> EndedRun | None:
-    """Record it, in the transaction of whoever has locked the order and found it as it was seen.
+def record_cancel(db: Session, core: Core, order: Order, taken_back: bool, asked: CancelAsked) -> EndedRun | None:
+    """Record the cancel, in a transaction that has locked the order and found it as it was observed.
 
-    Returns what Flower should hear, where the order lay in a queue.
+    Returns the run that has ended with that, where the order was in a queue.
     """
     dispatch = db.get(Dispatch, order.run_id) if order.run_id else None
     if taken_back or dispatch is None:

@@ -13,10 +13,9 @@ from sqlalchemy.orm import Session
 from control_plane.core import Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
-from control_plane.db.runs import Run
 from control_plane.orders.dispatch import Ending, canceled, finish, try_again
-from control_plane.orders.transitions import explain, move_order, move_run
-from control_plane.orders.waits import close_all
+from control_plane.orders.run_ends import RunEnding, close_run
+from control_plane.orders.transitions import explain, move_order
 from shared.events import Receipt
 from shared.outcome import ExitStatus
 from shared.reason_text import loss_text
@@ -75,11 +74,7 @@ def lose(db: Session, core: Core, loss: Loss, *, respect_grant: bool = True) -> 
     granted = order.run_id == dispatch.id and order.grant_until is not None and order.grant_until > now
     if dispatch.closed_at is not None or (granted and respect_grant):
         return None
-    dispatch.closed_at = now
-    close_all(db, core, dispatch.id)
-    run = db.get(Run, dispatch.id)
-    if run is not None and run.status == RunStatus.RUNNING:
-        move_run(db, run, RunStatus.LOST, exit_status=str(ExitStatus.LOST), reason=loss_text(loss.why), ended_at=now)
+    close_run(db, core, dispatch, RunEnding(RunStatus.LOST, ExitStatus.LOST, loss_text(loss.why)))
     if order.run_id == dispatch.id:
         _send_back(db, core, order, loss)
     drone = db.get_one(Drone, dispatch.drone_id)

@@ -11,7 +11,7 @@ from control_plane.declarations.orders import CancelRequest
 from control_plane.documents.orders import OrderSummary
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
-from control_plane.orders.cancel import MOVED, TRIES, asked_by, look, record
+from control_plane.orders.cancel import MOVED, asked_by, record_cancel, until_unmoved, withdraw_key
 from control_plane.orders.lost import announce
 from shared.errors import Conflict
 from shared.states import ENDED, OrderStatus
@@ -25,19 +25,12 @@ def cancel(core: Core, caller: Caller, order_id: str, request: CancelRequest | N
     receipt comes, or the drone counts as lost. Raises NotFound, Conflict for an order that ended otherwise.
     """
     order_summary(core, caller, order_id)
-    for attempt in range(1, TRIES + 1):
-        try:
-            _cancel(core, caller, order_id, request.reason if request else "")
-            break
-        except Conflict as conflict:
-            # It moved between our look and our write: look again, but never for ever.
-            if conflict.code != MOVED or attempt == TRIES:
-                raise
+    until_unmoved(lambda: _cancel(core, caller, order_id, request.reason if request else ""))
     return order_summary(core, caller, order_id)
 
 
 def _cancel(core: Core, caller: Caller, order_id: str, reason: str) -> None:
-    seen = look(core, order_id)
+    seen = withdraw_key(core, order_id)
     if seen.status in {OrderStatus.CANCELING, OrderStatus.CANCELED}:
         return
     if seen.status in ENDED:
@@ -47,7 +40,7 @@ def _cancel(core: Core, caller: Caller, order_id: str, reason: str) -> None:
         order = db.get_one(Order, order_id, with_for_update=True)
         if (order.status, order.run_id) != (seen.status, seen.run_id):
             raise Conflict(f"order {order_id} is {order.status} now, no longer {seen.status}", code=MOVED)
-        return record(db, core, order, seen.taken_back, asked_by(caller, reason))
+        return record_cancel(db, core, order, seen.taken_back, asked_by(caller, reason))
 
     # The end of an order may let others begin, and so wait for one that ends at the same time.
     ended = core.database.transact(write)

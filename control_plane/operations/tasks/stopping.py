@@ -22,7 +22,7 @@ from control_plane.documents.tasks import TaskCancelRequest, TaskDocument
 from control_plane.lookups import tasks
 from control_plane.operations.access.roles import require
 from control_plane.operations.tasks import acting, reading
-from control_plane.orders.cancel import MOVED, TRIES, Seen, asked_by, look, record
+from control_plane.orders.cancel import MOVED, Observed, asked_by, record_cancel, until_unmoved, withdraw_key
 from control_plane.orders.lost import announce
 from control_plane.teams import system_notes
 from control_plane.teams.claiming import claim_tasks, give_to_user
@@ -83,16 +83,14 @@ Work = Callable[[Session, Task, str | None], None]
 
 def _stop(core: Core, caller: Caller, task_id: str, work: Work, why: str) -> TaskDocument:
     """Do `work` on the task and cancel the order of its run, as one; then let begin what may begin now."""
-    for attempt in range(1, TRIES + 1):
+
+    def attempt() -> tuple[str | None, _Stopped]:
         order_id = _order_at_work(core, caller, task_id)
-        seen = look(core, order_id) if order_id is not None else None
-        try:
-            stopped = core.database.transact(partial(_write, core, caller, task_id, work, _Order(order_id, seen, why)))
-            break
-        except Conflict as conflict:
-            # Task or order moved between our look and our write: look again, but never for ever.
-            if conflict.code != MOVED or attempt == TRIES:
-                raise
+        seen = withdraw_key(core, order_id) if order_id is not None else None
+        at_work = _Order(order_id, seen, why)
+        return order_id, core.database.transact(partial(_write, core, caller, task_id, work, at_work))
+
+    order_id, stopped = until_unmoved(attempt)
     announce(core, filter(None, (order_id, *stopped.begun)), [stopped.told] if stopped.told else [])
     document = reading.show(core, caller, task_id)
     note = "; ".join(filter(None, (stopped.note, reading.next_for(document))))
@@ -104,7 +102,7 @@ class _Order:
     """The order of the run that is on, as it was when the run's key was withdrawn; all None where none is."""
 
     id: str | None
-    seen: Seen | None
+    seen: Observed | None
     why: str
 
 
@@ -139,7 +137,7 @@ def _cancel_order(
     """Cancel the order of the run. Returns what that means for people, and for Flower."""
     told = None
     if at_work.seen is not None and order.status not in {*ENDED, OrderStatus.CANCELING}:
-        told = record(db, core, order, at_work.seen.taken_back, asked)
+        told = record_cancel(db, core, order, at_work.seen.taken_back, asked)
     if order.status in ENDED:
         return f"run {order.run_id or f'of order {order.id}'} had not begun, and will not", told
     drone = db.get(Drone, order.drone_id) if order.drone_id else None

@@ -1,0 +1,33 @@
+"""The end of a run, as its drone reported it or on its behalf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from control_plane.core import Core
+from control_plane.db.orders import Dispatch
+from control_plane.db.runs import Run
+from control_plane.orders.transitions import move_run
+from control_plane.orders.waits import close_all
+from shared.states import RunStatus
+
+
+@dataclass(frozen=True)
+class RunEnding:
+    """How a run ended. `reason` is one sentence for people."""
+
+    to: RunStatus
+    exit_status: str
+    reason: str
+
+
+def close_run(db: Session, core: Core, dispatch: Dispatch, ending: RunEnding) -> None:
+    """Close the dispatch and all that its run asked, and end the run if it still runs."""
+    now = core.clock.now()
+    dispatch.closed_at = dispatch.closed_at or now
+    close_all(db, core, dispatch.id)
+    run = db.get(Run, dispatch.id)
+    if run is not None and run.status == RunStatus.RUNNING:
+        move_run(db, run, ending.to, exit_status=str(ending.exit_status), reason=ending.reason, ended_at=now)
