@@ -32,7 +32,7 @@ class Supervisor:
         self.loops = Loops()
         self._leader = Leader(core, holder, self._timings)
         self._relay = Relay(core)
-        self._ear = HeartbeatMonitor(core, holder, self._timings, self._rouse)
+        self._heartbeats = HeartbeatMonitor(core, holder, self._timings, self._rouse)
         self._unclaimed = Unclaimed(core, self._relay, self._timings)
         self._sender = Sender(core)
         self._seldom: list[Loop] = []
@@ -43,7 +43,7 @@ class Supervisor:
 
     def stop(self) -> list[str]:
         """End all loops and let another supervisor lead at once; returns the loops that did not end in time."""
-        self._ear.close()
+        self._heartbeats.close()
         self._sender.close()
         hanging = self.loops.stop()
         self._leader.resign()
@@ -52,7 +52,7 @@ class Supervisor:
     def _plan(self) -> list[Loop]:
         often, seldom = self._timings.poll, self._timings.users_every
         self.loops.add("leader", self._lead, every=self._timings.owner_ttl / 4)
-        self.loops.add("ear", self._ear.listen, every=0.0)
+        self.loops.add("heartbeats", self._heartbeats.listen, every=0.0)
         roused = [
             self._add("placing", self._place, every=4 * often),
             self._add("relay", self._relay.publish_all, every=often),
@@ -60,10 +60,10 @@ class Supervisor:
         ]
         self._add("schedules", lambda: make_due(self._core), every=2 * often)
         self._add("webhooks", self._sender.send_due, every=often)
-        self._add("unclaimed", self._unclaimed.look, every=4 * often)
+        self._add("unclaimed", self._unclaimed.check, every=4 * often)
         self._add("reasons", lambda: refresh_reasons(self._core), every=4 * often)
         self._add("waits", lambda: ask_what_is_missing(self._core), every=4 * often)
-        self._add("lost", lambda: take_back_lost_runs(self._core, self._ear, self._timings), every=4 * often)
+        self._add("lost", lambda: take_back_lost_runs(self._core, self._heartbeats, self._timings), every=4 * often)
         self._seldom = [
             self._add("users", lambda: ensure_users(self._core), every=seldom),
             self._add("inbox-missing", lambda: inbox.send_missing(self._core), every=seldom),

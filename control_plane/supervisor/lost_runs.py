@@ -29,16 +29,16 @@ class _Held:
     last_named: datetime
 
 
-def take_back_lost_runs(core: Core, ear: HeartbeatMonitor, timings: Timings) -> list[str]:
+def take_back_lost_runs(core: Core, heartbeats: HeartbeatMonitor, timings: Timings) -> list[str]:
     """Give up every lost run; returns the orders that changed. Nothing is lost while this side may be the deaf one."""
-    losses = [loss for held in _held(core) if (loss := _loss(core, ear, timings, held))]
+    losses = [loss for held in _held(core) if (loss := _loss(core, heartbeats, timings, held))]
     return give_up(core, losses)
 
 
-def _loss(core: Core, ear: HeartbeatMonitor, timings: Timings, held: _Held) -> Loss | None:
+def _loss(core: Core, heartbeats: HeartbeatMonitor, timings: Timings, held: _Held) -> Loss | None:
     now, limit = core.clock.now(), timedelta(seconds=timings.lost_after)
     drone, last_seen = held.drone, held.drone.last_seen_at or held.last_named
-    quiet = ear.silent_for(drone.id) >= timings.lost_after
+    quiet = heartbeats.silent_for(drone.id) >= timings.lost_after
     if drone.removed_at is not None:
         return _as_loss(held, RunLoss(code="drone_removed", drone=drone.name), last_seen)
     # The key is asked last: it is renewed beside each beat, and so outvotes a subscription that went wrong.

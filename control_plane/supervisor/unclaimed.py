@@ -56,7 +56,7 @@ class Unclaimed:
         self._after = timedelta(seconds=timings.unclaimed_after)
         self._rebalance_after = timedelta(seconds=timings.rebalance_after)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """One round over all published dispatches that no event or beat has named yet."""
         waiting, free = self._waiting()
         keys = self._keys(waiting)

@@ -21,7 +21,7 @@ from control_plane.broker.valkey_config import CONTROL_USER, program, write_conf
 from control_plane.collector import Collector
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
-from control_plane.db.orders import Dispatch
+from control_plane.db.orders import Dispatch, Order
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.documents.orders import OrderDocument, SubmitRequest
@@ -31,6 +31,7 @@ from control_plane.operations.orders import reading
 from control_plane.supervisor import Supervisor
 from shared.events import ABILITIES
 from shared.names import new_id
+from shared.reasons import OrderFacts
 from tests.support import free_port, needs, wait_until
 from tests.support.left_behind import lasts
 from tests.support.stand_in import DroneStandIn, join
@@ -228,6 +229,11 @@ class Plane:
 
     def order(self, order_id: str) -> OrderDocument:
         return reading.show_order(self.core, self.admin, order_id)
+
+    def facts(self, order_id: str) -> OrderFacts:
+        """Why the order is where it is."""
+        facts: OrderFacts = self.rows(Order, Order.id == order_id)[0].facts
+        return facts
 
     def edit(self, model: type[Any], row_id: str, **values: Any) -> None:
         """Write columns of one row by hand."""

@@ -11,6 +11,7 @@ from control_plane.db.runs import Run
 from control_plane.supervisor.placing import place_queued
 from shared.clock import SystemClock
 from shared.names import new_id
+from shared.reasons import PausesAfterFailure
 from tests.support.broker import Plane
 
 PAUSES = (3.0, 12.0, 30.0)
@@ -58,9 +59,10 @@ def test_the_order_says_until_when_and_why(plane: Plane) -> None:
     plane.drone("oka")
     order_id = failed(plane, 1)
     place_queued(plane.core, PAUSES)
-    reason = plane.order(order_id).reason
-    assert reason.startswith("tried again at ")
-    assert reason.endswith(" UTC (attempt 1 of 3: the repository cannot be reached)")
+    waits = plane.facts(order_id).waits
+    assert isinstance(waits, PausesAfterFailure)
+    assert (waits.attempt, waits.attempts, waits.detail) == (1, 3, "the repository cannot be reached")
+    assert waits.until > plane.core.clock.now()
 
 
 def test_a_run_that_got_to_work_is_followed_by_no_wait(plane: Plane) -> None:

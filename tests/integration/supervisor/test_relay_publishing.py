@@ -7,14 +7,17 @@ from functools import partial
 
 import pytest
 
-from control_plane.db.orders import Dispatch
+from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Provider
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.operations import providers
+from control_plane.orders.transitions import move_order
 from control_plane.supervisor.relay import Relay
 from shared import names
 from shared.errors import Unreachable
 from shared.events import Delivered
+from shared.reasons import CancelAsked, CannotBeSent, OrderFacts
+from shared.states import OrderStatus
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane
 
@@ -125,7 +128,9 @@ def test_an_order_whose_secret_does_not_open_says_so_and_lets_others_pass(plane:
     Relay(plane.core).publish_all()
     plane.edit(Provider, provider.id, sealed_key=None)
     well = plane.submit()
-    assert "cannot be sent to the drone: a secret in the database" in plane.order(broken).reason
+    waits = plane.facts(broken).waits
+    assert isinstance(waits, CannotBeSent)
+    assert "a secret in the database" in waits.detail
     assert Relay(plane.core).publish_all() == 2
     assert {drone.take().order_id, drone.take().order_id} == {broken, well}
 
@@ -198,3 +203,15 @@ def test_a_provider_travels_with_its_fallbacks_in_their_order(plane: Plane) -> N
     Relay(plane.core).publish_all()
     fallbacks = drone.take().provider.fallbacks
     assert [(each.name, each.api_key) for each in fallbacks] == [("third", "sk-third"), ("second", "sk-second")]
+
+
+def test_an_order_that_is_being_canceled_keeps_its_reason_where_it_cannot_be_sent(plane: Plane) -> None:
+    plane.drone()
+    order_id = plane.submit()
+    provider = plane.rows(Provider)[0]
+    plane.edit(Provider, provider.id, sealed_key="bm90IHNlYWxlZA==")
+    with plane.core.database.write() as db:
+        asked = OrderFacts(cancel=CancelAsked(by="kim"))
+        move_order(db, db.get_one(Order, order_id), OrderStatus.CANCELING, asked)
+    Relay(plane.core).publish_all()
+    assert plane.facts(order_id) == asked

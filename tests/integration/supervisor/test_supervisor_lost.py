@@ -11,6 +11,7 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.operations.drones import managing
 from shared import names
 from shared.events import Prepared
+from shared.reasons import RunEnd, RunLoss
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane
@@ -102,7 +103,8 @@ def test_an_order_whose_runs_are_lost_three_times_fails(plane: Plane) -> None:
         oka.restart()
     found = wait_until(lambda: (o := plane.order(order_id)).status == "failed" and o)
     assert found.exit_status == "lost"
-    assert "that was the last of 3 attempts" in found.reason
+    restarted = RunLoss(code="drone_restarted", drone="oka")
+    assert plane.facts(order_id).ended == RunEnd(loss=restarted, attempts=3)
     assert [run.status for run in found.runs] == ["lost", "lost", "lost"]
 
 

@@ -7,13 +7,25 @@ from datetime import timedelta
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.operations.drones import managing
+from shared.reasons import (
+    DroneLabels,
+    DroneState,
+    EarlierOrder,
+    InQueue,
+    NoDrone,
+    NoDroneFits,
+    NoDroneTakesWork,
+    Placed,
+)
 from shared.states import OrderStatus
 from tests.support import wait_until
 from tests.support.broker import Plane
 
 
-def reason(plane: Plane, order_id: str) -> str:
-    return plane.order(order_id).reason
+def state(plane: Plane, order_id: str) -> DroneState | None:
+    """Why the drone in whose queue the order is does not start it."""
+    waits = plane.facts(order_id).waits
+    return waits.state if isinstance(waits, InQueue) else None
 
 
 def placed_on(plane: Plane, order_id: str) -> str | None:
@@ -24,24 +36,22 @@ def test_an_order_goes_to_the_drone_that_it_names(plane: Plane) -> None:
     plane.drone("oka")
     plane.drone("mila")
     order_id = plane.submit(drone="mila")
-    assert reason(plane, order_id) == "placed on mila: asked for by name"
+    assert plane.facts(order_id).placed == Placed(code="named", drone="mila")
 
 
 def test_a_named_drone_that_is_offline_keeps_the_order_in_its_queue(plane: Plane) -> None:
     plane.drone("mila", online=False)
-    order = plane.order(plane.submit(drone="mila"))
-    assert order.status == "assigned"
-    assert order.reason == (
-        "placed on mila: asked for by name; waits in mila's queue: "
-        "the drone was registered but never started (next: drone start)"
-    )
+    order_id = plane.submit(drone="mila")
+    assert plane.order(order_id).status == "assigned"
+    assert plane.facts(order_id).placed == Placed(code="named", drone="mila")
+    assert state(plane, order_id) == DroneState(drone="mila", code="never_started")
 
 
 def test_labels_choose_among_drones(plane: Plane) -> None:
     plane.drone("mila")
     plane.drone("oka", labels={"gpu": "yes", "os": "linux"})
     order_id = plane.submit(labels={"gpu": "yes"})
-    assert reason(plane, order_id) == "placed on oka: has gpu=yes, the only drone that fits and takes work"
+    assert plane.facts(order_id).placed == Placed(code="only_drone", drone="oka", labels=("gpu=yes",))
 
 
 def test_the_least_work_in_hand_wins_measured_by_concurrency(plane: Plane) -> None:
@@ -58,39 +68,36 @@ def test_a_drone_that_has_the_repository_goes_before_an_idle_one_without(plane: 
     first = plane.submit(drone="oka")
     oka.do(wait_until(oka.take))
     wait_until(lambda: plane.order(first).status == "succeeded")
-    assert reason(plane, plane.submit()) == "placed on oka: has the repository already, and a free slot"
+    assert plane.facts(plane.submit()).placed == Placed(code="repository", drone="oka")
 
 
 def test_an_order_for_a_full_drone_says_that_it_waits(plane: Plane) -> None:
     plane.drone("oka", concurrency=1)
     running = plane.submit()
     plane.edit(Order, running, status=OrderStatus.RUNNING.value)
-    assert reason(plane, plane.submit(drone="oka")).endswith(
-        "; waits in oka's queue: the drone is busy: 1 of 1 slots in use"
-    )
+    busy = DroneState(drone="oka", code="busy", running=1, slots=1)
+    assert state(plane, plane.submit(drone="oka")) == busy
 
 
 def test_without_any_drone_an_order_says_how_to_get_one(plane: Plane) -> None:
-    order = plane.order(plane.submit())
-    assert order.status == "queued"
-    assert "no drone is registered yet (next: fleet token create" in order.reason
+    order_id = plane.submit()
+    assert (plane.order(order_id).status, plane.facts(order_id).waits) == ("queued", NoDrone())
 
 
 def test_a_label_that_nobody_has_is_named_with_those_that_there_are(plane: Plane) -> None:
     plane.drone("oka", labels={"gpu": "no"})
     plane.drone("mila")
     order_id = plane.submit(labels={"gpu": "yes"})
-    assert reason(plane, order_id) == "no drone has label gpu=yes; labels are mila: none; oka: gpu=no"
+    fleet = (DroneLabels(drone="mila"), DroneLabels(drone="oka", labels=("gpu=no",)))
+    assert plane.facts(order_id).waits == NoDroneFits(labels=("gpu=yes",), fleet=fleet)
 
 
 def test_drones_that_fit_but_do_not_take_work_are_told_with_why(plane: Plane) -> None:
     plane.drone("mila", online=False)
     plane.drone("oka")
     managing.drain(plane.core, plane.admin, "oka")
-    assert reason(plane, plane.submit()) == (
-        "no drone that fits takes work now: mila was registered but never started (next: drone start); "
-        "oka is draining (next: fleet drone resume oka)"
-    )
+    states = (DroneState(drone="mila", code="never_started"), DroneState(drone="oka", code="draining"))
+    assert plane.facts(plane.submit()).waits == NoDroneTakesWork(states=states)
 
 
 def test_orders_of_one_session_run_one_at_a_time(plane: Plane) -> None:
@@ -98,7 +105,7 @@ def test_orders_of_one_session_run_one_at_a_time(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     first = plane.submit()
     second = plane.submit(session=plane.order(first).session)
-    assert reason(plane, second) == f"waits for order {first} of the same session"
+    assert plane.facts(second).waits == EarlierOrder(order=first)
     oka.do(wait_until(oka.take))
     assert wait_until(oka.take).order_id == second
 
@@ -125,9 +132,10 @@ def test_the_reason_follows_the_drone_as_it_goes_and_comes(plane: Plane) -> None
     order_id = plane.submit(drone="oka")
     plane.supervisor()
     plane.edit(Drone, oka.id, stopped_at=plane.core.clock.now())
-    wait_until(lambda: "the drone is offline since" in reason(plane, order_id))
+    wait_until(lambda: (found := state(plane, order_id)) and found.code == "offline")
     plane.edit(Drone, oka.id, stopped_at=None)
-    wait_until(lambda: reason(plane, order_id) == "placed on oka: asked for by name")
+    wait_until(lambda: state(plane, order_id) is None)
+    assert plane.facts(order_id).placed == Placed(code="named", drone="oka")
 
 
 def test_an_unclaimed_order_leaves_a_drone_that_went_offline(plane: Plane) -> None:
@@ -147,5 +155,5 @@ def test_an_order_that_names_its_drone_stays_there(plane: Plane) -> None:
     plane.supervisor()
     plane.drone("mila")
     plane.edit(Drone, oka.id, stopped_at=plane.core.clock.now())
-    wait_until(lambda: "offline" in reason(plane, order_id))
+    wait_until(lambda: (found := state(plane, order_id)) and found.code == "offline")
     assert placed_on(plane, order_id) == "oka"
