@@ -86,7 +86,8 @@ def _function(operation: Operation, command: Command) -> Callable[..., None]:
         request = checked(operation.request, fields, form=form) if operation.request else None
         if command.confirm:
             confirmed(command.confirm.format(**given), yes=given["yes"])
-        answer = client(given["org"]).call(operation, request, **names)
+        with client(given["org"]) as fleet:
+            answer = fleet.call(operation, request, **names)
         tell(answer, lambda document: _text(document, operation, command, given), as_json=given["as_json"])
         if command.then and not given["as_json"]:
             say(command.then.format(**{**given, **answer}))

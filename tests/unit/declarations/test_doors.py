@@ -23,6 +23,62 @@ from tests.support.command_tree import commands
 from tests.support.operations_table import PAGE, door_name, page
 
 OPERATIONS = every_operation()
+OTHER_ROUTES = {
+    **dict.fromkeys(
+        (
+            "POST /registrations",
+            "GET /registrations/self",
+            "DELETE /registrations/self",
+            "GET /runs/{run_id}/blobs/{sha256}",
+            "PUT /runs/{run_id}/blobs/{sha256}",
+            "POST /runs/{run_id}/push-grant",
+        ),
+        "a drone calls it, with a token of its own",
+    ),
+    "GET /health": "it is asked without a token",
+}
+"""Routes that belong to no operation of a person, and why."""
+ROUTES_BY_HAND = {
+    "GET /task-runs/{run_id}",
+    "POST /tasks",
+    "GET /tasks",
+    "GET /tasks/{task_id}",
+    "POST /tasks/{task_id}/assign",
+    "POST /tasks/{task_id}/cancel",
+    "POST /tasks/{task_id}/comments",
+    "POST /tasks/{task_id}/done",
+    "POST /tasks/{task_id}/preempt",
+    "POST /tasks/{task_id}/reopen",
+    "POST /tasks/{task_id}/retry",
+    "GET /tasks/{task_id}/runs",
+}
+"""Routes whose operation is not declared yet; none is added here."""
+OTHER_COMMANDS = {
+    **dict.fromkeys(("up", "serve", "flower"), "it runs a program of this machine"),
+    **dict.fromkeys(("db status", "db upgrade"), "it works on the database itself, also while no server runs"),
+    **dict.fromkeys(("help", "completion", "install-skill"), "it explains the commands of this machine"),
+    "mcp": "it passes on the tools of the server",
+}
+"""Commands that call no operation, and why."""
+COMMANDS_BY_HAND = {
+    "comment",
+    "run ls",
+    "run show",
+    "session mode",
+    "session rename",
+    "task assign",
+    "task cancel",
+    "task comment",
+    "task create",
+    "task done",
+    "task follow",
+    "task ls",
+    "task preempt",
+    "task reopen",
+    "task retry",
+    "task show",
+}
+"""Commands whose operation is not declared yet; none is added here."""
 each = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 
 
@@ -50,6 +106,11 @@ def test_each_operation_has_its_route(operation: Operation, routes: set[tuple[st
     assert (operation.method, operation.path) in routes
 
 
+def test_each_route_belongs_to_an_operation_or_says_why_not(routes: set[tuple[str, str]]) -> None:
+    declared = {operation.route for operation in OPERATIONS}
+    assert {" ".join(route) for route in routes} - declared - ROUTES_BY_HAND == set(OTHER_ROUTES)
+
+
 @each
 def test_each_operation_has_its_tool_or_says_why_not(operation: Operation) -> None:
     name = door_name(operation.tool)
@@ -63,6 +124,11 @@ def test_each_operation_has_its_command_or_says_why_not(operation: Operation) ->
     name = door_name(operation.command)
     assert name in words or (name is None and len(operation.command.why) > 10)  # type: ignore[union-attr]
     assert not isinstance(operation.command, ByHand) or len(operation.command.why) > 10
+
+
+def test_each_command_belongs_to_an_operation_or_says_why_not() -> None:
+    declared = {door_name(operation.command) for operation in OPERATIONS}
+    assert {" ".join(node.words) for node in commands(fleet)} - declared - COMMANDS_BY_HAND == set(OTHER_COMMANDS)
 
 
 @each

@@ -1,0 +1,177 @@
+"""Any declared operation, called through each of its doors with the same values; and calls that every door refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field, replace
+from io import StringIO
+from typing import Any, Literal, get_args, get_origin
+
+import httpx
+from pydantic import BaseModel
+
+from control_plane.cli.main import app as fleet
+from control_plane.cli.options import flag_of, is_switch
+from control_plane.declarations.operation import Command, Operation, Tool, fields_of, value_type
+from shared.terminal.boundary import run
+from tests.support.fleet_tools import Connected
+
+Doc = dict[str, Any]
+OTHER = "payments"
+"""An organization that there is not, for a token that acts in one."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One call that is wrong in one way."""
+
+    operation: Operation
+    mistake: str
+    code: str
+    given: Doc = field(default_factory=dict)
+    """The fields of the request."""
+    organization: str | None = None
+    typed: bool = True
+    """Whether a command can be typed that is wrong in this way, and is not refused before there is a request."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What a door says of a call."""
+
+    code: str
+    what: str
+    why: str | None
+    next: str | None
+
+
+def derived_doors(operation: Operation) -> int:
+    """How many doors of an operation are derived: only those take the same values in the same way."""
+    made = (not operation.route_by_hand, isinstance(operation.tool, Tool), isinstance(operation.command, Command))
+    return sum(made)
+
+
+# --- what is wrong ---------------------------------------------------------------------------
+
+
+def attempts(operation: Operation) -> Iterator[Attempt]:
+    """The operation called wrongly in each way that it allows, by a viewer of one organization."""
+    right = Attempt(operation, "", "E-REQUEST", sample(operation.request) if operation.request else {})
+    if operation.everywhere or operation.role != "viewer":
+        yield replace(right, mistake="a role too low", code="E-EVERYWHERE" if operation.everywhere else "E-ROLE")
+    if operation.in_organization:
+        yield replace(right, mistake="another organization", code="E-ORGANIZATION-404", organization=OTHER)
+    yield from _wrong_types(right)
+    yield from _missing(right)
+    if operation.request is not None and operation.method != "GET":
+        yield replace(right, mistake="an unknown field", given={**right.given, "loud": True}, typed=False)
+
+
+def _wrong_types(right: Attempt) -> Iterator[Attempt]:
+    """A word where a number or one of a few words is wanted, for the first such field."""
+    for name, info, _ in fields_of(right.operation.request) if right.operation.request else ():
+        if value_type(info.annotation) in {int, float} or get_origin(value_type(info.annotation)) is Literal:
+            yield replace(right, mistake="a wrong type", given={**right.given, name: "wide"})
+            return
+
+
+def _missing(right: Attempt) -> Iterator[Attempt]:
+    """The last required field is not there; a missing argument is refused by the command line itself."""
+    required = list(right.given)
+    if required:
+        command = right.operation.command
+        by_position = command.arguments if isinstance(command, Command) else ()
+        given = {name: right.given[name] for name in required[:-1]}
+        yield replace(right, mistake="a missing field", given=given, typed=required[-1] not in by_position)
+
+
+def sample(model: type[BaseModel]) -> Doc:
+    """The fields that a request must have, each with a value of its type."""
+    return {name: _value(info.annotation) for name, info, _ in fields_of(model) if info.is_required()}
+
+
+def _value(annotation: Any) -> Any:
+    kind = value_type(annotation)
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return sample(kind)
+    if get_origin(kind) is Literal:
+        return get_args(kind)[0]
+    if get_origin(kind) is list:
+        return [_value(get_args(kind)[0])]
+    return {int: 1, float: 1.0, bool: True, dict: {}}.get(get_origin(kind) or kind, "x")
+
+
+# --- through each door -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Doors:
+    """The doors of one server, for the owner of one token."""
+
+    http: httpx.Client
+    tools: Connected
+    environment: Mapping[str, str]
+
+    def refusals(self, attempt: Attempt) -> dict[str, Refusal]:
+        """What each of the operation's derived doors says of an attempt."""
+        operation, said = attempt.operation, {}
+        if not operation.route_by_hand:
+            said["http"] = self._http(attempt)
+        if isinstance(operation.tool, Tool):
+            said["mcp"] = self._tool(attempt, operation.tool)
+        if isinstance(operation.command, Command) and attempt.typed:
+            said["command"] = self._command(attempt, operation.command)
+        return said
+
+    def _http(self, attempt: Attempt) -> Refusal:
+        operation = attempt.operation
+        names = {name: "x" for name in operation.names}
+        path = operation.path.format_map({"organization": attempt.organization or "default", **names})
+        params = {"org": attempt.organization} if attempt.organization else {}
+        if operation.method == "GET":
+            answer = self.http.get(f"/api/v1{path}", params={**params, **attempt.given})
+        else:
+            body = attempt.given if operation.request else None
+            answer = self.http.request(operation.method, f"/api/v1{path}", params=params, json=body)
+        problem = answer.json()
+        return Refusal(problem["code"], problem["detail"], problem["why"], problem["next"])
+
+    def _tool(self, attempt: Attempt, tool: Tool) -> Refusal:
+        names = {name: "x" for name in attempt.operation.names}
+        organization = {"organization": attempt.organization} if attempt.organization else {}
+        told = self.tools.refused(tool.name, **names, **attempt.given, **organization)
+        return Refusal(told["code"], told["what"], told["why"], told["next"])
+
+    def _command(self, attempt: Attempt, command: Command) -> Refusal:
+        words = [*command.words.split(), "--json", *(["--yes"] if command.confirm else [])]
+        words += ["--org", attempt.organization] if attempt.organization else []
+        with _environment(self.environment), redirect_stdout(StringIO()), redirect_stderr(StringIO()) as stderr:
+            run(fleet, [*words, *_typed(attempt, command)])
+        said = json.loads(stderr.getvalue())
+        return Refusal(said["code"], said["what"], said["why"], said["next"])
+
+
+def _typed(attempt: Attempt, command: Command) -> Iterator[str]:
+    """The values of an attempt as a person types them."""
+    yield from ("x" for _ in attempt.operation.names)
+    for name, _, about in fields_of(attempt.operation.request) if attempt.operation.request else ():
+        if name in command.arguments:
+            yield attempt.given[name]
+        elif name in attempt.given:
+            value, flag = attempt.given[name], flag_of(name, about).split()[0]
+            for each in value if isinstance(value, list) else [value]:
+                yield from ([flag.partition("/")[0]] if is_switch(about) or each is True else [flag, str(each)])
+
+
+@contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
