@@ -61,7 +61,7 @@ def attempts(operation: Operation) -> Iterator[Attempt]:
     """The operation called wrongly in each way that it allows, by a viewer of one organization."""
     right = Attempt(operation, "", "E-REQUEST", sample(operation.request) if operation.request else {})
     if operation.everywhere or operation.role != "viewer":
-        yield replace(right, mistake="a role too low", code="E-EVERYWHERE" if operation.everywhere else "E-ROLE")
+        yield replace(right, mistake="a role too low", code="E-EVERYWHERE" if operation.role == "viewer" else "E-ROLE")
     if operation.in_organization:
         yield replace(right, mistake="another organization", code="E-ORGANIZATION-404", organization=OTHER)
     yield from _wrong_types(right)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from control_plane.cli.options import parameters, values
-from control_plane.declarations import agents
+from control_plane.declarations import agents, webhooks
 from control_plane.declarations.operation import Command, Operation
 from shared.errors import Invalid
 
@@ -52,3 +53,21 @@ def test_a_sum_may_have_its_currency() -> None:
 def test_a_file_is_read_where_one_is_named(tmp_path: Path) -> None:
     (tmp_path / "lead.md").write_text("You lead.\n")
     assert fields(agents.EDIT, instructions=str(tmp_path / "lead.md")) == {"instructions": "You lead."}
+
+
+def test_a_switch_that_is_off_is_a_value_and_one_that_is_not_named_is_none() -> None:
+    assert fields(webhooks.EDIT, enabled=False) == {"enabled": False}
+    assert fields(webhooks.EDIT) == {}
+
+
+def test_a_secret_that_has_a_reader_is_an_option_and_comes_from_stdin_for_a_dash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO("whsec_x\n"))
+    assert fields(webhooks.EDIT, secret="-") == {"secret": "whsec_x"}
+
+
+def test_a_person_gets_as_many_as_the_command_says() -> None:
+    assert isinstance(webhooks.DELIVERIES.command, Command)
+    [limit] = [each for each in parameters(webhooks.DELIVERIES, webhooks.DELIVERIES.command) if each.name == "limit"]
+    assert "default: 20" in limit.annotation.__metadata__[0].help

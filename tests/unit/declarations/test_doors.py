@@ -57,6 +57,7 @@ OTHER_COMMANDS = {
     **dict.fromkeys(("up", "serve", "flower"), "it runs a program of this machine"),
     **dict.fromkeys(("db status", "db upgrade"), "it works on the database itself, also while no server runs"),
     **dict.fromkeys(("help", "completion", "install-skill"), "it explains the commands of this machine"),
+    **dict.fromkeys(("session mode", "session rename"), "it is a shorter form of session edit"),
     "mcp": "it passes on the tools of the server",
 }
 """Commands that call no operation, and why."""
@@ -64,8 +65,6 @@ COMMANDS_BY_HAND = {
     "comment",
     "run ls",
     "run show",
-    "session mode",
-    "session rename",
     "task assign",
     "task cancel",
     "task comment",
