@@ -9,8 +9,8 @@ from control_plane.core import Caller, Core
 from control_plane.db.automation import Schedule, Trigger
 from control_plane.db.installation import Organization
 from control_plane.db.teams import Agent, Task
+from control_plane.declarations.task_documents import TaskRequest
 from control_plane.documents.base import USER
-from control_plane.documents.tasks import TaskRequest
 from control_plane.lookups.projects import find_project
 from control_plane.teams.new_task import create_within
 from control_plane.validation.checks import unknown

@@ -57,6 +57,13 @@ for group in (
         transfer.add_commands,
     ),
     DerivedGroup("agents", "agent", "Give models an identity: instructions, a boss, limits.", "Teams"),
+    DerivedGroup(
+        "tasks",
+        "task",
+        "Give work to a team: tasks are threads that agents and people hand to each other.",
+        "Teams",
+        tasks.add_commands,
+    ),
     tasks,
     task_runs,
     DerivedGroup("schedules", "schedule", "Make tasks at set times.", "Teams", schedules.add_others),

@@ -32,7 +32,9 @@ def list_(
     """List the runs on a task, oldest first."""
     if task is None:
         raise Invalid("--task is missing", code="E-USAGE", next="fleet run ls --task TASK")
-    found = client(org).list_task_runs(task)
+    from control_plane.declarations import task_runs
+
+    found = client(org).call(task_runs.RUNS, task_id=task)
     if as_json:
         print_json(found)
         return
@@ -60,7 +62,9 @@ def show(
     org: Org = None,
 ) -> None:
     """Show a run: how it ended, what it cost, and its steps."""
-    run = client(org).show_task_run(run_id)
+    from control_plane.declarations import task_runs
+
+    run = client(org).call(task_runs.SHOW_RUN, run_id=run_id)
     if as_json:
         print_json(run)
         return

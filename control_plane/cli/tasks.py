@@ -6,13 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from control_plane.cli.answers import tell
 from control_plane.cli.connection import Org, client
-from control_plane.cli.orders import cost
 from control_plane.cli.text_file import text_of
-from shared.durations import duration_label
 from shared.errors import Invalid
-from shared.states import TaskStatus
-from shared.terminal.command_line import JsonFlag, examples, group, print_json, print_table, put, say
+from shared.terminal.command_line import JsonFlag, examples, put, say
 
 PANEL = "Teams"
 Doc = dict[str, Any]
@@ -21,25 +19,19 @@ Text = Annotated[str, typer.Argument(metavar="TEXT", help="What to write; `-` re
 
 
 def add_to(app: typer.Typer) -> None:
-    """Register the commands."""
-    commands = group("task", "Give work to a team: tasks are threads that agents and people hand to each other.")
-    for name, command, example in (
-        ("create", create, "fleet task create 'Add a currency to prices' --project shop"),
-        ("ls", list_, "fleet task ls --status open --assignee user"),
-        ("show", show, "fleet task show PAYM-0001"),
-        ("follow", follow, "fleet task follow PAYM-0001"),
-        ("comment", comment, "fleet task comment PAYM-0001 '@backend please add a test'"),
-        ("assign", assign, "fleet task assign PAYM-0001 backend"),
-        ("preempt", preempt, "fleet task preempt PAYM-0001"),
-        ("done", done, "fleet task done PAYM-0001"),
-        ("reopen", reopen, "fleet task reopen PAYM-0001"),
-        ("retry", retry, "fleet task retry PAYM-0001 --assign backend"),
-        ("cancel", cancel, "fleet task cancel PAYM-0001 --reason 'no longer needed'"),
-    ):
-        commands.command(name, epilog=examples(example))(command)
-    app.add_typer(commands, rich_help_panel=PANEL)
+    """Register `fleet comment`, which is `fleet task comment`."""
     shown = examples("fleet comment PAYM-0001 '@tester does this hold?'", "fleet comment PAYM-0001 - < findings.md")
     app.command("comment", rich_help_panel=PANEL, epilog=shown)(comment)
+
+
+def add_commands(group: typer.Typer) -> None:
+    """Register the commands of tasks that are written by hand."""
+    for name, command, example in (
+        ("create", create, "fleet task create 'Add a currency to prices' --project shop"),
+        ("follow", follow, "fleet task follow PAYM-0001"),
+        ("comment", comment, "fleet task comment PAYM-0001 '@backend please add a test'"),
+    ):
+        group.command(name, epilog=examples(example))(command)
 
 
 def create(
@@ -76,62 +68,21 @@ def create(
         "cost_limit": cost_limit,
         "max_run_seconds": max_run_seconds,
     }
-    task = client(org).create_task(request)
-    if as_json:
-        print_json(task)
-        return
+    from control_plane.declarations import tasks
+    from control_plane.declarations.task_documents import TaskRequest
+    from control_plane.validation.invalid_requests import checked
+
+    given = {name: value for name, value in request.items() if value is not None}
+    made = client(org).call(tasks.ADD, checked(TaskRequest, given, form="fleet task create --help"))
+    tell(made, _created, as_json=as_json)
+
+
+def _created(task: Doc) -> str:
+    """The id on stdout, for scripts; what happens next on stderr."""
     put(f"{task['id']}\n")
     say(task["note"])
     say(f"  next  fleet task follow {task['id']}")
-
-
-def list_(
-    status: Annotated[str | None, typer.Option("--status", help="Only tasks in this state.")] = None,
-    assignee: Annotated[str | None, typer.Option("--assignee", help="Only tasks of this agent, or of user.")] = None,
-    project: Annotated[str | None, typer.Option("--project", help="Only tasks of this project.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many, newest first.")] = 50,
-    as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
-    """List tasks, newest first."""
-    if status is not None and status not in set(TaskStatus):
-        raise Invalid(
-            f"tasks have no state {status[:40]!r}",
-            code="E-TASK-STATUS",
-            why=f"the states are {', '.join(TaskStatus)}",
-            next="fleet task ls --status open",
-        )
-    found = client(org).list_tasks(status=status, assignee=assignee, project=project, limit=limit)
-    if as_json:
-        print_json(found)
-        return
-    columns = ("TASK", "STATUS", "ASSIGNEE", "PROJECT", "RUNS", "COST", "TIME", "TITLE", "REASON")
-    rows = [
-        (
-            task["id"],
-            task["status"],
-            task["assignee"],
-            task["project"],
-            task["totals"]["runs"],
-            cost(task["totals"]["cost_usd"]),
-            duration_label(task["totals"]["duration_ms"]),
-            _short(task["title"], 40),
-            _short(task["reason"], 60),
-        )
-        for task in found
-    ]
-    print_table(columns, rows, empty="no tasks; fleet task create 'TITLE' makes one")
-
-
-def show(task_id: TaskId, as_json: JsonFlag = False, org: Org = None) -> None:
-    """Show a task: where it stands, and everything that was written and run, in order."""
-    task = client(org).show_task(task_id)
-    if as_json:
-        print_json(task)
-        return
-    from control_plane.cli.task_text import task_text
-
-    put(task_text(task))
+    return ""
 
 
 def follow(task_id: TaskId, as_json: JsonFlag = False, org: Org = None) -> int:
@@ -143,67 +94,13 @@ def follow(task_id: TaskId, as_json: JsonFlag = False, org: Org = None) -> int:
 
 def comment(task_id: TaskId, text: Text, as_json: JsonFlag = False, org: Org = None) -> None:
     """Write on an open or failed task; the last @agent or @user in it decides whose turn it is."""
-    written = client(org).comment_task(task_id, text_of("-") if text == "-" else text)
-    if as_json:
-        print_json(written)
-    else:
-        say(written["note"])
+    from control_plane.declarations import tasks
+    from control_plane.declarations.task_documents import CommentRequest
+
+    request = CommentRequest(text=text_of("-") if text == "-" else text)
+    tell(client(org).call(tasks.COMMENT, request, task_id=task_id), _noted, as_json=as_json)
 
 
-def assign(
-    task_id: TaskId,
-    assignee: Annotated[str, typer.Argument(metavar="AGENT", help="An agent, or user.")],
-    as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
-    """Give an open or failed task to an agent, or to the user."""
-    _tell(client(org).assign_task(task_id, assignee), as_json=as_json)
-
-
-def preempt(task_id: TaskId, as_json: JsonFlag = False, org: Org = None) -> None:
-    """Take a task from the run that is at work on it; it is yours then."""
-    _tell(client(org).preempt_task(task_id), as_json=as_json)
-
-
-def done(task_id: TaskId, as_json: JsonFlag = False, org: Org = None) -> None:
-    """Mark a task that is with you as done."""
-    _tell(client(org).done_task(task_id), as_json=as_json)
-
-
-def reopen(task_id: TaskId, as_json: JsonFlag = False, org: Org = None) -> None:
-    """Open a done or failed task again; it is yours then."""
-    _tell(client(org).reopen_task(task_id), as_json=as_json)
-
-
-def retry(
-    task_id: TaskId,
-    assignee: Annotated[
-        str | None, typer.Option("--assign", "--assignee", help="The agent; default: the one that ran last.")
-    ] = None,
-    as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
-    """Give a done or failed task to an agent again."""
-    _tell(client(org).retry_task(task_id, assignee), as_json=as_json)
-
-
-def cancel(
-    task_id: TaskId,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for those who read it later.")] = "",
-    as_json: JsonFlag = False,
-    org: Org = None,
-) -> None:
-    """End a task for good, and its run with it."""
-    _tell(client(org).cancel_task(task_id, reason), as_json=as_json)
-
-
-def _tell(task: Doc, *, as_json: bool) -> None:
-    if as_json:
-        print_json(task)
-    else:
-        say(task["note"])
-
-
-def _short(text: str, length: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= length else f"{line[: length - 1]}…"
+def _noted(written: Doc) -> str:
+    say(written["note"])
+    return ""

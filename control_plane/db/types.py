@@ -52,7 +52,10 @@ class ForeignText(TypeDecorator[str]):
 
 
 class Fact(TypeDecorator[Any]):
-    """One of some pydantic models, as JSON. What only a newer version can read is read as None."""
+    """One of some pydantic models, as JSON. What only a newer version can read is read as None.
+
+    It also takes what it stores: an import writes the JSON of the export.
+    """
 
     impl = JSON(none_as_null=True)
     cache_ok = True
@@ -62,8 +65,8 @@ class Fact(TypeDecorator[Any]):
         self.models = models
         self._adapter: TypeAdapter[Any] = TypeAdapter(models)
 
-    def process_bind_param(self, value: BaseModel | None, dialect: Dialect) -> Any:  # noqa: ARG002
-        return value.model_dump(mode="json") if value is not None else None
+    def process_bind_param(self, value: BaseModel | dict[str, Any] | None, dialect: Dialect) -> Any:  # noqa: ARG002
+        return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:  # noqa: ARG002
         if value is None:

@@ -27,6 +27,8 @@ NOUNS = (
     "pull_requests",
     "schedules",
     "server",
+    "task_runs",
+    "tasks",
     "sessions",
     "tokens",
     "triggers",

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from control_plane.declarations.operation import ADDS_WORK, READS, About, ByHand, Command, NoDoor, Operation, Tool
+from control_plane.declarations.task_documents import TaskDocument, TaskRequest
 from control_plane.documents.base import Document, Request
-from control_plane.documents.tasks import TaskDocument, TaskRequest
 
 NAME = About("schedule", "The name of the schedule.", source="schedules:name")
 CRON = About("cron", "Minute, hour, day, month, weekday: '0 6 * * 1-5'.")

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from control_plane.declarations.operation import READS, About, ByHand, Command, NoDoor, Operation, Tool
+from control_plane.declarations.task_documents import TaskRequest
 from control_plane.documents.base import Document, Request
-from control_plane.documents.tasks import TaskRequest
 
 TriggerKind = Literal["github", "gitlab", "gitea", "standard"]
 NAME = About("trigger", "The name of the trigger.", source="triggers:name")

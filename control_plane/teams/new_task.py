@@ -14,8 +14,8 @@ from control_plane.db.installation import Organization
 from control_plane.db.projects import Project
 from control_plane.db.sessions import ChatSession
 from control_plane.db.teams import Task
+from control_plane.declarations.task_documents import TaskRequest
 from control_plane.documents.base import MAX_COMMENT, MAX_TITLE
-from control_plane.documents.tasks import TaskRequest
 from control_plane.lookups import tasks
 from control_plane.lookups.organizations import locked_organization
 from control_plane.lookups.projects import find_project

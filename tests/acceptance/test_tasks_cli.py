@@ -174,7 +174,7 @@ def test_a_description_comes_from_an_option_a_file_or_a_pipe(cli: Cli, tmp_path:
         (("task", "show", "CREW-9999"), 3, "CREW-9999"),
         (("task", "show", "../orders"), 3, "orders"),
         (("task", "follow", "CREW-9999"), 3, "CREW-9999"),
-        (("task", "ls", "--status", "dreaming"), 2, "dreaming"),
+        (("task", "ls", "--status", "dreaming"), 2, "in_progress"),
         (("task", "ls", "--assignee", "nobody"), 3, "nobody"),
         (("task", "ls", "--project", "nope"), 3, "nope"),
         (("task", "comment", "TASK", "@nobody please"), 3, "nobody"),

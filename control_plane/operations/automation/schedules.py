@@ -16,8 +16,8 @@ from control_plane.core import Caller, Core
 from control_plane.db.automation import Schedule
 from control_plane.declarations import schedules as declared
 from control_plane.declarations.schedules import ScheduleDocument, ScheduleEdit, ScheduleRequest
+from control_plane.declarations.task_documents import TaskDocument, TaskRequest
 from control_plane.documents.base import MAX_COMMENT, MAX_TITLE
-from control_plane.documents.tasks import TaskDocument, TaskRequest
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
 from control_plane.validation.checks import check_name, check_text, shown, unknown

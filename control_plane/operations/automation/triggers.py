@@ -25,8 +25,8 @@ from control_plane.automation.task_texts import DEFAULT_EVENTS, task_of
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Trigger, TriggerDelivery
 from control_plane.declarations import triggers as declared
+from control_plane.declarations.task_documents import TaskRequest
 from control_plane.declarations.triggers import HookAnswer, TriggerDocument, TriggerEdit, TriggerRequest
-from control_plane.documents.tasks import TaskRequest
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
 from control_plane.validation.checks import check_name, shown, unknown

@@ -14,11 +14,12 @@ from control_plane.automation.notices import notify
 from control_plane.core import Caller, Core
 from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Task
+from control_plane.declarations import tasks as declared
+from control_plane.declarations.task_documents import AssignRequest, TaskDocument, TaskRetryRequest
 from control_plane.documents.base import USER
-from control_plane.documents.tasks import AssignRequest, TaskDocument, TaskRetryRequest
 from control_plane.lookups import tasks
 from control_plane.lookups.agents import find_agent
-from control_plane.operations.access.roles import require
+from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import reading
 from control_plane.orders.transitions import move_task
 from control_plane.teams import system_notes
@@ -33,6 +34,7 @@ _ENDED_RUN = (_T.DONE, _T.FAILED)
 _BETWEEN_RUNS = (_T.OPEN, _T.FAILED)
 
 
+@performs(declared.DONE)
 def done(core: Core, caller: Caller, task_id: str) -> TaskDocument:
     """Close a task that is with the user (S-111). For operators. Raises NotFound, Conflict."""
 
@@ -44,6 +46,7 @@ def done(core: Core, caller: Caller, task_id: str) -> TaskDocument:
     return acted(core, caller, task_id, work)
 
 
+@performs(declared.REOPEN)
 def reopen(core: Core, caller: Caller, task_id: str) -> TaskDocument:
     """Open a done or failed task again, for the user (S-112). For operators. Raises NotFound, Conflict."""
 
@@ -55,6 +58,7 @@ def reopen(core: Core, caller: Caller, task_id: str) -> TaskDocument:
     return acted(core, caller, task_id, work)
 
 
+@performs(declared.RETRY)
 def retry(core: Core, caller: Caller, task_id: str, request: TaskRetryRequest) -> TaskDocument:
     """Give a done or failed task to an agent again: the named one, else that of its latest run (S-113). For operators.
 
@@ -76,6 +80,7 @@ def retry(core: Core, caller: Caller, task_id: str, request: TaskRetryRequest) -
     return acted(core, caller, task_id, work)
 
 
+@performs(declared.ASSIGN)
 def assign(core: Core, caller: Caller, task_id: str, request: AssignRequest) -> TaskDocument:
     """Give an open or failed task to an agent or to the user, as a comment with a tag does (S-042). For operators.
 
@@ -93,7 +98,6 @@ def assign(core: Core, caller: Caller, task_id: str, request: AssignRequest) -> 
 
 def acted(core: Core, caller: Caller, task_id: str, work: Callable[[Session, Task], None]) -> TaskDocument:
     """Do `work` on the task, let begin what may begin now, and tell who is next."""
-    require(caller, "operator")
 
     def write(db: Session) -> list[str]:
         work(db, tasks.locked_task(db, caller, task_id))

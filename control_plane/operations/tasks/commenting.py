@@ -7,10 +7,11 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
 from control_plane.db.teams import Agent, Task
+from control_plane.declarations import tasks as declared
+from control_plane.declarations.task_documents import CommentDocument, CommentRequest
 from control_plane.documents.base import USER
-from control_plane.documents.tasks import CommentDocument, CommentRequest
 from control_plane.lookups import tasks
-from control_plane.operations.access.roles import require
+from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import reading
 from control_plane.operations.tasks.acting import give
 from control_plane.teams.claiming import claim_tasks
@@ -24,6 +25,7 @@ from shared.states import TaskStatus
 _TAKES_COMMENTS = (TaskStatus.OPEN, TaskStatus.FAILED)
 
 
+@performs(declared.COMMENT)
 def comment(core: Core, caller: Caller, task_id: str, request: CommentRequest) -> CommentDocument:
     """Add to the thread of an open or failed task. For operators.
 
@@ -31,7 +33,6 @@ def comment(core: Core, caller: Caller, task_id: str, request: CommentRequest) -
     raises NotFound, and nothing is stored. Raises Conflict while the task is in progress, done or canceled; Invalid and
     TooLarge for the text.
     """
-    require(caller, "operator")
     text = check_long_text("the comment", request.text)
 
     def write(db: Session) -> tuple[CommentDocument, str | None, list[str]]:

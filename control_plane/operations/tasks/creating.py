@@ -5,19 +5,20 @@ from __future__ import annotations
 from sqlalchemy.orm import Session as Db
 
 from control_plane.core import Caller, Core
-from control_plane.documents.tasks import TaskDocument, TaskRequest
-from control_plane.operations.access.roles import require
+from control_plane.declarations import tasks as declared
+from control_plane.declarations.task_documents import TaskDocument, TaskRequest
+from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import reading
 from control_plane.teams.new_task import check_request, create_within
 
 
+@performs(declared.ADD)
 def create(core: Core, caller: Caller, request: TaskRequest) -> TaskDocument:
     """A new task, whose first run begins as soon as its agent may (S-022). For operators.
 
     Raises Invalid and TooLarge for the texts, NotFound for project and assignee, Precondition where there is no project
     or no agent to choose.
     """
-    require(caller, "operator")
     check_request(request)
 
     def work(db: Db) -> tuple[str, str | None]:

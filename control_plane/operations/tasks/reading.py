@@ -15,12 +15,20 @@ from control_plane.db.orders import Order
 from control_plane.db.projects import Project
 from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Comment, Task
+from control_plane.declarations import tasks as declared
+from control_plane.declarations.task_documents import (
+    CommentDocument,
+    TaskDocument,
+    TaskRunDocument,
+    TaskSummary,
+    TimelineEntry,
+)
 from control_plane.documents.base import USER
-from control_plane.documents.tasks import CommentDocument, TaskDocument, TaskRunDocument, TaskSummary, TimelineEntry
 from control_plane.documents.totals import Totals
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.tasks import find_task
 from control_plane.operations import totals
+from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import reasons, runs
 from control_plane.validation.checks import shown, unknown
 from shared.errors import Invalid
@@ -31,6 +39,7 @@ Row = tuple[Task, str, str | None]
 """A task, its project's slug and its agent's name."""
 
 
+@performs(declared.LIST)
 def list_(  # noqa: PLR0913, PLR0917 - the filters are the interface
     core: Core,
     caller: Caller,
@@ -54,6 +63,7 @@ def summary(core: Core, caller: Caller, task_id: str) -> TaskSummary:
         return _summaries(db, core, caller, [row])[0]
 
 
+@performs(declared.SHOW)
 def show(core: Core, caller: Caller, task_id: str, since: datetime | None = None) -> TaskDocument:
     """A task with comments and runs in order of time (S-026); with `since`, without the comments before it.
 

@@ -13,8 +13,10 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
 from control_plane.db.teams import Agent
-from control_plane.documents.tasks import TaskRunDetail, TaskRunDocument
+from control_plane.declarations import task_runs as declared
+from control_plane.declarations.task_documents import TaskRunDetail, TaskRunDocument
 from control_plane.lookups.tasks import find_task
+from control_plane.operations.gateway import performs
 from control_plane.operations.orders import progress
 from control_plane.operations.row_documents import step_document
 from control_plane.teams.system_notes import sanitized
@@ -26,12 +28,14 @@ from shared.states import RunStatus
 Row = tuple[Run, Order, str | None, str | None]
 
 
+@performs(declared.RUNS)
 def of_task(core: Core, caller: Caller, task_id: str) -> list[TaskRunDocument]:
     """The runs on a task, oldest first. Raises NotFound for the task."""
     with core.database.read() as db:
         return runs_on(db, find_task(db, caller, task_id).id, core.clock.now())
 
 
+@performs(declared.SHOW_RUN)
 def show_run(core: Core, caller: Caller, run_id: str) -> TaskRunDetail:
     """A run with all its steps, also one of an order without a task. Raises NotFound."""
     with core.database.read() as db:

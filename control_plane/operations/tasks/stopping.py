@@ -18,9 +18,10 @@ from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.teams import Agent, Task
-from control_plane.documents.tasks import TaskCancelRequest, TaskDocument
+from control_plane.declarations import tasks as declared
+from control_plane.declarations.task_documents import TaskCancelRequest, TaskDocument
 from control_plane.lookups import tasks
-from control_plane.operations.access.roles import require
+from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import acting, reading
 from control_plane.orders.cancel import MOVED, Observed, asked_by, record_cancel, until_unmoved, withdraw_key
 from control_plane.orders.lost import announce
@@ -45,12 +46,12 @@ class _Stopped:
     begun: tuple[str, ...] = ()
 
 
+@performs(declared.PREEMPT)
 def preempt(core: Core, caller: Caller, task_id: str) -> TaskDocument:
     """Take the task from its run: it is the user's at once, and the run is asked to stop (S-110). For operators.
 
     The answer names the run. Raises NotFound; Conflict where the task is not in progress.
     """
-    require(caller, "operator")
 
     def work(db: Session, task: Task, run_id: str | None) -> None:
         if task.status != _T.IN_PROGRESS:
@@ -61,12 +62,12 @@ def preempt(core: Core, caller: Caller, task_id: str) -> TaskDocument:
     return _stop(core, caller, task_id, work, "the task was preempted")
 
 
+@performs(declared.CANCEL)
 def cancel(core: Core, caller: Caller, task_id: str, request: TaskCancelRequest) -> TaskDocument:
     """End the task for good, and its run with it (S-114). For operators.
 
     Raises NotFound; Conflict for a task that is done or canceled.
     """
-    require(caller, "operator")
     reason = check_text("the reason", request.reason, limit=MAX_REASON, empty=True)
 
     def work(db: Session, task: Task, run_id: str | None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from pydantic import BaseModel
 from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Session
 
@@ -152,7 +153,9 @@ def _line(row: Mapping[str, Any]) -> str:
     return json.dumps(row, default=_plain, separators=(",", ":")) + "\n"
 
 
-def _plain(value: object) -> str:
+def _plain(value: object) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
     raise TypeError(f"a column of type {type(value).__name__} cannot be exported")

@@ -15,7 +15,7 @@ import pytest
 
 from control_plane.core import Caller, Core
 from control_plane.declarations.orders import CancelRequest
-from control_plane.documents.tasks import (
+from control_plane.declarations.task_documents import (
     AssignRequest,
     CommentRequest,
     TaskCancelRequest,

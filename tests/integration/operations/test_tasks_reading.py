@@ -11,7 +11,7 @@ import pytest
 from control_plane.core import Caller
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
-from control_plane.documents.tasks import TaskCancelRequest, TaskDocument
+from control_plane.declarations.task_documents import TaskCancelRequest, TaskDocument
 from control_plane.operations import status, tasks, totals
 from control_plane.operations.tasks import runs
 from shared.errors import NotFound

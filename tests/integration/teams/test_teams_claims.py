@@ -16,7 +16,7 @@ from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Step
 from control_plane.db.teams import Task
 from control_plane.declarations.providers import ProviderRequest
-from control_plane.documents.tasks import CommentRequest
+from control_plane.declarations.task_documents import CommentRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import providers, tasks
 from control_plane.orders.dispatch import Ending, finish

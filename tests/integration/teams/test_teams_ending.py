@@ -13,8 +13,8 @@ from control_plane.db.automation import Webhook, WebhookDelivery
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
 from control_plane.declarations.orders import CancelRequest
+from control_plane.declarations.task_documents import CommentRequest
 from control_plane.documents.orders import ResumeRequest, SubmitRequest
-from control_plane.documents.tasks import CommentRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import sessions, tasks
 from control_plane.operations.orders import reading, retrying

@@ -25,7 +25,7 @@ from sqlalchemy import func, select
 from control_plane.db.engine import sqlite_url_of
 from control_plane.db.orders import Order
 from control_plane.db.teams import Comment, Task
-from control_plane.documents.tasks import (
+from control_plane.declarations.task_documents import (
     AssignRequest,
     CommentRequest,
     TaskCancelRequest,

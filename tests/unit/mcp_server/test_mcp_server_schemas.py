@@ -11,7 +11,8 @@ import pytest
 from pydantic import BaseModel
 
 from control_plane.declarations import agents, organizations, pull_requests, sessions
-from control_plane.documents import orders, tasks
+from control_plane.declarations import task_documents as tasks
+from control_plane.documents import orders
 from control_plane.mcp_server.declared import TOOLS
 from control_plane.mcp_server.results import answered, refused
 from control_plane.mcp_server.shortening import shortened

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
+from control_plane.declarations.operation import About
 from control_plane.documents.base import Document, Request
 from control_plane.documents.totals import Totals
+from shared.states import TaskStatus
 from shared.work_order import Mode
+
+MAX_LISTED = 1000
+TASK_ID = About("task", "The task's id, for example PAYM-0001.", source="tasks:id", metavar="TASK")
+RUN_ID = About("run", "The run's id.", metavar="RUN")
 
 
 class TaskRequest(Request):
@@ -28,21 +34,43 @@ class TaskRequest(Request):
 
 
 class CommentRequest(Request):
-    text: str
+    text: Annotated[str, About("text", "What to write; @name hands over.")]
 
 
 class AssignRequest(Request):
-    assignee: str
+    assignee: Annotated[str, About("assignee", "An agent, or user.", source="agents:name", metavar="AGENT")]
     """An agent or `user`."""
 
 
 class TaskRetryRequest(Request):
-    assignee: str | None = None
+    assignee: Annotated[
+        str | None,
+        About(
+            "assignee", "The agent.", absent="the one that ran last", source="agents:name", flag="--assign --assignee"
+        ),
+    ] = None
     """None: the agent of the latest run (S-113)."""
 
 
 class TaskCancelRequest(Request):
-    reason: str = ""
+    reason: Annotated[str, About("reason", "Why, for those who read it later.")] = ""
+
+
+class TaskFilter(Request):
+    status: Annotated[TaskStatus | None, About("status", "Only tasks in this state.", absent="all")] = None
+    assignee: Annotated[
+        str | None, About("assignee", "Only tasks of this agent, or of `user`.", absent="all", source="agents:name")
+    ] = None
+    project: Annotated[
+        str | None, About("project", "Only tasks of this project (slug).", absent="all", source="projects:slug")
+    ] = None
+    limit: Annotated[int, About("limit", "At most so many, the newest first.")] = Field(50, ge=1, le=MAX_LISTED)
+
+
+class TimelineFilter(Request):
+    since: Annotated[
+        AwareDatetime | None, About("since", "Leave out the comments that were written before.", absent="all")
+    ] = None
 
 
 class CommentDocument(Document):

@@ -1,0 +1,42 @@
+"""Runs of agents on tasks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from control_plane.declarations.operation import READS, ByHand, Operation, Tool
+from control_plane.declarations.task_documents import RUN_ID, TASK_ID, TaskRunDetail, TaskRunDocument
+
+RUNS = Operation(
+    name="list_task_runs",
+    role="viewer",
+    route="GET /tasks/{task_id}/runs",
+    names={"task_id": Annotated[str, Field(max_length=64), TASK_ID]},
+    errors=(404,),
+    run="tasks.runs:of_task",
+    answer=list[TaskRunDocument],
+    summary="The runs on a task, oldest first",
+    tool=Tool(
+        "list_runs",
+        "List the runs of a task",
+        READS,
+        "The runs of agents on a task, oldest first: agent, status (running, success, failed, preempted, lost), "
+        "reason, duration, tokens, cost, branch.",
+        about={"task_id": "The task's id, such as PAYM-0001; list_tasks has them."},
+    ),
+    command=ByHand("run ls", "its task is an option"),
+)
+SHOW_RUN = Operation(
+    name="show_task_run",
+    role="viewer",
+    route="GET /task-runs/{run_id}",
+    names={"run_id": Annotated[str, Field(max_length=64), RUN_ID]},
+    errors=(404,),
+    run="tasks.runs:show_run",
+    answer=TaskRunDetail,
+    summary="A run with all its steps",
+    tool=ByHand("get_run", "its answer is shortened for a model unless it asks for all"),
+    command=ByHand("run show", "it renders steps, whole or cut"),
+)
