@@ -42,7 +42,11 @@ def orders(
             why=f"the states are {', '.join(OrderStatus)}",
             next="fleet orders --status running",
         )
-    found = client(org).list_orders(status=status, project=project, drone=drone, limit=limit)
+    from control_plane.declarations.orders import LIST, OrderFilter
+    from control_plane.validation.invalid_requests import checked
+
+    fields = {"status": status, "project": project, "drone": drone, "limit": limit}
+    found = client(org).call(LIST, checked(OrderFilter, fields, form="fleet orders --help"))
     if as_json:
         print_json(found)
         return
@@ -74,7 +78,9 @@ def show(
     if log is not None:
         sys.stdout.buffer.write(fleet.log(order_id, log))
         return
-    order = fleet.show_order(order_id)
+    from control_plane.declarations.orders import SHOW
+
+    order = fleet.call(SHOW, order_id=order_id)
     if as_json:
         print_json(order)
         return
@@ -101,8 +107,12 @@ def cancel(
     org: Org = None,
 ) -> None:
     """Cancel an order; what it did so far is kept."""
+    from control_plane.declarations.orders import CANCEL, CancelRequest
+    from control_plane.validation.invalid_requests import checked
+
     fleet = client(org)
-    order = fleet.cancel(order_id, reason)
+    request = checked(CancelRequest, {"reason": reason}, form="fleet cancel --help")
+    order = fleet.call(CANCEL, request, order_id=order_id)
     if wait:
         order = _ended(fleet, order_id)
     if as_json:
@@ -115,7 +125,9 @@ def _ended(fleet: Any, order_id: str) -> Doc:
     for event, data in fleet.follow(order_id):
         if event == "end":
             return dict(data)
-    return dict(fleet.show_order(order_id))
+    from control_plane.declarations.orders import SHOW
+
+    return dict(fleet.call(SHOW, order_id=order_id))
 
 
 def follow_to_the_end(fleet: Any, order_id: str, *, as_json: bool) -> int:

@@ -23,8 +23,10 @@ def add_to(app: typer.Typer) -> None:
 
 def retry(order_id: OrderId, follow: FollowFlag = False, as_json: JsonFlag = False, org: Org = None) -> int:
     """Run an order that failed or was canceled again: from its beginning, in a fresh workspace."""
+    from control_plane.declarations.orders import RETRY
+
     fleet = client(org)
-    return _told(fleet, fleet.retry(order_id), follow=follow, as_json=as_json)
+    return _told(fleet, fleet.call(RETRY, order_id=order_id), follow=follow, as_json=as_json)
 
 
 def resume(
@@ -42,9 +44,13 @@ def resume(
     org: Org = None,
 ) -> int:
     """Let an order that failed or was canceled go on: from its last complete step, its limits counted anew."""
+    from control_plane.declarations.orders import RESUME, ResumeRequest
+    from control_plane.validation.invalid_requests import checked
+
     fleet = client(org)
     limits = {"max_iterations": max_iterations, "cost_limit": cost_limit, "max_run_seconds": max_run_seconds}
-    order = fleet.resume(order_id, {**limits, "say": text})
+    request = checked(ResumeRequest, {**limits, "say": text}, form="fleet resume --help")
+    order = fleet.call(RESUME, request, order_id=order_id)
     return _told(fleet, order, follow=follow, as_json=as_json)
 
 

@@ -37,8 +37,12 @@ def say(
     org: Org = None,
 ) -> None:
     """Say something to an order; its model reads it after its current calls."""
+    from control_plane.declarations.orders import SAY, SayRequest
+    from control_plane.validation.invalid_requests import checked
+
     words = sys.stdin.read() if text == "-" else text
-    order = client(org).say(order_id, {"text": words, "after": after, "interrupt": interrupt})
+    request = checked(SayRequest, {"text": words, "after": after, "interrupt": interrupt}, form="fleet say --help")
+    order = client(org).call(SAY, request, order_id=order_id)
     when = "when the model stops" if after else "at once" if interrupt else "after the current calls"
     begun = order["status"] in {"running", "awaiting_approval"}
     _tell(order, f"said; it is heard {when if begun else 'as the run begins'}", as_json=as_json)
@@ -55,7 +59,12 @@ def approve(
     org: Org = None,
 ) -> None:
     """Let a call that waits for a person be run."""
-    order = client(org).approve(order_id, {"call": call, "always": always, "comment": comment})
+    from control_plane.declarations.orders import APPROVE, ApproveRequest
+    from control_plane.validation.invalid_requests import checked
+
+    fields = {"call": call, "always": always, "comment": comment}
+    request = checked(ApproveRequest, fields, form="fleet approve --help")
+    order = client(org).call(APPROVE, request, order_id=order_id)
     _tell(order, order["reason"], as_json=as_json)
 
 
@@ -67,7 +76,11 @@ def deny(
     org: Org = None,
 ) -> None:
     """Refuse a call that waits for a person; the run goes on without it."""
-    order = client(org).deny(order_id, {"call": call, "comment": comment})
+    from control_plane.declarations.orders import DENY, DecideRequest
+    from control_plane.validation.invalid_requests import checked
+
+    request = checked(DecideRequest, {"call": call, "comment": comment}, form="fleet deny --help")
+    order = client(org).call(DENY, request, order_id=order_id)
     _tell(order, order["reason"], as_json=as_json)
 
 

@@ -35,6 +35,8 @@ BY_ID = {
     "cancel_order": "order_id",
     "retry_order": "order_id",
     "resume_order": "order_id",
+    "open_pull_request": "order_id",
+    "open_task_pull_request": "task_id",
     "say_to_order": "order_id",
     "approve_call": "order_id",
     "deny_call": "order_id",
@@ -55,6 +57,7 @@ MORE: dict[str, Doc] = {
     "switch_session": {"entry": "root"},
 }
 LISTS = ("list_agents", "list_tasks", "list_orders", "list_drones", "list_sessions", "list_projects", "list_providers")
+LISTS += ("list_schedules", "list_triggers", "list_webhooks")
 
 
 @pytest.fixture
@@ -129,6 +132,7 @@ def test_a_viewer_reads_and_changes_nothing(api: Api, theirs: Doc) -> None:
         "create_task": {"title": "Mend it"},
         "submit_order": {"prompt": "x", "project": "demo"},
         "create_session": {"project": "demo"},
+        "run_schedule": {"name": "nightly"},
         "create_organization": {"name": "other"},
         "update_organization": {"name": "default", "concurrency": 1},
         "delete_organization": {"name": "default"},

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from control_plane.declarations import schedules
+from control_plane.declarations.schedules import ScheduleRequest
+from control_plane.documents.tasks import TaskRequest
 from shared.events import Delivered
 from shared.states import OrderStatus
 from tests.support.fleet import Api, PlayedDrone
@@ -77,7 +80,7 @@ def about_orders(api: Api, mila: PlayedDrone, client: Connected) -> None:
     mila.take(other).ends(OrderStatus.FAILED)
     other = client.get("retry_order", order_id=other["id"])
     mila.take(other).ends(OrderStatus.FAILED)
-    assert client.get("resume_order", order_id=other["id"], cost_limit=5, say="Try once more.")["status"] == "queued"
+    assert client.get("resume_order", order_id=other["id"], cost_limit=5, say="Try once more.")["id"] == other["id"]
     assert [word["text"] for word in client.get("get_order", order_id=other["id"])["unheard"]] == ["Try once more."]
     other = other["id"]
     assert client.get("cancel_order", order_id=other, reason="Not needed.")["id"] == other
@@ -96,6 +99,21 @@ def about_sessions(mila: PlayedDrone, client: Connected) -> None:
     assert client.get("compact_session", session_id=session, instructions="Keep the API.")["order"] is None
     assert client.get("get_session", session_id=session)["compact"] == "Keep the API."
     assert {session, fork["id"]} <= {each["id"] for each in client.get("list_sessions")}
+
+
+def about_automation(api: Api, client: Connected) -> None:
+    """A schedule that is run, a task's and an order's pull request, and what there is none of."""
+    task = TaskRequest(title="Mend it", project="demo", assignee="lead")
+    request = ScheduleRequest(name="nightly", cron="0 3 * * *", task=task)
+    api.client.call(schedules.ADD, request)
+    assert [each["name"] for each in client.get("list_schedules")] == ["nightly"]
+    made = client.get("run_schedule", name="nightly")["id"]
+    order = client.get("submit_order", prompt="Mend it", project="demo")["id"]
+    assert client.refused("open_task_pull_request", task_id=made)["code"] == "E-PULL-REQUEST-BRANCH"
+    assert client.refused("open_pull_request", order_id=order)["code"] == "E-PULL-REQUEST-BRANCH"
+    assert client.get("list_triggers") == []
+    assert client.get("list_webhooks") == []
+    assert client.refused("list_webhook_deliveries", name="nowhere")["status"] == 404
 
 
 def about_the_rest(client: Connected) -> None:
@@ -117,6 +135,7 @@ def test_every_tool_does_what_it_says(api: Api, way: str, tmp_path: Path) -> Non
         about_tasks(api, client)
         about_orders(api, mila, client)
         about_sessions(mila, client)
+        about_automation(api, client)
         about_the_rest(client)
 
         assert client.called == {tool.name for tool in client.list()}
@@ -167,6 +186,13 @@ BAD: dict[str, tuple[Doc, str]] = {
     "fork_session": ({"session_id": NOWHERE}, "E-SESSION-404"),
     "compact_session": ({"session_id": NOWHERE}, "E-SESSION-404"),
     "list_projects": ({"organization": 7}, "E-REQUEST"),
+    "open_pull_request": ({"order_id": NOWHERE}, "E-ORDER-404"),
+    "open_task_pull_request": ({"task_id": "NONE-0001"}, "E-TASK-404"),
+    "list_schedules": ({"name": "nightly"}, "E-REQUEST"),
+    "run_schedule": ({"name": "nowhere"}, "E-SCHEDULE-404"),
+    "list_triggers": ({"name": "nightly"}, "E-REQUEST"),
+    "list_webhooks": ({"name": "nightly"}, "E-REQUEST"),
+    "list_webhook_deliveries": ({"name": "nowhere"}, "E-WEBHOOK-404"),
     "list_providers": ({"organization": ""}, "E-ORGANIZATION-404"),
 }
 
