@@ -44,7 +44,8 @@ def resume(
     org: Org = None,
 ) -> int:
     """Let an order that failed or was canceled go on: from its last complete step, its limits counted anew."""
-    from control_plane.declarations.orders import RESUME, ResumeRequest
+    from control_plane.declarations.orders import RESUME
+    from control_plane.documents.orders import ResumeRequest
     from control_plane.validation.invalid_requests import checked
 
     fleet = client(org)

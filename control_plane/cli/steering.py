@@ -37,7 +37,8 @@ def say(
     org: Org = None,
 ) -> None:
     """Say something to an order; its model reads it after its current calls."""
-    from control_plane.declarations.orders import SAY, SayRequest
+    from control_plane.declarations.orders import SAY
+    from control_plane.documents.orders import SayRequest
     from control_plane.validation.invalid_requests import checked
 
     words = sys.stdin.read() if text == "-" else text
@@ -59,7 +60,8 @@ def approve(
     org: Org = None,
 ) -> None:
     """Let a call that waits for a person be run."""
-    from control_plane.declarations.orders import APPROVE, ApproveRequest
+    from control_plane.declarations.orders import APPROVE
+    from control_plane.documents.orders import ApproveRequest
     from control_plane.validation.invalid_requests import checked
 
     fields = {"call": call, "always": always, "comment": comment}
@@ -76,7 +78,8 @@ def deny(
     org: Org = None,
 ) -> None:
     """Refuse a call that waits for a person; the run goes on without it."""
-    from control_plane.declarations.orders import DENY, DecideRequest
+    from control_plane.declarations.orders import DENY
+    from control_plane.documents.orders import DecideRequest
     from control_plane.validation.invalid_requests import checked
 
     request = checked(DecideRequest, {"call": call, "comment": comment}, form="fleet deny --help")

@@ -47,21 +47,6 @@ class FleetClient(TeamCalls, AutomationCalls):
                 raise
         return self._object("POST", "/orders", json=request, headers=headers)
 
-    def list_orders(
-        self,
-        *,
-        status: str | None = None,
-        project: str | None = None,
-        drone: str | None = None,
-        limit: int | None = None,
-    ) -> list[Doc]:
-        """Summaries, newest first."""
-        wanted = {"status": status, "project": project, "drone": drone, "limit": limit}
-        return self._list("GET", "/orders", params={key: value for key, value in wanted.items() if value is not None})
-
-    def show_order(self, order_id: str) -> Doc:
-        return self._object("GET", f"/orders/{part(order_id)}")
-
     def patch(self, order_id: str) -> bytes:
         """The patch against the base commit; empty if nothing changed. Raises NotFound while there is none."""
         return self._request("GET", f"/orders/{part(order_id)}/patch").content
@@ -70,31 +55,6 @@ class FleetClient(TeamCalls, AutomationCalls):
         """A run as a JSON document in mini-swe-agent-1.1. Raises NotFound while no run has begun."""
         params = {"run": run} if run else {}
         return self._request("GET", f"/orders/{part(order_id)}/trajectory", params=params).content
-
-    def cancel(self, order_id: str, reason: str = "") -> Doc:
-        return self._object("POST", f"/orders/{part(order_id)}/cancel", json={"reason": reason})
-
-    def retry(self, order_id: str) -> Doc:
-        return self._object("POST", f"/orders/{part(order_id)}/retry")
-
-    def resume(self, order_id: str, request: Mapping[str, Any] | None = None) -> Doc:
-        """`request`: the fields of `documents.ResumeRequest`."""
-        return self._object("POST", f"/orders/{part(order_id)}/resume", json=request or {})
-
-    def say(self, order_id: str, request: Mapping[str, Any]) -> Doc:
-        """`request`: the fields of `documents.SayRequest`."""
-        return self._object("POST", f"/orders/{part(order_id)}/say", json=request)
-
-    def approve(self, order_id: str, request: Mapping[str, Any] | None = None) -> Doc:
-        """`request`: the fields of `documents.ApproveRequest`; without one the call that waits longest is meant."""
-        return self._object("POST", f"/orders/{part(order_id)}/approve", json=request or {})
-
-    def deny(self, order_id: str, request: Mapping[str, Any] | None = None) -> Doc:
-        """`request`: the fields of `documents.DecideRequest`."""
-        return self._object("POST", f"/orders/{part(order_id)}/deny", json=request or {})
-
-    def list_steps(self, order_id: str, *, after: int = 0, limit: int = 1000) -> list[Doc]:
-        return self._list("GET", f"/orders/{part(order_id)}/steps", params={"after": after, "limit": limit})
 
     def log(self, order_id: str, seq: int) -> bytes:
         """The full output of the tool result that is step `seq`."""

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import drones, organizations, projects, providers
+from control_plane.declarations import drones, orders, organizations, projects, providers
+from control_plane.declarations.orders import OrderFilter
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from drone.model.scripted.server import ScriptedServer
@@ -42,7 +43,9 @@ def work(client: FleetClient, model_url: str, git_url: str) -> Doc:
     order = client.submit({"prompt": "Note it, script:note", "project": "demo"})
     ended = {"succeeded", "failed", "canceled"}
     return wait_until(
-        lambda: (shown := client.show_order(order["id"]))["status"] in ended and shown, seconds=120, every=0.3
+        lambda: (shown := client.call(orders.SHOW, order_id=order["id"]))["status"] in ended and shown,
+        seconds=120,
+        every=0.3,
     )
 
 
@@ -61,7 +64,7 @@ def test_an_order_of_one_organization_runs_to_its_end_on_a_drone_of_another(
         shown = client.call(organizations.SHOW, name="serving_test")
         assert (shown["totals"]["runs"], shown["agents"]) == (1, [])
         with fleet.client() as admin:
-            assert order["id"] not in {each["id"] for each in admin.list_orders(limit=1000)}
+            assert order["id"] not in {each["id"] for each in admin.call(orders.LIST, OrderFilter(limit=1000))}
             assert admin.call(drones.SHOW, name="local-1")["doing"] == []
 
     refused = fleet.fleet("organization", "rm", "serving_test")
@@ -129,4 +132,4 @@ def test_a_workstation_serves_whom_its_join_token_names_and_a_removed_organizati
         assert oka.process is not None
         assert oka.process.wait(60) == 6
         assert client.call(drones.LIST) == []
-        assert client.show_order(order["id"])["drone"] == "oka"
+        assert client.call(orders.SHOW, order_id=order["id"])["drone"] == "oka"

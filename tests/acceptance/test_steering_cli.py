@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from control_plane.client.fleet import FleetClient
+from control_plane.declarations import orders
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project
@@ -49,7 +50,7 @@ def waiting(fleet: WholeFleet, client: FleetClient) -> str:
 
 def until_it_waits(client: FleetClient, order_id: str) -> dict[str, Any]:
     def waits() -> dict[str, Any] | None:
-        order = client.show_order(order_id)
+        order = client.call(orders.SHOW, order_id=order_id)
         return order if order["status"] == "awaiting_approval" else None
 
     return wait_until(waits, seconds=90, every=0.3)
@@ -87,7 +88,7 @@ def test_a_follow_up_is_read_from_stdin_and_heard_when_the_model_stops(fleet: Wh
 
 def test_an_interruption_breaks_off_the_running_command(fleet: WholeFleet, client: FleetClient) -> None:
     order_id = submit(fleet, "Wait for ever, script:hold")
-    wait_until(lambda: steps(client.show_order(order_id), "tool_call"), seconds=90, every=0.3)
+    wait_until(lambda: steps(client.call(orders.SHOW, order_id=order_id), "tool_call"), seconds=90, every=0.3)
 
     fleet.json("say", order_id, "Enough of that.", "--interrupt")
 

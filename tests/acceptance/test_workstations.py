@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import drones
+from control_plane.declarations import drones, orders
+from control_plane.declarations.orders import OrderFilter
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.repositories import calc_project
@@ -64,13 +65,13 @@ def test_twenty_orders_on_two_drones_all_succeed_side_by_side(
         requests = [{"prompt": f"Ten steps, number {n}, script:ten", "project": "demo"} for n in range(20)]
         ids = [client.submit(request)["id"] for request in requests]
         most = _most_running(client, ids)
-        orders = [client.show_order(order_id) for order_id in ids]
+        ended = [client.call(orders.SHOW, order_id=order_id) for order_id in ids]
 
-    assert [order["status"] for order in orders] == ["succeeded"] * 20
-    assert [problem for order in orders for problem in transcript_problems(order)] == []
-    assert {order["patch"].count("\n+") for order in orders} == {orders[0]["patch"].count("\n+")}
-    assert len({order["session"] for order in orders}) == 20
-    assert {order["drone"] for order in orders} == {"mila", "oka"}
+    assert [order["status"] for order in ended] == ["succeeded"] * 20
+    assert [problem for order in ended for problem in transcript_problems(order)] == []
+    assert {order["patch"].count("\n+") for order in ended} == {ended[0]["patch"].count("\n+")}
+    assert len({order["session"] for order in ended}) == 20
+    assert {order["drone"] for order in ended} == {"mila", "oka"}
     assert max(most.values()) == 2
 
 
@@ -102,7 +103,7 @@ def _most_running(client: FleetClient, ids: list[str]) -> dict[str, int]:
     def all_ended() -> bool:
         for drone in client.call(drones.LIST):
             most[drone["name"]] = max(most.get(drone["name"], 0), drone["running"])
-        ended = {order["id"] for order in client.list_orders(limit=100) if order["ended_at"]}
+        ended = {order["id"] for order in client.call(orders.LIST, OrderFilter(limit=100)) if order["ended_at"]}
         return ended >= set(ids)
 
     wait_until(all_ended, seconds=240, every=0.2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser
 
-from control_plane.declarations import tokens
+from control_plane.declarations import orders, tokens
 from shared.events import Delivered, ToolCallStep, ToolResultStep
 from tests.browser.conftest import Person
 from tests.support import wait_until
@@ -54,7 +54,7 @@ def test_an_order_is_submitted_and_canceled_on_the_pages(person: Person) -> None
     page.wait_for_url("**/orders/*")
     page.get_by_role("button", name="Cancel").click()
     page.locator(".head .state.canceled").wait_for()
-    assert person.api.client.list_orders()[0]["prompt"] == "Count the lines"
+    assert person.api.client.call(orders.LIST)[0]["prompt"] == "Count the lines"
 
 
 @pytest.mark.browser

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import psutil
 import pytest
 
-from control_plane.declarations import drones
+from control_plane.declarations import drones, orders
+from control_plane.declarations.orders import CancelRequest
 from shared.errors import FleetError, Refused
 from shared.states import OrderStatus
 from tests.chaos.facts import Facts
@@ -275,7 +276,7 @@ class Faults:
             with self._fleet.client() as client:
                 self._begin(fault)
                 fault.hit = {run: order for run, order in fault.hit.items() if order == order_id}
-                self._until_told(lambda: client.cancel(order_id, "chaos"))
+                self._until_told(lambda: client.call(orders.CANCEL, CancelRequest(reason="chaos"), order_id=order_id))
 
         def asked(fault: Fault, facts: Facts) -> bool:
             return facts.orders[order_id].status in {"canceling", "canceled"}

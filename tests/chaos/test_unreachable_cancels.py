@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from control_plane.collector import Collector
-from control_plane.declarations import drones, projects, providers, tokens
+from control_plane.declarations import drones, orders, projects, providers, tokens
+from control_plane.declarations.orders import CancelRequest
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.tokens import JoinTokenRequest
@@ -68,7 +69,7 @@ def test_a_frozen_drone_sends_the_missing_receipt_when_it_goes_on(
     family = processes_of(drone)
     tell(family, signal.SIGSTOP)
 
-    fleet.client.cancel(order_id, "enough")
+    fleet.client.call(orders.CANCEL, CancelRequest(reason="enough"), order_id=order_id)
     given_up = canceled_unreachable(fleet, order_id)
     tell(reversed(family), signal.SIGCONT)
 
@@ -85,7 +86,7 @@ def test_a_killed_drone_sends_the_missing_receipt_when_it_is_started_again(
     order_id, number = running(fleet, repository, scripted)
     kill(drone)
 
-    fleet.client.cancel(order_id, "enough")
+    fleet.client.call(orders.CANCEL, CancelRequest(reason="enough"), order_id=order_id)
     canceled_unreachable(fleet, order_id)
     drone.start()
 
@@ -93,7 +94,7 @@ def test_a_killed_drone_sends_the_missing_receipt_when_it_is_started_again(
     assert (receipt["found"], receipt["survivors"]) == (receipt["ended"], 0)
     assert receipt["found"] >= 2
     assert processes_with(number) == []
-    assert "the drone was started again" not in fleet.client.show_order(order_id)["reason"]
+    assert "the drone was started again" not in fleet.client.call(orders.SHOW, order_id=order_id)["reason"]
 
 
 @pytest.mark.long
@@ -103,11 +104,11 @@ def test_a_drone_that_is_back_before_it_is_given_up_ends_the_cancel_with_its_rec
     order_id, number = running(fleet, repository, scripted)
     kill(drone)
 
-    status = fleet.client.cancel(order_id, "enough")["status"]
+    status = fleet.client.call(orders.CANCEL, CancelRequest(reason="enough"), order_id=order_id)["status"]
     drone.start()
 
     receipt = complete(fleet, order_id)
-    order = fleet.client.show_order(order_id)
+    order = fleet.client.call(orders.SHOW, order_id=order_id)
     assert (status, order["status"], receipt["survivors"]) == ("canceling", "canceled", 0)
     assert receipt["found"] == receipt["ended"] >= 2
     assert order["reason"].endswith("the drone was started again, and the run did not survive that")
@@ -122,7 +123,7 @@ def running(fleet: Api, repository: Path, scripted: ScriptedFactory) -> tuple[st
     fleet.client.call(projects.ADD, ProjectRequest(slug="demo", git_url=f"file://{repository}", provider="scripted"))
     order_id = str(fleet.submit()["id"])
     wait_until(lambda: len(processes_with(number)) == 2, seconds=90)
-    wait_until(lambda: fleet.client.show_order(order_id)["status"] == "running")
+    wait_until(lambda: fleet.client.call(orders.SHOW, order_id=order_id)["status"] == "running")
     return order_id, number
 
 
@@ -132,7 +133,7 @@ def canceled_unreachable(fleet: Api, order_id: str) -> dict[str, Any]:
     fleet.core.broker.redis.delete(names.lease_key(drone_id))
 
     def given_up() -> dict[str, Any] | None:
-        order = fleet.client.show_order(order_id)
+        order = fleet.client.call(orders.SHOW, order_id=order_id)
         return order if (order["receipt"] or {}).get("unreachable_since") else None
 
     found = wait_until(given_up, seconds=60)
@@ -144,7 +145,7 @@ def complete(fleet: Api, order_id: str) -> dict[str, Any]:
     """Wait for the receipt of a drone that was reached."""
 
     def receipt() -> dict[str, Any] | None:
-        found = fleet.client.show_order(order_id)["receipt"]
+        found = fleet.client.call(orders.SHOW, order_id=order_id)["receipt"]
         return found if found and not found["unreachable_since"] else None
 
     found = wait_until(receipt, seconds=90)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import agents, organizations
+from control_plane.declarations import agents, orders, organizations
 from control_plane.declarations.agents import AgentRequest
 from control_plane.declarations.organizations import OrganizationEdit
 from drone.model.scripted.server import ScriptedServer
@@ -71,7 +71,7 @@ class TeamFleet:
         return wait_until(back, seconds=SECONDS, every=0.2)
 
     def order(self, order_id: str) -> Doc:
-        return self.client.show_order(order_id)
+        return self.client.call(orders.SHOW, order_id=order_id)
 
     def _add_agents(self) -> None:
         lead = AgentRequest(name=LEAD, instructions="You plan, and you judge what comes back.")

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import drones, projects, providers
+from control_plane.declarations import drones, orders, projects, providers
+from control_plane.declarations.orders import OrderFilter
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from tests.support import wait_until, warm_commands
@@ -119,8 +120,9 @@ class WholeFleet:
         if self.process is None or self.process.poll() is not None:
             return []
         with self.client() as client:
-            orders = [client.show_order(order["id"]) for order in client.list_orders(limit=1000)]
-        return [problem for order in orders for problem in transcript_problems(order)]
+            listed = client.call(orders.LIST, OrderFilter(limit=1000))
+            shown = [client.call(orders.SHOW, order_id=order["id"]) for order in listed]
+        return [problem for order in shown for problem in transcript_problems(order)]
 
     def close(self) -> None:
         """End everything that is still there."""
@@ -155,14 +157,16 @@ class WholeFleet:
 
     def order(self, order_id: str) -> Doc:
         with self.client() as client:
-            return client.show_order(order_id)
+            return client.call(orders.SHOW, order_id=order_id)
 
     def ended(self, order_id: str, *, seconds: float = 120.0) -> Doc:
         """The order's document once it has ended."""
         ends = {"succeeded", "failed", "canceled"}
         with self.client() as client:
             return wait_until(
-                lambda: (o := client.show_order(order_id))["status"] in ends and o, seconds=seconds, every=0.3
+                lambda: (o := client.call(orders.SHOW, order_id=order_id))["status"] in ends and o,
+                seconds=seconds,
+                every=0.3,
             )
 
     def workstation(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from control_plane.declarations import orders
 from drone.reporting import journal
 from drone.runs.directory import RunDirectory
 from shared import names
@@ -39,7 +40,7 @@ def test_a_cancel_ends_with_its_receipt(oka_at_work: OutageFleet) -> None:
     fleet = oka_at_work
     order_id = fleet.submit("stubborn")
     wait_until(lambda: "tool_call" in fleet.kinds(order_id), seconds=60)
-    fleet.api.client.cancel(order_id)
+    fleet.api.client.call(orders.CANCEL, order_id=order_id)
     fleet.server.redis.flushall()
     order = fleet.ended(order_id)
     assert order.status == "canceled"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from control_plane.declarations import schedules
+from control_plane.declarations import orders, schedules
 from control_plane.declarations.schedules import ScheduleRequest
 from control_plane.documents.tasks import TaskRequest
 from shared.events import Delivered
@@ -73,7 +73,9 @@ def about_orders(api: Api, mila: PlayedDrone, client: Connected) -> None:
     run.step(Delivered(patch_sha256=api.store_blob(run, patch), patch_bytes=len(patch)))
     run.ends()
     assert client.get("get_order", order_id=order["id"])["status"] == "succeeded"
-    assert client.get("get_order", order_id=order["id"], full=True) == api.client.show_order(order["id"])
+    assert client.get("get_order", order_id=order["id"], full=True) == api.client.call(
+        orders.SHOW, order_id=order["id"]
+    )
     assert client.get("get_patch", order_id=order["id"], limit=4)["next_offset"] == 4
     assert client.get("get_run", run_id=run.id)["steps"][-1]["kind"] == "run_ended"
     other = client.get("submit_order", prompt="And this", project="demo")
@@ -110,7 +112,7 @@ def about_automation(api: Api, client: Connected) -> None:
     made = client.get("run_schedule", name="nightly")["id"]
     order = client.get("submit_order", prompt="Mend it", project="demo")["id"]
     assert client.refused("open_task_pull_request", task_id=made)["code"] == "E-PULL-REQUEST-BRANCH"
-    assert client.refused("open_pull_request", order_id=order)["code"] == "E-PULL-REQUEST-BRANCH"
+    assert client.refused("open_pull_request", order_id=order)["code"] == "E-PULL-REQUEST-EARLY"
     assert client.get("list_triggers") == []
     assert client.get("list_webhooks") == []
     assert client.refused("list_webhook_deliveries", name="nowhere")["status"] == 404

@@ -9,7 +9,8 @@ from http.client import HTTPConnection
 
 import pytest
 
-from control_plane.declarations import drones, projects, providers, server, tokens
+from control_plane.declarations import drones, orders, projects, providers, server, tokens
+from control_plane.declarations.orders import CancelRequest, OrderFilter, StepFilter
 from control_plane.declarations.projects import ProjectEdit, ProjectRequest
 from control_plane.declarations.providers import ProviderEdit, ProviderRequest
 from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
@@ -40,17 +41,17 @@ def test_a_submitted_order_comes_back_as_its_whole_document(work: Api) -> None:
     assert order["reason"]
     assert (order["steps"], order["runs"], order["patch"], order["branch"]) == ([], [], None, None)
     assert datetime.fromisoformat(order["created_at"]).utcoffset().total_seconds() == 0  # type: ignore[union-attr]
-    assert work.client.show_order(order["id"]) == order
+    assert work.client.call(orders.SHOW, order_id=order["id"]) == order
 
 
 def test_orders_are_listed_newest_first_and_filtered(work: Api) -> None:
     first, second = work.submit("one"), work.submit("two")
-    assert [each["id"] for each in work.client.list_orders()] == [second["id"], first["id"]]
-    assert [each["id"] for each in work.client.list_orders(limit=1)] == [second["id"]]
-    assert work.client.list_orders(status="running") == []
-    assert "steps" not in work.client.list_orders()[0]
+    assert [each["id"] for each in work.client.call(orders.LIST)] == [second["id"], first["id"]]
+    assert [each["id"] for each in work.client.call(orders.LIST, OrderFilter(limit=1))] == [second["id"]]
+    assert work.client.call(orders.LIST, OrderFilter(status="running")) == []
+    assert "steps" not in work.client.call(orders.LIST)[0]
     with pytest.raises(NotFound):
-        work.client.list_orders(project="unknown")
+        work.client.call(orders.LIST, OrderFilter(project="unknown"))
 
 
 def test_one_idempotency_key_is_one_order(work: Api) -> None:
@@ -79,7 +80,7 @@ def test_a_wrong_order_is_refused_and_the_field_named(
 ) -> None:
     with pytest.raises(error, match=said):
         work.submit(**change)
-    assert work.client.list_orders() == []
+    assert work.client.call(orders.LIST) == []
 
 
 def test_what_was_sent_is_not_repeated_in_a_refusal(work: Api) -> None:
@@ -92,19 +93,20 @@ def test_what_was_sent_is_not_repeated_in_a_refusal(work: Api) -> None:
 
 def test_a_queued_order_is_canceled_at_once(work: Api) -> None:
     order = work.submit()
-    assert work.client.cancel(order["id"], "not needed")["status"] == "canceled"
+    canceled = work.client.call(orders.CANCEL, CancelRequest(reason="not needed"), order_id=order["id"])
+    assert canceled["status"] == "canceled"
     with work.http(work.token_for("viewer")) as viewer:
         assert viewer.post(f"/api/v1/orders/{order['id']}/cancel").status_code == 403
 
 
 def test_an_order_of_another_organization_does_not_exist(work: Api) -> None:
     with pytest.raises(NotFound, match="no order '0000"):
-        work.client.show_order("0" * 12)
+        work.client.call(orders.SHOW, order_id="0" * 12)
 
 
 def test_steps_are_read_behind_a_number(work: Api, run: PlayedRun) -> None:
     run.says("hello")
-    steps = work.client.list_steps(run.order_id, after=1)
+    steps = work.client.call(orders.STEPS, StepFilter(after=1), order_id=run.order_id)
     assert [(step["seq"], step["kind"], step["text"], step["run"]) for step in steps] == [
         (2, "assistant", "hello", run.id)
     ]
@@ -128,7 +130,7 @@ def test_the_patch_is_a_404_until_there_is_one(work: Api, run: PlayedRun) -> Non
     run.step(Delivered(patch_sha256=name, patch_bytes=len(patch)))
     run.ends()
     assert work.client.patch(run.order_id) == patch
-    assert work.client.show_order(run.order_id)["patch"] == patch.decode()
+    assert work.client.call(orders.SHOW, order_id=run.order_id)["patch"] == patch.decode()
 
 
 # --- drones ----------------------------------------------------------------------------------

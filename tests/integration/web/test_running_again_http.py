@@ -11,6 +11,8 @@ import pytest
 
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
+from control_plane.declarations import orders
+from control_plane.documents.orders import ResumeRequest
 from shared.blobs import digest
 from shared.errors import Conflict, Invalid, NotFound
 from shared.events import AssistantStep, CheckpointStep, ResumedStep, UserStep
@@ -51,7 +53,7 @@ def columns(api: Api, order_id: str) -> Order:
 
 
 def test_an_order_says_how_many_runs_may_be_lost_and_when_quiet_is_too_long(api: Api, failed: PlayedRun) -> None:
-    assert api.client.show_order(failed.order_id)["max_attempts"] == 7
+    assert api.client.call(orders.SHOW, order_id=failed.order_id)["max_attempts"] == 7
     assert columns(api, failed.order_id).limits["progress_timeout"] == 60
     assert api.submit()["max_attempts"] == 3
     for wrong in ({"max_attempts": 0}, {"max_attempts": 101}, {"progress_timeout": -1}):
@@ -60,27 +62,27 @@ def test_an_order_says_how_many_runs_may_be_lost_and_when_quiet_is_too_long(api:
 
 
 def test_resume_and_retry_put_the_order_back_and_say_so(api: Api, failed: PlayedRun) -> None:
-    found = api.client.resume(failed.order_id, {"cost_limit": 9, "say": "go on"})
+    found = api.client.call(orders.RESUME, ResumeRequest(cost_limit=9, say="go on"), order_id=failed.order_id)
     assert (found["status"], found["exit_status"], found["ended_at"]) == ("assigned", None, None)
     order = columns(api, failed.order_id)
     assert (order.renewed_generation, order.fresh_generation, order.limits["cost_limit"]) == (2, 0, 9)
     with pytest.raises(Conflict, match="is assigned"):
-        api.client.retry(failed.order_id)
+        api.client.call(orders.RETRY, order_id=failed.order_id)
 
 
 def test_a_retry_remembers_what_not_to_go_on_from(api: Api, failed: PlayedRun) -> None:
-    api.client.retry(failed.order_id)
+    api.client.call(orders.RETRY, order_id=failed.order_id)
     order = columns(api, failed.order_id)
     assert (order.renewed_generation, order.fresh_generation) == (0, 2)
 
 
 def test_wrong_fields_strangers_and_viewers_are_refused(api: Api, failed: PlayedRun) -> None:
-    with pytest.raises(Invalid):
-        api.client.resume(failed.order_id, {"max_iterations": -1})
-    with pytest.raises(Invalid):
-        api.client.resume(failed.order_id, {"no_such": 1})
+    address = f"/api/v1/orders/{failed.order_id}/resume"
+    with api.http() as http:
+        wrong = [http.post(address, json=fields) for fields in ({"max_iterations": -1}, {"no_such": 1})]
+    assert [(each.status_code, each.json()["code"]) for each in wrong] == [(422, "E-REQUEST")] * 2
     with pytest.raises(NotFound):
-        api.client.retry("0" * 12)
+        api.client.call(orders.RETRY, order_id="0" * 12)
     with api.http(api.token_for("viewer")) as viewer:
         assert viewer.post(f"/api/v1/orders/{failed.order_id}/retry").status_code == 403
         assert viewer.post(f"/api/v1/orders/{failed.order_id}/resume").status_code == 403
@@ -121,7 +123,9 @@ def test_the_page_offers_both_where_they_are_possible(api: Api, failed: PlayedRu
     assert f'formaction="/orders/{failed.order_id}/retry"' in page
     answer = browser.post(f"/orders/{failed.order_id}/resume", data={"text": "mind\r\nthe tests"})
     assert (answer.status_code, answer.headers["location"]) == (303, f"/orders/{failed.order_id}")
-    assert [word["text"] for word in api.client.show_order(failed.order_id)["unheard"]] == ["mind\nthe tests"]
+    assert [word["text"] for word in api.client.call(orders.SHOW, order_id=failed.order_id)["unheard"]] == [
+        "mind\nthe tests"
+    ]
     assert "/resume" not in browser.get(f"/orders/{failed.order_id}").text
 
 
@@ -133,8 +137,8 @@ def test_a_button_of_the_page_runs_it_again(api: Api, failed: PlayedRun, browser
 def test_the_page_marks_what_was_undone_and_says_where_it_went_on(
     api: Api, failed: PlayedRun, browser: httpx.Client
 ) -> None:
-    api.client.resume(failed.order_id)
-    second = failed.drone.take(api.client.show_order(failed.order_id))
+    api.client.call(orders.RESUME, order_id=failed.order_id)
+    second = failed.drone.take(api.client.call(orders.SHOW, order_id=failed.order_id))
     with api.core.database.write() as db:
         run = db.get_one(Run, second.id)
         run.resumed_run_id, run.resumed_seq = failed.id, 4
@@ -144,7 +148,7 @@ def test_the_page_marks_what_was_undone_and_says_where_it_went_on(
     assert "the drone was started again" in page
     # The end of the first run came after the checkpoint.
     assert page.count('<span class="undone-word">undone</span>') == 1
-    steps = api.client.list_steps(failed.order_id)
+    steps = api.client.call(orders.STEPS, order_id=failed.order_id)
     assert [step["seq"] for step in steps if step["undone"]] == [5]
     assert {"from_step": 4, "from_attempt": 1, "from_drone": "mila"}.items() <= steps[-1].items()
 

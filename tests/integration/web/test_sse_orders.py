@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from control_plane.declarations import tokens
+from control_plane.declarations import orders, tokens
+from control_plane.declarations.orders import CancelRequest, StepFilter
 from control_plane.declarations.tokens import ApiTokenRequest
 from shared.errors import NotFound, Unauthenticated, Unreachable
 from shared.events import Phase
@@ -107,7 +108,7 @@ def test_the_text_of_a_late_run_is_left_out(api: Api, run: PlayedRun) -> None:
 def test_changes_of_the_order_are_told_and_a_cancel_ends_in_canceling(api: Api, run: PlayedRun) -> None:
     follower = Follower(api, run.order_id)
     wait_until(lambda: [each["status"] for each in follower.of("order")] == ["running"])
-    api.client.cancel(run.order_id, "not needed any more")
+    api.client.call(orders.CANCEL, CancelRequest(reason="not needed any more"), order_id=run.order_id)
     wait_until(lambda: [each["status"] for each in follower.of("order")] == ["running", "canceling"])
     assert "steps" not in follower.of("order")[-1]
 
@@ -252,7 +253,9 @@ def background(work: Callable[[], object]) -> threading.Thread:
 
 def connect_at(api: Api, run: PlayedRun, step: int) -> Follower:
     """Begin to follow, without the client's own care, once the order has at least `step` steps."""
-    wait_until(lambda: len(api.client.list_steps(run.order_id, limit=1000)) >= step, every=0.002)
+    wait_until(
+        lambda: len(api.client.call(orders.STEPS, StepFilter(limit=1000), order_id=run.order_id)) >= step, every=0.002
+    )
     return Follower(api, run.order_id, raw=True)
 
 
