@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from control_plane.cli.labeled import lines_of
 from control_plane.cli.options import parameters, values
-from control_plane.declarations import agents, webhooks
+from control_plane.declarations import agents, providers, webhooks
 from control_plane.declarations.operation import Command, Operation
 from shared.errors import Invalid
 
@@ -71,3 +72,12 @@ def test_a_person_gets_as_many_as_the_command_says() -> None:
     assert isinstance(webhooks.DELIVERIES.command, Command)
     [limit] = [each for each in parameters(webhooks.DELIVERIES, webhooks.DELIVERIES.command) if each.name == "limit"]
     assert "default: 20" in limit.annotation.__metadata__[0].help
+
+
+def test_a_mapping_without_entries_is_shown_as_what_its_absence_means() -> None:
+    provider = {"name": "main", "model": "m", "context_window": 16_000, "params": {}, "fallbacks": [], "key": "none"}
+
+    lines = lines_of(provider, providers.SHOW).splitlines()
+
+    assert "params     none" in lines
+    assert "window     16,000 tokens" in lines
