@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from control_plane.documents.tasks import TaskRequest
 
 from control_plane.declarations import orders, schedules
 from control_plane.declarations.schedules import ScheduleRequest
+from control_plane.declarations.task_documents import TaskRequest
 from shared.events import Delivered
 from shared.states import OrderStatus
 from tests.support.fleet import Api, PlayedDrone
