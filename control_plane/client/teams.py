@@ -1,4 +1,4 @@
-"""The endpoints of teams: organizations, agents, tasks and their runs."""
+"""The endpoints of tasks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ from control_plane.client.http import Doc, HttpCalls, part
 class TeamCalls(HttpCalls):
     """A method per endpoint; what each raises is said at `FleetClient`."""
 
-    # --- tasks, runs and the whole at a glance ----------------------------------------------
-
     def create_task(self, request: Mapping[str, Any]) -> Doc:
-        """`request`: the fields of `team_documents.TaskRequest`."""
+        """`request`: the fields of `TaskRequest`."""
         return self._object("POST", "/tasks", json=request)
 
     def list_tasks(self, **filters: Any) -> list[Doc]:
@@ -36,22 +34,8 @@ class TeamCalls(HttpCalls):
     def done_task(self, task_id: str) -> Doc:
         return self._object("POST", f"/tasks/{part(task_id)}/done")
 
-    def reopen_task(self, task_id: str) -> Doc:
-        return self._object("POST", f"/tasks/{part(task_id)}/reopen")
-
-    def retry_task(self, task_id: str, assignee: str | None = None) -> Doc:
-        """None: the agent of the latest run."""
-        return self._object("POST", f"/tasks/{part(task_id)}/retry", json={"assignee": assignee})
-
     def cancel_task(self, task_id: str, reason: str = "") -> Doc:
         return self._object("POST", f"/tasks/{part(task_id)}/cancel", json={"reason": reason})
 
     def assign_task(self, task_id: str, assignee: str) -> Doc:
         return self._object("POST", f"/tasks/{part(task_id)}/assign", json={"assignee": assignee})
-
-    def list_task_runs(self, task_id: str) -> list[Doc]:
-        return self._list("GET", f"/tasks/{part(task_id)}/runs")
-
-    def show_task_run(self, run_id: str) -> Doc:
-        """A run with its steps."""
-        return self._object("GET", f"/task-runs/{part(run_id)}")
