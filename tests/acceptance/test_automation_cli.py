@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from control_plane.declarations import organizations, projects, providers, schedules
+from control_plane.declarations import organizations, projects, providers, schedules, tasks
 from control_plane.declarations.organizations import OrganizationRequest
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
@@ -98,7 +98,7 @@ def test_a_schedule_of_each_minute_makes_its_tasks_by_itself(fleet: WholeFleet) 
     fleet.json("schedule", *schedule, *AUTOS)
     with fleet.client("autos") as client:
         titles = wait_until(
-            lambda: (t := [each["title"] for each in client.list_tasks() if each["title"][:3] == "at "])[1:] and t,
+            lambda: (t := [each["title"] for each in client.call(tasks.LIST) if each["title"][:3] == "at "])[1:] and t,
             seconds=200,
             every=1.0,
         )

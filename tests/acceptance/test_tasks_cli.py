@@ -15,12 +15,14 @@ import pytest
 import control_plane.client.fleet
 from control_plane.cli.main import app
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import agents, organizations, projects, providers
+from control_plane.declarations import agents, organizations, projects, providers, tasks
 from control_plane.declarations.agents import AgentRequest
 from control_plane.declarations.organizations import OrganizationRequest
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
+from control_plane.declarations.task_documents import TaskFilter
 from drone.model.scripted.server import ScriptedServer
+from shared.states import TaskStatus
 from shared.terminal.boundary import run
 from tests.acceptance.scripts import calls, shell
 from tests.support import wait_until
@@ -57,8 +59,8 @@ def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) ->
         client.call(organizations.PAUSE, name=ORG)
         yield shared_fleet
         # What is still at work there would keep asking a model that is gone.
-        for task in client.list_tasks(status="in_progress"):
-            client.cancel_task(task["id"])
+        for task in client.call(tasks.LIST, TaskFilter(status=TaskStatus.IN_PROGRESS)):
+            client.call(tasks.CANCEL, task_id=task["id"])
         client.close()
 
 
@@ -240,8 +242,8 @@ def test_the_shell_completes_what_teams_brought(typed: str, expected: set[str]) 
 def going(fleet: WholeFleet) -> Iterator[None]:
     """The organization lets tasks begin for this test."""
     with fleet.client(ORG) as client:
-        for task in client.list_tasks(status="open"):
-            client.cancel_task(task["id"])
+        for task in client.call(tasks.LIST, TaskFilter(status=TaskStatus.OPEN)):
+            client.call(tasks.CANCEL, task_id=task["id"])
         client.call(organizations.RESUME, name=ORG)
         yield
         client.call(organizations.PAUSE, name=ORG)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from control_plane.declarations import agents
+from control_plane.declarations import agents, tasks
+from control_plane.declarations.task_documents import CommentRequest
 from drone.model.scripted.server import ScriptedServer
 from tests.acceptance.scripts import calls, shell
 from tests.acceptance.test_going_on import pull_the_plug
@@ -168,8 +169,10 @@ def test_the_next_agent_begins_only_when_the_preempted_run_has_given_its_receipt
     made = team.create("hold", assignee=BACKEND)
     wait_until(lambda: "alive.cache" in str(team.show(made["id"])["reason"]), seconds=60, every=0.1)
 
-    stopped = team.client.preempt_task(made["id"])
-    team.client.comment_task(made["id"], "Please look what is left. script:after @backend")
+    stopped = team.client.call(tasks.PREEMPT, task_id=made["id"])
+    team.client.call(
+        tasks.COMMENT, CommentRequest(text="Please look what is left. script:after @backend"), task_id=made["id"]
+    )
     assert (stopped["status"], stopped["assignee"]) == ("open", "user")
 
     task = team.with_user(made["id"], runs=2)
@@ -224,10 +227,10 @@ def test_instructions_are_those_of_the_default_branch_and_an_agent_cannot_give_i
 
     made = team.create("obey", assignee=BACKEND)
     team.with_user(made["id"])
-    team.client.comment_task(made["id"], "Once more. script:obey @backend")
+    team.client.call(tasks.COMMENT, CommentRequest(text="Once more. script:obey @backend"), task_id=made["id"])
     team.with_user(made["id"], runs=2)
     push_commit(remote, {"agents/backend.md": "You write the client.\n"})
-    team.client.comment_task(made["id"], "And again. script:obey @backend")
+    team.client.call(tasks.COMMENT, CommentRequest(text="And again. script:obey @backend"), task_id=made["id"])
     task = team.with_user(made["id"], runs=3)
 
     assert instructions() == ["You write the server.", "You write the server.", "You write the client."]

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import agents, orders, organizations
+from control_plane.declarations import agents, orders, organizations, tasks
 from control_plane.declarations.agents import AgentRequest
 from control_plane.declarations.organizations import OrganizationEdit
+from control_plane.declarations.task_documents import TaskRequest
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
 from tests.support.team_scripts import DESCRIBED
@@ -55,7 +56,7 @@ class TeamFleet:
     def create(self, script: str, **more: Any) -> Doc:
         """A task whose first turn plays a script."""
         request = {"title": f"Play {script}", "description": f"Do your part. script:{script}", **more}
-        return self.client.create_task(request)
+        return self.client.call(tasks.ADD, TaskRequest.model_validate(request))
 
     def show(self, task_id: str) -> Doc:
         return self.client.show_task(task_id)

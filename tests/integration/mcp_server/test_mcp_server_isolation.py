@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from control_plane.declarations import agents
+from control_plane.declarations import agents, tasks
 from control_plane.declarations.agents import AgentRequest
+from control_plane.declarations.task_documents import TaskRequest
 from control_plane.declarations.tokens import ApiTokenRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
@@ -68,7 +69,7 @@ def theirs(api: Api) -> Doc:
     order = api.submit("Mend it")
     run = drone.take(order)
     api.client.call(agents.ADD, AgentRequest(name="lead", instructions="You lead."))
-    task = api.client.create_task({"title": "Mend it", "assignee": "user"})
+    task = api.client.call(tasks.ADD, TaskRequest(title="Mend it", assignee="user"))
     ids = {"order_id": order["id"], "session_id": order["session"], "run_id": run.id}
     return {**ids, "task_id": task["id"], "name": "lead", "drone": "mila"}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from control_plane.declarations import orders, schedules
+from control_plane.declarations import orders, schedules, tasks
 from control_plane.declarations.schedules import ScheduleRequest
 from control_plane.declarations.task_documents import TaskRequest
 from shared.events import Delivered
@@ -55,7 +55,7 @@ def about_tasks(api: Api, client: Connected) -> None:
     assert [each["id"] for each in client.get("list_tasks", status="canceled")] == [task]
     assert client.get("get_task", task_id=task)["timeline"][0]["comment"]["text"] == "Only a note."
     assert client.get("get_task", task_id=task) == api.client.show_task(task)
-    assert client.get("list_tasks") == api.client.list_tasks()
+    assert client.get("list_tasks") == api.client.call(tasks.LIST)
 
 
 def about_orders(api: Api, mila: PlayedDrone, client: Connected) -> None:

@@ -10,11 +10,14 @@ import pytest
 
 from control_plane.cli.task_follow import follow_task
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import agents, organizations, projects, sessions
+from control_plane.declarations import agents, organizations, projects, sessions, tasks
 from control_plane.declarations.agents import AgentRequest
+from control_plane.declarations.operation import Operation
 from control_plane.declarations.organizations import OrganizationEdit
 from control_plane.declarations.projects import ProjectRequest
+from control_plane.declarations.task_documents import AssignRequest, CommentRequest, TaskFilter, TaskRequest
 from control_plane.lookups.organizations import system_caller
+from shared.states import TaskStatus
 from tests.support import wait_until
 from tests.support.fleet import Api
 
@@ -46,7 +49,7 @@ def test_a_task_is_created_for_the_first_agent_without_a_boss(paused: Api) -> No
 
 
 def test_a_session_belongs_to_the_task_and_is_named_after_it(paused: Api) -> None:
-    task = paused.client.create_task({"title": "Mend it"})
+    task = paused.client.call(tasks.ADD, TaskRequest(title="Mend it"))
 
     assert task["session"]
     assert paused.client.call(sessions.LIST) == []
@@ -92,14 +95,14 @@ def test_wrong_use_of_tasks_has_the_status_and_the_code_of_its_kind(
     paused: Api, address: str, body: Doc | None, status: int, code: str
 ) -> None:
     """S-121."""
-    task = paused.client.create_task({"title": "Mend it"})
+    task = paused.client.call(tasks.ADD, TaskRequest(title="Mend it"))
     with paused.http() as http:
         answer = http.post(f"/api/v1{address.replace('TASK', task['id'])}", json=body)
     problem = answer.json()
 
     assert (answer.status_code, problem["code"]) == (status, code), problem
     assert len(answer.content) < 3000
-    assert [each["id"] for each in paused.client.list_tasks()] == [task["id"]]
+    assert [each["id"] for each in paused.client.call(tasks.LIST)] == [task["id"]]
     after = paused.client.show_task(task["id"])
     assert (after["timeline"], after["status"], after["assignee"]) == ([], "open", "lead")
 
@@ -133,22 +136,22 @@ def test_the_organizations_project_goes_before_the_only_one(paused: Api) -> None
     paused.client.call(projects.ADD, ProjectRequest(slug="other", git_url="https://git.example/other.git"))
     paused.client.call(organizations.EDIT, OrganizationEdit(project="other"), name="default")
 
-    assert paused.client.create_task({"title": "Mend it"})["project"] == "other"
+    assert paused.client.call(tasks.ADD, TaskRequest(title="Mend it"))["project"] == "other"
 
 
 def test_a_viewer_reads_tasks_and_an_operator_works_on_them(paused: Api) -> None:
-    task = paused.client.create_task({"title": "Mend it"})
+    task = paused.client.call(tasks.ADD, TaskRequest(title="Mend it"))
     viewer = FleetClient(paused.url, paused.token_for("viewer"))
     operator = FleetClient(paused.url, paused.token_for("operator"))
 
     with viewer, operator, paused.http(paused.token_for("viewer")) as http:
         read = [
             viewer.show_task(task["id"])["id"],
-            viewer.list_tasks()[0]["id"],
+            viewer.call(tasks.LIST)[0]["id"],
             viewer.call(organizations.STATUS)["tasks"]["open"],
         ]
         refused = http.post(f"/api/v1/tasks/{task['id']}/comments", json={"text": "Mine."}).status_code
-        written = operator.comment_task(task["id"], "Mine now: @user")
+        written = operator.call(tasks.COMMENT, CommentRequest(text="Mine now: @user"), task_id=task["id"])
 
     assert read == [task["id"], task["id"], 1]
     assert refused == 403
@@ -158,13 +161,16 @@ def test_a_viewer_reads_tasks_and_an_operator_works_on_them(paused: Api) -> None
 def test_lists_are_filtered_and_limited_newest_first(paused: Api) -> None:
     """S-025."""
     client = paused.client
-    mine = client.create_task({"title": "Mine", "assignee": "user"})["id"]
-    leads = [client.create_task({"title": f"Lead {number}"})["id"] for number in range(3)]
-    client.done_task(mine)
+    mine = client.call(tasks.ADD, TaskRequest(title="Mine", assignee="user"))["id"]
+    leads = [client.call(tasks.ADD, TaskRequest(title=f"Lead {number}"))["id"] for number in range(3)]
+    client.call(tasks.DONE, task_id=mine)
 
-    assert [each["id"] for each in client.list_tasks()] == [*reversed(leads), mine]
-    assert [each["id"] for each in client.list_tasks(assignee="lead", limit=2)] == leads[:0:-1]
-    assert [each["id"] for each in client.list_tasks(status="done", assignee="user", project="demo")] == [mine]
+    assert [each["id"] for each in client.call(tasks.LIST)] == [*reversed(leads), mine]
+    assert [each["id"] for each in client.call(tasks.LIST, TaskFilter(assignee="lead", limit=2))] == leads[:0:-1]
+    assert [
+        each["id"]
+        for each in client.call(tasks.LIST, TaskFilter(status=TaskStatus.DONE, assignee="user", project="demo"))
+    ] == [mine]
     with paused.http() as http:
         assert http.get("/api/v1/tasks?limit=0").status_code == 422
         assert http.get("/api/v1/tasks?status=dreaming").status_code == 422
@@ -173,7 +179,7 @@ def test_lists_are_filtered_and_limited_newest_first(paused: Api) -> None:
 def test_status_counts_what_there_is(paused: Api) -> None:
     """S-122."""
     paused.add_drone()
-    paused.client.create_task({"title": "Mend it"})
+    paused.client.call(tasks.ADD, TaskRequest(title="Mend it"))
     paused.submit()
 
     status = paused.client.call(organizations.STATUS)
@@ -188,9 +194,9 @@ def test_status_counts_what_there_is(paused: Api) -> None:
 
 def test_the_thread_can_be_read_from_a_moment_on(paused: Api) -> None:
     client = paused.client
-    task_id = client.create_task({"title": "Mend it", "assignee": "user"})["id"]
-    client.comment_task(task_id, "One.")
-    moment = client.comment_task(task_id, "Two.")["at"]
+    task_id = client.call(tasks.ADD, TaskRequest(title="Mend it", assignee="user"))["id"]
+    client.call(tasks.COMMENT, CommentRequest(text="One."), task_id=task_id)
+    moment = client.call(tasks.COMMENT, CommentRequest(text="Two."), task_id=task_id)["at"]
 
     later = [entry["comment"]["text"] for entry in client.show_task(task_id, since=moment)["timeline"]]
 
@@ -220,7 +226,7 @@ class Watcher:
 
 
 def test_a_task_is_followed_through_a_restart_of_the_server(paused: Api, capfd: pytest.CaptureFixture[str]) -> None:
-    task_id = paused.client.create_task({"title": "Mend it"})["id"]
+    task_id = paused.client.call(tasks.ADD, TaskRequest(title="Mend it"))["id"]
     told: list[str] = []
 
     def heard(word: str) -> bool:
@@ -233,9 +239,9 @@ def test_a_task_is_followed_through_a_restart_of_the_server(paused: Api, capfd: 
     wait_until(lambda: heard("connection lost"))
     paused.start()
     wait_until(lambda: heard("connected again"))
-    paused.client.comment_task(task_id, "First this, @lead.")
+    paused.client.call(tasks.COMMENT, CommentRequest(text="First this, @lead."), task_id=task_id)
     wait_until(lambda: heard("First this"))
-    paused.client.assign_task(task_id, "user")
+    paused.client.call(tasks.ASSIGN, AssignRequest(assignee="user"), task_id=task_id)
 
     assert watcher.ended() == 0
     told.append("".join(capfd.readouterr()))
@@ -245,28 +251,28 @@ def test_a_task_is_followed_through_a_restart_of_the_server(paused: Api, capfd: 
     assert (lines[-1]["id"], lines[-1]["status"], lines[-1]["assignee"]) == (task_id, "open", "user")
 
 
-@pytest.mark.parametrize(("act", "code"), [("done_task", 0), ("cancel_task", 1)])
+@pytest.mark.parametrize(("act", "code"), [(tasks.DONE, 0), (tasks.CANCEL, 1)], ids=["done", "cancel"])
 def test_following_what_has_ended_tells_all_of_it_and_how_it_ended(
-    paused: Api, capfd: pytest.CaptureFixture[str], act: str, code: int
+    paused: Api, capfd: pytest.CaptureFixture[str], act: Operation, code: int
 ) -> None:
-    task_id = paused.client.create_task({"title": "Mend it", "assignee": "user"})["id"]
-    paused.client.comment_task(task_id, "Only this.")
-    getattr(paused.client, act)(task_id)
+    task_id = paused.client.call(tasks.ADD, TaskRequest(title="Mend it", assignee="user"))["id"]
+    paused.client.call(tasks.COMMENT, CommentRequest(text="Only this."), task_id=task_id)
+    paused.client.call(act, task_id=task_id)
 
     assert follow_task(paused.client, task_id, as_json=False) == code
 
     told = capfd.readouterr().out
     assert "Only this." in told
-    assert f"● {act.removesuffix('_task')}" in told
+    assert f"● {act.name.removesuffix('_task')}" in told
 
 
 def test_a_long_thread_does_not_slow_following_down(paused: Api) -> None:
     """What was told is not sent again, but for the last minute."""
     caller = system_caller(paused.core)
     assert caller.organization == "default"
-    task_id = paused.client.create_task({"title": "Mend it", "assignee": "user"})["id"]
+    task_id = paused.client.call(tasks.ADD, TaskRequest(title="Mend it", assignee="user"))["id"]
     for number in range(3):
-        paused.client.comment_task(task_id, f"Number {number}.")
+        paused.client.call(tasks.COMMENT, CommentRequest(text=f"Number {number}."), task_id=task_id)
 
     asked: list[str | None] = []
 
