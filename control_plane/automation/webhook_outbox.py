@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Select, delete, select, update
 from sqlalchemy.orm import Session
 
-from control_plane.automation.webhook_request import GONE, SECONDS, Answer, Message, post
+from control_plane.automation.webhook_delivery import GONE, SECONDS, Answer, Message, post
 from control_plane.core import Core
 from control_plane.db.automation import TriggerDelivery, Webhook, WebhookDelivery
 from shared.errors import FleetError

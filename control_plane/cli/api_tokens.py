@@ -8,7 +8,7 @@ import typer
 
 from control_plane.cli.answers import tell
 from control_plane.cli.connection import Org, client
-from control_plane.cli.derived import DerivedGroup
+from control_plane.cli.derived_commands import DerivedGroup
 from control_plane.cli.tokens import seconds
 from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, examples, print_json, put

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from control_plane.cli.connection import Org, client
-from control_plane.cli.derived import DerivedGroup
+from control_plane.cli.derived_commands import DerivedGroup
 from shared.terminal.command_line import JsonFlag, examples, print_json
 
 PANEL = "Drones"

@@ -27,7 +27,7 @@ from control_plane.cli import (
     triggers,
     webhooks,
 )
-from control_plane.cli.derived import DerivedGroup
+from control_plane.cli.derived_commands import DerivedGroup
 from shared.terminal.boundary import run
 from shared.terminal.command_line import application
 

@@ -76,7 +76,7 @@ def flower(
     import secrets
 
     from control_plane.core.settings import read_settings
-    from control_plane.flower.window import PASSWORD_VARIABLE, USER, run
+    from control_plane.flower.process import PASSWORD_VARIABLE, USER, run
 
     if "FLEET_BROKER_URL" not in os.environ:
         _use_local_fleet()

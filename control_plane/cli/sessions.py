@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from control_plane.cli.connection import Org, client
-from control_plane.cli.derived import DerivedGroup
+from control_plane.cli.derived_commands import DerivedGroup
 from shared.terminal.command_line import JsonFlag, examples, print_json, put, say
 
 SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.")]

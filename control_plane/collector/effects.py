@@ -19,9 +19,9 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.drones.inbox import tell
-from control_plane.orders.dispatch import Ending, canceled, finish, requeue, try_again
+from control_plane.orders.ending import Ending, canceled, finish, requeue, try_again
 from control_plane.orders.run_ends import RunEnding, close_run
-from control_plane.orders.transitions import explain, move_order
+from control_plane.orders.status_changes import explain, move_order
 from control_plane.orders.waits import ask_approval, close_decided, open_waits, reason
 from control_plane.services import pull_requests
 from control_plane.teams.thread import agent_wrote

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.plan import Plan
-from control_plane.flower.window import USER
+from control_plane.flower.process import USER
 
 WIDTH = 78
 

@@ -26,8 +26,6 @@ from shared.states import ENDED
 from shared.trailers import TRAILERS
 
 MAX_COMMANDS = 50
-
-
 MAX_COMMAND = 10_000
 
 

@@ -24,8 +24,6 @@ from shared.names import new_id
 from shared.states import ENDED
 
 MAX_PARAMS = 64_000
-
-
 _OWN_PARAMS = frozenset(
     {"api_key", "api_base", "base_url", "model", "messages", "tools", "stream", "stream_options", "fallbacks"}
 )

@@ -13,7 +13,7 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.drones.inbox import tell
 from control_plane.orders.lost import withdraw
-from control_plane.orders.transitions import move_order
+from control_plane.orders.status_changes import move_order
 from shared import names
 from shared.control import Cancel
 from shared.errors import Conflict, FleetFault

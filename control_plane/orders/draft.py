@@ -14,7 +14,7 @@ from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
 from control_plane.orders.dispatch import place_and_dispatch
 from control_plane.orders.numbers import next_number
-from control_plane.orders.transitions import facts_columns
+from control_plane.orders.status_changes import facts_columns
 from shared.names import new_id
 from shared.reasons import JustSubmitted, OrderFacts
 from shared.states import OrderStatus, TurnStatus

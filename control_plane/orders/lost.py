@@ -13,9 +13,9 @@ from sqlalchemy.orm import Session
 from control_plane.core import Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
-from control_plane.orders.dispatch import Ending, canceled, finish, try_again
+from control_plane.orders.ending import Ending, canceled, finish, try_again
 from control_plane.orders.run_ends import RunEnding, close_run
-from control_plane.orders.transitions import explain, move_order
+from control_plane.orders.status_changes import explain, move_order
 from shared.events import Receipt
 from shared.outcome import ExitStatus
 from shared.reason_text import loss_text

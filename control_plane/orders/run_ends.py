@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from control_plane.core import Core
 from control_plane.db.orders import Dispatch
 from control_plane.db.runs import Run
-from control_plane.orders.transitions import move_run
+from control_plane.orders.status_changes import move_run
 from control_plane.orders.waits import close_all
 from shared.states import RunStatus
 

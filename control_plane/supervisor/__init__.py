@@ -16,8 +16,8 @@ from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
 from control_plane.supervisor.leader import Leader
 from control_plane.supervisor.lost_runs import take_back_lost_runs
 from control_plane.supervisor.missing_waits import ask_what_is_missing
+from control_plane.supervisor.outbox_relay import Relay
 from control_plane.supervisor.placing import place_queued
-from control_plane.supervisor.relay import Relay
 from control_plane.supervisor.task_claims import claim_everywhere
 from control_plane.supervisor.unclaimed import Unclaimed
 from control_plane.supervisor.waiting_reasons import refresh_reasons

@@ -16,7 +16,7 @@ from control_plane.db.orders import Order
 from control_plane.db.runs import Run
 from control_plane.orders.dispatch import place_and_dispatch
 from control_plane.orders.placement import Placement, place
-from control_plane.orders.transitions import explain
+from control_plane.orders.status_changes import explain
 from shared.errors import Conflict
 from shared.reasons import OrderFacts, PausesAfterFailure, Waits
 from shared.states import OrderStatus, RunStatus

@@ -20,10 +20,10 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.drones.load import Load, load_by_drone, status_of, why_not_starting
-from control_plane.orders.dispatch import requeue
+from control_plane.orders.ending import requeue
 from control_plane.orders.lost import withdraw
 from control_plane.supervisor.balancing import FreeSlots, hand_over
-from control_plane.supervisor.relay import Relay
+from control_plane.supervisor.outbox_relay import Relay
 from shared import names
 from shared.reasons import DroneState, Returned, TakenBack, Withdrawn
 from shared.states import DroneStatus, OrderStatus

@@ -19,7 +19,7 @@ from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.teams import Agent, Task
 from control_plane.lookups.organizations import locked_organization
 from control_plane.orders.draft import Draft, create_order
-from control_plane.orders.transitions import move_task
+from control_plane.orders.status_changes import move_task
 from control_plane.teams import system_notes
 from control_plane.teams.agent_settings import limits_of, provider_of
 from control_plane.teams.briefing import briefing

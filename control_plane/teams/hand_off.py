@@ -16,7 +16,7 @@ from control_plane.db.runs import Run
 from control_plane.db.teams import Agent, Comment, Task
 from control_plane.documents.base import USER
 from control_plane.lookups.organizations import locked_organization
-from control_plane.orders.transitions import move_task
+from control_plane.orders.status_changes import move_task
 from control_plane.teams import system_notes
 from control_plane.teams.claiming import claim_tasks, give_to_user
 from control_plane.teams.routing import Decision, Said, Situation, decide

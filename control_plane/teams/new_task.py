@@ -25,8 +25,6 @@ from shared.errors import Invalid, Precondition, TooLarge
 from shared.states import TaskStatus
 
 MAX_SESSION_NAME = 255
-
-
 _LIMITS = ("max_iterations", "cost_limit", "max_run_seconds")
 
 

@@ -9,7 +9,7 @@ from shared.terminal.command_line import JsonFlag, print_json, put
 if TYPE_CHECKING:
     from drone.installation.home import DroneHome
     from drone.installation.status import Status
-    from drone.runs.in_hand import ActiveRun
+    from drone.runs.active_runs import ActiveRun
 
 EXAMPLES = ("drone status", "drone status --json")
 
@@ -18,7 +18,7 @@ def command(as_json: JsonFlag = False) -> None:
     """Show what this drone is registered as, whether it runs, and the orders it works on."""
     from drone.installation import settings
     from drone.installation.status import status_of
-    from drone.runs.in_hand import runs_in_hand
+    from drone.runs.active_runs import runs_in_hand
 
     home = settings.load().home
     status = status_of(home)

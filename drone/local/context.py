@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drone.agent.values import Ruling
-from drone.runs.wishes import Wish
+from drone.runs.stop_requests import Wish
 from shared.blobs import digest
 from shared.errors import NotFound, Preempted
 from shared.outcome import ExitStatus, Outcome

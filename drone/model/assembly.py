@@ -8,7 +8,7 @@ from typing import Any
 
 from drone.agent.answer_checks import parsed_arguments
 from drone.agent.values import DeltaKind, OnDelta
-from drone.model.families import Thinking
+from drone.model.model_families import Thinking
 from drone.model.surrogates import whole, whole_json
 from shared.messages import Message, ToolCall
 

@@ -11,7 +11,7 @@ from typing import Any
 from drone.agent.answer_checks import parsed_arguments
 from drone.agent.values import ToolSpec
 from drone.model.actions import in_text
-from drone.model.families import Family, own_blocks
+from drone.model.model_families import Family, own_blocks
 from shared.messages import Message, ToolCall
 
 Document = dict[str, Any]

@@ -10,8 +10,8 @@ from drone.agent.values import ToolSpec
 from drone.model.actions import acted
 from drone.model.conversion import MARKER, WireConversation, tools_to_wire
 from drone.model.errors import Failure
-from drone.model.families import conceded, family_of
 from drone.model.litellm_import import litellm
+from drone.model.model_families import conceded, family_of
 from drone.model.prices import listed
 from drone.model.spoken_calls import spoken_call
 from shared.messages import Message

@@ -22,7 +22,7 @@ from drone.mcp_servers import McpServers, connect, read_configs
 from drone.prompting import PromptParts, PromptSources, read_sources
 from drone.runs.checkpoints import Checkpoints
 from drone.runs.context import RunContext
-from drone.runs.nudge import Nudge, few_answers_left
+from drone.runs.reminders import Nudge, few_answers_left
 from drone.tools import AddComment, Tools, build_toolbox
 from drone.workspace import DefaultBranch, Workspace, read_agent_instructions
 from shared.events import ErrorStep

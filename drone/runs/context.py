@@ -13,7 +13,7 @@ from drone.installation.policy import Policy
 from drone.processes.ending import Ended
 from drone.runs.blobs import Store
 from drone.runs.delivery import Pushing
-from drone.runs.wishes import Wish
+from drone.runs.stop_requests import Wish
 from drone.sandbox import Sandbox
 from drone.workspace import Workspaces
 from shared.clock import Clock

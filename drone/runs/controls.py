@@ -7,7 +7,7 @@ import threading
 from drone.agent.values import Ruling
 from drone.runs.lease import RunLease
 from drone.runs.pipe import EndRun, LeaseExtended, ToRun
-from drone.runs.wishes import Wish
+from drone.runs.stop_requests import Wish
 from shared.clock import Clock
 from shared.control import Compact, Decide, Say
 from shared.errors import Interrupted, Preempted

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from drone.runs.blobs import Grant, Pushes, Store
 from drone.runs.lease import RunLease
-from drone.runs.wishes import Wish
+from drone.runs.stop_requests import Wish
 from drone.workspace import Workspace
 from shared import names
 from shared.backoff import delay

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from drone.agent.answer_checks import parsed_arguments
 from drone.reporting import journal
-from drone.reporting.fit import fit
+from drone.reporting.event_size import fit
 from drone.reporting.journal import RunIdentity
 from drone.runs.directory import CANNOT_LOCK, RunDirectory
 from shared.clock import Clock

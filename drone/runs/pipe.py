@@ -15,7 +15,7 @@ from typing import Annotated, Literal, Protocol
 from pydantic import Field, TypeAdapter
 
 from drone.agent.values import DeltaKind, WaitsFor
-from drone.runs.wishes import Wish, WishKind
+from drone.runs.stop_requests import Wish, WishKind
 from shared.control import Compact, Decide, Say
 from shared.wire import Wire
 

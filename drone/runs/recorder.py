@@ -7,7 +7,7 @@ import threading
 from pydantic import TypeAdapter
 
 from drone.agent.values import DeltaKind, WaitsFor
-from drone.reporting.fit import fit
+from drone.reporting.event_size import fit
 from drone.reporting.journal import Journal
 from drone.runs.pipe import Link
 from shared.events import Body, ReasoningStep

@@ -15,10 +15,10 @@ from drone.runs.assembly import assemble
 from drone.runs.blobs import HeldByAnother
 from drone.runs.context import RunContext
 from drone.runs.delivery import Pushing, deliver
-from drone.runs.nudge import judged
+from drone.runs.reminders import judged
+from drone.runs.stop_requests import Wish
 from drone.runs.verdict import RunVerdict, of_error, of_outcome, of_wish, step_of
 from drone.runs.verification import SHOWN_OF_COMMAND, Verifier, how_it_ended
-from drone.runs.wishes import Wish
 from drone.sandbox import CommandResult
 from drone.services import serve
 from drone.workspace import Workspace

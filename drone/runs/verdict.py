@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from drone.installation.disk import FULL, fault_of
-from drone.runs.wishes import Wish
+from drone.runs.stop_requests import Wish
 from shared.errors import FleetError, FleetFault, OrderError, Refused
 from shared.events import ErrorStep
 from shared.outcome import ExitStatus, Outcome

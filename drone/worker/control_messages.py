@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from drone.reporting.reporter import Reporter
-from drone.runs.wishes import Wish
+from drone.runs.stop_requests import Wish
 from drone.worker.tracked_runs import TrackedRuns
 from shared.control import Cancel, Compact, Confirm, ControlMessage, Decide, Drain, Resend, Say
 

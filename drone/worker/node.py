@@ -16,7 +16,7 @@ from drone.reporting.stream import Stream
 from drone.reporting.uplink import Sealer, connect
 from drone.runs.directory import RunDirectory, prune
 from drone.runs.job import Job
-from drone.runs.wishes import Wish
+from drone.runs.stop_requests import Wish
 from drone.worker.app import RunFailed, Slots, Withdrawn
 from drone.worker.claim import Claims
 from drone.worker.control_messages import CANCEL_SECONDS, ControlActions

@@ -27,7 +27,7 @@ from drone.runs.directory import Meta, RunDirectory
 from drone.runs.end_on_behalf import end_on_behalf
 from drone.runs.job import Job
 from drone.runs.pipe import Doing, FromRun, InFlight, Recorded
-from drone.runs.wishes import Wish
+from drone.runs.stop_requests import Wish
 from drone.worker.claim import Claim, Claims
 from drone.worker.forking import ForkServer, RunProcess
 from drone.worker.tracked_runs import TrackedRun, TrackedRuns

@@ -8,7 +8,7 @@ from typing import Any
 
 from redis import Redis
 
-from drone.runs.wishes import Wish
+from drone.runs.stop_requests import Wish
 from drone.worker.inbox import Inbox
 from drone.worker.tracked_runs import TrackedRun
 from shared import names

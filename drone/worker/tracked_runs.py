@@ -14,7 +14,7 @@ from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
 from drone.runs.directory import RunDirectory
 from drone.runs.pipe import EndRun, ToRun
-from drone.runs.wishes import Wish, WishKind
+from drone.runs.stop_requests import Wish, WishKind
 from shared.clock import Clock
 from shared.durations import roughly
 from shared.events import Event, RunBeat, RunEnded

@@ -29,9 +29,9 @@ from drone.agent.budget import Budget
 from drone.agent.compaction import WindowCompaction
 from drone.agent.in_memory import ECHO, EchoToolbox, KeptEvents, QuietControls
 from drone.model.conversion import WireConversation, tools_to_wire
-from drone.model.families import Family
 from drone.model.litellm_import import litellm
 from drone.model.litellm_model import LiteLLMModel
+from drone.model.model_families import Family
 from shared.clock import SystemClock
 from shared.messages import Message, ToolCall
 from shared.work_order import Limits, OrderProvider

@@ -14,7 +14,7 @@ from control_plane.db.runs import Run
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.db.teams import Agent, Comment, Task
 from control_plane.lookups.organizations import locked_organization
-from control_plane.orders.dispatch import Ending, finish
+from control_plane.orders.ending import Ending, finish
 from control_plane.teams.claiming import claim_tasks
 from control_plane.teams.thread import agent_wrote
 from shared.names import new_id

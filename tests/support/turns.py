@@ -12,7 +12,8 @@ from control_plane.core import Caller, Core
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Step
 from control_plane.db.sessions import ChatSession as Chat
-from control_plane.orders.dispatch import Ending, finish, place_and_dispatch, try_again
+from control_plane.orders.dispatch import place_and_dispatch
+from control_plane.orders.ending import Ending, finish, try_again
 from control_plane.supervisor.work_orders import work_order
 from shared.events import AssistantStep, Body, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall

@@ -12,7 +12,7 @@ import sys
 from control_plane.db.engine import Database
 from control_plane.db.orders import Order
 from control_plane.orders.numbers import next_number
-from control_plane.orders.transitions import move_order
+from control_plane.orders.status_changes import move_order
 from shared.errors import Conflict
 from shared.states import OrderStatus
 

@@ -1,7 +1,7 @@
 """All tools, in the order in which they are listed (S-124): those that are written by hand, then the derived ones."""
 
 from control_plane.mcp_server.declared import orders, tasks
-from control_plane.mcp_server.derived import tools
+from control_plane.mcp_server.derived_tools import tools
 from control_plane.mcp_server.tools import Toolbox
 
 TOOLS = Toolbox()

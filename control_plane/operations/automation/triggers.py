@@ -10,15 +10,8 @@ from sqlalchemy import Select, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from control_plane.automation.code_host_events import (
-    Hook,
-    check_events,
-    check_hook_secret,
-    is_signed,
-    new_hook_secret,
-    read_hook,
-    why_ignored,
-)
+from control_plane.automation.code_host_events import Hook, check_events, read_hook, why_ignored
+from control_plane.automation.hook_signatures import check_hook_secret, is_signed, new_hook_secret
 from control_plane.automation.task_creation import check_names, make_task
 from control_plane.automation.task_templates import check_template
 from control_plane.automation.task_texts import DEFAULT_EVENTS, task_of

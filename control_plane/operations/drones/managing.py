@@ -21,7 +21,7 @@ from control_plane.lookups.drones import EVERY, find_drone, serving
 from control_plane.operations.drones.visibility import eyes_of
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import drone_document
-from control_plane.orders.dispatch import requeue
+from control_plane.orders.ending import requeue
 from control_plane.orders.lost import Loss, announce, lose
 from shared.control import Drain
 from shared.errors import FleetFault, Forbidden

@@ -21,7 +21,7 @@ from control_plane.drones.inbox import tell
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
-from control_plane.orders.transitions import explain
+from control_plane.orders.status_changes import explain
 from control_plane.orders.waits import APPROVE, DENY, Answer, answer, find_wait, open_waits
 from control_plane.validation.checks import check_text, shown
 from shared.control import Decide

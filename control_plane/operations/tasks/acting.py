@@ -21,7 +21,7 @@ from control_plane.lookups import tasks
 from control_plane.lookups.agents import find_agent
 from control_plane.operations.gateway import performs
 from control_plane.operations.tasks import reading
-from control_plane.orders.transitions import move_task
+from control_plane.orders.status_changes import move_task
 from control_plane.teams import system_notes
 from control_plane.teams.claiming import claim_tasks, give_to_user
 from control_plane.teams.system_notes import Note

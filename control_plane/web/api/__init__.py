@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends
 
 from control_plane.web.access import API, documented_bearer
 from control_plane.web.api import (
-    derived,
+    derived_routes,
     events,
     orders,
     registration,
@@ -19,28 +19,28 @@ from control_plane.web.api import (
 
 OPEN_ROUTERS = (server.open_router, registration.open_router)
 ROUTERS = (
-    derived.router("server"),
-    derived.router("drones"),
+    derived_routes.router("server"),
+    derived_routes.router("drones"),
     registration.router,
-    derived.router("tokens"),
-    derived.router("providers"),
-    derived.router("projects"),
-    derived.router("orders"),
+    derived_routes.router("tokens"),
+    derived_routes.router("providers"),
+    derived_routes.router("projects"),
+    derived_routes.router("orders"),
     orders.router,
-    derived.router("sessions"),
+    derived_routes.router("sessions"),
     sessions.router,
     trajectories.router,
     events.router,
     runs.router,
     transfer.router,
-    derived.router("organizations"),
-    derived.router("agents"),
-    derived.router("tasks"),
-    derived.router("task_runs"),
-    derived.router("schedules"),
-    derived.router("triggers"),
-    derived.router("webhooks"),
-    derived.router("pull_requests"),
+    derived_routes.router("organizations"),
+    derived_routes.router("agents"),
+    derived_routes.router("tasks"),
+    derived_routes.router("task_runs"),
+    derived_routes.router("schedules"),
+    derived_routes.router("triggers"),
+    derived_routes.router("webhooks"),
+    derived_routes.router("pull_requests"),
 )
 
 

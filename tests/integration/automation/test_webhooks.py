@@ -15,8 +15,8 @@ from sqlalchemy import select
 from standardwebhooks import Webhook as Verifier
 
 from control_plane.automation.notices import notify
+from control_plane.automation.webhook_delivery import Message, post
 from control_plane.automation.webhook_outbox import PATIENCE, RETRIES, Sender, send_one
-from control_plane.automation.webhook_request import Message, post
 from control_plane.broker.broker import Broker
 from control_plane.core import Caller, Core
 from control_plane.db.automation import Webhook, WebhookDelivery

@@ -14,7 +14,7 @@ from control_plane.db.sessions import SessionEntry
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.sessions import CompactRequest, ForkRequest, SwitchRequest
 from control_plane.operations import providers, sessions
-from control_plane.orders.transitions import move_order, move_turn
+from control_plane.orders.status_changes import move_order, move_turn
 from shared.events import AssistantStep, CompactionStep, ReasoningStep, ToolResultStep, UserStep
 from shared.messages import ToolCall
 from shared.states import OrderStatus, TurnStatus

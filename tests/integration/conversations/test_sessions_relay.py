@@ -14,7 +14,7 @@ from control_plane.drones.inbox import send_new
 from control_plane.operations import sessions
 from control_plane.operations.drones.registration import DroneIdentity
 from control_plane.operations.runs import blobs
-from control_plane.supervisor.relay import Relay
+from control_plane.supervisor.outbox_relay import Relay
 from shared import names
 from shared.blobs import INLINE_CONTEXT
 from shared.errors import NotFound

@@ -7,7 +7,7 @@ import pytest
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
-from control_plane.orders.transitions import move_order, move_run
+from control_plane.orders.status_changes import move_order, move_run
 from shared.errors import Conflict
 from shared.states import OrderStatus, RunStatus
 from tests.support.made import make_drone, make_project, start_run, submit

@@ -9,8 +9,8 @@ from sqlalchemy import text
 
 from control_plane.core import Caller, Core
 from control_plane.db.orders import Order
-from control_plane.orders.dispatch import canceled, finish
-from control_plane.orders.transitions import explain, move_order
+from control_plane.orders.ending import canceled, finish
+from control_plane.orders.status_changes import explain, move_order
 from control_plane.supervisor.waiting_reasons import refresh_reasons
 from shared.events import Receipt
 from shared.reasons import CanceledEnd, JustSubmitted, OrderFacts, Placed

@@ -16,7 +16,7 @@ from control_plane.declarations.providers import ProviderRequest
 from control_plane.lookups.projects import find_project
 from control_plane.operations import agents, providers
 from control_plane.operations.orders import reading
-from control_plane.orders.dispatch import Ending, finish
+from control_plane.orders.ending import Ending, finish
 from control_plane.services.describing import MAX_DESCRIPTION, cleaned
 from control_plane.supervisor.work_orders import work_order
 from shared.names import new_id

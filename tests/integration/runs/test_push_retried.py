@@ -14,7 +14,7 @@ import pytest
 from drone.runs.blobs import Grant
 from drone.runs.delivery import Pushing, deliver
 from drone.runs.lease import RunLease
-from drone.runs.wishes import Wish
+from drone.runs.stop_requests import Wish
 from drone.sandbox import choose
 from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
 from shared import names

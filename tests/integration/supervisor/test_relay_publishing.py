@@ -11,8 +11,8 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Provider
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.operations import providers
-from control_plane.orders.transitions import move_order
-from control_plane.supervisor.relay import Relay
+from control_plane.orders.status_changes import move_order
+from control_plane.supervisor.outbox_relay import Relay
 from shared import names
 from shared.errors import Unreachable
 from shared.events import Delivered

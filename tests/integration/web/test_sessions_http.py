@@ -18,7 +18,7 @@ from control_plane.declarations.sessions import (
     SessionRequest,
     SwitchRequest,
 )
-from control_plane.orders.dispatch import Ending, finish
+from control_plane.orders.ending import Ending, finish
 from shared.errors import Conflict, Forbidden, NotFound
 from shared.events import Delivered, UserStep
 from shared.outcome import ExitStatus

@@ -15,7 +15,7 @@ from drone.reporting.journal import RunIdentity
 from drone.reporting.uplink import Sealer, connect
 from drone.runs.directory import Meta, RunDirectory
 from drone.runs.pipe import EndRun, LeaseExtended, ToRun
-from drone.runs.wishes import Wish
+from drone.runs.stop_requests import Wish
 from drone.worker.heartbeat import Heartbeat, Standing
 from drone.worker.identity import begin_boot
 from drone.worker.inbox import Inbox

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from control_plane.cli.labeled import lines_of
+from control_plane.cli.labeled_fields import lines_of
 from control_plane.cli.options import parameters, values
 from control_plane.declarations import agents, providers, webhooks
 from control_plane.declarations.operation import Command, Operation

@@ -14,7 +14,7 @@ from drone.agent.values import ToolSpec
 from drone.model.actions import acted, blocks, in_text, section
 from drone.model.conversion import WireConversation
 from drone.model.errors import ErrorClass
-from drone.model.families import Family
+from drone.model.model_families import Family
 from drone.model.spoken_calls import spoken_call
 from shared.messages import Message, ToolCall
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from drone.model.assembly import LONGEST, Assembly
-from drone.model.families import Thinking
+from drone.model.model_families import Thinking
 from shared.messages import Message
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drone.model.errors import ErrorClass, Failure
-from drone.model.families import Family, conceded
+from drone.model.model_families import Family, conceded
 
 CLAUDE = Family("blocks", markers=True)
 

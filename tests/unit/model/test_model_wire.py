@@ -9,7 +9,7 @@ import pytest
 
 from drone.agent.in_memory import ECHO
 from drone.model.conversion import LONGEST_BROKEN, NO_ANSWER, WireConversation
-from drone.model.families import Family, family_of
+from drone.model.model_families import Family, family_of
 from shared.messages import Message, ToolCall
 
 SYSTEM, USER = Message(role="system", content="Rules."), Message(role="user", content="Go.")

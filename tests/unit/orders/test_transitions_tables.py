@@ -17,7 +17,7 @@ from control_plane.db.metadata import METADATA
 from control_plane.db.orders import Order, Turn
 from control_plane.db.runs import Run
 from control_plane.db.teams import Task
-from control_plane.orders.transitions import move_order, move_run, move_task, move_turn
+from control_plane.orders.status_changes import move_order, move_run, move_task, move_turn
 from shared.errors import Conflict
 from shared.states import (
     ENDED,

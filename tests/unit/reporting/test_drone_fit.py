@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drone.reporting.fit import fit, halved
+from drone.reporting.event_size import fit, halved
 from shared.blobs import MAX_EVENT, sealed_size
 from shared.envelope import Binding, new_private_key, public_key, seal
 from shared.events import CommentStep, Event, ToolCallStep, ToolResultStep

@@ -9,7 +9,7 @@ import pytest
 from drone.agent.values import WaitsFor
 from drone.reporting.journal import RunIdentity
 from drone.runs.directory import Meta, RunDirectory
-from drone.runs.wishes import Wish, WishKind
+from drone.runs.stop_requests import Wish, WishKind
 from drone.worker.tracked_runs import FROZEN_SECONDS, TrackedRun
 from shared.clock import Sleeps
 from tests.support.clocks import HandClock

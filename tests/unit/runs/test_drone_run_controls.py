@@ -7,7 +7,7 @@ import pytest
 from drone.runs.controls import RunControls
 from drone.runs.lease import OFFLINE_GRACE_SECONDS, VALID_SECONDS, WAKING_SECONDS
 from drone.runs.pipe import EndRun, LeaseExtended
-from drone.runs.wishes import WishKind
+from drone.runs.stop_requests import WishKind
 from shared.errors import Preempted
 from shared.outcome import ExitStatus
 from tests.support.clocks import HandClock

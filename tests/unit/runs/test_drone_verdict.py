@@ -6,8 +6,8 @@ import errno
 
 import pytest
 
+from drone.runs.stop_requests import Wish
 from drone.runs.verdict import RunVerdict, of_error, of_outcome, of_wish, step_of
-from drone.runs.wishes import Wish
 from shared.errors import FleetFault, Forbidden, OrderError
 from shared.outcome import ExitStatus, Outcome
 

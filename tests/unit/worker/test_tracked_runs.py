@@ -9,7 +9,7 @@ import pytest
 from drone.reporting.journal import RunIdentity
 from drone.runs.directory import Meta, RunDirectory
 from drone.runs.pipe import LeaseExtended
-from drone.runs.wishes import Wish
+from drone.runs.stop_requests import Wish
 from drone.worker.tracked_runs import TrackedRun, TrackedRuns
 from shared.events import Event, Phase, RunEnded
 from tests.support.clocks import HandClock

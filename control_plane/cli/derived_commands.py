@@ -101,7 +101,7 @@ def _function(operation: Operation, command: Command) -> Callable[..., None]:
 
 
 def _text(answer: Any, operation: Operation, command: Command, given: dict[str, Any]) -> str:
-    from control_plane.cli import labeled
+    from control_plane.cli import labeled_fields
     from control_plane.cli.options import named
 
     if isinstance(answer, dict):
@@ -111,8 +111,8 @@ def _text(answer: Any, operation: Operation, command: Command, given: dict[str, 
         say(command.done.format(**{**given, **answer}))
         return ""
     if command.columns:
-        labeled.print_rows(answer, operation, command)
+        labeled_fields.print_rows(answer, operation, command)
         return ""
     if command.text:
         return str(named(command.text)(answer) or "")
-    return labeled.lines_of(answer, operation)
+    return labeled_fields.lines_of(answer, operation)

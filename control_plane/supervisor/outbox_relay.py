@@ -17,7 +17,7 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.operations.runs.blobs import lend_blobs
-from control_plane.orders.transitions import explain
+from control_plane.orders.status_changes import explain
 from control_plane.supervisor.work_orders import work_order
 from shared.envelope import Binding, seal
 from shared.errors import FleetError, Unreachable

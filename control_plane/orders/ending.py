@@ -1,0 +1,114 @@
+"""The end of an order and its way back into the queue; each inside the caller's transaction.
+
+Every order ends in `finish`, which tells the subscribers in the same transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from control_plane.conversations.entries import turn_ended
+from control_plane.conversations.resumption import expected_resumption
+from control_plane.core import Core
+from control_plane.db.orders import Dispatch, Order, Turn
+from control_plane.orders import totals
+from control_plane.orders.status_changes import move_order, move_turn
+from shared.events import Receipt
+from shared.outcome import ExitStatus
+from shared.reasons import CanceledEnd, Ended, OrderFacts, Returned, RunEnd, RunFailed
+from shared.states import OrderStatus, TurnStatus
+
+_TURN_OF = {
+    OrderStatus.SUCCEEDED: TurnStatus.FINISHED,
+    OrderStatus.FAILED: TurnStatus.ERROR,
+    OrderStatus.CANCELED: TurnStatus.ABORTED,
+}
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an order ended."""
+
+    exit_status: ExitStatus | str
+    because: Ended
+    response: str | None = None
+    receipt: dict[str, Any] | None = None
+
+
+def requeue(db: Session, core: Core, order: Order, returned: Returned) -> None:
+    """Give an order back to the queue; its dispatch is over, and whatever still comes from it is late.
+
+    Where the order had been worked on, the facts tell where that will continue. Raises Conflict where no drone has the
+    order.
+    """
+    _close(db, core, order)
+    returned = returned.model_copy(update={"resumes": expected_resumption(db, order)})
+    move_order(
+        db, order, OrderStatus.QUEUED, OrderFacts(returned=returned), drone_id=None, run_id=None, grant_until=None
+    )
+
+
+def try_again(db: Session, core: Core, order: Order, ending: Ending) -> None:
+    """A run ended by the fleet's fault: requeue its order; after `max_attempts` such runs fail it as `ending` says."""
+    ended = ending.because
+    assert isinstance(ended, RunEnd)
+    count = order.lost_runs + 1
+    order.lost_runs = count
+    if count >= order.max_attempts:
+        last = ended.model_copy(update={"attempts": order.max_attempts})
+        finish(db, core, order, OrderStatus.FAILED, Ending(ending.exit_status, last, ending.response))
+        return
+    failed = RunFailed(detail=ended.detail, loss=ended.loss, attempt=count, attempts=order.max_attempts)
+    requeue(db, core, order, failed)
+
+
+def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Ending) -> None:
+    """End an order and its turn, and let the subscribers act on that. Every end of an order comes here.
+
+    Raises Conflict where the order cannot end so from where it is.
+    """
+    _close(db, core, order)
+    because = OrderFacts(cancel=order.facts.cancel, ended=_ended(order, ending))
+    if order.status == OrderStatus.AWAITING_APPROVAL and to is OrderStatus.SUCCEEDED:
+        move_order(db, order, OrderStatus.RUNNING)
+    now = core.clock.now()
+    move_order(
+        db,
+        order,
+        to,
+        because,
+        exit_status=str(ending.exit_status),
+        response=ending.response if ending.response is not None else order.response,
+        receipt=ending.receipt,
+        ended_at=now,
+        grant_until=None,
+    )
+    turn = db.scalar(select(Turn).where(Turn.order_id == order.id))
+    if turn is not None:
+        stats = totals.of_order(db, order.id).model_dump(mode="json")
+        move_turn(db, turn, _TURN_OF[to], response=order.response, stats=stats, ended_at=now)
+        turn_ended(db, core, order)
+    for subscriber in core.subscribers.order_ended:
+        subscriber(db, core, order)
+
+
+def _ended(order: Order, ending: Ending) -> Ended:
+    if isinstance(ending.because, CanceledEnd) and order.facts.cancel is None:
+        # An older process recorded who asked, as a text alone.
+        return ending.because.model_copy(update={"earlier": order.reason_written})
+    return ending.because
+
+
+def canceled(because: CanceledEnd, receipt: Receipt, response: str | None = None) -> Ending:
+    """The end of an order that a person canceled, with the drone's receipt or one in its place."""
+    return Ending(ExitStatus.CANCELED, because, response, receipt.model_dump(mode="json"))
+
+
+def _close(db: Session, core: Core, order: Order) -> None:
+    if order.run_id is not None:
+        open_one = update(Dispatch).where(Dispatch.id == order.run_id, Dispatch.closed_at.is_(None))
+        db.execute(open_one.values(closed_at=core.clock.now()))
