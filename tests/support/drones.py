@@ -59,7 +59,8 @@ class DroneUnderTest:
         """Return once the drone's worker listens for remote control, which is where it looks whether to take more."""
         wait_until(lambda: any(int(client["psub"]) for client in self._clients()), seconds=seconds)
 
-    def wait_warm(self, *, seconds: float = 40) -> None:
+    def wait_warm(self, *, seconds: float = 120) -> None:
+        """Return once the model library is loaded: 5 s of processor, which several test processes may want at once."""
         wait_until(lambda: any(beat.warm for beat in self.fleet.beats(self.id)), seconds=seconds)
 
     def terminate(self) -> None:

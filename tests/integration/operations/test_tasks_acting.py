@@ -339,6 +339,7 @@ def test_a_viewer_does_nothing_with_tasks(sqlite_workshop: Workshop, act: str) -
 # --- two people at once ------------------------------------------------------------------------
 
 
+@pytest.mark.dialects
 @pytest.mark.parametrize(
     ("state", "left", "right"),
     [
@@ -445,6 +446,7 @@ class Dying(HandClock):
         return super().now()
 
 
+@pytest.mark.dialects
 @pytest.mark.parametrize("calls", range(1, 8))
 def test_wherever_a_preempt_is_cut_off_task_and_order_are_still_together(workshop: Workshop, calls: int) -> None:
     """S-110: either neither moved, and it can be asked for again, or both did."""
