@@ -9,6 +9,8 @@ import sys
 import pytest
 from hypothesis import settings
 
+from tests.support.quiet_logs import quiet_logs
+
 # How long one example takes is a matter of the machine; a test's own time limit remains.
 settings.register_profile("dronefleet", deadline=None)
 settings.load_profile("dronefleet")
@@ -31,10 +33,13 @@ pytest_plugins = [
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C reach the programs that tests start, also where the tests run as a background job of a script.
+    """Keep logs off stdout, and let Ctrl-C reach the programs that tests start.
+
+    Also where the tests run as a background job of a script.
 
     A shell without job control starts those with SIGINT ignored, and every child inherits that.
     """
+    quiet_logs()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -26,17 +27,19 @@ RUN = "0run0run0run"
 def test_a_checkpoint_of_a_small_repository(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, drone_git: dict[str, str]
 ) -> None:
-    workspace = _prepared(tmp_path, drone_git, calc_project(tmp_path / "calc.git"))
+    with closing(_prepared(tmp_path, drone_git, calc_project(tmp_path / "calc.git"))) as workspace:
+        ratio = _measured(capsys, "4 files", workspace)
 
-    assert _measured(capsys, "4 files", workspace) <= 27
+    assert ratio <= 27
 
 
 def test_a_checkpoint_of_a_repository_of_20000_files(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, drone_git: dict[str, str]
 ) -> None:
-    workspace = _prepared(tmp_path, drone_git, _many_files(tmp_path / "many.git", 20_000))
+    with closing(_prepared(tmp_path, drone_git, _many_files(tmp_path / "many.git", 20_000))) as workspace:
+        ratio = _measured(capsys, "20,000 files", workspace)
 
-    assert _measured(capsys, "20,000 files", workspace) <= 4
+    assert ratio <= 4
 
 
 def _prepared(tmp_path: Path, drone_git: dict[str, str], remote: Path) -> Workspace:

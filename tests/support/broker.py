@@ -34,6 +34,7 @@ from shared.names import new_id
 from shared.reasons import OrderFacts
 from tests.support import free_port, needs, wait_until
 from tests.support.left_behind import lasts
+from tests.support.quiet_logs import quiet_logs
 from tests.support.stand_in import DroneStandIn, join
 
 if TYPE_CHECKING:
@@ -295,4 +296,4 @@ def plane_on(core: Core) -> Iterator[Plane]:
     made = Plane(core, admin)
     yield made
     made.close()
-    structlog.reset_defaults()
+    quiet_logs()

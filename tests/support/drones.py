@@ -24,6 +24,7 @@ from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.control_stand_in import ControlPlaneStandIn, Dispatch
+from tests.support.left_behind import lasts
 from tests.support.runs import order_for, small_repository
 
 
@@ -123,6 +124,7 @@ class DroneUnderTest:
 
     def _start(self, command: list[str]) -> None:
         environment = {**os.environ, "DRONE_HOME": str(self.home.path), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+        again = self.process is not None
         self._let_go()
         errors = self.home.path / "stderr.log"
         with errors.open("ab") as stderr:
@@ -133,6 +135,9 @@ class DroneUnderTest:
                 stderr=stderr,
                 env=environment,
             )
+        if again:
+            # What a test restarts may be shared with others, and ends with them.
+            lasts(self.process.pid)
 
     def _let_go(self) -> None:
         """End what was started before, if anything."""

@@ -17,7 +17,6 @@ from typing import Any
 
 import httpx
 import pytest
-import structlog
 from fastapi import FastAPI
 from sqlalchemy import update
 from sqlalchemy.orm import Session
@@ -62,6 +61,7 @@ from shared.terminal import logs
 from tests.support import free_port, wait_until
 from tests.support.broker import BrokerLender, BrokerServer
 from tests.support.database import CoreFactory, core_on
+from tests.support.quiet_logs import quiet_logs
 
 Doc = dict[str, Any]
 FAST = Pace(heartbeat_s=1.0, poll_s=0.3, figures_s=0.2)
@@ -476,6 +476,6 @@ def logs_in(file: Path) -> Iterator[None]:
         yield
     finally:
         logs.configure(stream=sys.stderr)
-        structlog.reset_defaults()
+        quiet_logs()
         root.handlers[:] = handlers
         root.setLevel(level)

@@ -16,6 +16,7 @@ GRACE_S = 5.0
 _LASTING: set[int] = set()
 _LIBRARIES = ("ThreadPoolExecutor", "asyncio_", "AnyIO")
 """Threads that libraries keep for the next time that they have work."""
+_KEPT = ("multiprocessing", "cat-file --batch")
 
 
 def lasts(pid: int) -> None:
@@ -51,8 +52,10 @@ def _new_processes(before: set[int]) -> list[psutil.Process]:
     for pid in _children() - before - _LASTING:
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
-            # The standard library keeps its fork server and its tracker for as long as this process lives.
-            if process.status() != psutil.STATUS_ZOMBIE and "multiprocessing" not in " ".join(process.cmdline()):
+            command = " ".join(process.cmdline())
+            # The standard library keeps its fork server and its tracker for as long as this process lives; a workspace
+            # that no test closed keeps git's two readers, which hold nothing that a later test could meet.
+            if process.status() != psutil.STATUS_ZOMBIE and not any(word in command for word in _KEPT):
                 found.append(process)
     return found
 

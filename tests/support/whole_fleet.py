@@ -18,6 +18,7 @@ from control_plane.declarations.orders import OrderFilter
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from tests.support import wait_until, warm_commands
+from tests.support.left_behind import lasts
 from tests.support.transcripts import transcript_problems
 
 Doc = dict[str, Any]
@@ -42,10 +43,14 @@ class WorkstationDrone:
         return _run([*DRONE, *arguments], self.environment)
 
     def start(self) -> None:
+        again = self.process is not None
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*DRONE, "start"], env=dict(self.environment), stdout=log, stderr=log, start_new_session=True
             )
+        if again:
+            # What a test restarts may be shared with others, and ends with them.
+            lasts(self.process.pid)
 
     def stop(self, number: signal.Signals = signal.SIGQUIT, *, seconds: float = 60.0) -> int:
         """Send a signal and return the exit code; unless told otherwise, runs in hand give their orders back."""
@@ -97,6 +102,7 @@ class WholeFleet:
     def start(self) -> None:
         """Start `fleet up` and return when its box is printed."""
         self.root.mkdir(parents=True, exist_ok=True)
+        again = self.process is not None
         begin = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -106,6 +112,8 @@ class WholeFleet:
                 stderr=log,
                 start_new_session=True,
             )
+        if again:
+            lasts(self.process.pid)
         wait_until(lambda: self._is_up(begin), seconds=START_SECONDS)
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:

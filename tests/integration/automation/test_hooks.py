@@ -202,28 +202,31 @@ def test_what_is_unsigned_or_forged_is_refused_and_makes_nothing(core: Core, kin
     assert (refusal.value.code, tasks(core)) == ("E-HOOK-SIGNATURE", [])
 
 
-NOW = datetime.now(UTC)
-STANDARD = hooks.standard(WHSEC, {"type": "x"})
+def standard_of_now(secret: str = WHSEC) -> Request:
+    """A message of these minutes: the age of one that was made as the tests were collected would refuse it already."""
+    return hooks.standard(secret, {"type": "x"})
 
 
 @pytest.mark.parametrize(
-    "request_",
+    "made",
     [
-        hooks.standard(WHSEC, {"type": "x"}, at=NOW - timedelta(minutes=6)),
-        hooks.standard(WHSEC, {"type": "x"}, at=NOW + timedelta(hours=6)),
-        hooks.standard("whsec_" + "A" * 40, {"type": "x"}),
-        STANDARD.named(webhook_id="msg_2"),
-        STANDARD.named(webhook_id=None),
-        STANDARD.named(webhook_timestamp="nan"),
-        STANDARD.named(webhook_signature="v1"),
-        STANDARD.named(webhook_signature="v1,%%%"),
-        STANDARD.named(webhook_signature="v1a," + "A" * 88),
-        Request(STANDARD.headers, b"\xff\xfe"),
+        lambda: hooks.standard(WHSEC, {"type": "x"}, at=datetime.now(UTC) - timedelta(minutes=6)),
+        lambda: hooks.standard(WHSEC, {"type": "x"}, at=datetime.now(UTC) + timedelta(hours=6)),
+        lambda: standard_of_now("whsec_" + "A" * 40),
+        lambda: standard_of_now().named(webhook_id="msg_2"),
+        lambda: standard_of_now().named(webhook_id=None),
+        lambda: standard_of_now().named(webhook_timestamp="nan"),
+        lambda: standard_of_now().named(webhook_signature="v1"),
+        lambda: standard_of_now().named(webhook_signature="v1,%%%"),
+        lambda: standard_of_now().named(webhook_signature="v1a," + "A" * 88),
+        lambda: Request(standard_of_now().headers, b"\xff\xfe"),
     ],
 )
-def test_a_standard_message_that_is_forged_or_not_of_these_minutes_is_refused(core: Core, request_: Request) -> None:
+def test_a_standard_message_that_is_forged_or_not_of_these_minutes_is_refused(
+    core: Core, made: Callable[[], Request]
+) -> None:
     with pytest.raises(Unauthenticated):
-        take(core, add(core, "standard", secret=WHSEC), request_)
+        take(core, add(core, "standard", secret=WHSEC), made())
 
 
 def test_a_trigger_that_does_not_exist_answers_as_a_wrong_signature_does(core: Core) -> None:
@@ -308,16 +311,17 @@ def test_deliveries_that_come_at_once_make_one_task(any_core: Core) -> None:
 @pytest.mark.parametrize(
     ("kind", "secret", "one", "other"),
     [
-        ("gitlab", SECRET, hooks.gitlab(SECRET), hooks.gitlab(SECRET).named(x_gitlab_event_uuid="other")),
-        ("gitlab", SECRET, *[hooks.gitlab(SECRET).named(idempotency_key=None)] * 2),
-        ("standard", WHSEC, STANDARD, hooks.standard(WHSEC, {"type": "y"})),
+        ("gitlab", SECRET, hooks.gitlab, lambda secret: hooks.gitlab(secret).named(x_gitlab_event_uuid="other")),
+        ("gitlab", SECRET, *[lambda secret: hooks.gitlab(secret).named(idempotency_key=None)] * 2),
+        ("standard", WHSEC, standard_of_now, lambda secret: hooks.standard(secret, {"type": "y"})),
     ],
 )
 def test_each_kind_knows_a_repetition_by_its_own_id(
-    core: Core, kind: str, secret: str, one: Request, other: Request
+    core: Core, kind: str, secret: str, one: Callable[[str], Request], other: Callable[[str], Request]
 ) -> None:
     trigger = add(core, kind, secret=secret)
-    assert [take(core, trigger, one).outcome, take(core, trigger, other).outcome] == ["task", "repeated"]
+    outcomes = [take(core, trigger, request(secret)).outcome for request in (one, other)]
+    assert outcomes == ["task", "repeated"]
 
 
 def test_the_same_words_in_two_deliveries_of_gitlab_are_two_tasks(core: Core) -> None:
