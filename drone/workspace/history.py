@@ -83,7 +83,11 @@ class History:
         """Whether this is a commit that is here, with its tree."""
         if len(commit) == _SHA256_DIGITS:
             return self._git.has(commit)
-        return self._asked(lambda repo: repo.git.get_object_header(f"{commit}^{{commit}}^{{tree}}")) is not None
+        try:
+            return self._asked(lambda repo: repo.git.get_object_header(f"{commit}^{{commit}}^{{tree}}")) is not None
+        except GitFailed:
+            # Git ends at an object that a power cut left empty. A command of its own says that it cannot be read.
+            return self._git.has(commit)
 
     def entry(self, commit: str, path: str) -> Entry | None:
         """What a commit has at a path; None if it has nothing there."""
