@@ -62,6 +62,7 @@ class History:
         self._git = git.adding({"GIT_LITERAL_PATHSPECS": "1"})
         self._repo: Repo | None = None
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._too_slow = False
 
     def __enter__(self) -> Self:
         return self
@@ -86,6 +87,8 @@ class History:
         try:
             return self._asked(lambda repo: repo.git.get_object_header(f"{commit}^{{commit}}^{{tree}}")) is not None
         except GitFailed:
+            if self._too_slow:
+                raise
             # Git ends at an object that a power cut left empty. A command of its own says that it cannot be read.
             return self._git.has(commit)
 
@@ -162,7 +165,7 @@ class History:
             header, content = (self._git.conversation("cat-file", how) for how in ("--batch-check", "--batch"))
             repo.git.cat_file_header = repo.git.AutoInterrupt(header, header.args)
             repo.git.cat_file_all = repo.git.AutoInterrupt(content, content.args)
-            self._repo, self._processes = repo, [header, content]
+            self._repo, self._processes, self._too_slow = repo, [header, content], False
         return self._repo
 
     @contextmanager
@@ -176,6 +179,7 @@ class History:
             timer.cancel()
 
     def _kill(self) -> None:
+        self._too_slow = True
         for process in self._processes:
             process.kill()
 
