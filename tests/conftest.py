@@ -35,9 +35,7 @@ pytest_plugins = [
 def pytest_configure() -> None:
     """Keep logs off stdout, and let Ctrl-C reach the programs that tests start.
 
-    Also where the tests run as a background job of a script.
-
-    A shell without job control starts those with SIGINT ignored, and every child inherits that.
+    A shell without job control starts the tests of a script with SIGINT ignored, and every child inherits that.
     """
     quiet_logs()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
