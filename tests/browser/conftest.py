@@ -42,9 +42,9 @@ class Person:
         self.page.get_by_text(text).first.wait_for()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium, headless."""
+    """Debian's Chromium, headless, closed after each file: until then no other test of this process can run a loop."""
     needs("chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
