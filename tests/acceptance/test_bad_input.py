@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from drone.model.scripted.server import ScriptedServer
-from tests.support import wait_until
+from tests.support import wait_until, warm_processes
 from tests.support.repositories import calc_project
+from tests.support.warm_processes import FLEET
 from tests.support.whole_fleet import WholeFleet, WorkstationDrone
 
 pytestmark = pytest.mark.timeout(180)
@@ -207,9 +208,7 @@ def test_a_wrong_api_token_is_not_allowed_in(fleet: WholeFleet) -> None:
 
 
 def _fleet_with(fleet: WholeFleet, environment: dict[str, str], *arguments: str) -> int:
-    from tests.support.whole_fleet import FLEET, _run
-
-    return _run([*FLEET, *arguments], {**fleet.environment, **environment}).returncode
+    return warm_processes.run([*FLEET, *arguments], {**fleet.environment, **environment}).returncode
 
 
 def test_no_server_at_all_is_no_connection(fleet: WholeFleet) -> None:

@@ -18,8 +18,8 @@ import psutil
 import pytest
 
 from drone.model.scripted.server import ScriptedServer
-from tests.support import wait_until
-from tests.support.command_tree import BIN, clean_environment, invoke
+from tests.support import wait_until, warm_processes
+from tests.support.command_tree import PROGRAMS, clean_environment, invoke
 from tests.support.local_runs import FIXED, MEND, MODEL, TALK, WRITE, call, files_of, git, make_repository
 from tests.support.transcripts import transcript_problems
 
@@ -177,8 +177,8 @@ def _started(repo: Path, server: ScriptedServer, *more: str, told: Path) -> Iter
     words = ("run", "Mend the sum", "--repo", str(repo), "--model", MODEL, "--api-base", server.url, *more)
     with (
         told.open("w") as talk,
-        subprocess.Popen(
-            [str(BIN / "drone"), *words],
+        warm_processes.popen(
+            [*PROGRAMS["drone"], *words],
             stdout=subprocess.PIPE,
             stderr=talk,
             text=True,

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from drone.model.scripted.server import ScriptedServer
-from tests.support import free_port, wait_until
+from tests.support import free_port, wait_until, warm_processes
 from tests.support.broker import BrokerServer
 from tests.support.postgres import PostgresServer
 from tests.support.repositories import calc_project
 from tests.support.transcripts import transcript_problems
-from tests.support.whole_fleet import FLEET, ExternalFleet
+from tests.support.warm_processes import FLEET
+from tests.support.whole_fleet import ExternalFleet
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.apart]
 
@@ -104,7 +105,7 @@ def _serve(parts: ExitStack, fleet: ExternalFleet) -> tuple[subprocess.Popen[byt
 
 def _serve_role(parts: ExitStack, fleet: ExternalFleet, role: str) -> subprocess.Popen[bytes]:
     log = parts.enter_context((fleet.root / f"{role}.log").open("ab"))
-    part = subprocess.Popen([*FLEET, "serve", "--role", role], env=fleet.environment, stdout=log, stderr=log)
+    part = warm_processes.popen([*FLEET, "serve", "--role", role], env=fleet.environment, stdout=log, stderr=log)
     parts.callback(_kill, part)
     return part
 

@@ -15,7 +15,9 @@ import psutil
 
 from drone.installation.home import DroneConfig, DroneHome
 from drone.runs.directory import RunDirectory
-from tests.support.whole_fleet import FLEET, WorkstationDrone
+from tests.support import warm_processes
+from tests.support.warm_processes import FLEET
+from tests.support.whole_fleet import WorkstationDrone
 
 
 @dataclass
@@ -29,7 +31,7 @@ class Role:
 
     def start(self) -> None:
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = warm_processes.popen(
                 [*FLEET, "serve", "--role", self.name], env=dict(self.environment), stdout=log, stderr=log
             )
 

@@ -23,6 +23,7 @@ from control_plane.supervisor import Supervisor
 from shared import names
 from tests.support import wait_until
 from tests.support.broker import QUICK
+from tests.support.drones import worker_below
 from tests.support.fleet import Api
 from tests.support.runs import shell
 from tests.support.sandboxes import processes_with
@@ -169,7 +170,7 @@ def tell(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
 def kill(drone: WorkstationDrone) -> None:
     """End the drone's own two processes as a crash would; the run is left to itself."""
     assert drone.process is not None
-    worker = psutil.Process(drone.process.pid).children()[0]
+    worker = worker_below(drone.process.pid)
     tell([psutil.Process(drone.process.pid), worker], signal.SIGKILL)
     drone.process.wait(10)
     wait_until(lambda: not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE)

@@ -12,7 +12,11 @@ from typing import Any
 
 import typer
 
+from tests.support import warm_processes
+from tests.support.warm_processes import DRONE, FLEET
+
 BIN = Path(sys.executable).parent
+PROGRAMS = {"fleet": FLEET, "drone": DRONE}
 TIMEOUT_S = 60
 
 
@@ -55,17 +59,9 @@ def invoke(
     cwd: Path | None = None,
     seconds: float = TIMEOUT_S,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the installed `program` as a user would, to its end, without a terminal."""
-    return subprocess.run(
-        [str(BIN / program), *words],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        env={**clean_environment(), **(env or {})},
-        cwd=cwd,
-        check=False,
-    )
+    """Run `program` as a user would, to its end, without a terminal."""
+    environment = {**clean_environment(), **(env or {})}
+    return warm_processes.run([*PROGRAMS[program], *words], environment, stdin, cwd=cwd, seconds=seconds)
 
 
 def imported_by(program: str, *words: str) -> set[str]:

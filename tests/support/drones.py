@@ -21,7 +21,7 @@ from drone.installation.home import DroneConfig, DroneHome
 from drone.runs.directory import RunDirectory
 from shared import names
 from shared.work_order import WorkOrder
-from tests.support import wait_until
+from tests.support import wait_until, warm_processes
 from tests.support.broker import BrokerServer
 from tests.support.control_stand_in import ControlPlaneStandIn, Dispatch
 from tests.support.left_behind import lasts
@@ -50,7 +50,7 @@ class DroneUnderTest:
 
     def start(self) -> None:
         """As `drone start`."""
-        self._start([sys.executable, "-c", "import sys; from drone.cli.main import main; main()", "start"])
+        self._start([sys.executable, "-m", "drone.cli.main", "start"])
 
     def wait_consuming(self, *, seconds: float = 20) -> None:
         """Return once the drone takes messages."""
@@ -128,7 +128,7 @@ class DroneUnderTest:
         self._let_go()
         errors = self.home.path / "stderr.log"
         with errors.open("ab") as stderr:
-            self.process = subprocess.Popen(
+            self.process = warm_processes.popen(
                 [*self.prefix, *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -233,6 +233,11 @@ class Workshop:
 def repository(tmp_path: Path) -> Path:
     """A bare repository with one commit on main."""
     return small_repository(tmp_path / "repository.git")
+
+
+def worker_below(pid: int) -> psutil.Process:
+    """The worker that a `drone start` keeps running."""
+    return next(child for child in psutil.Process(pid).children() if "drone.worker" in child.cmdline())
 
 
 def _belongs(process: psutil.Process, home: str) -> bool:

@@ -17,7 +17,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, Tool
 
-from tests.support.whole_fleet import FLEET
+from tests.support.warm_processes import FLEET
 
 Doc = dict[str, Any]
 LEGACY = "legacy"

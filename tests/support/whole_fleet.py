@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,16 +16,13 @@ from control_plane.declarations import drones, orders, projects, providers
 from control_plane.declarations.orders import OrderFilter
 from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
-from tests.support import wait_until, warm_commands
+from tests.support import wait_until, warm_processes
 from tests.support.left_behind import lasts
 from tests.support.transcripts import transcript_problems
+from tests.support.warm_processes import DRONE, FLEET
 
 Doc = dict[str, Any]
-FLEET = (sys.executable, "-m", "control_plane.cli.main")
-DRONE = (sys.executable, "-m", "drone.cli.main")
 START_SECONDS = 90.0
-_OTHER_PYTHON = ("PYTHONPATH", "PYTHONSAFEPATH", "LD_PRELOAD")
-"""Variables that a Python which runs already does not obey."""
 
 
 @dataclass
@@ -40,12 +36,12 @@ class WorkstationDrone:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """One `drone` command in this home."""
-        return _run([*DRONE, *arguments], self.environment)
+        return warm_processes.run([*DRONE, *arguments], self.environment)
 
     def start(self) -> None:
         again = self.process is not None
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = warm_processes.popen(
                 [*DRONE, "start"], env=dict(self.environment), stdout=log, stderr=log, start_new_session=True
             )
         if again:
@@ -105,7 +101,7 @@ class WholeFleet:
         again = self.process is not None
         begin = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = warm_processes.popen(
                 [*FLEET, "up", "--port", "0", "--drones", str(self.drones), *self.options],
                 env=self.environment,
                 stdout=log,
@@ -142,7 +138,7 @@ class WholeFleet:
 
     def fleet(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
         """One `fleet` command, whatever its exit code."""
-        return _run([*FLEET, *arguments], self.environment, text)
+        return warm_processes.run([*FLEET, *arguments], self.environment, text)
 
     def json(self, *arguments: str, text: str | None = None) -> Any:
         """The document that a `fleet … --json` command prints; it must exit with 0."""
@@ -233,13 +229,3 @@ class ExternalFleet(WholeFleet):
     @property
     def token(self) -> str:
         return self.variables["FLEET_API_TOKEN"]
-
-
-def _run(
-    command: Sequence[str], environment: Mapping[str, str], text: str | None = None
-) -> subprocess.CompletedProcess[str]:
-    if all(environment.get(name) == os.environ.get(name) for name in _OTHER_PYTHON):
-        return warm_commands.run(command[2], command[3:], environment, text)
-    return subprocess.run(
-        list(command), env=dict(environment), input=text, capture_output=True, text=True, timeout=120, check=False
-    )

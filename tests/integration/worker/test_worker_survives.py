@@ -18,7 +18,7 @@ from shared.transcripts import messages_of, problems
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.control_stand_in import ControlPlaneStandIn, Dispatch
-from tests.support.drones import DroneUnderTest
+from tests.support.drones import DroneUnderTest, worker_below
 from tests.support.runs import order_for, shell
 from tests.support.scripted import ScriptedFactory
 
@@ -41,7 +41,7 @@ def test_two_slots_hold_two_orders_and_leave_three_in_the_queue_through_a_restar
     drone.wait_subscribed()
     assert stand_in.broker.queue_length(drone.id) == 3
     assert started(stand_in, sent) == 2
-    assert max(len(beat.runs) for beat in stand_in.beats(drone.id)) == 2
+    wait_until(lambda: max((len(beat.runs) for beat in stand_in.beats(drone.id)), default=0) == 2)
 
 
 def test_a_drone_works_once_its_broker_is_there_and_again_after_each_of_six_restarts(
@@ -327,4 +327,4 @@ def after_restart(fleet: ControlPlaneStandIn, order: WorkOrder) -> RunEnded:
 
 def worker_of(drone: DroneUnderTest) -> psutil.Process:
     assert drone.process is not None
-    return psutil.Process(drone.process.pid).children()[0]
+    return worker_below(drone.process.pid)

@@ -1,0 +1,102 @@
+"""Processes of the project that begin as copies of a warm one: most of a short life is the loading of modules.
+
+Each has a process id, a parent, arguments, environment, files, session and directory of its own, as if `python -m`
+had started it. Whatever such a process starts of the project, a drone its worker for example, begins as a copy as well.
+Only the start of Python is shared, so a test of that very thing starts its process by `subprocess` instead.
+
+The copies are made by an image (`tests.support.warm_image`), a child of the process that asks. It makes siblings of
+itself, so that who asked is the parent of what it asked for. Where the system cannot do that, processes start cold.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import platform
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from tests.support.left_behind import lasts
+from tests.support.warm_requests import Image
+
+FLEET = (sys.executable, "-m", "control_plane.cli.main")
+DRONE = (sys.executable, "-m", "drone.cli.main")
+POSSIBLE = sys.platform == "linux" and platform.machine() in {"x86_64", "aarch64"}
+ROOM = 16 * 1024
+"""Bytes that the image has for the arguments, and for the environment, of a copy."""
+
+
+def popen(command: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.Popen[bytes]:
+    """`subprocess.Popen`, warm where `command` is a program of the project."""
+    if not POSSIBLE:
+        return subprocess.Popen(command, **options)
+    with _taken_over(_image()):
+        return subprocess.Popen(command, **options)
+
+
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    text: str | None = None,
+    *,
+    cwd: Path | None = None,
+    seconds: float = 120.0,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, whatever its exit code."""
+    with tempfile.TemporaryFile("w+") as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        stdin.write(text or "")
+        stdin.seek(0)
+        with popen(command, env=dict(environment), stdin=stdin, stdout=out, stderr=errors, cwd=cwd) as process:
+            try:
+                code = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+        out.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(list(command), code, out.read().decode(), errors.read().decode())
+
+
+@contextmanager
+def _taken_over(image: Image) -> Iterator[None]:
+    module = cast("Any", subprocess)
+    with _patching:
+        cold = module._fork_exec
+        module._fork_exec = lambda *call: image.fork_exec(cold, *call)
+        try:
+            yield
+        finally:
+            module._fork_exec = cold
+
+
+_patching = threading.Lock()
+
+
+@cache
+def _image() -> Image:
+    """The image of this process, which ends with it."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.warm_image", str(theirs.fileno()), " " * ROOM],
+            env={**os.environ, "ROOM_FOR_VARIABLES": " " * ROOM},
+            stdin=subprocess.DEVNULL,
+            cwd=Path(__file__).parents[2],
+            pass_fds=[theirs.fileno()],
+        )
+    lasts(process.pid)
+
+    def end() -> None:
+        ours.close()
+        process.wait()
+
+    atexit.register(end)
+    return Image(ours)
