@@ -36,6 +36,7 @@ class Project(Owned, Row):
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     slug: Mapped[str] = mapped_column(String(64))
     name: Mapped[str] = mapped_column(String(128))
+    description: Mapped[str] = mapped_column(Text, default="")
     git_url: Mapped[str] = mapped_column(Text)
     """As it may be shown: without a password."""
     sealed_git_url: Mapped[str | None] = mapped_column(Text)

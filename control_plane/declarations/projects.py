@@ -15,6 +15,7 @@ PullRequests = Literal["never", "ready", "open"]
 SLUG = About("project", "The project's short name.", source="projects:slug")
 GIT_URL = About("git url", "https, ssh or file URL of the repository.")
 NAME = About("name", "A name for people.", absent="the slug")
+DESCRIPTION = About("description", "What the repository is and what it is for: people and programs choose by it.")
 BRANCH = About("branch", "Where work starts.", absent="the remote's own")
 SETUP = About("setup", "Command to run before the model starts.")
 VERIFY = About("verify", "Command that must pass at the end.")
@@ -32,6 +33,7 @@ class ProjectRequest(Request):
     slug: Annotated[str, SLUG]
     git_url: Annotated[str, GIT_URL] = Field(repr=False)
     name: Annotated[str | None, NAME] = None
+    description: Annotated[str, DESCRIPTION] = ""
     branch: Annotated[str | None, BRANCH] = None
     setup: Annotated[list[str], SETUP] = Field(default_factory=list)
     verify: Annotated[list[str], VERIFY] = Field(default_factory=list)
@@ -46,6 +48,7 @@ class ProjectEdit(Request):
 
     git_url: Annotated[str | None, GIT_URL] = Field(None, repr=False)
     name: Annotated[str | None, NAME] = None
+    description: Annotated[str | None, DESCRIPTION] = None
     branch: Annotated[str | None, BRANCH] = None
     setup: Annotated[list[str] | None, SETUP] = None
     verify: Annotated[list[str] | None, VERIFY] = None
@@ -59,6 +62,7 @@ class ProjectDocument(Document):
     id: str
     slug: Annotated[str, SLUG]
     name: Annotated[str, NAME]
+    description: Annotated[str, DESCRIPTION]
     git_url: Annotated[str, GIT_URL]
     """Without a password."""
     branch: Annotated[str | None, BRANCH]

@@ -27,6 +27,7 @@ from shared.trailers import TRAILERS
 
 MAX_COMMANDS = 50
 MAX_COMMAND = 10_000
+MAX_DESCRIPTION = 2_000
 
 
 @performs(declared.ADD)
@@ -37,6 +38,7 @@ def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
         organization_id=caller.organization_id,
         slug=check_name("project", request.slug),
         name=check_text("the name", request.name or request.slug, limit=128),
+        description=check_text("the description", request.description, limit=MAX_DESCRIPTION, empty=True),
         branch=check_branch(request.branch) if request.branch is not None else None,
         setup=_check_commands("setup", request.setup),
         verify=_check_commands("verify", request.verify),
@@ -85,8 +87,7 @@ def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> Project
         row = find_project(db, caller.organization_id, slug)
         if changes.git_url is not None:
             _set_url(core, row, changes.git_url)
-        if changes.name is not None:
-            row.name = check_text("the name", changes.name, limit=128)
+        _edit_texts(row, changes)
         if "branch" in given:
             row.branch = check_branch(changes.branch) if changes.branch is not None else None
         if "provider" in given:
@@ -140,6 +141,13 @@ def _edit_commands(row: Project, changes: ProjectEdit) -> None:
         row.setup = _check_commands("setup", changes.setup)
     if changes.verify is not None:
         row.verify = _check_commands("verify", changes.verify)
+
+
+def _edit_texts(row: Project, changes: ProjectEdit) -> None:
+    if changes.name is not None:
+        row.name = check_text("the name", changes.name, limit=128)
+    if changes.description is not None:
+        row.description = check_text("the description", changes.description, limit=MAX_DESCRIPTION, empty=True)
 
 
 def _trailers(chosen: Sequence[str]) -> list[str]:

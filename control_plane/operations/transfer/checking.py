@@ -46,6 +46,10 @@ class Checked:
     counts: dict[str, int] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
 
+    @property
+    def version(self) -> int:
+        return int(self.header[HEADER])
+
 
 class NotOurs(Exception):
     """Why a line is refused, as a sentence's end."""
@@ -149,6 +153,7 @@ class _Check:
         elif (kind := BY_NAME.get(name)) is None:
             raise NotOurs(f"is of a kind that is not known: {shown(name)}")
         else:
+            line = kind.completed(line, checked.version)
             self._columns(kind, line)
             self._references(kind, line)
             if meaning := _MEANINGS.get(kind.name):

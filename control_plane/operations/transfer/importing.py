@@ -167,7 +167,7 @@ class _Import:
         }
 
     def _row(self, kind: Kind, line: Line) -> Line:
-        row = dict(line)
+        row = kind.completed(line, self.checked.version)
         for column in kind.times:
             row[column] = datetime.fromisoformat(row[column]) if row[column] is not None else None
         self._rename(kind, row)

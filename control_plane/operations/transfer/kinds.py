@@ -24,7 +24,8 @@ from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.db.teams import Agent, Comment, Task
 from shared.states import OrderStatus, RunStatus, TaskStatus, TurnStatus
 
-VERSION = 1
+VERSION = 2
+"""2: orders have typed facts beside their reason, and projects a description."""
 HEADER = "dronefleet_export"
 DRONE, END = "drone", "end"
 TASK = "task"
@@ -46,6 +47,8 @@ class Kind:
     """Columns of JSON in which some keys have ids."""
     states: type[StrEnum] | None = None
     """What `status` may be."""
+    since_2: Mapping[str, Any] = field(default_factory=dict)
+    """Columns that files of version 1 lack, with what their rows have there."""
 
     @cached_property
     def table(self) -> Table:
@@ -55,6 +58,10 @@ class Kind:
     def columns(self) -> tuple[Column[Any], ...]:
         without = {*self.left_out, "organization_id"}
         return tuple(column for column in self.table.columns if column.name not in without)
+
+    def completed(self, line: Mapping[str, Any], version: int) -> dict[str, Any]:
+        """The line as a file of today's version has it."""
+        return {**(self.since_2 if version < 2 else {}), **line}
 
     @cached_property
     def times(self) -> tuple[str, ...]:
@@ -72,9 +79,27 @@ def _kind(name: str, model: type[Owned], *sorted_by: str, without: str = "", **m
     return Kind(name, model, sorted_by, frozenset(without.split()), **more)
 
 
+_FACTS = (
+    "explained",
+    "returned_because",
+    "placed_because",
+    "waits_because",
+    "cancel_asked_by",
+    "cancel_text",
+    "ended_because",
+)
+"""Columns of orders. Without them the reason stands as the older version wrote it."""
 KINDS: tuple[Kind, ...] = (
     _kind("provider", Provider, "created_at", "id", without="sealed_key"),
-    _kind("project", Project, "created_at", "id", without="sealed_git_url", refers={"provider_id": "provider"}),
+    _kind(
+        "project",
+        Project,
+        "created_at",
+        "id",
+        without="sealed_git_url",
+        refers={"provider_id": "provider"},
+        since_2={"description": ""},
+    ),
     _kind(
         "agent",
         Agent,
@@ -103,6 +128,7 @@ KINDS: tuple[Kind, ...] = (
         without="number idempotency_key request_hash grant_until",
         states=OrderStatus,
         inside={"pull_request": ("order",)},
+        since_2=dict.fromkeys(_FACTS),
         refers={
             "project_id": "project",
             "session_id": "session",

@@ -39,7 +39,14 @@ def stored(core: Core, model: Any) -> str:
 
 def test_a_project_comes_back_as_it_was_added(core: Core, admin: Caller) -> None:
     add_provider(core, admin)
-    fields = {"branch": "trunk", "setup": ["make"], "verify": ["make test"], "provider": "local", "budget_usd_day": 2.5}
+    fields = {
+        "description": "The shop, front and back.",
+        "branch": "trunk",
+        "setup": ["make"],
+        "verify": ["make test"],
+        "provider": "local",
+        "budget_usd_day": 2.5,
+    }
     added = add_project(core, admin, **fields)
     assert projects.show(core, admin, "web") == added == projects.list_(core, admin)[0]
     assert added.model_dump(include=set(fields)) == fields

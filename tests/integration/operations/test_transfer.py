@@ -28,6 +28,7 @@ from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.lookups.organizations import in_organization, system_caller
 from control_plane.operations import organizations, projects, providers, transfer
+from control_plane.operations.transfer.kinds import BY_NAME
 from shared.blobs import digest
 from shared.errors import Conflict, Forbidden, Invalid, NotFound, Refused
 from tests.support.clocks import HandClock
@@ -355,8 +356,24 @@ def test_a_file_that_was_cut_off_is_refused(kept: tuple[Core, list[str]]) -> Non
     assert refusal.value.code == "E-IMPORT-CUT"
 
 
+def test_a_file_of_version_1_comes_in_with_what_its_orders_and_projects_had(
+    core: Core, admin: Caller, payments: Caller
+) -> None:
+    lines = exported(core, payments)
+    lines[0]["dronefleet_export"] = 1
+    for line in lines:
+        for column in BY_NAME[line["kind"]].since_2 if line.get("kind") in BY_NAME else ():
+            del line["row"][column]
+    caller = imported(core, admin, lines)
+
+    after = exported(core, caller)
+    assert {row["description"] for row in named(after, "project")} == {""}
+    ended = [[row["reason"] for row in named(each, "order") if row["status"] == "succeeded"] for each in (lines, after)]
+    assert ended[0] == ended[1] != []
+
+
 def test_a_file_of_a_newer_version_is_refused(kept: tuple[Core, list[str]]) -> None:
-    newer = kept[1][0].replace('"dronefleet_export": 1', '"dronefleet_export": 2')
+    newer = kept[1][0].replace('"dronefleet_export": 2', '"dronefleet_export": 3')
     with pytest.raises(Conflict) as refusal:
         transfer.import_lines(kept[0], system_caller(kept[0]), [newer, *kept[1][1:]], "moved")
     assert refusal.value.code == "E-IMPORT-NEWER"
