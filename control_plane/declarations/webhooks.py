@@ -28,6 +28,7 @@ EVENTS = About(
     none="--every-event",
 )
 ENABLED = About("state", "Switch it on, or off.", flag="--on/--off")
+MESSAGE = About("message", "The id of a message.")
 LAST_ERROR = About("last error")
 
 
@@ -68,7 +69,7 @@ class WebhookDocument(Document):
 
 
 class WebhookDeliveryDocument(Document):
-    id: Annotated[str, About("message")]
+    id: Annotated[str, MESSAGE]
     event: Annotated[str, About("event")]
     attempts: Annotated[int, About("attempts")]
     status_code: Annotated[int | None, About("answer")]
@@ -186,6 +187,23 @@ DELIVERIES = Operation(
         "fleet webhook deliveries chat",
         defaults={"limit": 20},
         text="webhooks:deliveries_table",
+    ),
+)
+RESEND = Operation(
+    name="resend_delivery",
+    role="admin",
+    route="POST /webhooks/{name}/deliveries/{message}/resend",
+    names={**NAMES, "message": Annotated[str, MESSAGE]},
+    errors=(404, 409),
+    run="automation.webhooks:resend",
+    answer=WebhookDeliveryDocument,
+    summary="Send a message again",
+    more="It keeps its id, so that the receiver recognizes a repetition, and has all its attempts again.",
+    tool=SENDS_OUT,
+    command=Command(
+        "webhook resend",
+        "Send a message again, with the same id; `fleet webhook deliveries` lists the messages.",
+        "fleet webhook resend chat MESSAGE",
     ),
 )
 REMOVE = Operation(

@@ -18,7 +18,7 @@ from control_plane.declarations.webhooks import WebhookDeliveryDocument, Webhook
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
 from control_plane.validation.checks import check_name, shown, unknown
-from shared.errors import Conflict, Invalid
+from shared.errors import Conflict, Invalid, NotFound
 from shared.names import new_id
 from shared.states import NOTICES
 
@@ -133,6 +133,34 @@ def deliveries(core: Core, caller: Caller, name: str, limit: int = 100) -> list[
         newest = select(WebhookDelivery).where(WebhookDelivery.webhook_id == row.id)
         newest = newest.order_by(WebhookDelivery.created_at.desc(), WebhookDelivery.id).limit(limit)
         return [document_of(WebhookDeliveryDocument, each) for each in db.scalars(newest)]
+
+
+@performs(declared.RESEND)
+def resend(core: Core, caller: Caller, name: str, message: str) -> WebhookDeliveryDocument:
+    """Make a message due now, with its own id and all its attempts.
+
+    Raises NotFound for a message that the webhook does not have, Conflict where the webhook is switched off.
+    """
+
+    def work(db: Session) -> WebhookDeliveryDocument:
+        row = find_webhook(db, caller.organization_id, name, lock=True)
+        wanted = select(WebhookDelivery).where(WebhookDelivery.id == message, WebhookDelivery.webhook_id == row.id)
+        delivery = db.scalar(wanted.with_for_update())
+        if delivery is None:
+            raise NotFound(
+                f"webhook {row.name} has no message {shown(message)}",
+                code="E-WEBHOOK-MESSAGE",
+                next=f"fleet webhook deliveries {row.name}",
+            )
+        if not row.enabled:
+            raise Conflict(
+                f"webhook {row.name} is switched off", code="E-WEBHOOK-OFF", next=f"fleet webhook edit {row.name} --on"
+            )
+        delivery.attempts, delivery.status_code, delivery.error = 0, None, ""
+        delivery.next_at, delivery.done_at = core.clock.now(), None
+        return document_of(WebhookDeliveryDocument, delivery)
+
+    return core.database.transact(work)
 
 
 def find_webhook(db: Session, organization_id: str, name: str, *, lock: bool = False) -> Webhook:

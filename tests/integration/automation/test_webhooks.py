@@ -192,6 +192,38 @@ def test_the_pauses_grow_and_the_eighth_failure_is_the_last(core: Core, receiver
     assert given_up.error == "given up after 8 attempts; the last: it answered 500"
 
 
+def test_a_message_that_was_given_up_is_sent_again_with_its_own_id(core: Core, receiver: Receiver) -> None:
+    receiver.answers = [500]
+    add(core, receiver.url)
+    tell(core)
+    for _ in range(8):
+        send_all(core)
+        core.clock.sleep(RETRIES[-1] * 1.2)
+    given_up = messages(core)[0]
+    receiver.answers = [204]
+
+    due = webhooks.resend(core, system_caller(core), "chat", given_up.id)
+    send(core)
+
+    taken = messages(core)[0]
+    assert (given_up.attempts, due.attempts, due.next_at, due.error) == (8, 0, core.clock.now(), "")
+    assert (taken.status_code, taken.error, taken.attempts) == (204, "", 1)
+    assert set(receiver.ids()) == {given_up.id}
+
+
+def test_a_message_is_sent_again_by_the_webhook_that_has_it_and_is_on(core: Core, receiver: Receiver) -> None:
+    add(core, receiver.url)
+    add(core, receiver.url, "other", events=["order.failed"])
+    tell(core)
+    sent = messages(core)[0].id
+    with pytest.raises(NotFound, match="webhook other has no message"):
+        webhooks.resend(core, system_caller(core), "other", sent)
+    webhooks.edit(core, system_caller(core), "chat", WebhookEdit(enabled=False))
+    with pytest.raises(Conflict) as refusal:
+        webhooks.resend(core, system_caller(core), "chat", sent)
+    assert (refusal.value.code, refusal.value.next) == ("E-WEBHOOK-OFF", "fleet webhook edit chat --on")
+
+
 def test_a_receiver_that_is_gone_is_not_asked_again(core: Core, receiver: Receiver) -> None:
     receiver.answers = [410]
     add(core, receiver.url)
