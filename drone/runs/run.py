@@ -13,11 +13,11 @@ from drone.agent.budget import Budget
 from drone.agent.recorded_transcript import Source
 from drone.runs.assembly import assemble
 from drone.runs.blobs import HeldByAnother
+from drone.runs.conclusion import RunConclusion, of_error, of_outcome, of_wish, step_of
 from drone.runs.context import RunContext
 from drone.runs.delivery import Pushing, deliver
 from drone.runs.reminders import judged
 from drone.runs.stop_requests import Wish
-from drone.runs.verdict import RunVerdict, of_error, of_outcome, of_wish, step_of
 from drone.runs.verification import SHOWN_OF_COMMAND, Verifier, how_it_ended
 from drone.sandbox import CommandResult
 from drone.services import serve
@@ -56,33 +56,33 @@ class _Run:
 
     def to_its_end(self) -> RunEnded:
         self._record(RunStarted(boot_id=self._context.boot_id, sandbox=self._context.sandbox.kind))
-        verdict = self._judged(self._work)
+        conclusion = self._judged(self._work)
         # Before the delivery: nothing that the agent left running shall change the files while they are committed.
         receipt = self._end_processes()
         if self._workspace is not None:
-            verdict = self._delivered(verdict, self._workspace)
+            conclusion = self._delivered(conclusion, self._workspace)
             # Before the last event: the session's next order may be on its way as soon as that is known.
             self._workspace.close()
-        if verdict.status != "success" and self._context.checkpoint_store is not None:
+        if conclusion.status != "success" and self._context.checkpoint_store is not None:
             # Before it too: whoever goes on with the order looks for the checkpoint as soon as it is known.
             self._context.checkpoint_store.settle(CHECKPOINT_SECONDS)
         self._name_what_came_too_late()
         end = RunEnded(
-            status=verdict.status,
-            exit_status=verdict.exit_status,
-            reason=verdict.reason,
-            response=verdict.response,
+            status=conclusion.status,
+            exit_status=conclusion.exit_status,
+            reason=conclusion.reason,
+            response=conclusion.response,
             stats=self._stats(),
             receipt=receipt,
-            give_back=verdict.give_back,
-            order_at_fault=verdict.order_at_fault,
+            give_back=conclusion.give_back,
+            order_at_fault=conclusion.order_at_fault,
             verification=self._verification,
         )
         self._record(end)
         return end
 
-    def _judged(self, part: Callable[[], RunVerdict]) -> RunVerdict:
-        """Do a part of the run, and turn whatever it raises into a verdict."""
+    def _judged(self, part: Callable[[], RunConclusion]) -> RunConclusion:
+        """Do a part of the run, and turn whatever it raises into a conclusion."""
         try:
             return part()
         except Preempted as signal:
@@ -92,10 +92,10 @@ class _Run:
             self._record(step_of(error))
             return of_error(error)
 
-    def _work(self) -> RunVerdict:
+    def _work(self) -> RunConclusion:
         order = self._order
         if order.purpose != "work":
-            return self._verdict(self._service())
+            return self._conclusion(self._service())
         self._phase("preparing", "the workspace")
         self._context.check_url(order.project.git_url)
         workspace = self._context.workspaces().prepare(order, self._context.store.get, self._check_git)
@@ -111,7 +111,7 @@ class _Run:
             self._set_up(workspace)
         if order.resumed is not None:
             self._go_back(workspace, order.resumed)
-        return self._verdict(self._loop(workspace))
+        return self._conclusion(self._loop(workspace))
 
     def _service(self) -> Outcome:
         """Do a small service, with nothing of a workspace around it."""
@@ -120,7 +120,7 @@ class _Run:
         self._stats = budget.stats
         return serve(self._order, self._context, budget)
 
-    def _verdict(self, outcome: Outcome) -> RunVerdict:
+    def _conclusion(self, outcome: Outcome) -> RunConclusion:
         """How the run ended: the loop cannot know why it was to stop."""
         wish = self._context.controls.wish
         if outcome.exit_status is ExitStatus.CANCELED and wish is not None:
@@ -192,29 +192,29 @@ class _Run:
             check=self._context.controls.check_end,
         )
 
-    def _delivered(self, verdict: RunVerdict, workspace: Workspace) -> RunVerdict:
-        """Store and push what there is, whatever the verdict; a run that was asked to end keeps its work unpushed.
+    def _delivered(self, conclusion: RunConclusion, workspace: Workspace) -> RunConclusion:
+        """Store and push what there is, whatever the conclusion; a run that was asked to end keeps its work unpushed.
 
         Where another run holds the order, the work is pushed under a name of its own.
         """
 
-        def part() -> RunVerdict:
+        def part() -> RunConclusion:
             self._phase("delivering")
-            delivered, remarks = deliver(self._order, workspace, self._context.store, self._pushing(verdict))
+            delivered, remarks = deliver(self._order, workspace, self._context.store, self._pushing(conclusion))
             for remark in remarks:
                 self._record(CommentStep(text=remark))
             self._record(delivered)
-            return verdict
+            return conclusion
 
         judged = self._judged(part)
         # What could not be delivered fails a success; a failure stays what it is.
-        return judged if verdict.status == "success" else verdict
+        return judged if conclusion.status == "success" else conclusion
 
-    def _pushing(self, verdict: RunVerdict) -> Pushing | None:
+    def _pushing(self, conclusion: RunConclusion) -> Pushing | None:
         pushing, wish = self._context.pushing, self._context.controls.wish
         if pushing is not None and wish is not None and wish.kind == "stale":
             return replace(pushing, pushes=HeldByAnother())
-        return None if verdict.status == "preempted" else pushing
+        return None if conclusion.status == "preempted" else pushing
 
     def _end_processes(self) -> Receipt | None:
         """The receipt of a run that was asked to end; others end their processes without one."""

@@ -14,8 +14,8 @@ from shared.outcome import ExitStatus, Outcome
 
 
 @dataclass(frozen=True)
-class RunVerdict:
-    """The run's end, without its figures.
+class RunConclusion:
+    """How a run ended, without its figures.
 
     `give_back` returns the order to the queue as often as it takes; a failure that is not the order's fault is tried
     again too, but counted.
@@ -29,29 +29,29 @@ class RunVerdict:
     order_at_fault: bool = True
 
 
-def of_outcome(outcome: Outcome) -> RunVerdict:
+def of_outcome(outcome: Outcome) -> RunConclusion:
     """The loop came to an end of its own: a success, or a limit that fails the order with its work kept."""
     status: Literal["success", "failed"] = "success" if outcome.succeeded else "failed"
-    return RunVerdict(status, outcome.exit_status, outcome.reason, outcome.response)
+    return RunConclusion(status, outcome.exit_status, outcome.reason, outcome.response)
 
 
-def of_wish(wish: Wish, response: str = "") -> RunVerdict:
+def of_wish(wish: Wish, response: str = "") -> RunConclusion:
     """Somebody wanted the run to end; an operator's word ends the order with it, and so does a run without progress."""
     match wish.kind:
         case "terminate":
-            return RunVerdict("failed", ExitStatus.CANCELED, wish.reason, response)
+            return RunConclusion("failed", ExitStatus.CANCELED, wish.reason, response)
         case "stalled":
-            return RunVerdict("failed", ExitStatus.NO_PROGRESS, wish.reason, response)
+            return RunConclusion("failed", ExitStatus.NO_PROGRESS, wish.reason, response)
         case "stale":
-            return RunVerdict("preempted", ExitStatus.LOST, wish.reason, response, order_at_fault=False)
+            return RunConclusion("preempted", ExitStatus.LOST, wish.reason, response, order_at_fault=False)
         case _:
             back = wish.kind == "stop"
-            return RunVerdict(
+            return RunConclusion(
                 "preempted", ExitStatus.CANCELED, wish.reason, response, give_back=back, order_at_fault=False
             )
 
 
-def of_error(error: Exception) -> RunVerdict:
+def of_error(error: Exception) -> RunConclusion:
     """Something went wrong. An order at fault fails; what the fleet is at fault for, or refuses here, may run again.
 
     A bug fails the order: running it again would most likely meet it again.
@@ -60,13 +60,13 @@ def of_error(error: Exception) -> RunVerdict:
     reason = sentence(error)
     match error:
         case OrderError():
-            return RunVerdict("failed", ExitStatus.REFUSED, reason)
+            return RunConclusion("failed", ExitStatus.REFUSED, reason)
         case Refused():
-            return RunVerdict("failed", ExitStatus.REFUSED, reason, order_at_fault=False)
+            return RunConclusion("failed", ExitStatus.REFUSED, reason, order_at_fault=False)
         case FleetFault():
-            return RunVerdict("failed", ExitStatus.LOST, reason, order_at_fault=False)
+            return RunConclusion("failed", ExitStatus.LOST, reason, order_at_fault=False)
         case _:
-            return RunVerdict("failed", ExitStatus.LOST, reason)
+            return RunConclusion("failed", ExitStatus.LOST, reason)
 
 
 def step_of(error: Exception) -> ErrorStep:

@@ -6,8 +6,8 @@ import errno
 
 import pytest
 
+from drone.runs.conclusion import RunConclusion, of_error, of_outcome, of_wish, step_of
 from drone.runs.stop_requests import Wish
-from drone.runs.verdict import RunVerdict, of_error, of_outcome, of_wish, step_of
 from shared.errors import FleetFault, Forbidden, OrderError
 from shared.outcome import ExitStatus, Outcome
 
@@ -27,8 +27,8 @@ def test_a_limit_fails_the_order_and_reaching_max_iterations_does_not() -> None:
     ],
 )
 def test_only_an_order_at_fault_or_a_bug_ends_the_order(error: Exception, at_fault: bool) -> None:
-    verdict = of_error(error)
-    assert (verdict.status, verdict.order_at_fault, verdict.give_back) == ("failed", at_fault, False)
+    conclusion = of_error(error)
+    assert (conclusion.status, conclusion.order_at_fault, conclusion.give_back) == ("failed", at_fault, False)
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_only_an_order_at_fault_or_a_bug_ends_the_order(error: Exception, at_fau
     ],
 )
 def test_a_stop_gives_the_order_back_and_a_cancel_does_not(kind: str, expected: tuple[str, bool]) -> None:
-    verdict: RunVerdict = of_wish(Wish(kind, "because"))  # type: ignore[arg-type]
-    assert (verdict.status, verdict.give_back) == expected
+    conclusion: RunConclusion = of_wish(Wish(kind, "because"))  # type: ignore[arg-type]
+    assert (conclusion.status, conclusion.give_back) == expected
 
 
 def test_a_bug_is_told_in_a_sentence_with_its_traceback_beside_it() -> None:
