@@ -20,34 +20,34 @@ _NOTHING = re.compile("0{40,64}")
 
 
 @dataclass(frozen=True)
-class Hook:
-    """What a signed request tells."""
+class CodeHostEvent:
+    """An event of a code host, as a signed request reports it."""
 
-    event: str
+    name: str
     """`issues.opened`, `push`; at GitLab `issue.open`."""
     payload: dict[str, Any]
     ids: tuple[str, ...]
     """Each of them is this delivery's alone."""
 
 
-def read_hook(kind: str, headers: Mapping[str, str], body: bytes) -> Hook:
-    """What a signed request tells. Raises Invalid where it holds no JSON object."""
+def read_event(kind: str, headers: Mapping[str, str], body: bytes) -> CodeHostEvent:
+    """Read the event of a signed request. Raises Invalid where it holds no JSON object."""
     payload = _payload(form_payload(headers, body))
-    return Hook(_event(kind, headers, payload), payload, _ids(kind, headers, body))
+    return CodeHostEvent(_event(kind, headers, payload), payload, _ids(kind, headers, body))
 
 
-def why_ignored(hook: Hook, wanted: list[str]) -> str:
+def why_ignored(event: CodeHostEvent, wanted: list[str]) -> str:
     """Why this event makes no task, '' if it does. A push by the fleet itself never does: tasks would make tasks."""
-    kind = hook.event.partition(".")[0]
+    kind = event.name.partition(".")[0]
     if kind == "ping":
         return "a ping: the address and the secret are right"
-    if wanted and hook.event not in wanted and kind not in wanted:
-        return f"{hook.event or 'an event without a name'} is not one of this trigger's events: {', '.join(wanted)}"
+    if wanted and event.name not in wanted and kind not in wanted:
+        return f"{event.name or 'an event without a name'} is not one of this trigger's events: {', '.join(wanted)}"
     if kind == "push":
-        ref = str(hook.payload.get("ref"))
+        ref = str(event.payload.get("ref"))
         if ref.startswith(("refs/heads/fleet/", "refs/heads/fleet-late/")):
             return "the branch is one of the fleet's own"
-        if _NOTHING.fullmatch(str(hook.payload.get("after"))):
+        if _NOTHING.fullmatch(str(event.payload.get("after"))):
             return "the branch was deleted"
     return ""
 

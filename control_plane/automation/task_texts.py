@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from control_plane.automation.code_host_events import Hook
+from control_plane.automation.code_host_events import CodeHostEvent
 from control_plane.automation.task_templates import Unfilled, description_of, title_of
 from control_plane.declarations.task_documents import TaskRequest
 
@@ -54,13 +54,13 @@ _OWN = {
 }
 
 
-def task_of(kind: str, hook: Hook, stored: Mapping[str, Any]) -> tuple[TaskRequest, str]:
-    """The task that a hook makes, and which template did not fit it, if one did not: the task then has a plain text.
+def task_of(kind: str, event: CodeHostEvent, stored: Mapping[str, Any]) -> tuple[TaskRequest, str]:
+    """The task that an event makes, and which template did not fit it, if one did not: the task then has a plain text.
 
     An event is never lost to a template; the trigger keeps the note.
     """
-    values = {"event": hook.event, "kind": kind, "payload": hook.payload}
-    title, description = _OWN.get((kind, hook.event.partition(".")[0]), _ANY)
+    values = {"event": event.name, "kind": kind, "payload": event.payload}
+    title, description = _OWN.get((kind, event.name.partition(".")[0]), _ANY)
     unfit: list[str] = []
 
     def filled(what: str, fill: Any, templates: tuple[str, ...]) -> str:
@@ -68,7 +68,7 @@ def task_of(kind: str, hook: Hook, stored: Mapping[str, Any]) -> tuple[TaskReque
             try:
                 return str(fill(template, values))
             except Unfilled as error:
-                unfit.append(f"the {what}'s template did not fit {hook.event or 'the event'}: {error}")
+                unfit.append(f"the {what}'s template did not fit {event.name or 'the event'}: {error}")
         return f"an event of {kind}"
 
     texts = {

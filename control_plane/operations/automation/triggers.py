@@ -10,7 +10,7 @@ from sqlalchemy import Select, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from control_plane.automation.code_host_events import Hook, check_events, read_hook, why_ignored
+from control_plane.automation.code_host_events import CodeHostEvent, check_events, read_event, why_ignored
 from control_plane.automation.hook_signatures import check_hook_secret, is_signed, new_hook_secret
 from control_plane.automation.task_creation import check_names, make_task
 from control_plane.automation.task_templates import check_template
@@ -113,11 +113,11 @@ def take(core: Core, trigger_id: str, headers: Mapping[str, str], body: bytes) -
     no JSON; and what is raised where the task cannot be made: such a delivery may be sent again.
     """
     row = _signed(core, trigger_id, headers, body)
-    hook = read_hook(row.kind, headers, body)
-    if why := "this trigger is off" if not row.enabled else why_ignored(hook, row.events):
+    event = read_event(row.kind, headers, body)
+    if why := "this trigger is off" if not row.enabled else why_ignored(event, row.events):
         return HookAnswer(outcome="ignored", task=None, why=why)
-    request, unfit = task_of(row.kind, hook, row.task)
-    taken = core.database.transact(lambda db: _taken(db, core, row.id, (hook, request, unfit)))
+    request, unfit = task_of(row.kind, event, row.task)
+    taken = core.database.transact(lambda db: _taken(db, core, row.id, (event, request, unfit)))
     if isinstance(taken, FleetError):
         raise taken
     answer, order_id = taken
@@ -158,14 +158,14 @@ def _signed(core: Core, trigger_id: str, headers: Mapping[str, str], body: bytes
 
 
 def _taken(
-    db: Session, core: Core, trigger_id: str, what: tuple[Hook, TaskRequest, str]
+    db: Session, core: Core, trigger_id: str, what: tuple[CodeHostEvent, TaskRequest, str]
 ) -> tuple[HookAnswer, str | None] | FleetError:
     """The answer, and the order that began; or, with a note at the trigger, the error that kept the task from being."""
-    hook, request, unfit = what
+    event, request, unfit = what
     # Deliveries of one trigger come one after the other: the second of two that are alike sees the first.
     row = db.get_one(Trigger, trigger_id, with_for_update=True, populate_existing=True)
     known = select(TriggerDelivery).where(
-        TriggerDelivery.trigger_id == trigger_id, TriggerDelivery.delivery.in_(hook.ids)
+        TriggerDelivery.trigger_id == trigger_id, TriggerDelivery.delivery.in_(event.ids)
     )
     before = db.scalar(known.limit(1))
     if before is not None:
@@ -174,22 +174,22 @@ def _taken(
     try:
         task = make_task(db, core, row, request)
     except FleetError as error:
-        row.last_error = f"no task of {hook.event}: {error.what}"
+        row.last_error = f"no task of {event.name}: {error.what}"
         return error
     row.last_at, row.last_task_id, row.last_error = core.clock.now(), task.id, unfit
-    for each in hook.ids:
-        db.add(_delivery(row, hook, each, task.id))
+    for each in event.ids:
+        db.add(_delivery(row, event, each, task.id))
     return HookAnswer(
-        outcome="task", task=task.id, why=f"{hook.event or 'the event'} became task {task.id}"
+        outcome="task", task=task.id, why=f"{event.name or 'the event'} became task {task.id}"
     ), task.order_id
 
 
-def _delivery(row: Trigger, hook: Hook, delivery: str, task_id: str) -> TriggerDelivery:
+def _delivery(row: Trigger, event: CodeHostEvent, delivery: str, task_id: str) -> TriggerDelivery:
     return TriggerDelivery(
         trigger_id=row.id,
         organization_id=row.organization_id,
         delivery=delivery,
-        event=hook.event,
+        event=event.name,
         task_id=task_id,
         outcome="task",
         at=row.last_at,

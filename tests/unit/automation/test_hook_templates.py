@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from control_plane.automation.code_host_events import Hook
+from control_plane.automation.code_host_events import CodeHostEvent
 from control_plane.automation.task_templates import MATERIAL, Unfilled, check_template, description_of, title_of
 from control_plane.automation.task_texts import task_of
 from shared.errors import Invalid, TooLarge
@@ -99,7 +99,7 @@ FIELDS = st.sampled_from(["issue", "repository", "sender", "commits", "ref", "pu
 @given(st.sampled_from(["github", "gitlab", "gitea", "standard"]), st.dictionaries(FIELDS, JSON, max_size=8))
 def test_no_payload_keeps_an_event_from_becoming_a_task(kind: str, payload: dict[str, Any]) -> None:
     for event in ("issues.opened", "issue.open", "push", ""):
-        request, _ = task_of(kind, Hook(event, payload, ()), {"title": ""})
+        request, _ = task_of(kind, CodeHostEvent(event, payload, ()), {"title": ""})
         assert request.title.strip()
         assert request.description
         assert len(request.description) < 25_000
