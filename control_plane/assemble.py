@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from control_plane.automation import order_notices
 from control_plane.core import Core, Subscribers
 from control_plane.core.blob_store import BlobStore
-from control_plane.core.settings import Settings
+from control_plane.core.settings import FleetSettings
 from control_plane.core.vault import open_vault
 from control_plane.db import migrations
 from control_plane.db.engine import Database
@@ -34,7 +34,7 @@ SUBSCRIBERS = Subscribers(
 )
 
 
-def open_core(settings: Settings, *, broker: Broker | None = None, clock: Clock | None = None) -> Core:
+def open_core(settings: FleetSettings, *, broker: Broker | None = None, clock: Clock | None = None) -> Core:
     """The parts, ready for use; the control plane's key pair is made where there is none.
 
     Without `broker` one is made from the settings; it connects when it is first used.
@@ -63,7 +63,7 @@ def open_core(settings: Settings, *, broker: Broker | None = None, clock: Clock 
     )
 
 
-def _broker(settings: Settings) -> Broker:
+def _broker(settings: FleetSettings) -> Broker:
     from control_plane.broker.broker import Broker
 
     return Broker(settings.broker_url, settings.public_broker_url)

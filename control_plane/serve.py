@@ -13,7 +13,7 @@ from typing import Literal, Protocol, TypeVar
 from control_plane.assemble import open_core
 from control_plane.broker.broker import Broker
 from control_plane.core import Core
-from control_plane.core.settings import Settings
+from control_plane.core.settings import FleetSettings
 from control_plane.db import migrations
 from shared.errors import Conflict, FleetFault, Unreachable
 from shared.names import new_id
@@ -36,7 +36,7 @@ class Part(Protocol):
     def stop(self) -> list[str]: ...
 
 
-def serve(settings: Settings, role: str = "all", *, patience_s: float = WAIT_SECONDS) -> int:
+def serve(settings: FleetSettings, role: str = "all", *, patience_s: float = WAIT_SECONDS) -> int:
     """Serve until SIGTERM or Ctrl-C, then stop within about 5 s; returns the exit code.
 
     The schema is brought up to date first. Raises Unreachable (exit code 5) where the database or the broker does not

@@ -9,6 +9,7 @@ from shared.reasons import (
     Answered,
     AnswerOnItsWay,
     AskedAgain,
+    AttemptFailed,
     CancelAsked,
     CanceledEnd,
     CannotBeSent,
@@ -29,11 +30,10 @@ from shared.reasons import (
     Resumption,
     Returned,
     RunEnd,
-    RunFailed,
     RunLoss,
     TakenBack,
     Waits,
-    Withdrawn,
+    WithdrawnBeforeStart,
 )
 from shared.states import OrderStatus
 
@@ -74,11 +74,11 @@ def _returned(returned: Returned) -> str:
     match returned:
         case TakenBack(state=state):
             return f"taken back from {state.drone}: the drone {state_text(state)}"
-        case Withdrawn():
+        case WithdrawnBeforeStart():
             return "the run was withdrawn before it began"
         case GivenBack(drone=drone, detail=detail):
             return f"given back by {drone}: {detail}"
-        case RunFailed(attempt=attempt, attempts=attempts):
+        case AttemptFailed(attempt=attempt, attempts=attempts):
             what = _lost_or(returned.loss, returned.detail)
             return f"{what}; queued again (attempt {attempt} of {attempts} ended so)"
         case AskedAgain(by=by, from_start=from_start):

@@ -61,7 +61,7 @@ class TakenBack(Wire):
     resumes: Resumption | None = None
 
 
-class Withdrawn(Wire):
+class WithdrawnBeforeStart(Wire):
     """Its run was withdrawn before it began."""
 
     code: Literal["withdrawn"] = "withdrawn"
@@ -77,8 +77,8 @@ class GivenBack(Wire):
     resumes: Resumption | None = None
 
 
-class RunFailed(Wire):
-    """Its run ended by a fault of the fleet, and another attempt is left."""
+class AttemptFailed(Wire):
+    """Its run failed through a fault of the fleet, and another attempt is left."""
 
     code: Literal["run_failed"] = "run_failed"
     detail: str = ""
@@ -99,7 +99,9 @@ class AskedAgain(Wire):
     resumes: Resumption | None = None
 
 
-Returned = Annotated[TakenBack | Withdrawn | GivenBack | RunFailed | AskedAgain, Field(discriminator="code")]
+Returned = Annotated[
+    TakenBack | WithdrawnBeforeStart | GivenBack | AttemptFailed | AskedAgain, Field(discriminator="code")
+]
 
 # --- why it was placed where it is --------------------------------------------------------
 

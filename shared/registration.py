@@ -9,7 +9,7 @@ from shared.wire import Wire
 JOIN_PREFIX = "fj"
 
 
-class JoinToken(Wire):
+class JoinTokenString(Wire):
     """`fj_<secret>_<fingerprint>`: proves the right to join and names the control plane's key."""
 
     secret: str
@@ -19,7 +19,7 @@ class JoinToken(Wire):
         return f"{JOIN_PREFIX}_{self.secret}_{self.fingerprint}"
 
     @classmethod
-    def parse(cls, text: str) -> JoinToken | None:
+    def parse(cls, text: str) -> JoinTokenString | None:
         """The token in `text`, or None if it does not have the form of one."""
         parts = text.strip().split("_")
         if len(parts) != 3 or parts[0] != JOIN_PREFIX or not all(parts):

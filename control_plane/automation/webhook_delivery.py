@@ -27,8 +27,8 @@ GONE = 410
 
 
 @dataclass(frozen=True)
-class Message:
-    """What is sent, and to whom."""
+class WebhookMessage:
+    """One webhook message and its receiver."""
 
     id: str
     event: str
@@ -39,16 +39,16 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What the receiver said; or why nothing was heard of it."""
+class DeliveryResult:
+    """How one delivery ended: the receiver's status, or the reason why it did not answer."""
 
     status: int | None
     error: str
-    """Empty where it took the message."""
+    """Empty if the receiver accepted the message."""
 
 
-def post(message: Message, now: datetime, *, inside_allowed: bool, seconds: float = SECONDS) -> Answer:
-    """Send it once. Everything that can go wrong on the way is in the answer."""
+def post(message: WebhookMessage, now: datetime, *, inside_allowed: bool, seconds: float = SECONDS) -> DeliveryResult:
+    """Send it once. Every failure on the way is in the result."""
     body = json.dumps({"type": message.event, "timestamp": message.at.isoformat(), "data": message.data})
     try:
         target = read_url(message.url)
@@ -58,12 +58,14 @@ def post(message: Message, now: datetime, *, inside_allowed: bool, seconds: floa
             response = connection.getresponse()
             return _answer(response.status, response.getheader("Location"), _beginning(response))
     except TimeoutError:
-        return Answer(None, f"no answer within {seconds:g} s")
+        return DeliveryResult(None, f"no answer within {seconds:g} s")
     except (Unsent, Invalid) as error:
-        return Answer(None, str(error))
+        return DeliveryResult(None, str(error))
     # ValueError: what http.client thinks of a header or a status line.
     except (OSError, http.client.HTTPException, ValueError) as error:
-        return Answer(None, f"no answer: {getattr(error, 'strerror', None) or error or type(error).__name__}"[:300])
+        return DeliveryResult(
+            None, f"no answer: {getattr(error, 'strerror', None) or error or type(error).__name__}"[:300]
+        )
 
 
 def _beginning(response: http.client.HTTPResponse) -> bytes:
@@ -74,7 +76,7 @@ def _beginning(response: http.client.HTTPResponse) -> bytes:
         return b""
 
 
-def _headers(message: Message, target: Target, now: datetime, body: str) -> dict[str, str]:
+def _headers(message: WebhookMessage, target: Target, now: datetime, body: str) -> dict[str, str]:
     return {
         "Host": target.authority,
         "Content-Type": "application/json",
@@ -87,14 +89,14 @@ def _headers(message: Message, target: Target, now: datetime, body: str) -> dict
     }
 
 
-def _answer(status: int, location: str | None, content: bytes) -> Answer:
+def _answer(status: int, location: str | None, content: bytes) -> DeliveryResult:
     if 200 <= status < 300:
-        return Answer(status, "")
+        return DeliveryResult(status, "")
     if 300 <= status < 400:
         where = f" to {one_line(location)}" if location else ""
-        return Answer(status, f"it answered {status}: a redirect{where}, and none is followed")
+        return DeliveryResult(status, f"it answered {status}: a redirect{where}, and none is followed")
     said = one_line(content.decode("utf-8", "replace"))
-    return Answer(status, f"it answered {status}: {said}" if said else f"it answered {status}")
+    return DeliveryResult(status, f"it answered {status}: {said}" if said else f"it answered {status}")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Select, delete, select, update
 from sqlalchemy.orm import Session
 
-from control_plane.automation.webhook_delivery import GONE, SECONDS, Answer, Message, post
+from control_plane.automation.webhook_delivery import GONE, SECONDS, DeliveryResult, WebhookMessage, post
 from control_plane.core import Core
 from control_plane.db.automation import TriggerDelivery, Webhook, WebhookDelivery
 from shared.errors import FleetError
@@ -120,7 +120,9 @@ class Sender:
                 self._busy[webhook_id] -= 1
 
 
-def send_one(core: Core, delivery_id: str, retries: Sequence[float] = RETRIES, seconds: float = SECONDS) -> Answer:
+def send_one(
+    core: Core, delivery_id: str, retries: Sequence[float] = RETRIES, seconds: float = SECONDS
+) -> DeliveryResult:
     """Send one message now, whose attempt is counted already, and write down what came of it."""
     answer = _posted(core, delivery_id, seconds)
 
@@ -148,19 +150,21 @@ def waiting_of(webhook_id: str) -> Select[str]:
     return select(WebhookDelivery.id).where(WebhookDelivery.webhook_id == webhook_id, WebhookDelivery.done_at.is_(None))
 
 
-def _posted(core: Core, delivery_id: str, seconds: float) -> Answer:
+def _posted(core: Core, delivery_id: str, seconds: float) -> DeliveryResult:
     with core.database.read() as db:
         delivery = db.get_one(WebhookDelivery, delivery_id)
         webhook = db.get_one(Webhook, delivery.webhook_id)
     try:
         secret = core.vault.open_at_rest(webhook.sealed_secret)
     except FleetError as error:
-        return Answer(None, error.what)
-    message = Message(delivery.id, delivery.event, delivery.created_at, delivery.data, webhook.url, secret)
+        return DeliveryResult(None, error.what)
+    message = WebhookMessage(delivery.id, delivery.event, delivery.created_at, delivery.data, webhook.url, secret)
     return post(message, core.clock.now(), inside_allowed=core.settings.webhook_private, seconds=seconds)
 
 
-def _note(webhook: Webhook, delivery: WebhookDelivery, answer: Answer, how: tuple[datetime, Sequence[float]]) -> None:
+def _note(
+    webhook: Webhook, delivery: WebhookDelivery, answer: DeliveryResult, how: tuple[datetime, Sequence[float]]
+) -> None:
     now, retries = how
     delivery.status_code, delivery.error = answer.status, answer.error
     webhook.last_at = now

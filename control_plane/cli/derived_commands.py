@@ -40,7 +40,7 @@ class DerivedGroup:
 
 
 def _loading(group: DerivedGroup) -> type[FleetGroup]:
-    class Loading(FleetGroup):
+    class LazyGroup(FleetGroup):
         _loaded = False
         _commands: MutableMapping[str, Any]
 
@@ -55,7 +55,7 @@ def _loading(group: DerivedGroup) -> type[FleetGroup]:
         def commands(self, by_hand: MutableMapping[str, Any]) -> None:
             self._commands = by_hand
 
-    return Loading
+    return LazyGroup
 
 
 def commands_of(noun: str, group: str) -> dict[str, Any]:

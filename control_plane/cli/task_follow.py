@@ -23,7 +23,7 @@ _OVERLAP = timedelta(minutes=1)
 def follow_task(fleet: Any, task_id: str, *, as_json: bool, clock: Clock | None = None) -> int:
     """Tell what happens until a person is asked for or nothing more will; the exit code that stands for that."""
     screen = _Json() if as_json else _Text()
-    seen = _Seen()
+    seen = _SeenEntries()
     task: Doc = {}
     for task in _looks(fleet, task_id, seen, clock or SystemClock()):
         for entry in seen.new(task["timeline"]):
@@ -33,8 +33,8 @@ def follow_task(fleet: Any, task_id: str, *, as_json: bool, clock: Clock | None 
     return 1 if task["status"] in {"failed", "canceled"} else 0
 
 
-class _Seen:
-    """What was told already."""
+class _SeenEntries:
+    """Timeline entries that were printed already."""
 
     def __init__(self) -> None:
         self._told: set[tuple[str, str]] = set()
@@ -56,7 +56,7 @@ def _key(entry: Doc) -> tuple[str, str]:
     return f"run {entry['run']['ended_at'] is not None}", entry["run"]["run_id"]
 
 
-def _looks(fleet: Any, task_id: str, seen: _Seen, clock: Clock) -> Iterator[Doc]:
+def _looks(fleet: Any, task_id: str, seen: _SeenEntries, clock: Clock) -> Iterator[Doc]:
     """The task, once a second until it rests. Raises what the first look is refused with; later ones are repeated."""
     failures, reached = 0, False
     while True:

@@ -36,8 +36,8 @@ class Patience:
 
 
 @dataclass(frozen=True)
-class Message:
-    """One server-sent event as it came."""
+class ServerSentEvent:
+    """One server-sent event, unparsed."""
 
     event: str
     data: str
@@ -106,7 +106,7 @@ class _Follower:
         return min(delay(min(self._failures, 8), base=0.25), MAX_WAIT_S)
 
 
-def parse(chunks: Iterable[bytes]) -> Iterator[Message]:
+def parse(chunks: Iterable[bytes]) -> Iterator[ServerSentEvent]:
     """The events in a stream of bytes. Comments and unnamed fields are skipped; an unfinished event is dropped.
 
     Lines end at LF only (with or without CR): a line separator inside JSON text is text.
@@ -121,7 +121,7 @@ def parse(chunks: Iterable[bytes]) -> Iterator[Message]:
             data.append(value)
         elif not line:
             if data:
-                yield Message(event, "\n".join(data))
+                yield ServerSentEvent(event, "\n".join(data))
             event, data = "message", []
 
 
@@ -133,7 +133,7 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
             yield line.removesuffix(b"\r").decode("utf-8", "replace")
 
 
-def _decoded(message: Message) -> dict[str, Any]:
+def _decoded(message: ServerSentEvent) -> dict[str, Any]:
     try:
         data = json.loads(message.data)
     except ValueError as error:

@@ -13,7 +13,7 @@ from control_plane.background.timings import Timings
 from control_plane.collector import effects, hello
 from control_plane.collector.follow_up import Taken
 from control_plane.collector.gaps import Gaps
-from control_plane.collector.stream_entries import Entry, has_later_hello
+from control_plane.collector.stream_entries import StreamEntry, has_later_hello
 from control_plane.collector.unknown_events import newer_event
 from control_plane.core import Core
 from control_plane.db.drones import Drone, RawEvent
@@ -26,7 +26,7 @@ from shared.events import Event, GapStep, Hello
 from shared.states import RunStatus
 
 
-class Unreadable(Exception):
+class InvalidEntry(Exception):
     """The entry is not what a drone may put into its stream; trying again would not change that."""
 
 
@@ -46,17 +46,17 @@ class Intake:
         self._now = core.clock.now()
         self._orders: dict[str, Order] = {}
 
-    def take(self, entries: Iterable[Entry]) -> None:
+    def take(self, entries: Iterable[StreamEntry]) -> None:
         """Store all entries, in order, and ask for what is missing between them."""
         for entry in entries:
             try:
                 self._entry(entry)
-            except Unreadable as error:
+            except InvalidEntry as error:
                 self.keep_raw(entry, str(error))
         self._mind_gaps()
         self._mind_hello()
 
-    def keep_raw(self, entry: Entry, error: str) -> None:
+    def keep_raw(self, entry: StreamEntry, error: str) -> None:
         """Keep an entry that cannot be taken in as it came, and go on."""
         self.db.add(
             RawEvent(
@@ -70,7 +70,7 @@ class Intake:
         )
         self.taken.acknowledge.append(entry.id)
 
-    def _entry(self, entry: Entry) -> None:
+    def _entry(self, entry: StreamEntry) -> None:
         kind = entry.fields.get("t")
         if not entry.fields:
             # Deleted between being read and being acknowledged by an earlier owner: stored already.
@@ -80,7 +80,7 @@ class Intake:
         elif kind == "hello":
             self._hello(entry.id, self._read_hello(entry))
         else:
-            raise Unreadable(f"an entry of the kind {kind!r} is not known")
+            raise InvalidEntry(f"an entry of the kind {kind!r} is not known")
 
     # --- events ----------------------------------------------------------------------
 
@@ -225,37 +225,37 @@ class Intake:
 
     # --- reading ---------------------------------------------------------------------
 
-    def _read_event(self, entry: Entry) -> Event:
+    def _read_event(self, entry: StreamEntry) -> Event:
         opened = self._open(entry, "event")
         try:
             event = Event.model_validate_json(opened.body)
         except ValidationError as error:
             newer = newer_event(opened.body)
             if newer is None:
-                raise Unreadable(f"not an event: {error.error_count()} fields are wrong: {error}"[:500]) from error
+                raise InvalidEntry(f"not an event: {error.error_count()} fields are wrong: {error}"[:500]) from error
             event = newer
         bound = (opened.binding.order, opened.binding.run, opened.binding.generation)
         if bound != (event.order_id, event.run_id, event.generation):
-            raise Unreadable("the event is of another order, run or generation than its envelope")
+            raise InvalidEntry("the event is of another order, run or generation than its envelope")
         return event
 
-    def _read_hello(self, entry: Entry) -> Hello:
+    def _read_hello(self, entry: StreamEntry) -> Hello:
         opened = self._open(entry, "hello")
         try:
             said = Hello.model_validate_json(opened.body)
         except ValidationError as error:
-            raise Unreadable(f"not a hello: {error}"[:500]) from error
+            raise InvalidEntry(f"not a hello: {error}"[:500]) from error
         if said.drone_id != self.drone.id:
-            raise Unreadable(f"a hello of drone {said.drone_id}")
+            raise InvalidEntry(f"a hello of drone {said.drone_id}")
         return said
 
-    def _open(self, entry: Entry, direction: Direction) -> Opened:
+    def _open(self, entry: StreamEntry, direction: Direction) -> Opened:
         expect = Binding(direction=direction, drone=self.drone.id)
         sender = base64.b64decode(self.drone.public_key)
         try:
             return open_envelope(entry.fields.get("e", ""), recipients=self._keys, sender=sender, expect=expect)
         except CannotOpen as error:
-            raise Unreadable(f"the envelope cannot be opened: {error}") from error
+            raise InvalidEntry(f"the envelope cannot be opened: {error}") from error
 
     @cached_property
     def _keys(self) -> dict[str, bytes]:
@@ -265,9 +265,9 @@ class Intake:
         """The dispatch that this run came from. A drone speaks of its own runs only."""
         dispatch = self.db.get(Dispatch, event.run_id)
         if dispatch is None or dispatch.drone_id != self.drone.id:
-            raise Unreadable(f"run {event.run_id} is not one of this drone")
+            raise InvalidEntry(f"run {event.run_id} is not one of this drone")
         if (dispatch.order_id, dispatch.generation) != (event.order_id, event.generation):
-            raise Unreadable(f"run {event.run_id} belongs to another order or generation")
+            raise InvalidEntry(f"run {event.run_id} belongs to another order or generation")
         return dispatch
 
     def _order(self, order_id: str) -> Order:

@@ -12,7 +12,7 @@ from control_plane.background.timings import Timings
 from control_plane.collector.follow_up import Taken
 from control_plane.collector.gaps import Gaps
 from control_plane.collector.intake import Intake
-from control_plane.collector.stream_entries import Entries, Entry
+from control_plane.collector.stream_entries import DroneStream, StreamEntry
 from control_plane.collector.stream_leases import lease_of
 from control_plane.core import Core
 from control_plane.db.drones import Drone
@@ -33,7 +33,7 @@ _NOT_THE_ENTRY = (FleetFault, Precondition)
 """Redis or the database is away, or a key is missing here: no entry is at fault, and none is given up for it."""
 
 
-class NotOurs(Exception):
+class StreamLeaseLost(Exception):
     """Another collector has the stream now."""
 
 
@@ -45,7 +45,7 @@ class Reader:
         self._owners = owners
         self._drone_id = drone_id
         self._timings = timings
-        self._entries = Entries(core.broker, drone_id)
+        self._entries = DroneStream(core.broker, drone_id)
         self._gaps = Gaps()
         self._failures: Counter[str] = Counter()
         self._paused_until = 0.0
@@ -57,7 +57,7 @@ class Reader:
         return bool(self._gaps) or bool(self._failures)
 
     def take(self) -> bool:
-        """Take in one batch; true if there may be more. Raises NotOurs, Unreachable."""
+        """Take in one batch; true if there may be more. Raises StreamLeaseLost, Unreachable."""
         if self._core.clock.monotonic() < self._paused_until:
             return False
         try:
@@ -73,11 +73,11 @@ class Reader:
             self._entries.reread()
             raise
 
-    def _take_all(self, entries: Sequence[Entry]) -> bool:
+    def _take_all(self, entries: Sequence[StreamEntry]) -> bool:
         """In one transaction; if that fails, each in its own, up to the first that fails."""
         try:
             self._commit(entries)
-        except (*_NOT_THE_ENTRY, NotOurs):
+        except (*_NOT_THE_ENTRY, StreamLeaseLost):
             raise
         except Exception as error:  # noqa: BLE001 - the content is foreign; one entry must not hold up a stream for ever
             if len(entries) > 1:
@@ -87,15 +87,15 @@ class Reader:
             self._failures.pop(entry.id, None)
         return True
 
-    def _commit(self, entries: Sequence[Entry]) -> None:
+    def _commit(self, entries: Sequence[StreamEntry]) -> None:
         intake = self._core.database.transact(lambda db: self._work(db, entries))
         # From here on everything is stored: what follows may be lost, and is then done again or noticed by others.
         self._gaps = intake.gaps
         self._finish(intake.taken)
 
-    def _work(self, db: Session, entries: Sequence[Entry]) -> Intake:
+    def _work(self, db: Session, entries: Sequence[StreamEntry]) -> Intake:
         if not self._owners.still_holds(db, lease_of(self._drone_id)):
-            raise NotOurs
+            raise StreamLeaseLost
         drone = db.get_one(Drone, self._drone_id)
         intake = Intake(db, self._core, drone, self._gaps.copied(), self._timings)
         worn_out = [entry for entry in entries if self._failures[entry.id] >= _TRIES]
@@ -114,7 +114,7 @@ class Reader:
         if taken.told:
             broker.wake()
 
-    def _failed(self, entries: Sequence[Entry], error: Exception) -> bool:
+    def _failed(self, entries: Sequence[StreamEntry], error: Exception) -> bool:
         """Count a failure against its entry, and let the stream rest a moment before the next try."""
         for entry in entries:
             self._failures[entry.id] += 1

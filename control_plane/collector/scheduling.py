@@ -5,7 +5,7 @@ from __future__ import annotations
 from control_plane.background.leases import Owners
 from control_plane.background.timings import Timings
 from control_plane.collector.listener import Listener
-from control_plane.collector.reader import NotOurs, Reader
+from control_plane.collector.reader import Reader, StreamLeaseLost
 from control_plane.collector.stream_entries import with_work
 from control_plane.collector.stream_leases import Streams
 from control_plane.core import Core
@@ -54,7 +54,7 @@ class Taker:
             for _ in range(_IN_A_ROW):
                 if not reader.take():
                     return False
-        except NotOurs:
+        except StreamLeaseLost:
             del self._readers[drone_id]
             return False
         return True

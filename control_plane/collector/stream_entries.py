@@ -17,14 +17,14 @@ _CHUNK = 500
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One entry as it came."""
+class StreamEntry:
+    """One entry of the stream, unparsed."""
 
     id: str
     fields: dict[str, str]
 
 
-class Entries:
+class DroneStream:
     """The stream of one drone, read by its owner."""
 
     def __init__(self, broker: Broker, drone_id: str) -> None:
@@ -32,7 +32,7 @@ class Entries:
         self._stream = names.events_stream(drone_id)
         self._pending_from: str | None = "0"
 
-    def read(self, count: int) -> list[Entry]:
+    def read(self, count: int) -> list[StreamEntry]:
         """Up to `count` entries: first those that were read before and not acknowledged, then new ones.
 
         A group that is not there, in a new stream or after Redis was emptied, is made and reads from the beginning.
@@ -59,7 +59,7 @@ class Entries:
             pipe.xdel(self._stream, *ids)
             pipe.execute()
 
-    def _read(self, count: int) -> list[Entry]:
+    def _read(self, count: int) -> list[StreamEntry]:
         if self._pending_from is not None:
             found = self._read_from(self._pending_from, count)
             self._pending_from = found[-1].id if found else None
@@ -67,14 +67,14 @@ class Entries:
                 return found
         return self._read_from(">", count)
 
-    def _read_from(self, position: str, count: int) -> list[Entry]:
+    def _read_from(self, position: str, count: int) -> list[StreamEntry]:
         streams: dict[Any, Any] = {self._stream: position}
         answer = cast("Any", self._broker.redis.xreadgroup(names.EVENTS_GROUP, _CONSUMER, streams, count=count))
         # The client answers with a list of pairs or a mapping, by the version of the protocol.
         pairs = list(answer.items()) if isinstance(answer, dict) else answer or []
         found = [entry for _, entries in pairs for entry in _flat(entries)]
         # An entry that was deleted while it was pending comes without fields.
-        return [Entry(str(entry_id), dict(fields or {})) for entry_id, fields in found]
+        return [StreamEntry(str(entry_id), dict(fields or {})) for entry_id, fields in found]
 
     def _make_group(self) -> None:
         try:

@@ -26,8 +26,8 @@ def lease_of(drone_id: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """Drones by who has their streams."""
+class _StreamShares:
+    """How the drones' streams are shared between the collectors."""
 
     mine: list[str]
     surplus: list[str]
@@ -82,11 +82,11 @@ class Streams:
         with self._core.database.write() as db:
             self._owners.release_all(db)
 
-    def _look(self, db: Session) -> _Seen:
+    def _look(self, db: Session) -> _StreamShares:
         drones = list(db.scalars(select(Drone.id).where(Drone.removed_at.is_(None)).order_by(Drone.id)))
         living = self._owners.living(db, _STREAM)
         others = set(self._owners.living(db, _COLLECTOR).values()) - {self._owners.holder}
         share = ceil(len(drones) / (len(others) + 1))
         mine = [drone for drone in drones if living.get(lease_of(drone)) == self._owners.holder]
         free = [drone for drone in drones if lease_of(drone) not in living]
-        return _Seen(mine, surplus=mine[share:], free=free[: max(0, share - len(mine))])
+        return _StreamShares(mine, surplus=mine[share:], free=free[: max(0, share - len(mine))])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from control_plane.broker.broker import Broker
     from control_plane.core.blob_store import BlobStore
-    from control_plane.core.settings import Settings
+    from control_plane.core.settings import FleetSettings
     from control_plane.core.vault import Vault
     from control_plane.db.engine import Database
     from control_plane.db.orders import Order
@@ -25,7 +25,7 @@ Role = Literal["admin", "operator", "viewer"]
 class Core:
     """The parts. Nothing here is global; a test makes its own."""
 
-    settings: Settings
+    settings: FleetSettings
     database: Database
     """`.read()` and `.write()`: a transaction each; writes begin immediate on SQLite."""
     vault: Vault

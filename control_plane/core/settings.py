@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from shared.errors import Invalid
 
 
-class Settings(BaseSettings):
+class FleetSettings(BaseSettings):
     """`FLEET_*` of the environment; what the constructor is given goes before it. Read once, passed down."""
 
     model_config = SettingsConfigDict(env_prefix="FLEET_", extra="ignore", frozen=True)
@@ -51,13 +51,13 @@ class Settings(BaseSettings):
         return is_loopback(self.host) if self.allow_file_urls is None else self.allow_file_urls
 
 
-def read_settings(**given: Any) -> Settings:
+def read_settings(**given: Any) -> FleetSettings:
     """The settings from the environment, with `given` before it.
 
     Raises Invalid that names every variable that is missing or wrong, and never shows a value.
     """
     try:
-        return Settings(**given)
+        return FleetSettings(**given)
     except ValidationError as error:
         wrong = [
             f"FLEET_{str(each['loc'][0]).upper()}: {each['msg'].lower()}" for each in error.errors() if each["loc"]

@@ -16,7 +16,7 @@ from nacl.utils import random
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.core.settings import Settings
+from control_plane.core.settings import FleetSettings
 from control_plane.db.installation import KeyPair, Organization
 from shared.clock import Clock
 from shared.envelope import key_id, new_private_key, public_key
@@ -116,7 +116,7 @@ class Vault:
         return self._opened[row.id]
 
 
-def open_vault(settings: Settings) -> Vault:
+def open_vault(settings: FleetSettings) -> Vault:
     """The vault under the master key of the settings; a key file that is not there is written first (0600).
 
     Raises Precondition where there is neither key nor file, or where what is there is no key.

@@ -60,8 +60,8 @@ class ApiTokenDocument(Document):
     revoked_at: datetime | None
 
 
-class LoginLink(BaseModel):
-    """The way into the pages, once."""
+class LoginLinkDocument(BaseModel):
+    """A one-use URL that logs a browser in."""
 
     url: str
     secret: str
@@ -169,7 +169,7 @@ CREATE_LOGIN_LINK = Operation(
     status=201,
     errors=(403,),
     run="access.tokens:login_link",
-    answer=LoginLink,
+    answer=LoginLinkDocument,
     summary="An address that logs one browser in",
     more="The browser gets the caller's own role and organization.",
     tool=SECRETS_STAY_OUT,

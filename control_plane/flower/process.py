@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from control_plane.core.settings import Settings
+from control_plane.core.settings import FleetSettings
 from shared import names
 
 USER = "fleet"
@@ -16,7 +16,7 @@ PASSWORD_VARIABLE = "FLEET_FLOWER_PASSWORD"  # noqa: S105 - the variable's name
 MAX_TASKS = 10_000
 
 
-def run(settings: Settings, *, address: str, port: int, password: str) -> None:
+def run(settings: FleetSettings, *, address: str, port: int, password: str) -> None:
     """Serve Flower until the process is ended. Blocks."""
     from celery import Celery
     from flower.app import Flower
@@ -39,7 +39,7 @@ def run(settings: Settings, *, address: str, port: int, password: str) -> None:
     flower.start()
 
 
-def registered_queues(settings: Settings) -> Callable[[], set[str]]:
+def registered_queues(settings: FleetSettings) -> Callable[[], set[str]]:
     """A function that names the queue of every drone that is registered now."""
     from sqlalchemy import select
 

@@ -10,8 +10,8 @@ from pydantic import Field, create_model
 from control_plane.core import Caller, Core
 from control_plane.declarations import operation as declared
 from control_plane.declarations.operation import Operation, every_operation
-from control_plane.mcp_server.tools import Arguments, InOrganization, Tool, request_of
-from control_plane.operations.gateway import Call, perform
+from control_plane.mcp_server.tools import InOrganization, McpToolArguments, ServedTool, request_of
+from control_plane.operations.gateway import OperationCall, perform
 
 KEY = Annotated[
     str | None,
@@ -24,16 +24,16 @@ KEY = Annotated[
 ]
 
 
-def tools() -> Iterator[Tool[Any]]:
+def tools() -> Iterator[ServedTool[Any]]:
     """A tool for each operation that has one, those aside that are written by hand."""
     for operation in every_operation():
         if isinstance(operation.tool, declared.Tool):
             yield derive(operation, operation.tool)
 
 
-def derive(operation: Operation, tool: declared.Tool) -> Tool[Any]:
+def derive(operation: Operation, tool: declared.Tool) -> ServedTool[Any]:
     """The tool of one operation: its arguments are the names of the path, the request's fields, the organization."""
-    return Tool(
+    return ServedTool(
         name=tool.name,
         title=tool.title,
         description=tool.description,
@@ -44,8 +44,8 @@ def derive(operation: Operation, tool: declared.Tool) -> Tool[Any]:
     )
 
 
-def _arguments(operation: Operation, tool: declared.Tool) -> type[Arguments]:
-    bases: Any = (InOrganization if operation.in_organization else Arguments, *filter(None, [operation.request]))
+def _arguments(operation: Operation, tool: declared.Tool) -> type[McpToolArguments]:
+    bases: Any = (InOrganization if operation.in_organization else McpToolArguments, *filter(None, [operation.request]))
     own: dict[str, Any] = {name: (annotation, ...) for name, annotation in operation.names.items()}
     for name, default in tool.defaults.items():
         own[name] = (declared.annotated(bases[-1].model_fields[name]), default)
@@ -53,13 +53,15 @@ def _arguments(operation: Operation, tool: declared.Tool) -> type[Arguments]:
         own["idempotency_key"] = (KEY, None)
     made: Any = create_model(operation.name, __base__=bases, **own)
     setattr(made, "about", tool.about)  # noqa: B010 - a class variable, which create_model cannot set
-    return cast("type[Arguments]", made)
+    return cast("type[McpToolArguments]", made)
 
 
 def _run(operation: Operation, tool: declared.Tool) -> Callable[[Core, Caller, Any], Any]:
     def run(core: Core, caller: Caller, arguments: Any) -> Any:
         names = {name: getattr(arguments, name) for name in operation.names}
         request = request_of(operation.request, arguments, tool.defaults) if operation.request else None
-        return perform(core, caller, Call(operation, names, request, getattr(arguments, "idempotency_key", None)))
+        return perform(
+            core, caller, OperationCall(operation, names, request, getattr(arguments, "idempotency_key", None))
+        )
 
     return run

@@ -21,7 +21,7 @@ from control_plane.core import Caller, Core
 from control_plane.mcp_server.about import INSTRUCTIONS, NAME, TITLE
 from control_plane.mcp_server.declared import TOOLS
 from control_plane.mcp_server.results import answered, error_document, refused
-from control_plane.mcp_server.tools import InOrganization, Tool
+from control_plane.mcp_server.tools import InOrganization, ServedTool
 from control_plane.operations.gateway import enter
 from control_plane.validation.invalid_requests import checked
 from control_plane.web.problems import told
@@ -54,7 +54,7 @@ def mcp_server(core: Core) -> Server[Any]:
     )
 
 
-def _call(core: Core, request: Request, tool: Tool[Any], given: dict[str, Any]) -> CallToolResult:
+def _call(core: Core, request: Request, tool: ServedTool[Any], given: dict[str, Any]) -> CallToolResult:
     """Call the operation and tell what it answers, or its error."""
     try:
         arguments = _arguments(tool, given)
@@ -68,7 +68,7 @@ def _no_tool(name: str) -> MCPError:
     return MCPError(INVALID_PARAMS, error.what, error_document(error))
 
 
-def _arguments(tool: Tool[Any], given: dict[str, Any]) -> Any:
+def _arguments(tool: ServedTool[Any], given: dict[str, Any]) -> Any:
     # An error of the call and not of the protocol: the model is to read it and correct the call.
     return checked(tool.arguments, given, form=f"tools/list has the form of its arguments: {tool.name}")
 

@@ -22,14 +22,14 @@ RESULT = "result"
 """The key under which a list stands: up to MCP 2025-11-25 what a tool answers is an object."""
 
 
-class Arguments(Request):
+class McpToolArguments(Request):
     """The arguments of a tool; one that does not exist is refused."""
 
     about: ClassVar[Mapping[str, str]] = {}
     """What the client is told of the fields that come from a request model."""
 
 
-class InOrganization(Arguments):
+class InOrganization(McpToolArguments):
     """Arguments of a tool that acts in one organization."""
 
     organization: str | None = Field(
@@ -42,13 +42,13 @@ class InOrganization(Arguments):
     )
 
 
-A = TypeVar("A", bound=Arguments)
+A = TypeVar("A", bound=McpToolArguments)
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class Tool(Generic[A]):
+class ServedTool(Generic[A]):
     """One tool of the MCP server."""
 
     name: str
@@ -79,7 +79,7 @@ class Tool(Generic[A]):
         )
 
 
-class Toolbox(dict[str, Tool[Any]]):
+class ServedTools(dict[str, ServedTool[Any]]):
     """Tools by name, in the order in which they were declared."""
 
     def declare(self, title: str, effect: Effect) -> Callable[[F], F]:
@@ -95,17 +95,17 @@ class Toolbox(dict[str, Tool[Any]]):
                 arguments, call = types["arguments"], cast("Callable[..., Any]", run)
             else:
                 arguments, call = InOrganization, partial(_without_arguments, run)
-            self[run.__name__] = Tool(run.__name__, title, description, effect, arguments, types["return"], call)
+            self[run.__name__] = ServedTool(run.__name__, title, description, effect, arguments, types["return"], call)
             return run
 
         return add
 
 
-def _without_arguments(run: Callable[[Core, Caller], Any], core: Core, caller: Caller, _: Arguments) -> Any:
+def _without_arguments(run: Callable[[Core, Caller], Any], core: Core, caller: Caller, _: McpToolArguments) -> Any:
     return run(core, caller)
 
 
-def request_of(kind: type[R], arguments: Arguments, defaults: Mapping[str, Any] = MappingProxyType({})) -> R:
+def request_of(kind: type[R], arguments: McpToolArguments, defaults: Mapping[str, Any] = MappingProxyType({})) -> R:
     """The operation's own request, with the fields that were given; the others keep their defaults, or have these."""
     given = arguments.model_dump(include=set(kind.model_fields), exclude_unset=True)
     return kind.model_validate({**defaults, **given})
@@ -121,7 +121,7 @@ class _Plain(GenerateJsonSchema):
         return False
 
 
-def input_schema(arguments: type[Arguments]) -> Schema:
+def input_schema(arguments: type[McpToolArguments]) -> Schema:
     """The JSON schema of a tool's arguments, with a description for each."""
     schema = arguments.model_json_schema(schema_generator=_Plain)
     for name in ("title", "description"):

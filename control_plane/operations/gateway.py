@@ -20,8 +20,8 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Call:
-    """What a door has made of what it was sent."""
+class OperationCall:
+    """One call of an operation, as a door (HTTP, MCP, a page) has parsed it."""
 
     operation: Operation
     names: Mapping[str, Any]
@@ -30,7 +30,7 @@ class Call:
     idempotency_key: str | None = None
 
 
-def perform(core: Core, caller: Caller, call: Call) -> Any:
+def perform(core: Core, caller: Caller, call: OperationCall) -> Any:
     """Carry the operation out and return its answer. Raises what the operation refuses with.
 
     The function takes the names of the path in their order, then the request; filters by keyword.

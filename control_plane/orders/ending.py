@@ -19,7 +19,7 @@ from control_plane.orders import totals
 from control_plane.orders.status_changes import move_order, move_turn
 from shared.events import Receipt
 from shared.outcome import ExitStatus
-from shared.reasons import CanceledEnd, Ended, OrderFacts, Returned, RunEnd, RunFailed
+from shared.reasons import AttemptFailed, CanceledEnd, Ended, OrderFacts, Returned, RunEnd
 from shared.states import OrderStatus, TurnStatus
 
 _TURN_OF = {
@@ -62,7 +62,7 @@ def try_again(db: Session, core: Core, order: Order, ending: Ending) -> None:
         last = ended.model_copy(update={"attempts": order.max_attempts})
         finish(db, core, order, OrderStatus.FAILED, Ending(ending.exit_status, last, ending.response))
         return
-    failed = RunFailed(detail=ended.detail, loss=ended.loss, attempt=count, attempts=order.max_attempts)
+    failed = AttemptFailed(detail=ended.detail, loss=ended.loss, attempt=count, attempts=order.max_attempts)
     requeue(db, core, order, failed)
 
 

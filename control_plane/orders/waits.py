@@ -20,8 +20,8 @@ APPROVE, DENY = "approve", "deny"
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a person decided."""
+class WaitAnswer:
+    """A person's answer to a wait."""
 
     choice: str
     by: str
@@ -57,7 +57,7 @@ def find_wait(db: Session, run_id: str, subject: str) -> Wait | None:
     return db.scalar(select(Wait).where(Wait.run_id == run_id, Wait.subject == subject))
 
 
-def answer(db: Session, core: Core, wait: Wait, given: Answer) -> bool:
+def answer(db: Session, core: Core, wait: Wait, given: WaitAnswer) -> bool:
     """Record the answer; False where another one was first, or the run waits no more."""
     undecided = update(Wait).where(Wait.number == wait.number, Wait.answered_at.is_(None), Wait.closed_at.is_(None))
     values = {"answer": given.choice, "answered_by": given.by, "comment": given.comment, "decided_by": "person"}

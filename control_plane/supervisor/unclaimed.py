@@ -25,7 +25,7 @@ from control_plane.orders.lost import withdraw
 from control_plane.supervisor.balancing import FreeSlots, hand_over
 from control_plane.supervisor.outbox_relay import Relay
 from shared import names
-from shared.reasons import DroneState, Returned, TakenBack, Withdrawn
+from shared.reasons import DroneState, Returned, TakenBack, WithdrawnBeforeStart
 from shared.states import DroneStatus, OrderStatus
 from shared.terminal import logs
 
@@ -72,7 +72,7 @@ class Unclaimed:
                 self._cancel(waiting)
         elif revoked:
             # Whoever revoked it died before the order knew.
-            self._send_back(waiting, Withdrawn())
+            self._send_back(waiting, WithdrawnBeforeStart())
         elif waiting.state and waiting.status in _GONE and self._may_move(waiting):
             self._move(waiting, TakenBack(state=waiting.state))
         elif waiting.status is DroneStatus.ONLINE:

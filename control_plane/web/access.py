@@ -17,7 +17,7 @@ from control_plane.core import Caller, Core
 from control_plane.lookups.organizations import in_organization
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import registration
-from control_plane.operations.drones.registration import DroneIdentity
+from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.validation.issued_secrets import DRONE_PREFIX
 from control_plane.web.problems import wants_page
 from shared.errors import Forbidden, Unauthenticated
@@ -68,7 +68,7 @@ class Gate:
         await self._app(scope, receive, send)
 
 
-def identify(core: Core, headers: Headers) -> Caller | DroneIdentity:
+def identify(core: Core, headers: Headers) -> Caller | AuthenticatedDrone:
     """Whose request this is, by its bearer token, else by its session. Raises Unauthenticated."""
     kind, _, bearer = headers.get("authorization", "").partition(" ")
     bearer = bearer.strip()
@@ -172,10 +172,10 @@ async def _caller_in(request: Request, organization: str | None) -> Caller:
     return await to_thread.run_sync(in_organization, request.app.state.core, identity, organization)
 
 
-async def drone_of(request: Request) -> DroneIdentity:
+async def drone_of(request: Request) -> AuthenticatedDrone:
     """The drone that asks. Raises Forbidden for a person."""
     identity = request.state.identity
-    if not isinstance(identity, DroneIdentity):
+    if not isinstance(identity, AuthenticatedDrone):
         raise Forbidden(
             "this address is for drones; the token is a person's", code="E-TOKEN-KIND", next="drone register"
         )
@@ -188,6 +188,6 @@ PersonDep = Annotated[Caller, Depends(person_of)]
 """For addresses where the request itself names the organization."""
 OrganizationCallerDep = Annotated[Caller, Depends(organization_caller_of)]
 """For addresses with `{organization}` in them."""
-DroneDep = Annotated[DroneIdentity, Depends(drone_of)]
+DroneDep = Annotated[AuthenticatedDrone, Depends(drone_of)]
 documented_bearer = HTTPBearer(auto_error=False, scheme_name="token", description="fa_... (people), fd_... (drones)")
 """Only says in the OpenAPI document what the gate enforces."""

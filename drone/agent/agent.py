@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from drone.agent.answer_checks import call_ids, format_problem, with_distinct_ids
-from drone.agent.budget import Bounded, Budget
+from drone.agent.budget import Budget, BudgetedControls
 from drone.agent.calls import Calls
 from drone.agent.hooks import events as hook
 from drone.agent.in_memory import NoGuardrails, NoHooks
 from drone.agent.protocols import Approvals, Compaction, Controls, Guardrails, Hooks, Model, Recorder, Toolbox
 from drone.agent.recorded_transcript import RecordedTranscript, Source, StoreLog
 from drone.agent.transcript import Transcript
-from drone.agent.values import Answer, DeltaKind, ModelCallFailed, ToolSpec
+from drone.agent.values import DeltaKind, ModelCallFailed, ModelResponse, ToolSpec
 from shared.clock import Clock
 from shared.errors import Conflict, FormatError, InterruptLoop, Preempted, Submitted
 from shared.events import RetryStep, Stats
@@ -33,7 +33,7 @@ class Agent:
     """One run of the loop. The transcript is valid after every step, however the step ended.
 
     Pass the `budget` where its limits shall also end a command or a stream: the tools' check and the model's controls
-    are then `Bounded(controls, budget)`.
+    are then `BudgetedControls(controls, budget)`.
     """
 
     model: Model
@@ -61,7 +61,7 @@ class Agent:
     def __post_init__(self) -> None:
         self.phase: AgentPhase = "idle"
         self._budget = self.budget or Budget(self.limits, self.clock)
-        self._bounded = Bounded(self.controls, self._budget)
+        self._bounded = BudgetedControls(self.controls, self._budget)
         self._record = RecordedTranscript(self.recorder, self.store_log)
         self._tools: list[ToolSpec] = []
         self._format_errors = 0
@@ -249,7 +249,7 @@ class Agent:
             self.recorder.doing("compacting the conversation")
             return self.compaction.compact(self.transcript, cause, instructions)
 
-    def _asked(self) -> Answer:
+    def _asked(self) -> ModelResponse:
         """Ask; a conversation that is too long is compacted first and asked again, as often as other calls are."""
         attempt = 0
         while True:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from drone.agent.values import Answer, ToolSpec
+from drone.agent.values import ModelResponse, ToolSpec
 from shared.messages import Message, ToolCall
 
 DEEPEST = 64
@@ -36,7 +36,7 @@ def with_distinct_ids(message: Message, taken: Collection[str]) -> Message:
     return message.model_copy(update={"tool_calls": tuple(calls)})
 
 
-def format_problem(answer: Answer) -> str | None:
+def format_problem(answer: ModelResponse) -> str | None:
     """Say why an answer cannot be acted on at all; None if it can."""
     if answer.message.tool_calls:
         return None

@@ -130,7 +130,7 @@ class Budget:
         return now - self._started - self._waited
 
 
-class Bounded:
+class BudgetedControls:
     """Controls whose `check` also looks at the budget: for whatever runs long inside a step, a command or a stream."""
 
     def __init__(self, controls: Controls, budget: Budget) -> None:

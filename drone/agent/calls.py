@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from drone.agent.answer_checks import call_problem
-from drone.agent.budget import Bounded, Budget
+from drone.agent.budget import Budget, BudgetedControls
 from drone.agent.protocols import Approvals, Guardrails, Hooks, Recorder, Toolbox
 from drone.agent.recorded_transcript import RecordedTranscript
 from drone.agent.values import Ruling, ToolResult, ToolSpec, Verdict
@@ -32,7 +32,7 @@ class Calls:
 
     transcript: RecordedTranscript
     recorder: Recorder
-    controls: Bounded
+    controls: BudgetedControls
     budget: Budget
     clock: Clock
     toolbox: Toolbox

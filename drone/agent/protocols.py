@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from drone.agent.hooks.events import BeforeCompaction, Cancel, HookEvent
+from drone.agent.hooks.events import BeforeCompaction, CancelCompaction, HookEvent
 from drone.agent.transcript import Transcript
-from drone.agent.values import Answer, DeltaKind, OnDelta, Patched, Ruling, ToolResult, ToolSpec, Verdict, WaitsFor
+from drone.agent.values import (
+    DeltaKind,
+    ModelResponse,
+    OnDelta,
+    Patched,
+    Ruling,
+    ToolResult,
+    ToolSpec,
+    Verdict,
+    WaitsFor,
+)
 from shared.events import Body, Usage
 from shared.messages import Message, ToolCall
 
@@ -134,7 +144,7 @@ class Hooks(Protocol):
         """The result, as the extensions want it."""
         ...
 
-    def before_compaction(self, event: BeforeCompaction) -> Cancel | str | None:
+    def before_compaction(self, event: BeforeCompaction) -> CancelCompaction | str | None:
         """CANCEL, a ready summary, or None: the model shall write it."""
         ...
 
@@ -176,7 +186,7 @@ class Model(Protocol):
         """Tokens that a question and its answer may have together."""
         ...
 
-    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
+    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
         """Put the transcript to the model and return its whole answer.
 
         `on_delta` gets each piece as it arrives; whatever it raises breaks the call off and comes out unchanged.

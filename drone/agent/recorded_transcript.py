@@ -9,7 +9,7 @@ from typing import Literal
 from drone.agent.answer_checks import parsed_arguments
 from drone.agent.protocols import Recorder
 from drone.agent.transcript import Transcript
-from drone.agent.values import Answer, ModelCallFailed, ToolResult, with_note
+from drone.agent.values import ModelCallFailed, ModelResponse, ToolResult, with_note
 from shared.errors import Interrupted, InterruptLoop, Submitted
 from shared.events import AssistantStep, ErrorStep, ReasoningStep, ToolCallStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
@@ -39,7 +39,7 @@ class RecordedTranscript:
             self._recorder.record(UserStep(text=text, source=source))
             self.transcript.append(Message(role="user", content=text))
 
-    def answered(self, answer: Answer, message: Message) -> None:
+    def answered(self, answer: ModelResponse, message: Message) -> None:
         """Add the model's message, with its calls."""
         if message.thinking or message.thinking_blocks:
             self._recorder.record(ReasoningStep(text=message.thinking, blocks=message.thinking_blocks))

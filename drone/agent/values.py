@@ -81,8 +81,8 @@ class Ruling:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """One whole answer of the model, after its stream ended."""
+class ModelResponse:
+    """One complete response of the model, after its stream ended."""
 
     message: Message
     usage: Usage = field(default_factory=Usage)

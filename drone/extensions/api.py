@@ -9,7 +9,7 @@ from typing import Any
 from drone.agent.guardrails.rule_set import Rule
 from drone.agent.hooks.bus import Handler, HookBus, Registered
 from drone.agent.hooks.calling import plain
-from drone.extensions.context import Context
+from drone.extensions.context import ExtensionContext
 from drone.extensions.tools import Act, ExtensionTool, tool_spec
 
 METHODS = ("before_call", "after_call", "on_turn_start", "on_turn_end")
@@ -43,7 +43,9 @@ class Origin:
 class Api:
     """One extension's way in. It is open while `extend` runs; handlers alone may be registered afterwards, too."""
 
-    def __init__(self, origin: Origin, context: Context, bus: HookBus, make_tool: Callable[..., ExtensionTool]) -> None:
+    def __init__(
+        self, origin: Origin, context: ExtensionContext, bus: HookBus, make_tool: Callable[..., ExtensionTool]
+    ) -> None:
         self.context = context
         self.brought = Contributions()
         self._origin = origin

@@ -92,7 +92,7 @@ class RunningAgent:
         self.controls.ask_compaction(instructions)
 
 
-class Context:
+class ExtensionContext:
     """The context object, one for all extensions of a run. Before that begins, everything but `reload` fails."""
 
     def __init__(self, reload: Callable[[], None], sleep: Callable[[float], None] = time.sleep) -> None:

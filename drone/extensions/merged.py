@@ -14,9 +14,9 @@ from drone.agent.hooks.calling import described, inside
 from drone.agent.hooks.observer import EXTENSION_FAILED, ObservedRecorder
 from drone.agent.protocols import Controls, Recorder
 from drone.extensions.api import Api, Contributions, Origin
-from drone.extensions.context import Context, Running
+from drone.extensions.context import ExtensionContext, Running
 from drone.extensions.controls import HeldControls
-from drone.extensions.modules import LoadFailed, Loading
+from drone.extensions.modules import LoadFailed, ModuleLoader
 from drone.extensions.sources import Found, Sources, found_in, installed
 from drone.extensions.time_limit import ForeignCalls
 from drone.extensions.tools import ExtensionTool
@@ -66,14 +66,14 @@ class Extensions:
         self._calls = ForeignCalls(services.call_seconds, stop)
         self._tool_calls = ForeignCalls(services.tool_seconds, self._tool_has_to_stop)
         self._loops = LoopDetection(services.read_only)
-        self.context = Context(self.reload)
+        self.context = ExtensionContext(self.reload)
         self.hooks = HookBus(self._report, self.context, self._calls, self._reload_if_wanted)
         self.guardrails = RuleSet(self._report, (), self._calls, self._loops)
         self.recorder = ObservedRecorder(services.recorder, self.hooks, services.max_retries)
         self.tools: tuple[ExtensionTool, ...] = ()
         self.loaded: tuple[str, ...] = ()
         """What was loaded, in words and in order."""
-        self._live: list[Loading] = []
+        self._live: list[ModuleLoader] = []
         self._merging = threading.Lock()
         self._wanted = False
 
@@ -116,11 +116,11 @@ class Extensions:
             self.guardrails.replace(brought.rules)
             self.tools = tools
 
-    def _read(self) -> tuple[Contributions, list[Loading]]:
+    def _read(self) -> tuple[Contributions, list[ModuleLoader]]:
         calling = ForeignCalls(self._services.load_seconds, self.controls.stop_waiting)
         brought, live = Contributions(), []
         for found in self._found():
-            loading = Loading(found, self._api)
+            loading = ModuleLoader(found, self._api)
             try:
                 brought.add(loading.load(calling))
             except LoadFailed as failed:

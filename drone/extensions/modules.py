@@ -12,7 +12,7 @@ from drone.agent.guardrails.rule_set import FAILED, Rule
 from drone.agent.hooks.calling import CallFailed, Calling
 from drone.agent.values import Verdict
 from drone.extensions.api import Api, Contributions, Origin, rule_of
-from drone.extensions.sources import Found, Unreadable, content, says_policy, text
+from drone.extensions.sources import Found, UnreadableSource, content, says_policy, text
 from shared.messages import ToolCall
 
 _numbers = count(1)
@@ -28,7 +28,7 @@ class LoadFailed(Exception):
         self.stand_in = stand_in
 
 
-class Loading:
+class ModuleLoader:
     """The loading of one file; `close` takes it out of the process again."""
 
     def __init__(self, found: Found, make_api: Callable[[Origin], Api]) -> None:
@@ -45,7 +45,7 @@ class Loading:
             brought = calling(self._loaded)
         except CallFailed as failed:
             self.close()
-            why = str(failed.__cause__) if isinstance(failed.__cause__, Unreadable) else failed.what
+            why = str(failed.__cause__) if isinstance(failed.__cause__, UnreadableSource) else failed.what
             what = f"{self.found.source[:1].upper()}{self.found.source[1:]} could not be loaded: {why}."
             raise LoadFailed(what, failed.detail, self._stand_in()) from failed
         assert isinstance(brought, Contributions)

@@ -46,8 +46,8 @@ class Found:
     entry_point: EntryPoint | None = None
 
 
-class Unreadable(Exception):
-    """A file that is not taken; the text says why."""
+class UnreadableSource(Exception):
+    """A file that cannot be read as an extension or guardrail; the text says why."""
 
 
 def found_in(directory: Path | None, kind: Kind, owner: str) -> list[Found]:
@@ -76,22 +76,22 @@ def installed() -> list[Found]:
 
 
 def content(path: Path) -> bytes:
-    """A file's bytes. Raises Unreadable, or OSError."""
+    """A file's bytes. Raises UnreadableSource, or OSError."""
     # Without waiting: opening a FIFO that nobody writes to would never return.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise Unreadable("it is not a file")
+            raise UnreadableSource("it is not a file")
         return file.read(LARGEST + 1)
 
 
 def text(found: bytes) -> str:
-    """A file's text. Raises Unreadable for one that is too large or not UTF-8."""
+    """A file's text. Raises UnreadableSource for one that is too large or not UTF-8."""
     if len(found) > LARGEST:
-        raise Unreadable(f"it is larger than {LARGEST:,} bytes")
+        raise UnreadableSource(f"it is larger than {LARGEST:,} bytes")
     try:
         return found.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Unreadable(f"it is not UTF-8 (byte {error.start})") from error
+        raise UnreadableSource(f"it is not UTF-8 (byte {error.start})") from error
 
 
 def says_policy(found: bytes) -> bool:

@@ -18,7 +18,7 @@ from drone.installation import policy
 from drone.installation.client import ControlPlane
 from drone.installation.home import DroneConfig, DroneHome
 from drone.installation.policy import is_loopback
-from drone.installation.settings import Settings
+from drone.installation.settings import DroneSettings
 from drone.installation.workspace_marker import WORKSPACE_MARKER, claim_root
 from shared.errors import FleetError
 from shared.terminal.doctor import FAIL, OK, WARN, Check
@@ -32,7 +32,7 @@ DISK_WARN, DISK_FAIL = 5 * 10**9, 5 * 10**8
 REGISTER = "drone register --url URL --token TOKEN        (the token: fleet token create)"
 
 
-def examine(settings: Settings) -> list[Check]:
+def examine(settings: DroneSettings) -> list[Check]:
     """Every check that makes sense now: those about the registration only where there is one."""
     home = settings.home
     checks = [

@@ -20,7 +20,7 @@ from drone.installation.policy import is_loopback
 from drone.installation.workspace_marker import claim_root
 from shared.envelope import Binding, CannotOpen, key_id, open_envelope, public_key
 from shared.errors import Conflict, Forbidden, Invalid, Precondition, Unauthenticated
-from shared.registration import Credentials, JoinToken, RegistrationAnswer, RegistrationRequest
+from shared.registration import Credentials, JoinTokenString, RegistrationAnswer, RegistrationRequest
 from shared.terminal.boundary import version
 
 SANDBOXES = ("auto", "bwrap", "docker", "none")
@@ -108,7 +108,7 @@ def unregister(home: DroneHome) -> DroneConfig:
     return config
 
 
-def open_answer(answer: RegistrationAnswer, *, token: JoinToken, key: bytes) -> Credentials:
+def open_answer(answer: RegistrationAnswer, *, token: JoinTokenString, key: bytes) -> Credentials:
     """The credentials in the answer, after its sender was shown to be the control plane that the token names.
 
     Raises Forbidden for any other sender.
@@ -138,8 +138,8 @@ def open_answer(answer: RegistrationAnswer, *, token: JoinToken, key: bytes) -> 
     return Credentials.model_validate_json(opened.body)
 
 
-def _token(text: str) -> JoinToken:
-    token = JoinToken.parse(text)
+def _token(text: str) -> JoinTokenString:
+    token = JoinTokenString.parse(text)
     if token is None:
         raise Invalid(
             "this is not a join token",

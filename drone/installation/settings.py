@@ -15,7 +15,7 @@ _LEVELS = ("debug", "info", "warning", "error")
 
 
 @dataclass(frozen=True)
-class Settings:
+class DroneSettings:
     """What the environment says. What a flag can say too is read with the flags."""
 
     home: DroneHome
@@ -26,13 +26,13 @@ class Settings:
     """DRONE_LOG_LEVEL."""
 
 
-def load(environ: Mapping[str, str] | None = None) -> Settings:
+def load(environ: Mapping[str, str] | None = None) -> DroneSettings:
     """Read the settings. Raises Invalid for a value that has no meaning."""
     env = os.environ if environ is None else environ
     level = env.get("DRONE_LOG_LEVEL", "info").lower()
     if level not in _LEVELS:
         raise Invalid(f"DRONE_LOG_LEVEL={level} is not a level", code="E-SETTING", next="export DRONE_LOG_LEVEL=info")
-    return Settings(
+    return DroneSettings(
         home=DroneHome.locate(env),
         policy_file=policy_file(env),
         log_level=level,

@@ -14,8 +14,8 @@ PLACEHOLDER_KEY = "no-key"
 """Sent to an endpoint of one's own that was given no key; else litellm would take one from the environment."""
 
 
-class Call:
-    """One request, and what it said about itself when it ended."""
+class ModelCall:
+    """One streamed model call, and the figures known when it ended."""
 
     def __init__(self, way: Route, request: dict[str, Any], waits: Waits, client: Client) -> None:
         # Here and not in the pump's thread: a first import of litellm is no silence of the model's.

@@ -7,9 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from drone.agent.protocols import Controls, Recorder
-from drone.agent.values import Answer, ModelCallFailed, OnDelta, ToolSpec
+from drone.agent.values import ModelCallFailed, ModelResponse, OnDelta, ToolSpec
 from drone.model.assembly import Assembly
-from drone.model.call import Call
+from drone.model.call import ModelCall
 from drone.model.errors import ContentFiltered, ErrorClass, Failure, StreamBroken, classify, sentence
 from drone.model.litellm_import import Client
 from drone.model.prices import usage_of
@@ -51,7 +51,7 @@ class LiteLLMModel:
         self._window = self._window or window_of(self.provider)
         return self._window
 
-    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
+    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
         """Put the transcript to the provider, then to its fallbacks, and return the first whole answer.
 
         Raises ModelCallFailed when none of them gave one, and at once when the transcript is too long: whoever asks
@@ -76,7 +76,7 @@ class LiteLLMModel:
         self._way: Route | None = None
         self._window = 0
 
-    def _persist(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
+    def _persist(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
         """Repeat the call as long as its failures are of a kind that may pass, or that asking otherwise may mend."""
         way = self._way = self._way or Route(self.provider)
         attempt = 1
@@ -122,17 +122,19 @@ class LiteLLMModel:
             next=f"fleet provider show {self.provider.name}",
         )
 
-    def _ask(self, way: Route, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
+    def _ask(
+        self, way: Route, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta
+    ) -> ModelResponse:
         """Make one call. Nothing of an answer that broke off is kept: no tool ever runs on half a message."""
         started = self.clock.monotonic()
-        call = Call(way, way.request(messages, tools), self.waits, self._client)
+        call = ModelCall(way, way.request(messages, tools), self.waits, self._client)
         said = self._streamed(call, Assembly(on_delta, way.family.thinking))
         if not call.finish_reason:
             raise StreamBroken("the stream ended before the answer did, or was no stream of answers at all")
         message, problem = way.read(said, messages, tools, cut=call.finish_reason == "length")
         if call.finish_reason == "content_filter" and not message.tool_calls:
             raise ContentFiltered("the endpoint ended the answer with finish_reason content_filter")
-        return Answer(
+        return ModelResponse(
             message=message,
             usage=usage_of(call.usage, self.provider.model),
             finish_reason=call.finish_reason,
@@ -141,7 +143,7 @@ class LiteLLMModel:
             format_problem=problem,
         )
 
-    def _streamed(self, call: Call, assembly: Assembly) -> Message:
+    def _streamed(self, call: ModelCall, assembly: Assembly) -> Message:
         """Read an answer to its end, or until it is longer than any model's; that counts as cut off by its length."""
         try:
             with closing(pumped(call.chunks, self.controls.check, self.waits, self.clock)) as chunks:

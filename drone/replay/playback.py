@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from drone.agent.protocols import Toolbox
-from drone.agent.values import Answer, OnDelta, Ruling, ToolResult, ToolSpec
+from drone.agent.values import ModelResponse, OnDelta, Ruling, ToolResult, ToolSpec
 from drone.replay.path_mapping import Places
 from drone.replay.recording import RecordedCall, RecordedTurn, Recording
 from shared.errors import InterruptLoop
@@ -61,14 +61,14 @@ class RecordedModel:
     def __init__(self, script: Script) -> None:
         self._script = script
 
-    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
+    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
         """The next recorded answer, whatever was asked."""
         del messages, tools, on_delta
         turn, calls = self._script.next()
         message = Message(role="assistant", content=turn.content, thinking=turn.thinking, tool_calls=calls)
         # An answer of no use was answered then: with the same words now.
         problem = turn.said[0] if turn.said and not calls and not turn.content.strip() else ""
-        return Answer(message, model="recorded", format_problem=problem)
+        return ModelResponse(message, model="recorded", format_problem=problem)
 
 
 class RecordedPeople:

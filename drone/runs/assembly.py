@@ -9,7 +9,7 @@ from functools import partial
 
 from drone.agent.agent import Agent
 from drone.agent.approvals import AskingFor
-from drone.agent.budget import Bounded, Budget
+from drone.agent.budget import Budget, BudgetedControls
 from drone.agent.children import SPAWN, Children
 from drone.agent.compaction import WindowCompaction
 from drone.agent.prompts import resumed_prompt, system_prompt, user_prompt
@@ -230,7 +230,7 @@ class _Assembly:
         return self._children.spawn(call_id, task, tools)
 
     def _bounded(self, extensions: Extensions) -> Controls:
-        return Bounded(extensions.controls, self._budget)
+        return BudgetedControls(extensions.controls, self._budget)
 
     def _check(self) -> None:
         # While servers start, there is no loop yet that could hear what a person says: that waits for it.

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pydantic import Field
 
 from drone.agent.agent import Agent
-from drone.agent.budget import Bounded, Budget
+from drone.agent.budget import Budget, BudgetedControls
 from drone.agent.values import ToolResult, ToolSpec
 from drone.services.context import ServiceContext
-from drone.tools.arguments import Arguments
-from drone.tools.tool import Tool
+from drone.tools.arguments import ToolArguments
+from drone.tools.tool import BuiltinTool
 from drone.tools.wrong_use import WrongUse
 from drone.workspace import read_agent_instructions
 from shared.errors import OrderError, Submitted
@@ -35,7 +35,7 @@ _AGAIN = "The description did not arrive: it counts only as the argument of the 
 _WHAT = "Set the description of the agent: one paragraph of 4 to 6 sentences. Nothing can be done after it."
 
 
-class SetDescription(Arguments):
+class SetDescription(ToolArguments):
     text: str = Field(description=f"The description, at most {MAX_DESCRIPTION:,} characters.")
 
 
@@ -64,7 +64,7 @@ def describe(order: WorkOrder, context: ServiceContext, budget: Budget) -> Outco
 
 
 def _agent(order: WorkOrder, context: ServiceContext, budget: Budget, toolbox: _Toolbox) -> Agent:
-    model = context.make_model(order, context.recorder, Bounded(context.controls, budget))
+    model = context.make_model(order, context.recorder, BudgetedControls(context.controls, budget))
     return Agent(model, toolbox, context.recorder, context.controls, order.limits, context.clock, budget)
 
 
@@ -88,7 +88,7 @@ class _Toolbox:
     """The one tool (`drone.agent.protocols.Toolbox`)."""
 
     def __init__(self) -> None:
-        self._tool = Tool("set_description", _WHAT, SetDescription, _set, read_only=True)
+        self._tool = BuiltinTool("set_description", _WHAT, SetDescription, _set, read_only=True)
 
     def specs(self) -> list[ToolSpec]:
         return [self._tool.spec]

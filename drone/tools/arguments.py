@@ -7,13 +7,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class Arguments(BaseModel):
+class ToolArguments(BaseModel):
     """Arguments of one call. Unknown ones are refused: a misspelt name would be ignored without a word."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class FileReadArguments(Arguments):
+class FileReadArguments(ToolArguments):
     mode: Literal["view", "lines", "search", "find"] = Field(
         "view",
         description="view: a whole file with line numbers, or a directory's entries. lines: start_line to end_line. "
@@ -27,7 +27,7 @@ class FileReadArguments(Arguments):
     )
 
 
-class GrepArguments(Arguments):
+class GrepArguments(ToolArguments):
     pattern: str = Field(min_length=1, description="A regular expression, extended or Perl's.")
     path: str = Field(".", description="A file or a directory, absolute or relative to the workspace.")
     glob: str | None = Field(None, description="Only files that fit: *.py in any directory, or src/**/*.{ts,tsx}.")
@@ -36,7 +36,7 @@ class GrepArguments(Arguments):
     max_results: int = Field(100, ge=1, le=1000, description="Matching lines.")
 
 
-class GlobArguments(Arguments):
+class GlobArguments(ToolArguments):
     pattern: str = Field(
         min_length=1, description="*.py for names in any directory, src/**/*.{ts,tsx} for paths below `path`."
     )
@@ -44,12 +44,12 @@ class GlobArguments(Arguments):
     sort: Literal["newest", "name"] = "newest"
 
 
-class FileWriteArguments(Arguments):
+class FileWriteArguments(ToolArguments):
     path: str = Field(min_length=1, description="Absolute, or relative to the workspace. Parents are made.")
     content: str = Field(description="The whole content of the file; what was there is replaced.")
 
 
-class EditorArguments(Arguments):
+class EditorArguments(ToolArguments):
     command: Literal["str_replace", "insert", "undo_edit"] = Field(
         description="str_replace: replace old_str, which must occur exactly once, by new_str. insert: new_str becomes "
         "line insert_line. undo_edit: take back the last edit of this file."
@@ -62,36 +62,36 @@ class EditorArguments(Arguments):
     )
 
 
-class ShellArguments(Arguments):
+class ShellArguments(ToolArguments):
     command: str = Field(min_length=1, description="A shell line, run by bash in the workspace, without a terminal.")
     timeout: float | None = Field(None, gt=0, le=7200, description="Seconds after which it is ended.")
 
 
-class TodoItemArguments(Arguments):
+class TodoItemArguments(ToolArguments):
     text: str = Field(min_length=1, max_length=500)
     status: Literal["pending", "in_progress", "done"] = "pending"
 
 
-class TodoArguments(Arguments):
+class TodoArguments(ToolArguments):
     items: tuple[TodoItemArguments, ...] = Field(
         max_length=100, description="The whole list, in order; it takes the place of the one before."
     )
 
 
-class SpawnArguments(Arguments):
+class SpawnArguments(ToolArguments):
     task: str = Field(min_length=1, description="All that the child has to know: it sees nothing of this conversation.")
     tools: tuple[str, ...] | None = Field(None, description="Names of the tools that it may use; all, if left out.")
 
 
-class AddCommentArguments(Arguments):
+class AddCommentArguments(ToolArguments):
     message: str = Field(description="The whole comment: plain prose, closed with the tag of who is next.")
 
 
-class SubmitArguments(Arguments):
+class SubmitArguments(ToolArguments):
     summary: str = Field("", description="What was done, for the person who asked.")
 
 
-def schema(arguments: type[Arguments]) -> dict[str, Any]:
+def schema(arguments: type[ToolArguments]) -> dict[str, Any]:
     """A JSON schema that every provider takes: no titles, no references, no `anyOf` for what may be left out."""
     whole = arguments.model_json_schema()
     return _object(whole, whole.get("$defs", {}))

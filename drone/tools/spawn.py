@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from drone.agent.values import ToolResult, ToolSpec
 from drone.tools import add_comment
 from drone.tools.arguments import SpawnArguments
-from drone.tools.tool import Tool
+from drone.tools.tool import BuiltinTool
 from drone.tools.wrong_use import WrongUse
 from shared.messages import ToolCall
 
@@ -56,5 +56,5 @@ class Spawn:
         return self.child(call.id, wanted.task, tuple(dict.fromkeys((*wanted.tools, "submit"))))
 
     @property
-    def _tool(self) -> Tool:
-        return Tool(NAME, _DESCRIPTION, SpawnArguments, lambda _: ToolResult(""), read_only=True)
+    def _tool(self) -> BuiltinTool:
+        return BuiltinTool(NAME, _DESCRIPTION, SpawnArguments, lambda _: ToolResult(""), read_only=True)

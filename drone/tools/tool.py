@@ -11,18 +11,18 @@ from typing import Any
 from pydantic import ValidationError
 
 from drone.agent.values import ToolResult, ToolSpec
-from drone.tools.arguments import Arguments, schema
+from drone.tools.arguments import ToolArguments, schema
 from drone.tools.wrong_use import WrongUse, describe
 from shared.messages import ToolCall
 
 
 @dataclass(frozen=True)
-class Tool:
+class BuiltinTool:
     """A tool whose arguments are a pydantic model. A ForeignTool in its form, so that a toolbox holds one kind."""
 
     name: str
     description: str
-    arguments: type[Arguments]
+    arguments: type[ToolArguments]
     act: Callable[[Any], ToolResult]
     read_only: bool = False
     """It changes nothing, and may be used in mode plan."""

@@ -30,7 +30,7 @@ from drone.tools.search import ENTRIES, Search
 from drone.tools.shell import SUBMIT_LINE, Shell
 from drone.tools.spawn import Spawn, SpawnChild
 from drone.tools.todo import Todo
-from drone.tools.tool import Tool
+from drone.tools.tool import BuiltinTool
 from drone.tools.wrong_use import WrongUse
 from shared.errors import InterruptLoop, Submitted
 from shared.events import TodoStep
@@ -143,13 +143,13 @@ def build_toolbox(  # noqa: PLR0913 - each is a fact of one run
     shell = Shell(workspace, sandbox, command_timeout, log_dir, on_output, check, may_read)
     own: list[ForeignTool] = [*_reading(search, check), *_changing(workspace, shell)]
     if record_todo is not None:
-        own.append(Tool("todo", _TODO, TodoArguments, Todo(record_todo), read_only=True))
+        own.append(BuiltinTool("todo", _TODO, TodoArguments, Todo(record_todo), read_only=True))
     if thread is not None:
         # It changes nothing that the workspace holds: an agent that only plans has to say so as well.
-        own.append(Tool(add_comment.NAME, _ADD_COMMENT, AddCommentArguments, thread, read_only=True))
+        own.append(BuiltinTool(add_comment.NAME, _ADD_COMMENT, AddCommentArguments, thread, read_only=True))
     if spawn is not None:
         own.append(Spawn(spawn, lambda: tools.names))
-    own.append(Tool("submit", _SUBMIT, SubmitArguments, _submit, read_only=True))
+    own.append(BuiltinTool("submit", _SUBMIT, SubmitArguments, _submit, read_only=True))
     if mode in READ_ONLY:
         own = [tool for tool in own if tool.read_only]
         foreign = [tool for tool in foreign if tool.read_only]
@@ -157,19 +157,19 @@ def build_toolbox(  # noqa: PLR0913 - each is a fact of one run
     return tools
 
 
-def _reading(search: Search, check: Check) -> list[Tool]:
+def _reading(search: Search, check: Check) -> list[BuiltinTool]:
     return [
-        Tool("file_read", _FILE_READ, FileReadArguments, FileRead(search, check), read_only=True),
-        Tool("grep", _GREP, GrepArguments, search.grep, read_only=True),
-        Tool("glob", _GLOB, GlobArguments, search.glob, read_only=True),
+        BuiltinTool("file_read", _FILE_READ, FileReadArguments, FileRead(search, check), read_only=True),
+        BuiltinTool("grep", _GREP, GrepArguments, search.grep, read_only=True),
+        BuiltinTool("glob", _GLOB, GlobArguments, search.glob, read_only=True),
     ]
 
 
-def _changing(workspace: Path, shell: Shell) -> list[Tool]:
+def _changing(workspace: Path, shell: Shell) -> list[BuiltinTool]:
     return [
-        Tool("file_write", _FILE_WRITE, FileWriteArguments, FileWrite(workspace)),
-        Tool("editor", _EDITOR, EditorArguments, Editor(workspace)),
-        Tool("shell", _shell_description(shell.command_timeout), ShellArguments, shell),
+        BuiltinTool("file_write", _FILE_WRITE, FileWriteArguments, FileWrite(workspace)),
+        BuiltinTool("editor", _EDITOR, EditorArguments, Editor(workspace)),
+        BuiltinTool("shell", _shell_description(shell.command_timeout), ShellArguments, shell),
     ]
 
 

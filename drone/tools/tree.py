@@ -1,8 +1,9 @@
 """Lists and searches the files of a tree: started as a script of its own inside the sandbox, so standard library only.
 
-`python -I -S -c <this file> REQUEST`, where REQUEST is a JSON object (`Request`); prints what the model is shown. In a
-git work tree it looks at what git tracks and at what is untracked and not ignored; elsewhere, and where git ignores the
-whole directory that was asked for, at everything but `.git`. Nothing is opened but plain files that no link leads to.
+`python -I -S -c <this file> REQUEST`, where REQUEST is a JSON object (`TreeRequest`); prints what the model is shown.
+In a git work tree it looks at what git tracks and at what is untracked and not ignored; elsewhere, and where git
+ignores the whole directory that was asked for, at everything but `.git`. Nothing is opened but plain files that no link
+leads to.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _LIMITED = 'ulimit -v 1048576; exec "$@"'
 """grep keeps a whole line in memory, and a line may be as long as the disk is large."""
 
 
-class Request(TypedDict):
-    """What is asked for. `pattern`: of names for `glob`, a regular expression for `grep`."""
+class TreeRequest(TypedDict):
+    """One search or listing. `pattern`: of names for `glob`, a regular expression for `grep`."""
 
     do: str
     top: str
@@ -57,7 +58,7 @@ class Request(TypedDict):
     seconds: float
 
 
-def main(request: Request) -> int:
+def main(request: TreeRequest) -> int:
     """Print what was found and return the exit code."""
     os.chdir(request["top"])
     os.environ["GIT_CEILING_DIRECTORIES"] = request["ceiling"]
@@ -73,14 +74,14 @@ def main(request: Request) -> int:
     return 0
 
 
-def glob(request: Request, deadline: float) -> list[str]:
+def glob(request: TreeRequest, deadline: float) -> list[str]:
     """The paths that fit the pattern."""
     fits = matcher(request["pattern"])
     found = []
     for path in files_below("", deadline):
         if fits(path) and (status := _status(path)) is not None and not stat.S_ISDIR(status.st_mode):
             found.append((-status.st_mtime_ns if request["newest_first"] else 0, path))
-    answer = Bounded(request["most"])
+    answer = BoundedLines(request["most"])
     taken = [path for _, path in sorted(found) if answer.add(request["shown_as"] + path)]
     if len(found) > len(taken):
         answer.lines.append(f"(and {len(found) - len(taken):,} more; give a smaller directory or a narrower pattern)")
@@ -89,14 +90,14 @@ def glob(request: Request, deadline: float) -> list[str]:
     return answer.lines or ["(nothing found)"]
 
 
-def grep(request: Request, deadline: float) -> list[str]:
+def grep(request: TreeRequest, deadline: float) -> list[str]:
     """The matching lines, grouped by file. Raises ValueError for a pattern that grep does not take."""
     command = _grep_command(request)
     tried = subprocess.run([*command, "/dev/null"], capture_output=True, env=_environment(request), check=False)
     if tried.returncode >= FAILED:
         raise ValueError(tried.stderr.decode(errors="replace").strip() or "grep failed")
     large: list[str] = []
-    answer = Bounded(request["most"])
+    answer = BoundedLines(request["most"])
     search = _Search(command, _environment(request), deadline)
     _add_matches(search, _searched(request, large, deadline), answer, request["shown_as"])
     if answer.full:
@@ -127,7 +128,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     return lambda path: expression.fullmatch(path) is not None
 
 
-class Bounded:
+class BoundedLines:
     """Lines up to a number and a size."""
 
     def __init__(self, most: int) -> None:
@@ -203,7 +204,7 @@ class _Search:
             process.kill()
 
 
-def _add_matches(search: _Search, files: Iterable[str], lines: Bounded, shown_as: str) -> None:
+def _add_matches(search: _Search, files: Iterable[str], lines: BoundedLines, shown_as: str) -> None:
     last = None
     for path, number, matches, text in search.lines(files):
         if path != last:
@@ -215,7 +216,7 @@ def _add_matches(search: _Search, files: Iterable[str], lines: Bounded, shown_as
             return
 
 
-def _searched(request: Request, large: list[str], deadline: float) -> Iterator[str]:
+def _searched(request: TreeRequest, large: list[str], deadline: float) -> Iterator[str]:
     """The files to search; those that are too large are added to `large`. One by one: grep begins with the first."""
     if request["only"]:
         yield request["only"]
@@ -269,7 +270,7 @@ def _is_real(directory: str, known: dict[str, bool]) -> bool:
     return known[directory]
 
 
-def _grep_command(request: Request) -> list[str]:
+def _grep_command(request: TreeRequest) -> list[str]:
     pattern = request["pattern"]
     perl = re.search(r"\\[dDAzZ]|\(\?|[*+?}]\?", pattern) is not None
     options = ["-nHI", "-s", "--null", "--line-buffered", "-D", "skip", "-d", "skip", "-P" if perl else "-E"]
@@ -278,7 +279,7 @@ def _grep_command(request: Request) -> list[str]:
     return ["sh", "-c", _LIMITED, "sh", "grep", *options, "-e", pattern, "--"]
 
 
-def _environment(request: Request) -> dict[str, str]:
+def _environment(request: TreeRequest) -> dict[str, str]:
     """As plain bytes wherever the pattern allows it: faster, and a line that is not UTF-8 is still a line."""
     return {**os.environ, "LC_ALL": "C" if request["pattern"].isascii() else "C.UTF-8"}
 

@@ -32,7 +32,7 @@ class RunFailed(Exception):
     """The run of an order failed. The text is what Flower shows: ids and the kind of end, never content."""
 
 
-class Withdrawn(Ignore):  # type: ignore[misc]  # Celery has no types
+class RunWithdrawn(Ignore):  # type: ignore[misc]  # Celery has no types
     """The run ended without a result of its own: canceled, given back, or never begun as it was revoked.
 
     To Celery an ignored task stays as it is, which Flower shows as STARTED for ever; `RunRequest` says `task-revoked`.
@@ -52,7 +52,7 @@ class RunRequest(Request):  # type: ignore[misc]  # Celery has no types
         """As Celery does; and a withdrawn run is announced as revoked."""
         result = super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
         ended_by = getattr(exc_info.exception, "exc", exc_info.exception)
-        if isinstance(ended_by, Withdrawn):
+        if isinstance(ended_by, RunWithdrawn):
             self.send_event("task-revoked", terminated=True, signum="SIGTERM", expired=False)
         return result
 
@@ -104,7 +104,7 @@ class Slots:
 Execute = Callable[[str, str, int, str], str]
 """Order id, run id, generation, envelope: carries the order out and returns how it ended, for Flower.
 
-Raises RunFailed, Withdrawn, or Ignore for a copy that is not to be run.
+Raises RunFailed, RunWithdrawn, or Ignore for a copy that is not to be run.
 """
 
 

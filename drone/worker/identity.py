@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from drone.installation import policy
 from drone.installation.home import DroneConfig, DroneHome
 from drone.installation.policy import Policy
-from drone.installation.settings import Settings
+from drone.installation.settings import DroneSettings
 from drone.sandbox import choose
 from shared.registration import Credentials
 
@@ -30,7 +30,7 @@ class DroneIdentity:
     """The boot before on this very machine; empty if there was none, or if the home came from another machine."""
 
 
-def begin_boot(settings: Settings) -> DroneIdentity:
+def begin_boot(settings: DroneSettings) -> DroneIdentity:
     """Read who we are, and begin a new boot. Raises Precondition where something that is needed is not there."""
     home = settings.home
     config = home.config()

@@ -17,7 +17,7 @@ from drone.reporting.uplink import Sealer, connect
 from drone.runs.directory import RunDirectory, prune
 from drone.runs.job import Job
 from drone.runs.stop_requests import Wish
-from drone.worker.app import RunFailed, Slots, Withdrawn
+from drone.worker.app import RunFailed, RunWithdrawn, Slots
 from drone.worker.claim import Claims
 from drone.worker.control_messages import CANCEL_SECONDS, ControlActions
 from drone.worker.forking import ForkServer
@@ -109,7 +109,7 @@ class Node:
         if ended.refused and not ended.revoked:
             raise Ignore(f"this copy of run {run_id} is not to be run")
         if end is None or end.status == "preempted" or end.exit_status == ExitStatus.CANCELED:
-            raise Withdrawn(f"run {run_id} was taken back")
+            raise RunWithdrawn(f"run {run_id} was taken back")
         if end.status == "failed":
             raise RunFailed(f"run {run_id} of order {order_id} failed: {end.exit_status}")
         return end.exit_status

@@ -18,7 +18,7 @@ from shared import control, events
 from shared.control import ControlMessage
 from shared.envelope import Binding, key_id, open_envelope, public_key
 from shared.events import Beat, Delta, Event, Hello
-from shared.registration import Credentials, JoinToken, RegistrationAnswer, RegistrationRequest
+from shared.registration import Credentials, JoinTokenString, RegistrationAnswer, RegistrationRequest
 from shared.wire import Wire
 from shared.work_order import WorkOrder
 
@@ -29,7 +29,7 @@ MODELS: dict[str, type[Wire]] = {
     "delta": Delta,
     "beat": Beat,
     "hello": Hello,
-    "join_token": JoinToken,
+    "join_token": JoinTokenString,
     "registration_request": RegistrationRequest,
     "registration_answer": RegistrationAnswer,
     "credentials": Credentials,
@@ -140,9 +140,9 @@ def test_an_envelope_that_was_sealed_long_ago_still_opens(path: Path) -> None:
 def test_a_join_token_has_the_text_that_people_paste() -> None:
     token = parsed(EXAMPLES / "v1" / "join_token.json")
     assert str(token) == "fj_" + "7" * 64 + "_" + "8" * 16
-    assert JoinToken.parse(f"  {token}\n") == token
+    assert JoinTokenString.parse(f"  {token}\n") == token
 
 
 @pytest.mark.parametrize("text", ["", "fj_x", "fj__x", "fj_x_", "fa_x_y", "fj_a_b_c", "fj x y"])
 def test_what_is_no_join_token_is_told_apart(text: str) -> None:
-    assert JoinToken.parse(text) is None
+    assert JoinTokenString.parse(text) is None

@@ -11,7 +11,7 @@ from drone.agent.agent import Agent
 from drone.agent.budget import Budget
 from drone.agent.compaction import WindowCompaction
 from drone.agent.compaction.estimate import Estimate
-from drone.agent.hooks.events import BeforeCompaction, Cancel
+from drone.agent.hooks.events import BeforeCompaction, CancelCompaction
 from drone.agent.in_memory import EchoToolbox, KeptEvents, NoHooks, QuietControls
 from drone.agent.transcript import Transcript
 from drone.model.scripted.model import ScriptedModel
@@ -29,10 +29,10 @@ WINDOW = 16_000
 class Heard(NoHooks):
     """Hooks that keep what is about to be compacted, and have an answer to it."""
 
-    answer: Cancel | str | None = None
+    answer: CancelCompaction | str | None = None
     events: list[BeforeCompaction] = field(default_factory=list)
 
-    def before_compaction(self, event: BeforeCompaction) -> Cancel | str | None:
+    def before_compaction(self, event: BeforeCompaction) -> CancelCompaction | str | None:
         self.events.append(event)
         return self.answer
 

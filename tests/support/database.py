@@ -12,7 +12,7 @@ import pytest
 
 from control_plane.assemble import open_core
 from control_plane.core import Caller, Core
-from control_plane.core.settings import Settings
+from control_plane.core.settings import FleetSettings
 from control_plane.db import migrations
 from control_plane.db.engine import Database, sqlite_url_of
 from control_plane.lookups.organizations import system_caller
@@ -142,4 +142,4 @@ def core_on(database_url: str, directory: Path, *, broker: Any = None, clock: An
         "master_key_file": directory / "master.key",
         "blob_dir": directory / "blobs",
     }
-    return open_core(Settings(**{**values, **settings}), broker=broker, clock=clock)
+    return open_core(FleetSettings(**{**values, **settings}), broker=broker, clock=clock)

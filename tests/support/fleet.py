@@ -28,7 +28,7 @@ from control_plane.client.fleet import FleetClient
 from control_plane.collector.follow_up import Taken
 from control_plane.collector.gaps import Gaps
 from control_plane.collector.intake import Intake
-from control_plane.collector.stream_entries import Entry
+from control_plane.collector.stream_entries import StreamEntry
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.engine import sqlite_url_of
@@ -55,7 +55,7 @@ from shared.envelope import Binding, new_private_key, open_envelope, public_key,
 from shared.events import ApprovalStep, AssistantStep, Delta, Event, RunEnded, RunStarted
 from shared.names import new_id
 from shared.reasons import GivenBack, Placed
-from shared.registration import Credentials, JoinToken, RegistrationRequest
+from shared.registration import Credentials, JoinTokenString, RegistrationRequest
 from shared.states import OrderStatus
 from shared.terminal import logs
 from tests.support import free_port, wait_until
@@ -164,7 +164,7 @@ class Api:
 
     def add_drone(self, name: str = "mila", **said: Any) -> PlayedDrone:
         """Register a drone by the same door as every drone, and let it beat."""
-        text = JoinToken.parse(self.client.call(CREATE_JOIN, JoinTokenRequest())["token"])
+        text = JoinTokenString.parse(self.client.call(CREATE_JOIN, JoinTokenRequest())["token"])
         assert text is not None
         key = new_private_key()
         request = RegistrationRequest(
@@ -331,12 +331,12 @@ class PlayedRun:
         binding = Binding(
             direction="event", drone=self.drone.id, order=self.order_id, run=self.id, generation=self.generation
         )
-        entry = Entry(f"{self.last}-0", {"t": "event", "e": self.drone.sealed(event.model_dump_json(), binding)})
+        entry = StreamEntry(f"{self.last}-0", {"t": "event", "e": self.drone.sealed(event.model_dump_json(), binding)})
         taken = core.database.transact(lambda db: self._take_in(db, entry))
         core.broker.stepped(taken.stepped - taken.changed)
         announce(core, taken.changed, taken.ended)
 
-    def _take_in(self, db: Session, entry: Entry) -> Taken:
+    def _take_in(self, db: Session, entry: StreamEntry) -> Taken:
         intake = Intake(db, self.drone.core, db.get_one(Drone, self.drone.id), Gaps(), Timings())
         intake.take([entry])
         assert db.get_one(Run, self.id).last_seq == self.last, "the event was not taken in"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
 
-from control_plane.operations.drones.registration import DroneIdentity
+from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.operations.runs import blobs
 from shared.blobs import digest
 from shared.events import (
@@ -87,8 +87,8 @@ def store(plane: Plane, drone: DroneStandIn, order: WorkOrder, name: str) -> Non
     blobs.put_blob(plane.core, identity(plane, drone), order.run_id, digest(content), BytesIO(content), "checkpoint")
 
 
-def identity(plane: Plane, drone: DroneStandIn) -> DroneIdentity:
-    return DroneIdentity(drone.id, plane.admin.organization_id, drone.name)
+def identity(plane: Plane, drone: DroneStandIn) -> AuthenticatedDrone:
+    return AuthenticatedDrone(drone.id, plane.admin.organization_id, drone.name)
 
 
 def give_back(drone: DroneStandIn, order: WorkOrder) -> None:

@@ -13,7 +13,7 @@ from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.documents.orders import OrderDocument, SubmitRequest
 from control_plane.operations import projects, providers
-from control_plane.operations.drones.registration import DroneIdentity
+from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.operations.orders import reading
 from shared.names import new_id
 
@@ -25,7 +25,7 @@ def make_project(core: Core, caller: Caller, slug: str = "web", **fields: Any) -
     projects.add(core, caller, ProjectRequest(slug=slug, git_url="https://git.example/web.git", **fields))
 
 
-def make_drone(core: Core, caller: Caller, name: str = "anna", **fields: Any) -> DroneIdentity:
+def make_drone(core: Core, caller: Caller, name: str = "anna", **fields: Any) -> AuthenticatedDrone:
     """A drone that beat just now, written past the door that it would register at."""
     now = core.clock.now()
     values = {
@@ -45,7 +45,7 @@ def make_drone(core: Core, caller: Caller, name: str = "anna", **fields: Any) ->
     drone = Drone(**{**values, **fields})
     with core.database.write() as db:
         db.add(drone)
-    return DroneIdentity(drone.id, drone.organization_id, drone.name)
+    return AuthenticatedDrone(drone.id, drone.organization_id, drone.name)
 
 
 def submit(core: Core, caller: Caller, prompt: str = "mend it", key: str | None = None, **fields: Any) -> OrderDocument:

@@ -51,7 +51,7 @@ from drone.runs.directory import RunDirectory
 from drone.workspace import copy_owner_config
 from shared import names
 from shared.envelope import Binding, key_id, open_envelope, public_key
-from shared.registration import Credentials, JoinToken, RegistrationRequest
+from shared.registration import Credentials, JoinTokenString, RegistrationRequest
 from tests.support import needs, wait_until
 from tests.support.broker import PASSWORD, BrokerServer
 from tests.support.database import CoreFactory, core_on
@@ -119,7 +119,9 @@ class OutageFleet:
         """A registered drone; `broker_address`: host:port at which it finds the broker, where that is another one."""
         home = DroneHome(self.directory / name)
         key = home.make_private_key()
-        token = JoinToken.parse(tokens.create_join_token(self.core, system_caller(self.core), JoinTokenRequest()).token)
+        token = JoinTokenString.parse(
+            tokens.create_join_token(self.core, system_caller(self.core), JoinTokenRequest()).token
+        )
         assert token is not None
         request = RegistrationRequest(
             secret=token.secret,

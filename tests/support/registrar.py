@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from shared.envelope import Binding, key_id, new_private_key, public_key, seal
-from shared.registration import Credentials, JoinToken, RegistrationAnswer
+from shared.registration import Credentials, JoinTokenString, RegistrationAnswer
 
 DRONE_ID = "0123456789ab"
 
@@ -46,7 +46,7 @@ class Registrar:
     @property
     def token(self) -> str:
         """A join token that names this server's key."""
-        return str(JoinToken(secret="s3cret", fingerprint=key_id(public_key(self.key))))
+        return str(JoinTokenString(secret="s3cret", fingerprint=key_id(public_key(self.key))))
 
     def answer(self, request: dict[str, Any]) -> RegistrationAnswer:
         """The answer to a registration, with credentials sealed to the key in the request."""

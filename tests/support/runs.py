@@ -15,7 +15,7 @@ from typing import Any
 
 from redis import Redis
 
-from drone.agent.values import Answer, DeltaKind, WaitsFor
+from drone.agent.values import DeltaKind, ModelResponse, WaitsFor
 from drone.installation.home import DroneHome
 from drone.installation.policy import Policy
 from drone.processes.ending import Ended
@@ -110,7 +110,7 @@ class RaisingModel:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def answer(self, *_: Any) -> Answer:
+    def answer(self, *_: Any) -> ModelResponse:
         raise self._error
 
 

@@ -36,7 +36,7 @@ from shared.events import (
     Usage,
     UserStep,
 )
-from shared.registration import Credentials, JoinToken, RegistrationRequest
+from shared.registration import Credentials, JoinTokenString, RegistrationRequest
 from shared.work_order import WorkOrder
 
 _CLAIM = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end redis.call('SET', KEYS[1], ARGV[2]) return 1"
@@ -198,7 +198,7 @@ class DroneStandIn:
 def join(core: Core, caller: Caller, name: str, **fields: Any) -> DroneStandIn:
     """Register a drone through the door that real ones take."""
     private_key = envelope.new_private_key()
-    token = JoinToken.parse(tokens.create_join_token(core, caller, JoinTokenRequest()).token or "")
+    token = JoinTokenString.parse(tokens.create_join_token(core, caller, JoinTokenRequest()).token or "")
     assert token is not None
     request = RegistrationRequest.model_validate(
         {

@@ -2,9 +2,9 @@
 
 from control_plane.mcp_server.declared import orders, tasks
 from control_plane.mcp_server.derived_tools import tools
-from control_plane.mcp_server.tools import Toolbox
+from control_plane.mcp_server.tools import ServedTools
 
-TOOLS = Toolbox()
+TOOLS = ServedTools()
 for group in (tasks, orders):
     TOOLS.update(group.TOOLS)
 TOOLS.update({tool.name: tool for tool in tools()})

@@ -12,10 +12,10 @@ from control_plane.declarations.operation import ADDS_WORK, READS
 from control_plane.documents.base import Document
 from control_plane.documents.orders import OrderDocument, SubmitRequest
 from control_plane.mcp_server.shortening import shorter_order
-from control_plane.mcp_server.tools import InOrganization, Toolbox, request_of
+from control_plane.mcp_server.tools import InOrganization, ServedTools, request_of
 from control_plane.operations.orders import reading
 
-TOOLS = Toolbox()
+TOOLS = ServedTools()
 MAX_LISTED = 1000
 LIMITS = {
     "mode": "Which tools the agent has and how it is instructed: plan (reads only), build (the usual), test, ship or "

@@ -8,11 +8,11 @@ from control_plane.core import Caller, Core
 from control_plane.declarations.operation import READS
 from control_plane.declarations.task_documents import TaskDocument, TaskRunDetail
 from control_plane.mcp_server.shortening import shortened
-from control_plane.mcp_server.tools import InOrganization, Toolbox
+from control_plane.mcp_server.tools import InOrganization, ServedTools
 from control_plane.operations import tasks
 from control_plane.operations.tasks import runs
 
-TOOLS = Toolbox()
+TOOLS = ServedTools()
 
 
 class OfTask(InOrganization):

@@ -17,7 +17,7 @@ from control_plane.declarations.tokens import (
     ApiTokenRequest,
     JoinTokenDocument,
     JoinTokenRequest,
-    LoginLink,
+    LoginLinkDocument,
 )
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access.logins import (
@@ -36,7 +36,7 @@ from control_plane.validation.issued_secrets import API_PREFIX, hashed, new_secr
 from shared.envelope import key_id
 from shared.errors import Conflict, NotFound, Unauthenticated
 from shared.names import new_id
-from shared.registration import JoinToken as JoinTokenText
+from shared.registration import JoinTokenString
 
 __all__ = [
     "authenticate",
@@ -83,7 +83,7 @@ def create_join_token(core: Core, caller: Caller, request: JoinTokenRequest) -> 
         )
         db.add(row)
         fingerprint = key_id(core.vault.box_keys(db).current_public_key())
-        return _join_token(db, caller, row, str(JoinTokenText(secret=secret, fingerprint=fingerprint)))
+        return _join_token(db, caller, row, str(JoinTokenString(secret=secret, fingerprint=fingerprint)))
 
 
 @performs(declared.LIST_JOIN)
@@ -161,10 +161,10 @@ def revoke_api_token(core: Core, caller: Caller, token_id: str) -> ApiTokenDocum
 
 
 @performs(declared.CREATE_LOGIN_LINK)
-def login_link(core: Core, caller: Caller) -> LoginLink:
+def login_link(core: Core, caller: Caller) -> LoginLinkDocument:
     """An address that logs one browser in, once, as who the caller is."""
     secret = create_login_link(core, caller)
-    return LoginLink(url=f"{core.settings.url}/login?token={secret}", secret=secret)
+    return LoginLinkDocument(url=f"{core.settings.url}/login?token={secret}", secret=secret)
 
 
 def bootstrap_admin(core: Core, *, only_first: bool = False) -> str:

@@ -29,8 +29,8 @@ _NEW_TOKEN = "ask an admin for a new one: fleet token create"  # noqa: S105 - ad
 
 
 @dataclass(frozen=True)
-class DroneIdentity:
-    """A drone that showed its bearer token."""
+class AuthenticatedDrone:
+    """A drone that authenticated with its bearer token."""
 
     drone_id: str
     organization_id: str
@@ -81,7 +81,7 @@ def register(core: Core, request: RegistrationRequest) -> RegistrationAnswer:
     )
 
 
-def authenticate_drone(core: Core, bearer: str) -> DroneIdentity:
+def authenticate_drone(core: Core, bearer: str) -> AuthenticatedDrone:
     """The drone that a bearer token belongs to. Raises Unauthenticated where there is none, or it was removed."""
     with core.database.read() as db:
         drone = db.scalar(select(Drone).where(Drone.token_hash == hashed(bearer)))
@@ -92,10 +92,10 @@ def authenticate_drone(core: Core, bearer: str) -> DroneIdentity:
             why="" if drone else "it was registered anew since, or with another control plane",
             next="drone register --url URL --token TOKEN",
         )
-    return DroneIdentity(drone.id, drone.organization_id, drone.name)
+    return AuthenticatedDrone(drone.id, drone.organization_id, drone.name)
 
 
-def unregister(core: Core, identity: DroneIdentity) -> None:
+def unregister(core: Core, identity: AuthenticatedDrone) -> None:
     """The drone leaves: what it had in hand goes back to the queue, its credentials die."""
     from control_plane.operations.drones.managing import remove
 

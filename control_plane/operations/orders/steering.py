@@ -22,7 +22,7 @@ from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.orders.status_changes import explain
-from control_plane.orders.waits import APPROVE, DENY, Answer, answer, find_wait, open_waits
+from control_plane.orders.waits import APPROVE, DENY, WaitAnswer, answer, find_wait, open_waits
 from control_plane.validation.checks import check_text, shown
 from shared.control import Decide
 from shared.errors import Conflict, Invalid, NotFound
@@ -135,7 +135,7 @@ def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *
         require(caller, cast("Role", wait.role))
         if isinstance(request, ApproveRequest) and request.always:
             _allow(db, order, wait)
-        given = Answer(APPROVE if approved else DENY, caller.user, request.comment)
+        given = WaitAnswer(APPROVE if approved else DENY, caller.user, request.comment)
         if not answer(db, core, wait, given):
             db.refresh(wait)
             raise _decided(wait)

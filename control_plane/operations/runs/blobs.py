@@ -14,7 +14,7 @@ from control_plane.conversations.history import way_of
 from control_plane.core import Core
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Blob
-from control_plane.operations.drones.registration import DroneIdentity
+from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.validation.checks import shown
 from shared.errors import Conflict, NotFound
 from shared.states import IN_HAND, OrderStatus
@@ -26,7 +26,7 @@ _MAY_PUSH = (*IN_HAND, OrderStatus.CANCELING)
 
 
 def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
-    core: Core, identity: DroneIdentity, run_id: str, sha256: str, stream: BinaryIO, kind: BlobKind = ""
+    core: Core, identity: AuthenticatedDrone, run_id: str, sha256: str, stream: BinaryIO, kind: BlobKind = ""
 ) -> int:
     """Store a file of the drone's own run and return its size; the same again changes nothing.
 
@@ -54,7 +54,7 @@ def lend_blobs(core: Core, named: Iterable[tuple[Dispatch, str]]) -> None:
             _give(db, core, dispatch, sha256, core.blobs.path(sha256).stat().st_size)
 
 
-def get_blob(core: Core, identity: DroneIdentity, run_id: str, sha256: str) -> Path | bytes:
+def get_blob(core: Core, identity: AuthenticatedDrone, run_id: str, sha256: str) -> Path | bytes:
     """Where the file lies, or the content of one that was sealed.
 
     A drone may read its own runs', those of earlier runs of an order in its hand, and those of turns that such an order
@@ -71,7 +71,7 @@ def get_blob(core: Core, identity: DroneIdentity, run_id: str, sha256: str) -> P
     return path
 
 
-def grant_push(core: Core, identity: DroneIdentity, run_id: str) -> dict[str, Any]:
+def grant_push(core: Core, identity: AuthenticatedDrone, run_id: str) -> dict[str, Any]:
     """Leave to push the order's branch for 60 s: `{"granted", "expires_in", "known"}`.
 
     `known` is where this fleet last pushed the branch to, None if it never did. Raises Conflict for a run that is not
@@ -116,14 +116,14 @@ def _give(  # noqa: PLR0913 - one argument per column
         )
 
 
-def _own_dispatch(db: Session, identity: DroneIdentity, run_id: str) -> Dispatch:
+def _own_dispatch(db: Session, identity: AuthenticatedDrone, run_id: str) -> Dispatch:
     dispatch = db.get(Dispatch, run_id)
     if dispatch is None or dispatch.drone_id != identity.drone_id:
         raise NotFound(f"drone {identity.name} has no run {shown(run_id)}", code="E-RUN-404")
     return dispatch
 
 
-def _may_read(db: Session, identity: DroneIdentity, run_id: str) -> bool:
+def _may_read(db: Session, identity: AuthenticatedDrone, run_id: str) -> bool:
     dispatch = db.get_one(Dispatch, run_id)
     if dispatch.drone_id == identity.drone_id:
         return True

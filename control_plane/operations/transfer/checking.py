@@ -21,7 +21,7 @@ from control_plane.operations.transfer.kinds import (
     TASK,
     VERSION,
     Kind,
-    Totals,
+    TransferTotals,
     is_id,
     plain_type,
 )
@@ -44,14 +44,14 @@ class Checked:
     header: Line
     organization: Line
     counts: dict[str, int] = field(default_factory=dict)
-    totals: Totals = field(default_factory=Totals)
+    totals: TransferTotals = field(default_factory=TransferTotals)
 
     @property
     def version(self) -> int:
         return int(self.header[HEADER])
 
 
-class NotOurs(Exception):
+class LineRefused(Exception):
     """Why a line is refused, as a sentence's end."""
 
 
@@ -90,7 +90,7 @@ class _Check:
         for number, line in lines_of(spool):
             try:
                 self._take(number, line)
-            except NotOurs as why:
+            except LineRefused as why:
                 _refuse(number, str(why))
             except Conflict:
                 raise
@@ -107,13 +107,13 @@ class _Check:
 
     def _take(self, number: int, line: Line) -> None:
         if self._end is not None:
-            raise NotOurs("comes after the end")
+            raise LineRefused("comes after the end")
         if number == 1:
             self._header(line)
         elif line.get("kind") == END:
             self._ends(line)
         elif set(line) != {"kind", "row"} or not isinstance(line["row"], dict) or not isinstance(line["kind"], str):
-            raise NotOurs("has no kind with a row")
+            raise LineRefused("has no kind with a row")
         elif number == 2:
             self._organization(line["kind"], line["row"])
         else:
@@ -122,7 +122,7 @@ class _Check:
     def _header(self, line: Line) -> None:
         version = line.get(HEADER)
         if type(version) is not int or not is_id(line.get("organization_id")):
-            raise NotOurs(f"is not the beginning of an exported organization, which has {HEADER!r}")
+            raise LineRefused(f"is not the beginning of an exported organization, which has {HEADER!r}")
         if version > VERSION:
             raise Conflict(
                 f"the file was written by a newer version: its form is {version}, and {VERSION} is known here",
@@ -134,13 +134,13 @@ class _Check:
 
     def _organization(self, kind: str, line: Line) -> None:
         if kind != "organization" or set(line) != set(ORGANIZATION) or self._checked is None:
-            raise NotOurs("is not that of the organization itself")
+            raise LineRefused("is not that of the organization itself")
         check_organization(str(line["name"]))
         if not isinstance(line["acronym"], str) or not _ACRONYM.fullmatch(line["acronym"]):
-            raise NotOurs("has an acronym that cannot be one")
+            raise LineRefused("has an acronym that cannot be one")
         for name in ("last_task", "concurrency", "max_hand_offs"):
             if type(line[name]) is not int or line[name] < 0:
-                raise NotOurs(f"has a {name} that is no number")
+                raise LineRefused(f"has a {name} that is no number")
         _text(line["description"], "description")
         self._checked.organization = line
         self._checked.counts["organization"] = 1
@@ -151,7 +151,7 @@ class _Check:
         if name == DRONE:
             self._drone(line)
         elif (kind := BY_NAME.get(name)) is None:
-            raise NotOurs(f"is of a kind that is not known: {shown(name)}")
+            raise LineRefused(f"is of a kind that is not known: {shown(name)}")
         else:
             line = kind.completed(line, checked.version)
             self._columns(kind, line)
@@ -164,7 +164,7 @@ class _Check:
 
     def _drone(self, line: Line) -> None:
         if set(line) != {"id", "name"} or not is_id(line["id"]):
-            raise NotOurs("is not as that of a drone is")
+            raise LineRefused("is not as that of a drone is")
         check_name("drone", str(line["name"]))
         self._new(DRONE, line["id"])
 
@@ -174,11 +174,11 @@ class _Check:
         strange = set(line) - {column.name for column in kind.columns}
         if missing or strange:
             what = f"has no {min(missing)}" if missing else f"has something that is not known: {shown(min(strange))}"
-            raise NotOurs(what)
+            raise LineRefused(what)
         for column in kind.columns:
             _value(column, line[column.name])
         if kind.states is not None and line["status"] not in set(kind.states):
-            raise NotOurs(f"has a status that is not known: {shown(str(line['status']))}")
+            raise LineRefused(f"has a status that is not known: {shown(str(line['status']))}")
 
     def _references(self, kind: Kind, line: Line) -> None:
         for column, target in kind.refers.items():
@@ -186,28 +186,28 @@ class _Check:
             if value is None:
                 continue
             if target != TASK and not is_id(value):
-                raise NotOurs(f"has a {column} that is no id")
+                raise LineRefused(f"has a {column} that is no id")
             if column in kind.needed and value not in self._known[target]:
-                raise NotOurs(f"names a {target} that did not come before it: {shown(str(value))}")
+                raise LineRefused(f"names a {target} that did not come before it: {shown(str(value))}")
             if target == TASK and value not in self._known[TASK] and kind.name not in {"session", TASK}:
-                raise NotOurs(f"names a task that did not come before it: {shown(str(value))}")
+                raise LineRefused(f"names a task that did not come before it: {shown(str(value))}")
         if "id" in line:
             self._new(kind.name, line["id"])
 
     def _new(self, kind: str, row_id: Any) -> None:
         if kind != TASK and not is_id(row_id):
-            raise NotOurs("has an id that cannot be one")
+            raise LineRefused("has an id that cannot be one")
         if row_id in self._known[kind]:
-            raise NotOurs(f"repeats the {kind} {shown(str(row_id))}")
+            raise LineRefused(f"repeats the {kind} {shown(str(row_id))}")
         self._known[kind].add(str(row_id))
 
     def _ends(self, line: Line) -> None:
         checked = self._checked
         assert checked is not None
         if line.get("counts") != checked.counts:
-            raise NotOurs(f"counts other lines than there are: {_difference(line.get('counts'), checked.counts)}")
+            raise LineRefused(f"counts other lines than there are: {_difference(line.get('counts'), checked.counts)}")
         if line.get("totals") != checked.totals.document:
-            raise NotOurs("has other totals than the runs before it come to")
+            raise LineRefused("has other totals than the runs before it come to")
         self._end = line
 
     # --- what a row means ------------------------------------------------------------------
@@ -218,16 +218,16 @@ class _Check:
     def _project(self, line: Line) -> None:
         check_name("project", line["slug"])
         if parse_git_url(line["git_url"], files_allowed=self._files_allowed).secret is not None:
-            raise NotOurs("has a password in its git URL")
+            raise LineRefused("has a password in its git URL")
 
     def _agent(self, line: Line) -> None:
         if not _AGENT.fullmatch(line["name"]) or line["name"] in {"user", "system"}:
-            raise NotOurs(f"has a name that no agent can have: {shown(line['name'])}")
+            raise LineRefused(f"has a name that no agent can have: {shown(line['name'])}")
 
     def _task(self, line: Line) -> None:
         acronym = self._checked.organization["acronym"] if self._checked else ""
         if line["id"] != f"{acronym}-{line['number']:04d}":
-            raise NotOurs(f"has an id that does not fit its number: {shown(str(line['id']))}")
+            raise LineRefused(f"has an id that does not fit its number: {shown(str(line['id']))}")
 
 
 _MEANINGS: Mapping[str, Callable[[_Check, Line], None]] = {
@@ -266,12 +266,12 @@ def _fits(type_: Any, value: Any) -> bool:
 
 def _must(holds: bool, column: Column[Any]) -> None:
     if not holds:
-        raise NotOurs(f"has a {column.name} that it cannot have")
+        raise LineRefused(f"has a {column.name} that it cannot have")
 
 
 def _text(value: Any, name: str) -> None:
     if not isinstance(value, str) or _UNSTORABLE.search(value):
-        raise NotOurs(f"has a {name} that is no text")
+        raise LineRefused(f"has a {name} that is no text")
 
 
 def _time(value: Any, name: str) -> None:
@@ -280,7 +280,7 @@ def _time(value: Any, name: str) -> None:
     except (TypeError, ValueError):
         aware = False
     if not aware:
-        raise NotOurs(f"has a {name} that is no time with its zone")
+        raise LineRefused(f"has a {name} that is no time with its zone")
 
 
 def _storable(value: Any, name: str) -> None:

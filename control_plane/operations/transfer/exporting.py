@@ -23,7 +23,16 @@ from control_plane.db.runs import Blob
 from control_plane.declarations import organizations as declared
 from control_plane.lookups.organizations import in_organization
 from control_plane.operations.gateway import performs
-from control_plane.operations.transfer.kinds import DRONE, END, HEADER, KINDS, ORGANIZATION, VERSION, Kind, Totals
+from control_plane.operations.transfer.kinds import (
+    DRONE,
+    END,
+    HEADER,
+    KINDS,
+    ORGANIZATION,
+    VERSION,
+    Kind,
+    TransferTotals,
+)
 from shared.redaction import MARK
 
 BATCH = 500
@@ -50,7 +59,7 @@ def _lines(core: Core, caller: Caller) -> Iterator[str]:
         organization = db.get_one(Organization, caller.organization_id)
         yield _line(_header(core, organization))
         counts: dict[str, int] = {}
-        totals = Totals()
+        totals = TransferTotals()
         for kind, row in _rows(db, organization):
             counts[kind] = counts.get(kind, 0) + 1
             if kind == "run":

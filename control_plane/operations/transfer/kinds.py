@@ -198,7 +198,7 @@ SUMMED = ("input_tokens", "output_tokens", "thinking_tokens", "tool_calls", "dur
 
 
 @dataclass
-class Totals:
+class TransferTotals:
     """Sums over run lines; an import that comes to other ones is refused."""
 
     runs: int = 0

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Body, Header, Path, Query, Request
 from pydantic.fields import FieldInfo
 
 from control_plane.declarations.operation import Operation, annotated, fields_of, names_of, operations_of
-from control_plane.operations.gateway import Call, enter, perform
+from control_plane.operations.gateway import OperationCall, enter, perform
 from control_plane.web.openapi import errors
 
 OWN = "organization"
@@ -50,7 +50,7 @@ def _endpoint(operation: Operation) -> Callable[..., Any]:
         caller = enter(core, http.state.identity, given.get(OWN, given.get("org")))
         request = filters(**{name: given[name] for name in filters.model_fields}) if filters else given.get("body")
         names = {name: given[name] for name in operation.names}
-        return perform(core, caller, Call(operation, names, request, given.get("idempotency_key")))
+        return perform(core, caller, OperationCall(operation, names, request, given.get("idempotency_key")))
 
     endpoint.__name__ = operation.name
     endpoint.__doc__ = operation.more

@@ -10,7 +10,7 @@ from drone.agent.compaction.cut import Cause, Cut, cut
 from drone.agent.compaction.estimate import Estimate
 from drone.agent.compaction.footer import Footer, footer_of, parted, without_tags
 from drone.agent.compaction.summary import Summarizer
-from drone.agent.hooks.events import BeforeCompaction, Cancel
+from drone.agent.hooks.events import BeforeCompaction, CancelCompaction
 from drone.agent.protocols import Hooks, Model, Recorder
 from drone.agent.transcript import Transcript
 from drone.agent.values import ToolSpec
@@ -75,7 +75,7 @@ class WindowCompaction:
     def _summarized(self, transcript: Transcript, parts: Cut, cause: Cause, instructions: str) -> bool:
         before = self._estimate.question(transcript)
         ready = self.hooks.before_compaction(BeforeCompaction(cause, before, parts.older))
-        if isinstance(ready, Cancel):
+        if isinstance(ready, CancelCompaction):
             return False
         summary, footer = self._summary(parts, ready, instructions)
         after = self._estimate.question([transcript[0], summary_message(summary), *parts.tail])

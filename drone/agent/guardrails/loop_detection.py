@@ -18,8 +18,8 @@ SAME_WARN, SAME_BLOCK = 2, 5
 
 
 @dataclass
-class _Seen:
-    """What a call came to, and how often in a row."""
+class _Streak:
+    """A call's result, and how many times in a row it came."""
 
     times: int = 0
     result: str = ""
@@ -37,8 +37,8 @@ class LoopDetection:
     read_only: Container[str] = ()
     """Further tools that change nothing, and so return the same unless something else changed it."""
     name: str = "loop_detection"
-    _failed: dict[str, _Seen] = field(default_factory=dict)
-    _same: dict[str, _Seen] = field(default_factory=dict)
+    _failed: dict[str, _Streak] = field(default_factory=dict)
+    _same: dict[str, _Streak] = field(default_factory=dict)
     _tools: Counter[str] = field(default_factory=Counter)
 
     def on_turn_start(self) -> None:
@@ -50,7 +50,7 @@ class LoopDetection:
     def before_call(self, call: ToolCall) -> Verdict:
         """Block a call that has failed, or has led to nothing new, too often."""
         signature = signature_of(call)
-        failed, same = self._failed.get(signature, _Seen()).times, self._same.get(signature, _Seen()).times
+        failed, same = self._failed.get(signature, _Streak()).times, self._same.get(signature, _Streak()).times
         if failed >= EXACT_BLOCK:
             reason = f"this same {call.name} call has failed {failed} times; do something else."
             return Verdict("block", reason, "repeated_exact_failure_block")
@@ -67,7 +67,7 @@ class LoopDetection:
             self._tools.pop(call.name, None)
             return self._succeeded(call, signature, digest)
         self._same.pop(signature, None)
-        seen = self._failed.setdefault(signature, _Seen())
+        seen = self._failed.setdefault(signature, _Streak())
         seen.times = seen.times + 1 if result.is_error or seen.result in ("", digest) else 1
         seen.result = digest
         self._tools[call.name] += result.is_error
@@ -78,7 +78,7 @@ class LoopDetection:
             return Verdict()
         before = self._same.get(signature)
         times = before.times + 1 if before and before.result == digest else 1
-        self._same[signature] = _Seen(times, digest)
+        self._same[signature] = _Streak(times, digest)
         if times < SAME_WARN:
             return Verdict()
         reason = f"This same {call.name} call has given the same result {times} times. Use it, or ask otherwise."

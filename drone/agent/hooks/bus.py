@@ -112,8 +112,8 @@ class HookBus:
         return text
 
     def context(self, messages: Sequence[Message]) -> Sequence[Message]:
-        for one in self._heard_by(hook.Context.name):
-            answer = self._ask(one, hook.Context(tuple(messages)), returns.history)
+        for one in self._heard_by(hook.ContextEvent.name):
+            answer = self._ask(one, hook.ContextEvent(tuple(messages)), returns.history)
             messages = messages if answer is None else answer
         return messages
 
@@ -158,7 +158,7 @@ class HookBus:
                 result = replace(result, is_error=patch.is_error)
         return Patched(result, terminate)
 
-    def before_compaction(self, event: hook.BeforeCompaction) -> hook.Cancel | str | None:
+    def before_compaction(self, event: hook.BeforeCompaction) -> hook.CancelCompaction | str | None:
         """The answer of the first handler that has one."""
         found = None
         for one in self._heard_by(event.name):

@@ -35,8 +35,8 @@ class BeforeAgentStart(HookEvent):
 
 
 @dataclass(frozen=True)
-class Context(HookEvent):
-    """The session so far, as it is about to be taken up. A handler may return other messages."""
+class ContextEvent(HookEvent):
+    """The session's messages before the run begins. A handler may return other messages."""
 
     name = "context"
     messages: Sequence[Message]
@@ -233,11 +233,11 @@ class Patch:
     """Ask the model nothing more, if every call of its message says so."""
 
 
-class Cancel:
+class CancelCompaction:
     """The type of CANCEL."""
 
 
-CANCEL = Cancel()
+CANCEL = CancelCompaction()
 """Returned by a `session_before_compact` handler: leave the context as it is."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from drone.agent.hooks.calling import WrongAnswer, plain
-from drone.agent.hooks.events import Block, Cancel, Patch
+from drone.agent.hooks.events import Block, CancelCompaction, Patch
 from shared.messages import Message
 
 
@@ -56,9 +56,9 @@ def patch(answer: object) -> Patch:
     return answer if answer.output is None else replace(answer, output=plain(answer.output))
 
 
-def summary(answer: object) -> Cancel | str:
+def summary(answer: object) -> CancelCompaction | str:
     """What becomes of a compaction."""
-    if isinstance(answer, Cancel):
+    if isinstance(answer, CancelCompaction):
         return answer
     if isinstance(answer, str) and answer.strip():
         return plain(answer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from drone.agent.values import Answer, ModelCallFailed, OnDelta, ToolSpec
+from drone.agent.values import ModelCallFailed, ModelResponse, OnDelta, ToolSpec
 from drone.model.scripted.script import NoReply, Reply, Script
 from shared.clock import Clock
 from shared.events import Usage
@@ -40,7 +40,7 @@ class ScriptedModel:
         """The transcript of each question, as it was put."""
         self.asked_for_summary: list[list[Message]] = []
 
-    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
+    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
         apart = bool(self._summaries) and not tools
         replies, asked = (self._summaries, self.asked_for_summary) if apart else (self._replies, self.asked)
         at = len(asked)
@@ -58,7 +58,7 @@ class ScriptedModel:
             on_delta("text", reply.text)
         return self._answer(at, reply)
 
-    def _answer(self, at: int, reply: Reply) -> Answer:
+    def _answer(self, at: int, reply: Reply) -> ModelResponse:
         calls = (
             ToolCall(id=f"call_{at}_{n}" if call.id is None else call.id, name=call.name, arguments=call.text)
             for n, call in enumerate(reply.tool_calls)
@@ -72,4 +72,4 @@ class ScriptedModel:
         )
         message = Message(role="assistant", content=reply.text, thinking=reply.thinking, tool_calls=tuple(calls))
         finish = reply.finish_reason or ("tool_calls" if reply.tool_calls else "stop")
-        return Answer(message=message, usage=usage, finish_reason=finish, model="scripted")
+        return ModelResponse(message=message, usage=usage, finish_reason=finish, model="scripted")

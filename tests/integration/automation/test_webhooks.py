@@ -15,7 +15,7 @@ from sqlalchemy import select
 from standardwebhooks import Webhook as Verifier
 
 from control_plane.automation.notices import notify
-from control_plane.automation.webhook_delivery import Message, post
+from control_plane.automation.webhook_delivery import WebhookMessage, post
 from control_plane.automation.webhook_outbox import PATIENCE, RETRIES, Sender, send_one
 from control_plane.broker.broker import Broker
 from control_plane.core import Caller, Core
@@ -321,7 +321,7 @@ def _say_nonsense(server: socket.socket) -> None:
 
 def posted(core: Core, url: str, *, inside_allowed: bool = True) -> str:
     """What is said of an attempt to send to this address."""
-    message = Message("msg_1", "fleet.test", core.clock.now(), {}, url, "whsec_" + "A" * 44)
+    message = WebhookMessage("msg_1", "fleet.test", core.clock.now(), {}, url, "whsec_" + "A" * 44)
     return post(message, core.clock.now(), inside_allowed=inside_allowed, seconds=10).error
 
 

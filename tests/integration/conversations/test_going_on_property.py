@@ -27,7 +27,7 @@ from shared.blobs import digest
 from shared.events import AssistantStep, Body, CheckpointStep, CompactionStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
 from shared.outcome import ExitStatus
-from shared.reasons import RunEnd, Withdrawn
+from shared.reasons import RunEnd, WithdrawnBeforeStart
 from shared.states import OrderStatus
 from shared.transcripts import problems
 from shared.work_order import WorkOrder
@@ -102,7 +102,7 @@ class Played:
         with self.core.database.write() as db:
             order = db.get_one(Order, self.order_id)
             order.wanted_drone_id = db.query(Drone.id).filter(Drone.name == drone).scalar()
-            requeue(db, self.core, order, Withdrawn())
+            requeue(db, self.core, order, WithdrawnBeforeStart())
             place_and_dispatch(db, self.core, order)
         self._go(expected=self._newest())
 

@@ -12,7 +12,7 @@ from control_plane.db.sessions import ChatSession as Chat
 from control_plane.declarations.sessions import CompactRequest
 from control_plane.drones.inbox import send_new
 from control_plane.operations import sessions
-from control_plane.operations.drones.registration import DroneIdentity
+from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.operations.runs import blobs
 from control_plane.supervisor.outbox_relay import Relay
 from shared import names
@@ -45,8 +45,8 @@ def reported(plane: Plane, drone: DroneStandIn, *bodies: Body) -> str:
     return plane.order(order_id).session
 
 
-def identity(plane: Plane, drone: DroneStandIn) -> DroneIdentity:
-    return DroneIdentity(drone.id, plane.admin.organization_id, drone.name)
+def identity(plane: Plane, drone: DroneStandIn) -> AuthenticatedDrone:
+    return AuthenticatedDrone(drone.id, plane.admin.organization_id, drone.name)
 
 
 def fetched(plane: Plane, drone: DroneStandIn, order: WorkOrder) -> list[Message]:

@@ -8,7 +8,7 @@ import pytest
 
 from control_plane.assemble import open_core
 from control_plane.core import Core
-from control_plane.core.settings import Settings
+from control_plane.core.settings import FleetSettings
 from shared.envelope import public_key
 from shared.errors import Precondition
 from tests.support.database import CoreFactory
@@ -45,7 +45,7 @@ def test_another_master_key_is_told_apart_from_a_broken_database(core: Core, cor
 
 
 def test_a_core_on_a_database_without_tables_is_refused_with_the_command(empty_database_url: str, core: Core) -> None:
-    settings = Settings(**{**core.settings.model_dump(), "database_url": empty_database_url})
+    settings = FleetSettings(**{**core.settings.model_dump(), "database_url": empty_database_url})
     with pytest.raises(Precondition) as refusal:
         open_core(settings)
     assert refusal.value.next == "fleet db upgrade"

@@ -12,7 +12,7 @@ from control_plane.db.drones import Drone
 from control_plane.declarations.tokens import JoinTokenRequest
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing
-from control_plane.operations.drones.registration import DroneIdentity
+from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.operations.orders import reading
 from shared.errors import Forbidden, NotFound
 from tests.support.clocks import HandClock
@@ -32,7 +32,7 @@ def other(core: Core, admin: Caller) -> Caller:
     return replace(add_organization(core, admin, "other"), everywhere=False)
 
 
-def doing(core: Core, drone: DroneIdentity, *run_ids: str) -> None:
+def doing(core: Core, drone: AuthenticatedDrone, *run_ids: str) -> None:
     """Let the drone's last beat say that it is at these runs."""
     runs: list[dict[str, Any]] = [{"run_id": run_id, "doing": f"at {run_id}", "ended": False} for run_id in run_ids]
     with core.database.write() as db:

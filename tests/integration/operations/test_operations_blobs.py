@@ -11,7 +11,7 @@ from control_plane.db.orders import Order
 from control_plane.declarations.sessions import ForkRequest
 from control_plane.operations import sessions
 from control_plane.operations.drones import managing
-from control_plane.operations.drones.registration import DroneIdentity
+from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.operations.runs import blobs
 from control_plane.orders.dispatch import place_and_dispatch
 from control_plane.orders.ending import Ending, finish
@@ -27,29 +27,29 @@ NAME = digest(CONTENT)
 
 
 @pytest.fixture
-def anna(core: Core, admin: Caller) -> DroneIdentity:
+def anna(core: Core, admin: Caller) -> AuthenticatedDrone:
     make_project(core, admin)
     return make_drone(core, admin)
 
 
 @pytest.fixture
-def run_id(core: Core, admin: Caller, anna: DroneIdentity) -> str:
+def run_id(core: Core, admin: Caller, anna: AuthenticatedDrone) -> str:
     """A run that anna began."""
     return start_run(core, submit(core, admin, drone="anna").id)
 
 
-def put(core: Core, identity: DroneIdentity, run_id: str) -> int:
+def put(core: Core, identity: AuthenticatedDrone, run_id: str) -> int:
     return blobs.put_blob(core, identity, run_id, NAME, io.BytesIO(CONTENT))
 
 
-def test_a_drone_reads_what_its_own_run_stored(core: Core, anna: DroneIdentity, run_id: str) -> None:
+def test_a_drone_reads_what_its_own_run_stored(core: Core, anna: AuthenticatedDrone, run_id: str) -> None:
     assert put(core, anna, run_id) == len(CONTENT)
     assert put(core, anna, run_id) == len(CONTENT)
     assert blobs.get_blob(core, anna, run_id, NAME).read_bytes() == CONTENT
 
 
 def test_a_drone_stores_nothing_for_a_run_that_is_not_its_own(
-    core: Core, admin: Caller, anna: DroneIdentity, run_id: str
+    core: Core, admin: Caller, anna: AuthenticatedDrone, run_id: str
 ) -> None:
     berta = make_drone(core, admin, "berta")
     with pytest.raises(NotFound):
@@ -59,7 +59,7 @@ def test_a_drone_stores_nothing_for_a_run_that_is_not_its_own(
     assert not core.blobs.has(NAME)
 
 
-def test_a_drone_reads_no_other_drones_files(core: Core, admin: Caller, anna: DroneIdentity, run_id: str) -> None:
+def test_a_drone_reads_no_other_drones_files(core: Core, admin: Caller, anna: AuthenticatedDrone, run_id: str) -> None:
     berta = make_drone(core, admin, "berta")
     put(core, anna, run_id)
     with pytest.raises(NotFound):
@@ -67,7 +67,7 @@ def test_a_drone_reads_no_other_drones_files(core: Core, admin: Caller, anna: Dr
 
 
 def test_a_drone_that_goes_on_with_a_session_reads_what_another_one_left(
-    core: Core, admin: Caller, anna: DroneIdentity
+    core: Core, admin: Caller, anna: AuthenticatedDrone
 ) -> None:
     first = submit(core, admin, drone="anna")
     run_id = start_run(core, first.id)
@@ -79,7 +79,7 @@ def test_a_drone_that_goes_on_with_a_session_reads_what_another_one_left(
 
 
 def test_a_drone_with_an_order_of_a_fork_reads_what_the_turns_before_it_left_and_no_others(
-    core: Core, admin: Caller, anna: DroneIdentity
+    core: Core, admin: Caller, anna: AuthenticatedDrone
 ) -> None:
     first = submit(core, admin, drone="anna")
     before = start_run(core, first.id)
@@ -110,7 +110,7 @@ def end(core: Core, order_id: str) -> None:
 
 
 def test_a_blob_that_was_never_stored_is_not_found_even_if_its_file_exists(
-    core: Core, anna: DroneIdentity, run_id: str
+    core: Core, anna: AuthenticatedDrone, run_id: str
 ) -> None:
     core.blobs.store(NAME, io.BytesIO(CONTENT))
     with pytest.raises(NotFound):
@@ -119,7 +119,7 @@ def test_a_blob_that_was_never_stored_is_not_found_even_if_its_file_exists(
         blobs.get_blob(core, anna, run_id, "../../fleet.db")
 
 
-def test_a_late_run_may_still_store_its_work(core: Core, admin: Caller, anna: DroneIdentity) -> None:
+def test_a_late_run_may_still_store_its_work(core: Core, admin: Caller, anna: AuthenticatedDrone) -> None:
     order = submit(core, admin)
     late = start_run(core, order.id)
     managing.remove_drone(core, admin, "anna")
@@ -129,7 +129,9 @@ def test_a_late_run_may_still_store_its_work(core: Core, admin: Caller, anna: Dr
 # --- leave to push ------------------------------------------------------------------------
 
 
-def test_the_current_run_may_push_for_a_minute(core: Core, admin: Caller, anna: DroneIdentity, run_id: str) -> None:
+def test_the_current_run_may_push_for_a_minute(
+    core: Core, admin: Caller, anna: AuthenticatedDrone, run_id: str
+) -> None:
     assert blobs.grant_push(core, anna, run_id) == {"granted": True, "expires_in": 60, "known": None}
     with core.database.read() as db:
         until = db.query(Order.grant_until).filter(Order.run_id == run_id).scalar()
@@ -137,7 +139,7 @@ def test_the_current_run_may_push_for_a_minute(core: Core, admin: Caller, anna: 
 
 
 def test_the_grant_tells_where_the_branch_was_last_pushed_to(
-    core: Core, admin: Caller, anna: DroneIdentity, run_id: str
+    core: Core, admin: Caller, anna: AuthenticatedDrone, run_id: str
 ) -> None:
     with core.database.write() as db:
         order = db.query(Order).filter(Order.run_id == run_id).one()
@@ -145,12 +147,12 @@ def test_the_grant_tells_where_the_branch_was_last_pushed_to(
     assert blobs.grant_push(core, anna, run_id)["known"] == "a" * 40
 
 
-def test_a_run_whose_start_was_not_taken_in_yet_may_push(core: Core, admin: Caller, anna: DroneIdentity) -> None:
+def test_a_run_whose_start_was_not_taken_in_yet_may_push(core: Core, admin: Caller, anna: AuthenticatedDrone) -> None:
     order = submit(core, admin)
     assert blobs.grant_push(core, anna, run_of(core, order.id))["granted"]
 
 
-def test_a_run_that_is_not_the_current_one_may_not_push(core: Core, admin: Caller, anna: DroneIdentity) -> None:
+def test_a_run_that_is_not_the_current_one_may_not_push(core: Core, admin: Caller, anna: AuthenticatedDrone) -> None:
     order = submit(core, admin)
     late = start_run(core, order.id)
     managing.remove_drone(core, admin, "anna")
@@ -169,7 +171,7 @@ def begin_again(core: Core, order_id: str) -> str:
     return start_run(core, order_id)
 
 
-def test_a_run_of_an_order_that_ended_may_not_push(core: Core, anna: DroneIdentity, run_id: str) -> None:
+def test_a_run_of_an_order_that_ended_may_not_push(core: Core, anna: AuthenticatedDrone, run_id: str) -> None:
     with core.database.write() as db:
         db.query(Order).filter(Order.run_id == run_id).one().status = "succeeded"
     with pytest.raises(Conflict):

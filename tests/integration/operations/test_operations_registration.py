@@ -17,7 +17,7 @@ from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing, registration
 from shared.envelope import Binding, key_id, new_private_key, open_envelope, public_key
 from shared.errors import Conflict, FleetError, Invalid, NotFound, Unauthenticated, Unreachable
-from shared.registration import Credentials, JoinToken, RegistrationAnswer, RegistrationRequest
+from shared.registration import Credentials, JoinTokenString, RegistrationAnswer, RegistrationRequest
 from tests.support.broker import BrokerServer
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory
@@ -40,7 +40,7 @@ def secret(core: Core) -> str:
 
 def new_secret(core: Core, **fields: Any) -> str:
     made = tokens.create_join_token(core, system_caller(core), JoinTokenRequest(**fields))
-    parsed = JoinToken.parse(str(made.token))
+    parsed = JoinTokenString.parse(str(made.token))
     assert parsed is not None
     return parsed.secret
 

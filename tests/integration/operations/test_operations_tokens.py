@@ -13,7 +13,7 @@ from control_plane.db.access import ApiToken, JoinToken, LoginLink, WebSession
 from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.operations.access import tokens
 from shared.errors import Conflict, FleetError, Forbidden, Invalid, NotFound, Unauthenticated
-from shared.registration import JoinToken as JoinTokenText
+from shared.registration import JoinTokenString
 from tests.support.made import later
 
 
@@ -129,7 +129,7 @@ def keys_of(core: Core) -> BoxKeys:
 
 def test_a_join_token_names_the_control_planes_key(core: Core, admin: Caller) -> None:
     made = tokens.create_join_token(core, admin, JoinTokenRequest(labels={"gpu": "yes"}, uses=3))
-    parsed = JoinTokenText.parse(str(made.token))
+    parsed = JoinTokenString.parse(str(made.token))
     assert parsed is not None
     assert parsed.fingerprint == keys_of(core).current_id
     assert (made.uses, made.used, made.labels) == (3, 0, {"gpu": "yes"})

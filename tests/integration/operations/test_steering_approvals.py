@@ -16,7 +16,7 @@ from control_plane.db.waits import Wait
 from control_plane.documents.orders import ApproveRequest, DecideRequest, OrderSummary
 from control_plane.operations.orders import reading, steering
 from control_plane.operations.orders.canceling import cancel
-from control_plane.orders.waits import Answer, answer
+from control_plane.orders.waits import WaitAnswer, answer
 from shared import names
 from shared.errors import Conflict, Forbidden, Invalid, NotFound
 from shared.events import ApprovalStep, AssistantStep, ChildStep, DecisionStep, Receipt, ToolCallStep, Usage
@@ -261,9 +261,9 @@ def test_of_two_answers_at_once_the_first_counts(any_plane: Plane) -> None:
     ask(any_plane, drone, running(any_plane, drone))
     (seen,) = any_plane.rows(Wait)
     with core.database.write() as db:
-        assert answer(db, core, seen, Answer("approve", "kim"))
+        assert answer(db, core, seen, WaitAnswer("approve", "kim"))
     with core.database.write() as db:
-        assert not answer(db, core, seen, Answer("deny", "ann"))
+        assert not answer(db, core, seen, WaitAnswer("deny", "ann"))
     (wait,) = any_plane.rows(Wait)
     assert (wait.answer, wait.answered_by, wait.decided_by) == ("approve", "kim", "person")
 

@@ -17,7 +17,7 @@ from control_plane.lookups.organizations import in_organization, system_caller
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing, registration
 from shared.errors import Conflict, Forbidden, NotFound
-from shared.registration import JoinToken, RegistrationRequest
+from shared.registration import JoinTokenString, RegistrationRequest
 from tests.support.broker import BrokerServer
 from tests.support.clocks import HandClock
 from tests.support.database import CoreFactory
@@ -136,7 +136,7 @@ def test_a_drone_serves_whom_its_join_token_says_and_keeps_that_when_it_register
 def join(core: Core, caller: Caller, serves: list[str]) -> str:
     """Register `anna` with a new token; returns the drone's id."""
     made = tokens.create_join_token(core, caller, JoinTokenRequest(serves=serves))
-    parsed = JoinToken.parse(str(made.token))
+    parsed = JoinTokenString.parse(str(made.token))
     assert parsed is not None
     request = RegistrationRequest(
         secret=parsed.secret,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from drone.agent.agent import Agent
-from drone.agent.budget import Bounded, Budget
+from drone.agent.budget import Budget, BudgetedControls
 from drone.agent.in_memory import EchoToolbox, KeptEvents, QuietControls
 from drone.model.errors import RETRIED, ErrorClass
 from drone.model.litellm_model import LiteLLMModel
@@ -125,7 +125,7 @@ class Tried:
 
     def _run(self, url: str) -> Outcome:
         budget = Budget(self.limits, self.clock)
-        controls = Bounded(QuietControls(), budget)
+        controls = BudgetedControls(QuietControls(), budget)
         base = f"{url}/v1" if self.model.startswith("openai/") else url
         provider = OrderProvider(name="p", model=self.model, api_base=base, api_key="k")
         model = LiteLLMModel(provider, None, self.limits, self.recorder, self.clock, controls)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from drone.installation.home import DroneConfig, DroneHome
-from drone.installation.settings import Settings
+from drone.installation.settings import DroneSettings
 from drone.reporting.journal import RunIdentity
 from drone.reporting.uplink import Sealer, connect
 from drone.runs.directory import Meta, RunDirectory
@@ -41,7 +41,7 @@ class Bench:
     heard: list[ToRun] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.identity = begin_boot(Settings(self.home, self.home.path / "policy.yaml", "info"))
+        self.identity = begin_boot(DroneSettings(self.home, self.home.path / "policy.yaml", "info"))
         self.redis = connect(self.identity.credentials.broker_url)
         self.sealer = Sealer(self.id, self.identity.private_key, self.config.control_plane_key, self.clock)
         self.inbox = Inbox(self.sealer, self._act)

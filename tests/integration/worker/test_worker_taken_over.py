@@ -28,7 +28,7 @@ from drone.runs.lease import VALID_SECONDS
 from drone.workspace import copy_owner_config
 from shared import names
 from shared.envelope import Binding, open_envelope, public_key
-from shared.registration import Credentials, JoinToken, RegistrationRequest
+from shared.registration import Credentials, JoinTokenString, RegistrationRequest
 from shared.states import BEAT_EVERY
 from tests.support import wait_until
 from tests.support.broker import Plane
@@ -85,7 +85,7 @@ def real(plane: Plane, tmp_path: Path) -> Iterator[Callable[[str], Real]]:
 
 def register(plane: Plane, home: DroneHome, name: str, server_url: str) -> DroneConfig:
     key = home.make_private_key()
-    token = JoinToken.parse(tokens.create_join_token(plane.core, plane.admin, JoinTokenRequest()).token or "")
+    token = JoinTokenString.parse(tokens.create_join_token(plane.core, plane.admin, JoinTokenRequest()).token or "")
     assert token is not None
     request = RegistrationRequest(
         secret=token.secret,

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drone.agent.values import Answer, OnDelta, ToolSpec
+from drone.agent.values import ModelResponse, OnDelta, ToolSpec
 from drone.model.assembly import Assembly
 from shared.messages import Message
 from shared.transcripts import problems
@@ -45,14 +45,14 @@ class Streaming:
         self._answers = list(answers)
         self.asked: list[list[Message]] = []
 
-    def answer(self, messages: Sequence[Message], _tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
+    def answer(self, messages: Sequence[Message], _tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
         self.asked.append(list(messages))
         if not self._answers:
-            return Answer(Message(role="assistant", content="Done."), finish_reason="stop")
+            return ModelResponse(Message(role="assistant", content="Done."), finish_reason="stop")
         deltas, finish = self._answers.pop(0)
         assembly = Assembly(on_delta)
         any(map(assembly.add, deltas))
-        return Answer(assembly.message(), finish_reason=finish)
+        return ModelResponse(assembly.message(), finish_reason=finish)
 
 
 @settings(deadline=None)

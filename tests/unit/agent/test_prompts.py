@@ -11,7 +11,7 @@ import pytest
 from drone.agent.agent import Agent
 from drone.agent.in_memory import EchoToolbox, KeptEvents, QuietControls
 from drone.agent.prompts import MAX_INSTRUCTIONS, system_prompt, user_prompt
-from drone.agent.values import Answer, OnDelta, ToolSpec
+from drone.agent.values import ModelResponse, OnDelta, ToolSpec
 from drone.model.warm_order import ORDER
 from drone.prompting import PromptParts, PromptSources, Skill, read_sources
 from shared.clock import SystemClock
@@ -127,10 +127,10 @@ class _Listening:
     def __init__(self) -> None:
         self.asked: list[tuple[bytes, Sequence[ToolSpec]]] = []
 
-    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
+    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
         self.asked.append((messages[0].content.encode(), list(tools)))
         calls = (ToolCall(id=f"c{len(self.asked)}", name="echo"),) if len(self.asked) % 3 else ()
-        return Answer(Message(role="assistant", content="On it.", tool_calls=calls))
+        return ModelResponse(Message(role="assistant", content="On it.", tool_calls=calls))
 
 
 def test_the_prefix_that_the_model_gets_is_the_same_to_the_byte_across_turns_and_agents() -> None:

@@ -13,7 +13,7 @@ from drone.agent.approvals import AskingFor
 from drone.agent.budget import Budget
 from drone.agent.compaction import WindowCompaction
 from drone.agent.in_memory import NoGuardrails, QuietControls
-from drone.agent.values import Answer, ModelCallFailed, OnDelta, Ruling, ToolResult, ToolSpec, Verdict
+from drone.agent.values import ModelCallFailed, ModelResponse, OnDelta, Ruling, ToolResult, ToolSpec, Verdict
 from drone.model.scripted.model import ScriptedModel
 from shared.errors import Interrupted, LimitsExceeded, Preempted, Submitted
 from shared.events import Body
@@ -163,9 +163,9 @@ class Small(ScriptedModel):
 
     window = 2000
 
-    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> Answer:
+    def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
         if not tools:
-            return Answer(Message(role="assistant", content="Summary."), finish_reason="stop", model="scripted")
+            return ModelResponse(Message(role="assistant", content="Summary."), finish_reason="stop", model="scripted")
         try:
             return super().answer(messages, tools, on_delta)
         except ModelCallFailed as failed:

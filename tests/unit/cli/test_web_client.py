@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from control_plane.client.fleet import FleetClient
-from control_plane.client.following import Message, Patience, follow, parse
+from control_plane.client.following import Patience, ServerSentEvent, follow, parse
 from control_plane.client.refusals import refusal, unreachable
 from control_plane.declarations import drones
 from shared.errors import Conflict, FleetError, FleetFault, NotFound, Refused, TooOften, Unauthenticated, Unreachable
@@ -25,7 +25,7 @@ def test_events_are_read_whatever_the_size_of_the_pieces(size: int) -> None:
     stream = 'event: step\r\ndata: {"a": "\u2028"}\nid: 7\n\n: a comment\n\ndata: one\ndata: two\n\nevent: cut\ndata'
     raw = stream.encode()
     messages = list(parse(raw[at : at + size] for at in range(0, len(raw), size)))
-    assert messages == [Message("step", '{"a": "\u2028"}'), Message("message", "one\ntwo")]
+    assert messages == [ServerSentEvent("step", '{"a": "\u2028"}'), ServerSentEvent("message", "one\ntwo")]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from control_plane.core.settings import Settings, is_loopback, read_settings
+from control_plane.core.settings import FleetSettings, is_loopback, read_settings
 from control_plane.core.vault import Vault, open_vault
 from shared.errors import Invalid, Precondition
 
@@ -17,8 +17,8 @@ KEY = bytes(range(32))
 TEXT = base64.b64encode(KEY).decode()
 
 
-def settings(**fields: Any) -> Settings:
-    return Settings(**{"database_url": "sqlite:////x", "broker_url": "redis://x", "blob_dir": "/x", **fields})
+def settings(**fields: Any) -> FleetSettings:
+    return FleetSettings(**{"database_url": "sqlite:////x", "broker_url": "redis://x", "blob_dir": "/x", **fields})
 
 
 def test_what_was_sealed_opens_again_and_cannot_be_read() -> None:

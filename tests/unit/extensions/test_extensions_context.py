@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from drone.extensions.context import Context, ContextUsage
+from drone.extensions.context import ContextUsage, ExtensionContext
 from shared.errors import Conflict, Interrupted, Preempted
 from shared.events import CommentStep
 from shared.messages import Message
@@ -131,7 +131,7 @@ def test_sessions_are_the_control_planes(method: str, command: str) -> None:
 
 def test_before_the_run_begins_there_is_nothing_to_see() -> None:
     with pytest.raises(Conflict, match="has not begun"):
-        Context(lambda: None).is_idle()
+        ExtensionContext(lambda: None).is_idle()
 
 
 def test_what_people_said_is_not_lost_where_an_extension_has_looked_at_it() -> None:

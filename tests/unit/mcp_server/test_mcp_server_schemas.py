@@ -16,7 +16,7 @@ from control_plane.documents import orders
 from control_plane.mcp_server.declared import TOOLS
 from control_plane.mcp_server.results import answered, refused
 from control_plane.mcp_server.shortening import shortened
-from control_plane.mcp_server.tools import Arguments, InOrganization, Tool, request_of
+from control_plane.mcp_server.tools import InOrganization, McpToolArguments, ServedTool, request_of
 from control_plane.web import problems
 from shared import errors
 from shared.errors import FleetError
@@ -55,7 +55,7 @@ OWN = {"organization", "name", "task_id", "order_id", "session_id", "idempotency
 """Arguments that say where, and no field of a request."""
 
 
-def properties(tool: Tool[Any]) -> dict[str, Doc]:
+def properties(tool: ServedTool[Any]) -> dict[str, Doc]:
     return dict(tool.listed.input_schema["properties"])
 
 
@@ -82,7 +82,7 @@ def test_the_tools_of_s_124_are_there_under_their_names() -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
-def test_a_tool_and_each_of_its_arguments_are_described(tool: Tool[Any]) -> None:
+def test_a_tool_and_each_of_its_arguments_are_described(tool: ServedTool[Any]) -> None:
     assert len(tool.description) >= 60
     assert tool.description.endswith(".")
     assert {name: len(about.get("description", "")) >= 20 for name, about in properties(tool).items()} == dict.fromkeys(
@@ -91,7 +91,7 @@ def test_a_tool_and_each_of_its_arguments_are_described(tool: Tool[Any]) -> None
 
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
-def test_a_description_names_only_tools_that_there_are(tool: Tool[Any]) -> None:
+def test_a_description_names_only_tools_that_there_are(tool: ServedTool[Any]) -> None:
     verbs = "get|list|create|update|delete|add|remove|submit|cancel|retry|reopen|complete|preempt|assign|drain|resume"
     verbs += "|fork|switch|compact"
     named = set(re.findall(rf"\b(?:{verbs})_[a-z]+\b", json.dumps(tool.listed.model_dump(mode="json"))))
@@ -148,7 +148,7 @@ def test_whatever_acts_in_an_organization_can_be_told_in_which() -> None:
 
 def test_arguments_that_do_not_exist_are_refused_by_the_schema() -> None:
     assert all(tool.listed.input_schema["additionalProperties"] is False for tool in TOOLS.values())
-    assert all(issubclass(tool.arguments, Arguments) for tool in TOOLS.values())
+    assert all(issubclass(tool.arguments, McpToolArguments) for tool in TOOLS.values())
 
 
 @pytest.mark.parametrize("kind", sorted(set(below(FleetError)), key=lambda each: each.__name__))
@@ -188,7 +188,7 @@ def test_the_document_lists_the_tools_that_there_are() -> None:
     assert sorted(rows) == sorted((name, tool.title, effect(tool)) for name, tool in TOOLS.items())
 
 
-def effect(tool: Tool[Any]) -> str:
+def effect(tool: ServedTool[Any]) -> str:
     """What its hints say, in a word."""
     words = {
         "reads": tool.effect.reads,

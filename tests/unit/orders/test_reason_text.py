@@ -11,6 +11,7 @@ from shared.reasons import (
     Answered,
     AnswerOnItsWay,
     AskedAgain,
+    AttemptFailed,
     CancelAsked,
     CanceledEnd,
     CannotBeSent,
@@ -31,11 +32,10 @@ from shared.reasons import (
     Resumption,
     Returned,
     RunEnd,
-    RunFailed,
     RunLoss,
     TakenBack,
     Waits,
-    Withdrawn,
+    WithdrawnBeforeStart,
 )
 from shared.states import OrderStatus
 
@@ -78,18 +78,21 @@ def test_a_queued_order_says_what_it_waits_for(waits: Waits, text: str) -> None:
     ("returned", "text"),
     [
         (TakenBack(state=OFFLINE), "taken back from oka: the drone is offline since 12:03 UTC"),
-        (Withdrawn(resumes=Resumption(step=4)), "the run was withdrawn before it began; goes on from step 4"),
+        (
+            WithdrawnBeforeStart(resumes=Resumption(step=4)),
+            "the run was withdrawn before it began; goes on from step 4",
+        ),
         (
             GivenBack(drone="oka", detail="it stops", resumes=Resumption(step=4, drone="oka")),
             "given back by oka: it stops; goes on from step 4 on oka, elsewhere anew",
         ),
         (
-            RunFailed(detail="no disk", attempt=1, attempts=3, resumes=Resumption(why_not="expired")),
+            AttemptFailed(detail="no disk", attempt=1, attempts=3, resumes=Resumption(why_not="expired")),
             "no disk; queued again (attempt 1 of 3 ended so); "
             "begins anew: its checkpoints are not stored, or not any more",
         ),
         (
-            RunFailed(loss=SILENT, attempt=1, attempts=3, resumes=Resumption(step=9, drone="oka", elsewhere=2)),
+            AttemptFailed(loss=SILENT, attempt=1, attempts=3, resumes=Resumption(step=9, drone="oka", elsewhere=2)),
             "lost: nothing was heard of drone oka since 2026-11-20 12:03 UTC; queued again (attempt 1 of 3 ended so); "
             "goes on from step 9 on oka, elsewhere from step 2",
         ),
