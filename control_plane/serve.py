@@ -129,16 +129,16 @@ def _stop_one(part: Part) -> None:
 def _patiently(ask: Callable[[], T], what: str, seconds: float) -> T:
     """The answer, asked again while a server that is needed is still starting. Raises its Unreachable in the end."""
     deadline = time.monotonic() + seconds
-    told = False
+    logged = False
     while True:
         try:
             return ask()
         except Unreachable as error:
             if time.monotonic() > deadline:
                 raise
-            if not told:
+            if not logged:
                 log.warning(f"waiting for {what}", why=error.what, seconds=seconds)
-                told = True
+                logged = True
             time.sleep(0.25)
 
 

@@ -13,7 +13,7 @@ def order_ended(db: Session, core: Core, order: Order) -> None:
     """Report the end of an order; the small services of the control plane are not reported."""
     if order.purpose != "work":
         return
-    told = {
+    data = {
         "order": order.id,
         "status": order.status,
         "exit_status": order.exit_status,
@@ -24,10 +24,10 @@ def order_ended(db: Session, core: Core, order: Order) -> None:
         "pushed": order.pushed,
         "ended_at": order.ended_at.isoformat() if order.ended_at else None,
     }
-    notify(db, core, order.organization_id, f"order.{order.status}", told)
+    notify(db, core, order.organization_id, f"order.{order.status}", data)
 
 
 def order_waits_for_person(db: Session, core: Core, order: Order, tool: str) -> None:
     """Report that a call of `tool` waits for a person."""
-    told = {"order": order.id, "task": order.task_id, "reason": order.reason, "tool": tool}
-    notify(db, core, order.organization_id, "order.awaiting_approval", told)
+    data = {"order": order.id, "task": order.task_id, "reason": order.reason, "tool": tool}
+    notify(db, core, order.organization_id, "order.awaiting_approval", data)

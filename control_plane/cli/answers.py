@@ -1,4 +1,4 @@
-"""What a command says of the answer that it got: the document for scripts, a text for people."""
+"""Prints the answer to a command: the document for scripts, a text for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from shared.terminal.command_line import print_json, put
 
 
-def tell(answer: Any, text: Callable[[Any], str], *, as_json: bool) -> None:
+def print_answer(answer: Any, text: Callable[[Any], str], *, as_json: bool) -> None:
     """Print the answer: with `--json` the document as it came, else what `text` makes of it."""
     if as_json:
         print_json(answer)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from control_plane.cli.answers import tell
+from control_plane.cli.answers import print_answer
 from control_plane.cli.connection import Org, client
 from control_plane.cli.derived_commands import DerivedGroup
 from control_plane.cli.tokens import seconds
@@ -53,7 +53,7 @@ def create(
     expires_s = seconds(expires) if expires else None
     fields = {"role": role, "name": name, "expires_s": expires_s, "everywhere": everywhere}
     request = checked(ApiTokenRequest, fields, form="fleet api-token create --help")
-    tell(client(org).call(CREATE_API, request), lambda token: str(token["token"]), as_json=as_json)
+    print_answer(client(org).call(CREATE_API, request), lambda token: str(token["token"]), as_json=as_json)
 
 
 def _bootstrap(*, as_json: bool) -> None:

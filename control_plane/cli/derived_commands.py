@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import tell
+from control_plane.cli.answers import print_answer
 from control_plane.cli.connection import Org, client
 from shared.terminal.command_line import FleetGroup, JsonFlag, confirmed, examples, say
 
@@ -88,7 +88,7 @@ def _function(operation: Operation, command: Command) -> Callable[..., None]:
             confirmed(command.confirm.format(**given), yes=given["yes"])
         with client(given["org"]) as fleet:
             answer = fleet.call(operation, request, **names)
-        tell(answer, lambda document: _text(document, operation, command, given), as_json=given["as_json"])
+        print_answer(answer, lambda document: _text(document, operation, command, given), as_json=given["as_json"])
         if command.then and not given["as_json"]:
             say(command.then.format(**{**given, **answer}))
 

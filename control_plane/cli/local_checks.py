@@ -85,10 +85,10 @@ def _server(fleet: FleetClient) -> list[Check]:
         checks = fleet.call(server.DOCTOR)
     except FleetError as error:
         return [_failed("D-SERVER", "server", error)]
-    return [Check("D-SERVER", OK, "server", f"{fleet.url}, as {who['role']}"), *(_told(check) for check in checks)]
+    return [Check("D-SERVER", OK, "server", f"{fleet.url}, as {who['role']}"), *(_as_check(check) for check in checks)]
 
 
-def _told(check: dict[str, Any]) -> Check:
+def _as_check(check: dict[str, Any]) -> Check:
     states = {state.upper(): state for state in State}
     return Check(check["code"], states[check["state"].upper()], check["what"], check["found"], fix=check["fix"] or "")
 

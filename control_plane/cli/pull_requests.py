@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import tell
+from control_plane.cli.answers import print_answer
 from control_plane.cli.connection import Org, client
 from shared.terminal.command_line import JsonFlag, examples
 
@@ -39,7 +39,7 @@ def pull_request(
         order = client(org).call(pull_requests.FOR_TASK, request, task_id=what)
     else:
         order = client(org).call(pull_requests.FOR_ORDER, request, order_id=what)
-    tell(order, _asked, as_json=as_json)
+    print_answer(order, _asked, as_json=as_json)
 
 
 def _asked(order: dict[str, Any]) -> str:

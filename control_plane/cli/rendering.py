@@ -101,9 +101,10 @@ def _branch(order: Doc) -> str:
     return f"{order['branch']} (not pushed{': ' + order['push_error'] if order['push_error'] else ''})"
 
 
-def _pull_request(told: Doc) -> str:
+def _pull_request(document: Doc) -> str:
     """What became of it; one that is to be opened by hand has its text in `--json`."""
-    return printable(" ".join(filter(None, (told["state"], told["url"], told["why"] and f"({told['why']})"))))
+    parts = document["state"], document["url"], document["why"] and f"({document['why']})"
+    return printable(" ".join(filter(None, parts)))
 
 
 def _receipt(receipt: Doc) -> str:

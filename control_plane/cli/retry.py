@@ -26,7 +26,7 @@ def retry(order_id: OrderId, follow: FollowFlag = False, as_json: JsonFlag = Fal
     from control_plane.declarations.orders import RETRY
 
     fleet = client(org)
-    return _told(fleet, fleet.call(RETRY, order_id=order_id), follow=follow, as_json=as_json)
+    return _print_or_follow(fleet, fleet.call(RETRY, order_id=order_id), follow=follow, as_json=as_json)
 
 
 def resume(
@@ -52,10 +52,10 @@ def resume(
     limits = {"max_iterations": max_iterations, "cost_limit": cost_limit, "max_run_seconds": max_run_seconds}
     request = checked(ResumeRequest, {**limits, "say": text}, form="fleet resume --help")
     order = fleet.call(RESUME, request, order_id=order_id)
-    return _told(fleet, order, follow=follow, as_json=as_json)
+    return _print_or_follow(fleet, order, follow=follow, as_json=as_json)
 
 
-def _told(fleet: Any, order: Doc, *, follow: bool, as_json: bool) -> int:
+def _print_or_follow(fleet: Any, order: Doc, *, follow: bool, as_json: bool) -> int:
     if follow:
         return follow_to_the_end(fleet, order["id"], as_json=as_json)
     if as_json:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import short_time, tell
+from control_plane.cli.answers import print_answer, short_time
 from control_plane.cli.connection import Org, client
 from control_plane.cli.task_options import (
     Assignee,
@@ -68,7 +68,7 @@ def add(
 
     fields = {**named_of(given, "name", "cron", "timezone", "missed"), "task": task_given(given)}
     request = checked(schedules.ScheduleRequest, fields, form="fleet schedule add --help")
-    tell(client(org).call(schedules.ADD, request), schedule_text, as_json=as_json)
+    print_answer(client(org).call(schedules.ADD, request), schedule_text, as_json=as_json)
 
 
 def edit(
@@ -100,7 +100,7 @@ def edit(
     if task:
         changes["task"] = {**fleet.call(schedules.SHOW, name=name)["task"], **task}
     request = checked(schedules.ScheduleEdit, changes, form="fleet schedule edit --help")
-    tell(fleet.call(schedules.EDIT, request, name=name), schedule_text, as_json=as_json)
+    print_answer(fleet.call(schedules.EDIT, request, name=name), schedule_text, as_json=as_json)
 
 
 def made_task(task: Doc) -> str:

@@ -83,13 +83,13 @@ def checkout(
 
     fleet = client(org)
     head = fleet.call(HEAD, session_id=session_id)
-    told = ""
+    done = ""
     if directory is not None:
-        told = Checkout(directory, head, lambda: fleet.session_bundle(session_id)).do()
+        done = Checkout(directory, head, lambda: fleet.session_bundle(session_id)).do()
     if as_json:
-        print_json({**head, "commands": commands(head), "done": told or None})
-    elif told:
-        say(told)
+        print_json({**head, "commands": commands(head), "done": done or None})
+    elif done:
+        say(done)
     else:
         put("\n".join(commands(head)) + "\n")
 

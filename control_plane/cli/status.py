@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from control_plane.cli.answers import tell
+from control_plane.cli.answers import print_answer
 from control_plane.cli.connection import Org, client
 from control_plane.cli.orders import cost
 from shared.terminal.command_line import JsonFlag, examples
@@ -25,7 +25,7 @@ def status(as_json: JsonFlag = False, org: Org = None) -> None:
     """Drones, orders, tasks and cost of the organization in figures."""
     from control_plane.declarations import organizations
 
-    tell(client(org).call(organizations.STATUS), _lines, as_json=as_json)
+    print_answer(client(org).call(organizations.STATUS), _lines, as_json=as_json)
 
 
 def _lines(found: Doc) -> str:

@@ -37,13 +37,13 @@ class _SeenEntries:
     """Timeline entries that were printed already."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, str]] = set()
+        self._printed: set[tuple[str, str]] = set()
         self.since: datetime | None = None
 
     def new(self, timeline: list[Doc]) -> list[Doc]:
         """The entries that are new; a run is new when it begins and when it has ended."""
-        fresh = [entry for entry in timeline if _key(entry) not in self._told]
-        self._told.update(_key(entry) for entry in fresh)
+        fresh = [entry for entry in timeline if _key(entry) not in self._printed]
+        self._printed.update(_key(entry) for entry in fresh)
         comments = [datetime.fromisoformat(entry["at"]) for entry in timeline if entry["kind"] == "comment"]
         if comments:
             self.since = max(comments) - _OVERLAP

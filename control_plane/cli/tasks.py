@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import tell
+from control_plane.cli.answers import print_answer
 from control_plane.cli.connection import Org, client
 from control_plane.cli.text_file import text_of
 from shared.errors import Invalid
@@ -74,7 +74,7 @@ def create(
 
     given = {name: value for name, value in request.items() if value is not None}
     made = client(org).call(tasks.ADD, checked(TaskRequest, given, form="fleet task create --help"))
-    tell(made, _created, as_json=as_json)
+    print_answer(made, _created, as_json=as_json)
 
 
 def _created(task: Doc) -> str:
@@ -98,7 +98,7 @@ def comment(task_id: TaskId, text: Text, as_json: JsonFlag = False, org: Org = N
     from control_plane.declarations.task_documents import CommentRequest
 
     request = CommentRequest(text=text_of("-") if text == "-" else text)
-    tell(client(org).call(tasks.COMMENT, request, task_id=task_id), _noted, as_json=as_json)
+    print_answer(client(org).call(tasks.COMMENT, request, task_id=task_id), _noted, as_json=as_json)
 
 
 def _noted(written: Doc) -> str:

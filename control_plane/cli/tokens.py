@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from control_plane.cli.answers import tell
+from control_plane.cli.answers import print_answer
 from control_plane.cli.connection import Org, client
 from control_plane.cli.derived_commands import DerivedGroup
 from shared.errors import Invalid
@@ -50,7 +50,7 @@ def create(
         "serves": ["*"] if serves_all else serves or [],
     }
     request = checked(JoinTokenRequest, fields, form="fleet token create --help")
-    tell(client(org).call(CREATE_JOIN, request), lambda token: str(token["token"]), as_json=as_json)
+    print_answer(client(org).call(CREATE_JOIN, request), lambda token: str(token["token"]), as_json=as_json)
 
 
 def seconds(text: str) -> int:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import tell
+from control_plane.cli.answers import print_answer
 from control_plane.cli.connection import Org, client
 from control_plane.cli.task_options import (
     Assignee,
@@ -71,7 +71,7 @@ def add(
 
     fields = {**named_of(given, "name", "kind"), **_own(given), "task": {"title": "", **task_given(given)}}
     request = checked(triggers.TriggerRequest, fields, form="fleet trigger add --help")
-    tell(client(org).call(triggers.ADD, request), trigger_text, as_json=as_json)
+    print_answer(client(org).call(triggers.ADD, request), trigger_text, as_json=as_json)
     if not as_json:
         say("Enter this address and this secret at the code host, as JSON; the secret is not shown again.")
 
@@ -105,7 +105,7 @@ def edit(
     if task:
         changes["task"] = {"title": "", **fleet.call(triggers.SHOW, name=name)["task"], **task}
     request = checked(triggers.TriggerEdit, changes, form="fleet trigger edit --help")
-    tell(fleet.call(triggers.EDIT, request, name=name), trigger_text, as_json=as_json)
+    print_answer(fleet.call(triggers.EDIT, request, name=name), trigger_text, as_json=as_json)
 
 
 def trigger_text(trigger: Doc) -> str:

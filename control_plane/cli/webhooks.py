@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.answers import short_time, tell
+from control_plane.cli.answers import print_answer, short_time
 from control_plane.cli.connection import Org, client
 from shared.terminal.command_line import JsonFlag, examples, print_table
 
@@ -24,7 +24,7 @@ def try_out(name: Name, as_json: JsonFlag = False, org: Org = None) -> int:
     from control_plane.declarations import webhooks
 
     delivery = client(org).call(webhooks.TEST, name=name)
-    tell(delivery, _outcome, as_json=as_json)
+    print_answer(delivery, _outcome, as_json=as_json)
     return 1 if delivery["error"] else 0
 
 

@@ -13,12 +13,12 @@ from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from control_plane.conversations.entries import asked_meanwhile, compacted
-from control_plane.conversations.steering_messages import tell_missing_words, unheard
+from control_plane.conversations.steering_messages import send_missing_steering, undelivered_steering
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
-from control_plane.drones.inbox import tell
+from control_plane.drones.inbox import notify_drone
 from control_plane.orders.ending import Ending, canceled, finish, requeue, try_again
 from control_plane.orders.run_ends import RunEnding, close_run
 from control_plane.orders.status_changes import explain, move_order
@@ -66,8 +66,8 @@ class Scene:
     """The order's status or result changed."""
     also_changed: str | None = None
     """Another order whose followers have something to see."""
-    told: bool = False
-    """A message was left for the drone."""
+    drone_notified: bool = False
+    """A message for the drone was written."""
 
 
 def apply(scene: Scene) -> None:
@@ -88,10 +88,10 @@ def _run_started(scene: Scene, body: RunStarted) -> None:
         running = _without_wait(order)
         move_order(scene.db, order, OrderStatus.RUNNING, running, started_at=order.started_at or now)
         scene.order_changed = True
-        scene.told = tell_missing_words(scene.db, scene.core, order)
+        scene.drone_notified = send_missing_steering(scene.db, scene.core, order)
         if wanted := asked_meanwhile(scene.db, order, scene.dispatch.published_at):
-            tell(scene.db, scene.core, scene.drone.id, wanted, scene.run.id)
-            scene.told = True
+            notify_drone(scene.db, scene.core, scene.drone.id, wanted, scene.run.id)
+            scene.drone_notified = True
 
 
 def _compaction(scene: Scene, body: CompactionStep) -> None:
@@ -215,8 +215,9 @@ def _run_ended(scene: Scene, body: RunEnded) -> None:
         _end_order(scene, body)
     scene.order_changed = True
     # Everything up to here is stored, as this event was the run's next.
-    tell(scene.db, scene.core, scene.drone.id, Confirm(run_id=scene.run.id, last_seq=scene.event.seq), scene.run.id)
-    scene.told = True
+    confirmation = Confirm(run_id=scene.run.id, last_seq=scene.event.seq)
+    notify_drone(scene.db, scene.core, scene.drone.id, confirmation, scene.run.id)
+    scene.drone_notified = True
 
 
 def _close_run(scene: Scene, body: RunEnded) -> None:
@@ -253,7 +254,7 @@ def _end_order(scene: Scene, body: RunEnded) -> None:
 def _finish(scene: Scene, body: RunEnded, to: OrderStatus, ending: Ending) -> None:
     order = scene.order
     order.verification = body.verification or None
-    if left := len(unheard(scene.db, order)):
+    if left := len(undelivered_steering(scene.db, order)):
         # A word that nobody took up is never just gone.
         because = ending.because.model_copy(update={"unheard": left, "session": order.session_id})
         ending = replace(ending, because=because)

@@ -18,7 +18,7 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch
 from control_plane.db.runs import Run
-from control_plane.drones.inbox import acted_on, forget, pending, tell
+from control_plane.drones.inbox import acted_on, forget, notify_drone, pending
 from control_plane.drones.load import Load, status_of
 from shared.control import Confirm, Resend
 from shared.envelope import Binding, CannotOpen, open_envelope
@@ -129,7 +129,7 @@ class Beats:
         self._behind.pop(beat.run_id, None)
         if beat.ended and not pending(db, drone.id, beat.run_id, "confirm"):
             # Confirmed before, but the drone still waits: it never got the word.
-            tell(db, self._core, drone.id, Confirm(run_id=beat.run_id, last_seq=stored), beat.run_id)
+            notify_drone(db, self._core, drone.id, Confirm(run_id=beat.run_id, last_seq=stored), beat.run_id)
             return True
         return False
 
@@ -143,7 +143,7 @@ class Beats:
         if now - since < self._timings.tail_after or pending(db, drone.id, beat.run_id, "resend"):
             return False
         self._behind[beat.run_id] = (stored, now)
-        tell(db, self._core, drone.id, Resend(run_id=beat.run_id, from_seq=stored + 1), beat.run_id)
+        notify_drone(db, self._core, drone.id, Resend(run_id=beat.run_id, from_seq=stored + 1), beat.run_id)
         return True
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.collector.follow_up import Taken
+from control_plane.collector.intake_outcome import IntakeOutcome
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch
@@ -33,8 +33,8 @@ def note(core: Core, drone: Drone, said: Hello) -> None:
     drone.stopped_at = None
 
 
-def give_up(db: Session, core: Core, said: Hello, taken: Taken, *, patient: bool) -> dict[str, int]:
-    """Give up what did not survive the drone's new start; may be repeated.
+def lose_missing_runs(db: Session, core: Core, said: Hello, outcome: IntakeOutcome, *, patient: bool) -> dict[str, int]:
+    """Record the runs that did not survive the drone's new start as lost; may be repeated.
 
     Each start has its own boot id, and ends everything of older ones before it says hello: what another boot claimed,
     and what is not listed as ended, is dead. While `patient`, a run whose drone recorded more than is stored is not
@@ -53,9 +53,9 @@ def give_up(db: Session, core: Core, said: Hello, taken: Taken, *, patient: bool
         # Its processes are dead, a push among them: an open grant need not be waited for.
         ended = lose(db, core, loss, respect_grant=False)
         if ended is not None:
-            taken.losses.append(loss)
-            taken.ended.append(ended)
-            taken.changed.add(db.get_one(Dispatch, loss.run_id).order_id)
+            outcome.losses.append(loss)
+            outcome.ended.append(ended)
+            outcome.changed.add(db.get_one(Dispatch, loss.run_id).order_id)
     return behind
 
 

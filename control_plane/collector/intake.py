@@ -11,15 +11,15 @@ from sqlalchemy.orm import Session
 
 from control_plane.background.timings import Timings
 from control_plane.collector import effects, hello
-from control_plane.collector.follow_up import Taken
 from control_plane.collector.gaps import Gaps
+from control_plane.collector.intake_outcome import IntakeOutcome
 from control_plane.collector.stream_entries import StreamEntry, has_later_hello
 from control_plane.collector.unknown_events import newer_event
 from control_plane.core import Core
 from control_plane.db.drones import Drone, RawEvent
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run, Step
-from control_plane.drones.inbox import tell
+from control_plane.drones.inbox import notify_drone
 from shared.control import Resend
 from shared.envelope import Binding, CannotOpen, Direction, Opened, open_envelope
 from shared.events import Event, GapStep, Hello
@@ -41,7 +41,7 @@ class Intake:
         self.core = core
         self.drone = drone
         self.gaps = gaps
-        self.taken = Taken()
+        self.outcome = IntakeOutcome()
         self._timings = timings
         self._now = core.clock.now()
         self._orders: dict[str, Order] = {}
@@ -68,13 +68,13 @@ class Intake:
                 at=self._now,
             )
         )
-        self.taken.acknowledge.append(entry.id)
+        self.outcome.acknowledge.append(entry.id)
 
     def _entry(self, entry: StreamEntry) -> None:
         kind = entry.fields.get("t")
         if not entry.fields:
             # Deleted between being read and being acknowledged by an earlier owner: stored already.
-            self.taken.acknowledge.append(entry.id)
+            self.outcome.acknowledge.append(entry.id)
         elif kind == "event":
             self._event(entry.id, self._read_event(entry))
         elif kind == "hello":
@@ -91,7 +91,7 @@ class Intake:
         if event.seq > stored + 1:
             self.gaps.hold(entry_id, event)
             return
-        self.taken.acknowledge.append(entry_id)
+        self.outcome.acknowledge.append(entry_id)
         if event.seq == stored + 1:
             self._store(dispatch, event)
             self._release(dispatch)
@@ -99,7 +99,7 @@ class Intake:
     def _release(self, dispatch: Dispatch) -> None:
         """Store what was held back and is next now; what came twice is acknowledged with it."""
         while held := self.gaps.take_next(dispatch.id, self._stored(dispatch.id)):
-            self.taken.acknowledge.append(held.entry_id)
+            self.outcome.acknowledge.append(held.entry_id)
             if held.event.seq == self._stored(dispatch.id) + 1:
                 self._store(dispatch, held.event)
 
@@ -124,14 +124,14 @@ class Intake:
                 late=late,
             )
         )
-        self.taken.stepped.add(order.id)
+        self.outcome.stepped.add(order.id)
         scene = effects.Scene(self.db, self.core, self.drone, dispatch, order, run, event, late)
         effects.apply(scene)
         if scene.order_changed:
-            self.taken.changed.add(order.id)
+            self.outcome.changed.add(order.id)
         if scene.also_changed is not None:
-            self.taken.stepped.add(scene.also_changed)
-        self.taken.told = self.taken.told or scene.told
+            self.outcome.stepped.add(scene.also_changed)
+        self.outcome.drone_notified = self.outcome.drone_notified or scene.drone_notified
 
     def _begin_run(self, dispatch: Dispatch, order: Order) -> Run:
         """The run's row, from its first event on. One that was given up before it was heard of begins as lost."""
@@ -165,12 +165,12 @@ class Intake:
     def _hello(self, entry_id: str, said: Hello) -> None:
         """Note the latest hello. What it gives up is decided once the events around it are in."""
         if self._is_outdated(entry_id):
-            self.taken.acknowledge.append(entry_id)
+            self.outcome.acknowledge.append(entry_id)
             return
         hello.note(self.core, self.drone, said)
-        self.taken.told = True
+        self.outcome.drone_notified = True
         if before := self.gaps.hold_hello(entry_id, said, self.core.clock.monotonic()):
-            self.taken.acknowledge.append(before)
+            self.outcome.acknowledge.append(before)
 
     def _is_outdated(self, entry_id: str) -> bool:
         """Only the latest hello tells what is alive: runs that began after an earlier one, which lay here while no
@@ -186,12 +186,12 @@ class Intake:
         behind: dict[str, int] = {}
         if not self._is_outdated(held.entry_id):
             patient = now - held.since < self._timings.hello_wait
-            behind = hello.give_up(self.db, self.core, held.said, self.taken, patient=patient)
+            behind = hello.lose_missing_runs(self.db, self.core, held.said, self.outcome, patient=patient)
         for run_id, stored in behind.items():
             self._ask_again(run_id, stored, now)
         if not behind:
             self.gaps.hello = None
-            self.taken.acknowledge.append(held.entry_id)
+            self.outcome.acknowledge.append(held.entry_id)
 
     # --- gaps ------------------------------------------------------------------------
 
@@ -210,8 +210,8 @@ class Intake:
         """Ask the drone to send a run's events again from the first that is missing, but not all the time."""
         if self.gaps.may_ask(run_id, now, self._timings.resend_every):
             self.gaps.asked(run_id, now)
-            tell(self.db, self.core, self.drone.id, Resend(run_id=run_id, from_seq=stored + 1), run_id)
-            self.taken.told = True
+            notify_drone(self.db, self.core, self.drone.id, Resend(run_id=run_id, from_seq=stored + 1), run_id)
+            self.outcome.drone_notified = True
 
     def _close_gap(self, run_id: str, stored: int) -> None:
         dispatch = self.db.get_one(Dispatch, run_id)

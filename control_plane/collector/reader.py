@@ -9,9 +9,9 @@ from sqlalchemy.orm import Session
 
 from control_plane.background.leases import Owners
 from control_plane.background.timings import Timings
-from control_plane.collector.follow_up import Taken
 from control_plane.collector.gaps import Gaps
 from control_plane.collector.intake import Intake
+from control_plane.collector.intake_outcome import IntakeOutcome
 from control_plane.collector.stream_entries import DroneStream, StreamEntry
 from control_plane.collector.stream_leases import lease_of
 from control_plane.core import Core
@@ -91,7 +91,7 @@ class Reader:
         intake = self._core.database.transact(lambda db: self._work(db, entries))
         # From here on everything is stored: what follows may be lost, and is then done again or noticed by others.
         self._gaps = intake.gaps
-        self._finish(intake.taken)
+        self._finish(intake.outcome)
 
     def _work(self, db: Session, entries: Sequence[StreamEntry]) -> Intake:
         if not self._owners.still_holds(db, lease_of(self._drone_id)):
@@ -104,14 +104,14 @@ class Reader:
         intake.take(entry for entry in entries if entry not in worn_out)
         return intake
 
-    def _finish(self, taken: Taken) -> None:
+    def _finish(self, outcome: IntakeOutcome) -> None:
         broker = self._core.broker
-        self._entries.acknowledge(taken.acknowledge)
-        broker.stepped(taken.stepped - taken.changed)
-        for loss in taken.losses:
+        self._entries.acknowledge(outcome.acknowledge)
+        broker.stepped(outcome.stepped - outcome.changed)
+        for loss in outcome.losses:
             broker.revoke_run(loss.drone_id, loss.run_id, loss.generation)
-        announce(self._core, taken.changed, taken.ended)
-        if taken.told:
+        announce(self._core, outcome.changed, outcome.ended)
+        if outcome.drone_notified:
             broker.wake()
 
     def _failed(self, entries: Sequence[StreamEntry], error: Exception) -> bool:

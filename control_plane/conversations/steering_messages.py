@@ -14,16 +14,16 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Run, Step
-from control_plane.drones.inbox import tell
+from control_plane.drones.inbox import notify_drone
 from shared.control import Say
 
 
-def tell_word(db: Session, core: Core, order: Order, word: SteeringMessage, *, interrupt: bool) -> None:
-    """Leave a word in the inbox of the drone that runs the order; wake the supervisor after the commit."""
+def send_steering(db: Session, core: Core, order: Order, word: SteeringMessage, *, interrupt: bool) -> None:
+    """Send a message to the drone that runs the order; wake the supervisor after the commit."""
     assert order.run_id is not None
     assert order.drone_id is not None
     message = Say(run_id=order.run_id, text=word.text, after=word.after, interrupt=interrupt)
-    tell(db, core, order.drone_id, message, order.run_id)
+    notify_drone(db, core, order.drone_id, message, order.run_id)
 
 
 def send_along(db: Session, order: Order) -> None:
@@ -40,25 +40,25 @@ def words_along(db: Session, run_id: str, path: Sequence[Segment] = ()) -> list[
     words = list(
         db.scalars(select(SteeringMessage).where(SteeringMessage.run_id == run_id).order_by(SteeringMessage.number))
     )
-    return _without_heard(db, words, path) if words else []
+    return _without_delivered(db, words, path) if words else []
 
 
-def tell_missing_words(db: Session, core: Core, order: Order) -> bool:
-    """Tell a run that has just begun what was said after its order had left; true if there was any."""
+def send_missing_steering(db: Session, core: Core, order: Order) -> bool:
+    """Send a run that has just begun the messages written after its order was dispatched; true if there were any."""
     missing = [word for word in _words(db, order.id) if word.run_id != order.run_id]
     for word in missing:
         # Nothing has begun that a word could interrupt.
-        tell_word(db, core, order, word, interrupt=False)
+        send_steering(db, core, order, word, interrupt=False)
     return bool(missing)
 
 
-def unheard(db: Session, order: Order) -> list[SteeringMessage]:
-    """The words that the order's current run has not taken up yet, or never took up before it ended."""
+def undelivered_steering(db: Session, order: Order) -> list[SteeringMessage]:
+    """The messages that the order's current run has not read yet, or did not read before it ended."""
     words = _words(db, order.id)
     if not words:
         return []
     db.flush()
-    return _without_heard(db, words, _path_now(db, order))
+    return _without_delivered(db, words, _path_now(db, order))
 
 
 def _path_now(db: Session, order: Order) -> list[Segment]:
@@ -76,17 +76,17 @@ def _speaks(db: Session, run_id: str) -> bool:
     return db.scalar(select(Step.id).where(Step.run_id == run_id, Step.kind == "user").limit(1)) is not None
 
 
-def _without_heard(db: Session, words: Sequence[SteeringMessage], path: Sequence[Segment]) -> list[SteeringMessage]:
+def _without_delivered(db: Session, words: Sequence[SteeringMessage], path: Sequence[Segment]) -> list[SteeringMessage]:
     """The words but for those that became a step on the path."""
     steps = select(Step.run_id, Step.run_seq, Step.body).where(
         Step.run_id.in_({segment.run_id for segment in path}), Step.kind == "user"
     )
     held = {segment.run_id: segment for segment in path}
     # Each word becomes one step, and words of one kind are taken up in the order in which they were said.
-    heard = Counter(body.get("source") for run_id, seq, body in db.execute(steps) if held[run_id].holds(seq))
+    delivered = Counter(body.get("source") for run_id, seq, body in db.execute(steps) if held[run_id].holds(seq))
     follow_ups = [word for word in words if word.after]
     others = [word for word in words if not word.after]
-    left = [*others[heard["steer"] :], *follow_ups[heard["follow_up"] :]]
+    left = [*others[delivered["steer"] :], *follow_ups[delivered["follow_up"] :]]
     return sorted(left, key=lambda word: word.number)
 
 

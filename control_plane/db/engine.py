@@ -1,4 +1,4 @@
-"""The database: a transaction for reading, one for writing, and its failures told in the fleet's own words.
+"""The database: a transaction for reading, one for writing, and its failures as the fleet's own errors.
 
 SQLite and PostgreSQL are one to the rest of the code. On SQLite a writing transaction begins IMMEDIATE: with the
 driver's default two readers that both write would lose one of the writes. On PostgreSQL it is read committed, and the
@@ -45,7 +45,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """One consistent view (on SQLite; on PostgreSQL, per statement), rolled back at the end: nothing is written."""
-        with self._told(), self._reads() as session:
+        with self._translated_errors(), self._reads() as session:
             yield session
 
     @contextmanager
@@ -54,7 +54,7 @@ class Database:
 
         Raises Unreachable (`E-DB-…`) where the database does not answer, is locked too long or has no room.
         """
-        with self._told(), self._writes.begin() as session:
+        with self._translated_errors(), self._writes.begin() as session:
             # A statement right away: on SQLite the lock is taken here, before anything is read that is then written.
             session.connection()
             yield session
@@ -71,7 +71,7 @@ class Database:
                     return work(session)
             except DBAPIError as error:
                 if not is_passing(error):
-                    with self._told():
+                    with self._translated_errors():
                         raise
                 # Whoever made us give way goes first.
                 time.sleep(0.01 * 2**attempt)
@@ -95,14 +95,14 @@ class Database:
         self.engine.dispose()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except DBAPIError as error:
-            told = translated(error, self.shown)
-            if told is error:
+            known = translated(error, self.shown)
+            if known is error:
                 raise
-            raise told from error
+            raise known from error
 
 
 def _understood(text_: str) -> URL:

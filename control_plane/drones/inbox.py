@@ -1,4 +1,4 @@
-"""What the control plane has to tell a drone: a row until the drone's beat says that it was acted on.
+"""Messages of the control plane for a drone: each is a row until the drone's beat says that it was acted on.
 
 The row is written with whatever caused it; the sender puts it into Redis afterwards, sealed, as often as it takes.
 """
@@ -21,8 +21,8 @@ from shared.envelope import Binding, seal
 Body = Cancel | Say | Decide | Compact | Confirm | Resend | Drain
 
 
-def tell(db: Session, core: Core, drone_id: str, body: Body, run_id: str | None = None) -> str:
-    """Leave a message for a drone, in the caller's transaction; returns its id. Call `core.broker.wake()` after it."""
+def notify_drone(db: Session, core: Core, drone_id: str, body: Body, run_id: str | None = None) -> str:
+    """Write a message for a drone in the caller's transaction and return its id. Call `core.broker.wake()` after it."""
     drone = db.get_one(Drone, drone_id)
     row = InboxMessage(
         id=names.new_id(),

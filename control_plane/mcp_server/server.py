@@ -24,7 +24,7 @@ from control_plane.mcp_server.results import answered, error_document, refused
 from control_plane.mcp_server.tools import InOrganization, ServedTool
 from control_plane.operations.gateway import enter
 from control_plane.validation.invalid_requests import checked
-from control_plane.web.problems import told
+from control_plane.web.problems import public_error
 from shared.errors import NotFound
 from shared.terminal.boundary import version
 
@@ -60,7 +60,7 @@ def _call(core: Core, request: Request, tool: ServedTool[Any], given: dict[str, 
         arguments = _arguments(tool, given)
         return answered(tool.run(core, _caller(core, request, arguments), arguments))
     except Exception as error:  # noqa: BLE001 - the boundary of a call: the client gets a sentence, the log the rest
-        return refused(told(request.scope, error))
+        return refused(public_error(request.scope, error))
 
 
 def _no_tool(name: str) -> MCPError:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from control_plane.core import Caller, Core, EndedRun
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
-from control_plane.drones.inbox import tell
+from control_plane.drones.inbox import notify_drone
 from control_plane.orders.lost import withdraw
 from control_plane.orders.status_changes import move_order
 from shared import names
@@ -99,7 +99,7 @@ def record_cancel(db: Session, core: Core, order: Order, taken_back: bool, asked
         return EndedRun(dispatch.id, dispatch.drone_id, host, "revoked", "canceled")
     move_order(db, order, OrderStatus.CANCELING, OrderFacts(cancel=asked))
     message = Cancel(run_id=dispatch.id, generation=dispatch.generation, reason=asked_text(asked))
-    tell(db, core, dispatch.drone_id, message, dispatch.id)
+    notify_drone(db, core, dispatch.drone_id, message, dispatch.id)
     return None
 
 

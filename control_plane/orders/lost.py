@@ -35,7 +35,7 @@ class Loss:
     """Set where the drone cannot be asked; None where it is there and does not have the run."""
 
 
-def give_up(core: Core, losses: Iterable[Loss]) -> list[str]:
+def lose_runs(core: Core, losses: Iterable[Loss]) -> list[str]:
     """Revoke the runs, then record them as lost and send their orders back; returns the orders that changed.
 
     The key goes first: from then on no copy of the run can be claimed. A run with an open push grant is left for now:
@@ -45,9 +45,9 @@ def give_up(core: Core, losses: Iterable[Loss]) -> list[str]:
     ended: list[EndedRun] = []
     for loss in losses:
         core.broker.revoke_run(loss.drone_id, loss.run_id, loss.generation)
-        order_id, told = core.database.transact(partial(_lose, core, loss))
-        if told is not None:
-            ended.append(told)
+        order_id, ended_run = core.database.transact(partial(_lose, core, loss))
+        if ended_run is not None:
+            ended.append(ended_run)
             changed.append(order_id)
     announce(core, changed, ended)
     return changed

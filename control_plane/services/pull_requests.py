@@ -99,9 +99,9 @@ def noted(db: Session, service: Order, step: PullRequestStep) -> str | None:
     order = _asked_by(db, service)
     if order is not None:
         before = order.pull_request or {}
-        told = step.model_dump(mode="json", exclude={"kind"})
-        kept = {key: told[key] if told[key] is not None else before.get(key) for key in ("url", "number")}
-        clean = {key: value.replace("\0", "") if isinstance(value, str) else value for key, value in told.items()}
+        reported = step.model_dump(mode="json", exclude={"kind"})
+        kept = {key: reported[key] if reported[key] is not None else before.get(key) for key in ("url", "number")}
+        clean = {key: value.replace("\0", "") if isinstance(value, str) else value for key, value in reported.items()}
         order.pull_request = PullRequestDocument(**{**clean, **kept, "order": service.id}).model_dump(mode="json")
     return order.id if order is not None else None
 
@@ -147,7 +147,7 @@ def _with_the_logins(db: Session, core: Core, order: Order) -> str | None:
     return drone.id if status_of(drone, load_by_drone(db)[drone.id], core.clock.now()) in _TAKES_WORK else None
 
 
-def _document(by: Order, asked: OpenPullRequest, **told: Any) -> dict[str, Any]:
+def _document(by: Order, asked: OpenPullRequest, **outcome: Any) -> dict[str, Any]:
     said = {"url": None, "number": None, "via": "", "why": "", "order": by.id}
     words = asked.model_dump(mode="json", include={"head", "base", "title", "body"})
-    return PullRequestDocument(**{**said, **words, **told}).model_dump(mode="json")
+    return PullRequestDocument(**{**said, **words, **outcome}).model_dump(mode="json")

@@ -14,14 +14,14 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.drones.load import is_today
-from control_plane.orders.lost import Loss, give_up
+from control_plane.orders.lost import Loss, lose_runs
 from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
 from shared.reasons import RunLoss
 from shared.states import OrderStatus
 
 
 @dataclass(frozen=True)
-class _Held:
+class _HeldRun:
     """A run that a drone took, or that is to be canceled, and when a beat last named it."""
 
     dispatch: Dispatch
@@ -32,10 +32,10 @@ class _Held:
 def take_back_lost_runs(core: Core, heartbeats: HeartbeatMonitor, timings: Timings) -> list[str]:
     """Give up every lost run; returns the orders that changed. Nothing is lost while this side may be the deaf one."""
     losses = [loss for held in _held(core) if (loss := _loss(core, heartbeats, timings, held))]
-    return give_up(core, losses)
+    return lose_runs(core, losses)
 
 
-def _loss(core: Core, heartbeats: HeartbeatMonitor, timings: Timings, held: _Held) -> Loss | None:
+def _loss(core: Core, heartbeats: HeartbeatMonitor, timings: Timings, held: _HeldRun) -> Loss | None:
     now, limit = core.clock.now(), timedelta(seconds=timings.lost_after)
     drone, last_seen = held.drone, held.drone.last_seen_at or held.last_named
     quiet = heartbeats.silent_for(drone.id) >= timings.lost_after
@@ -51,11 +51,11 @@ def _loss(core: Core, heartbeats: HeartbeatMonitor, timings: Timings, held: _Hel
     return None
 
 
-def _as_loss(held: _Held, why: RunLoss, since: datetime | None = None) -> Loss:
+def _as_loss(held: _HeldRun, why: RunLoss, since: datetime | None = None) -> Loss:
     return Loss(held.dispatch.id, held.drone.id, held.dispatch.generation, why, since)
 
 
-def _held(core: Core) -> Iterator[_Held]:
+def _held(core: Core) -> Iterator[_HeldRun]:
     taken = (
         select(Dispatch, Drone, Run, Order.status)
         .join(Drone, Drone.id == Dispatch.drone_id)
@@ -75,7 +75,7 @@ def _held(core: Core) -> Iterator[_Held]:
             elif _names(drone, dispatch.id):
                 # Claimed and not begun: on a machine that has much to do that takes longer than a silence may.
                 times.append(drone.last_seen_at)
-            yield _Held(dispatch, drone, max(time for time in times if time is not None))
+            yield _HeldRun(dispatch, drone, max(time for time in times if time is not None))
 
 
 def _names(drone: Drone, run_id: str) -> bool:

@@ -72,14 +72,14 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
 
 def _purpose(db: Session, core: Core, order: Order, path: Sequence[Segment]) -> dict[str, Any]:
     """What the order is for, beside work on the project by itself."""
-    told: dict[str, Any] = {"purpose": order.purpose}
+    purpose: dict[str, Any] = {"purpose": order.purpose}
     if order.purpose != "work":
-        told[order.purpose] = order.asked
+        purpose[order.purpose] = order.asked
     elif team := team_of(db, order):
         more = {"unseen": unseen_comments(db, order, path), "instructions_url": _elsewhere(db, core, order)}
         team = team.model_copy(update=more)
-        told |= {"agent": team.agent, "task": team.task, "team": team}
-    return told
+        purpose |= {"agent": team.agent, "task": team.task, "team": team}
+    return purpose
 
 
 def _elsewhere(db: Session, core: Core, order: Order) -> str | None:

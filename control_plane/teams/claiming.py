@@ -137,7 +137,7 @@ def give_to_user(  # noqa: PLR0913, PLR0917 - what the thread is told is three t
     move_task(db, task, to, assignee_id=None, updated_at=core.clock.now())
     if note is not None:
         system_says(db, core, task, note, run_id)
-    told = {
+    data = {
         "task": task.id,
         "title": task.title,
         "status": task.status,
@@ -145,7 +145,7 @@ def give_to_user(  # noqa: PLR0913, PLR0917 - what the thread is told is three t
         "order": task.order_id,
         "run": run_id,
     }
-    notify(db, core, task.organization_id, "task.failed" if to is TaskStatus.FAILED else "task.waiting", told)
+    notify(db, core, task.organization_id, "task.failed" if to is TaskStatus.FAILED else "task.waiting", data)
 
 
 def waiting_tasks(organization_id: str) -> Select[Task]:

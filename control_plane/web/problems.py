@@ -79,7 +79,7 @@ class Boundary:
                 raise
             await respond(scope, error)(scope, receive, send)
         except Exception as error:  # the boundary of a request: a person gets a sentence and a number, the log the rest
-            unexpected = told(scope, error)
+            unexpected = public_error(scope, error)
             if began:
                 raise
             await respond(scope, unexpected)(scope, receive, send)
@@ -105,8 +105,8 @@ def respond(scope: Scope, error: FleetError, status: int | None = None) -> Respo
     return Response(json.dumps(problem.model_dump()), problem.status, headers, media_type=MEDIA_TYPE)
 
 
-def told(scope: Scope, error: Exception) -> FleetError:
-    """What whoever asked is told of an error: what it says if it is the fleet's own, else a number and no more."""
+def public_error(scope: Scope, error: Exception) -> FleetError:
+    """The error as the client sees it: unchanged if it is the fleet's own, else only a number to look up in the log."""
     if isinstance(error, FleetError):
         return error
     return _full_disk(error) or _unexpected(scope, error)
@@ -146,12 +146,12 @@ async def _http_exception(request: Request, error: Exception) -> Response:
         405: f"{request.method} is not possible at {path}",
         400: "the request could not be read",
     }
-    told = FleetError(
+    public_error = FleetError(
         sentences.get(error.status_code, f"{phrase.lower()}: {error.detail}"),
         code=f"E-HTTP-{error.status_code}",
         next="see /openapi.json for the addresses that there are",
     )
-    response = respond(request.scope, told, error.status_code)
+    response = respond(request.scope, public_error, error.status_code)
     response.headers.update(error.headers or {})
     return response
 

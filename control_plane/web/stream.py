@@ -93,7 +93,7 @@ class OrderStream:
                 news = await self._news(last)
                 if news is not None:
                     mailbox.source = news.source
-                    async for event in self._told(news):
+                    async for event in self._events_of(news):
                         yield event
                     if news.steps:
                         last = news.steps[-1].seq
@@ -129,7 +129,7 @@ class OrderStream:
             log.warning("a live stream waits for the database", order=self._order_id, why=error.what)
             return None
 
-    async def _told(self, news: News) -> AsyncIterator[bytes]:
+    async def _events_of(self, news: News) -> AsyncIterator[bytes]:
         """The news as events. An order that ended is told after its last step, any other change before its steps."""
         if not news.ended and self._is_worth_telling(news.order):
             yield self._order_event(news.order)

@@ -25,9 +25,9 @@ from control_plane.background.timings import Timings
 from control_plane.broker.broker import Broker
 from control_plane.client import following
 from control_plane.client.fleet import FleetClient
-from control_plane.collector.follow_up import Taken
 from control_plane.collector.gaps import Gaps
 from control_plane.collector.intake import Intake
+from control_plane.collector.intake_outcome import IntakeOutcome
 from control_plane.collector.stream_entries import StreamEntry
 from control_plane.core import Core
 from control_plane.db.drones import Drone
@@ -332,15 +332,15 @@ class PlayedRun:
             direction="event", drone=self.drone.id, order=self.order_id, run=self.id, generation=self.generation
         )
         entry = StreamEntry(f"{self.last}-0", {"t": "event", "e": self.drone.sealed(event.model_dump_json(), binding)})
-        taken = core.database.transact(lambda db: self._take_in(db, entry))
-        core.broker.stepped(taken.stepped - taken.changed)
-        announce(core, taken.changed, taken.ended)
+        outcome = core.database.transact(lambda db: self._take_in(db, entry))
+        core.broker.stepped(outcome.stepped - outcome.changed)
+        announce(core, outcome.changed, outcome.ended)
 
-    def _take_in(self, db: Session, entry: StreamEntry) -> Taken:
+    def _take_in(self, db: Session, entry: StreamEntry) -> IntakeOutcome:
         intake = Intake(db, self.drone.core, db.get_one(Drone, self.drone.id), Gaps(), Timings())
         intake.take([entry])
         assert db.get_one(Run, self.id).last_seq == self.last, "the event was not taken in"
-        return intake.taken
+        return intake.outcome
 
     def says(self, text: str) -> None:
         """One more whole message of the model."""

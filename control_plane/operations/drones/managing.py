@@ -15,7 +15,7 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
 from control_plane.declarations import drones as declared
 from control_plane.declarations.drones import DroneDocument
-from control_plane.drones.inbox import pending, tell
+from control_plane.drones.inbox import notify_drone, pending
 from control_plane.drones.load import Load
 from control_plane.lookups.drones import EVERY, find_drone, serving
 from control_plane.operations.drones.visibility import eyes_of
@@ -68,7 +68,7 @@ def _set_draining(core: Core, caller: Caller, name: str, *, on: bool) -> DroneDo
         drone = _own_drone(db, caller, name)
         if drone.draining is not on or _says_otherwise(db, drone, on):
             drone.draining = on
-            tell(db, core, drone.id, Drain(on=on), None)
+            notify_drone(db, core, drone.id, Drain(on=on), None)
         document = _documents(db, core, caller, [drone])[0]
     core.broker.wake()
     return document
@@ -143,12 +143,12 @@ def take_back(db: Session, core: Core, drone: Drone) -> tuple[list[str], list[En
         if run_id is None and order.run_id == dispatch.id and order.status == OrderStatus.ASSIGNED:
             # It had not begun, so it is no attempt that failed.
             requeue(db, core, order, removed)
-            told: EndedRun | None = EndedRun(dispatch.id, drone.id, drone.host, "revoked", loss_text(why))
+            ended_run: EndedRun | None = EndedRun(dispatch.id, drone.id, drone.host, "revoked", loss_text(why))
         else:
             since = drone.last_seen_at or drone.registered_at
-            told = lose(db, core, Loss(dispatch.id, drone.id, dispatch.generation, why, since))
+            ended_run = lose(db, core, Loss(dispatch.id, drone.id, dispatch.generation, why, since))
         order_ids.append(order.id)
-        ended += [told] if told else []
+        ended += [ended_run] if ended_run else []
     return order_ids, ended
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session as Db
 
 from control_plane.conversations.run_paths import order_path
-from control_plane.conversations.steering_messages import unheard
+from control_plane.conversations.steering_messages import undelivered_steering
 from control_plane.core import Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
@@ -85,7 +85,7 @@ def show_order(core: Core, caller: Caller, order_id: str) -> OrderDocument:
         (summary,) = _summaries(db, caller, [row], core.clock.now())
         known = {
             "todo": _todo(db, row[0]),
-            "unheard": [word_document(word) for word in unheard(db, row[0])],
+            "unheard": [word_document(word) for word in undelivered_steering(db, row[0])],
             "runs": _runs(db, order_id),
             "steps": _steps(db, row[0], 0, None),
         }
@@ -105,7 +105,7 @@ def beside_summary(
     """The model's list of what is left to do, and the words that it has not heard yet. Raises NotFound."""
     with core.database.read() as db:
         order = _find(db, caller, order_id)[0]
-        return _todo(db, order), [word_document(word) for word in unheard(db, order)]
+        return _todo(db, order), [word_document(word) for word in undelivered_steering(db, order)]
 
 
 @performs(declared.STEPS)

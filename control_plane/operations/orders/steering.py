@@ -9,7 +9,7 @@ from typing import Any, cast
 from sqlalchemy import select
 from sqlalchemy.orm import Session as Db
 
-from control_plane.conversations.steering_messages import tell_word
+from control_plane.conversations.steering_messages import send_steering
 from control_plane.core import Caller, Core, Role
 from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Step
@@ -17,7 +17,7 @@ from control_plane.db.sessions import ChatSession
 from control_plane.db.waits import Wait
 from control_plane.declarations import orders as declared
 from control_plane.documents.orders import ApproveRequest, DecideRequest, OrderSummary, SayRequest
-from control_plane.drones.inbox import tell
+from control_plane.drones.inbox import notify_drone
 from control_plane.operations.access.roles import require
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
@@ -119,7 +119,7 @@ def _keep(db: Db, core: Core, caller: Caller, said: _Said) -> None:
     )
     db.add(word)
     if status in _RUNS:
-        tell_word(db, core, order, word, interrupt=word.interrupt)
+        send_steering(db, core, order, word, interrupt=word.interrupt)
 
 
 # --- deciding ----------------------------------------------------------------------------
@@ -141,9 +141,9 @@ def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *
             raise _decided(wait)
         run_id, drone_id = wait.run_id, str(order.drone_id)
         decided = Decide(run_id=run_id, call_id=wait.subject, approved=approved, comment=request.comment)
-        tell(db, core, drone_id, decided, run_id)
-        told = AnswerOnItsWay(by=caller.user, approved=approved, tool=wait.details["tool"])
-        explain(db, order, order.facts.model_copy(update={"waits": told}))
+        notify_drone(db, core, drone_id, decided, run_id)
+        pending_answer = AnswerOnItsWay(by=caller.user, approved=approved, tool=wait.details["tool"])
+        explain(db, order, order.facts.model_copy(update={"waits": pending_answer}))
 
     core.database.transact(write)
     core.broker.changed(order_id)

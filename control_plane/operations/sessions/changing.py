@@ -23,7 +23,7 @@ from control_plane.declarations.sessions import (
     SessionRequest,
     SwitchRequest,
 )
-from control_plane.drones.inbox import tell
+from control_plane.drones.inbox import notify_drone
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.sessions import find_place, refuse_while_busy, session_of, unfinished
 from control_plane.operations.gateway import performs
@@ -133,24 +133,26 @@ def compact(core: Core, caller: Caller, session_id: str, request: CompactRequest
         chat.compact = request.instructions
         _note(db, core, chat, "compaction", {"asked_by": caller.user, "instructions": request.instructions})
         order = next(iter(unfinished(db, chat.id)), None)
-        told = order is not None and _tell(db, core, order, request.instructions)
-    if told:
+        notified = order is not None and _notify_run(db, core, order, request.instructions)
+    if notified:
         core.broker.wake()
-    return CompactDocument(session=chat.id, order=order.id if told and order else None, told=_sentence(order, told))
+    return CompactDocument(
+        session=chat.id, order=order.id if notified and order else None, told=_sentence(order, notified)
+    )
 
 
-def _tell(db: Db, core: Core, order: Order, instructions: str) -> bool:
+def _notify_run(db: Db, core: Core, order: Order, instructions: str) -> bool:
     """Tell the order's run, if one has begun."""
     if order.status not in _HAS_A_RUN or order.run_id is None or order.drone_id is None:
         return False
-    tell(db, core, order.drone_id, Compact(run_id=order.run_id, instructions=instructions), order.run_id)
+    notify_drone(db, core, order.drone_id, Compact(run_id=order.run_id, instructions=instructions), order.run_id)
     return True
 
 
-def _sentence(order: Order | None, told: bool) -> str:
+def _sentence(order: Order | None, notified: bool) -> str:
     if order is None:
         return "The session is idle: its next turn begins with the compaction, before its first question to the model."
-    if told:
+    if notified:
         return f"Order {order.id} was told: it compacts before its next question to the model."
     return f"Order {order.id} is {order.status}: its run begins with the compaction."
 

@@ -130,8 +130,8 @@ def end(  # noqa: PLR0913, PLR0917 - what ends, how, and what is told of it
     now = core.clock.now()
     move_task(db, task, to, assignee_id=None, updated_at=now, ended_at=now)
     system_says(db, core, task, note, run_id)
-    told = {"task": task.id, "title": task.title, "status": task.status, "assignee": USER, "order": task.order_id}
-    notify(db, core, task.organization_id, f"task.{to}", {**told, "reason": note.text, "run": run_id})
+    data = {"task": task.id, "title": task.title, "status": task.status, "assignee": USER, "order": task.order_id}
+    notify(db, core, task.organization_id, f"task.{to}", {**data, "reason": note.text, "run": run_id})
 
 
 def _to_retry(db: Session, caller: Caller, task: Task, name: str | None) -> Agent:

@@ -42,7 +42,7 @@ class _Stopped:
 
     note: str = ""
     run_id: str | None = None
-    told: EndedRun | None = None
+    ended_run: EndedRun | None = None
     begun: tuple[str, ...] = ()
 
 
@@ -92,7 +92,7 @@ def _stop(core: Core, caller: Caller, task_id: str, work: Work, why: str) -> Tas
         return order_id, core.database.transact(partial(_write, core, caller, task_id, work, at_work))
 
     order_id, stopped = until_unmoved(attempt)
-    announce(core, filter(None, (order_id, *stopped.begun)), [stopped.told] if stopped.told else [])
+    announce(core, filter(None, (order_id, *stopped.begun)), [stopped.ended_run] if stopped.ended_run else [])
     document = reading.show(core, caller, task_id)
     note = "; ".join(filter(None, (stopped.note, reading.next_for(document))))
     return document.model_copy(update={"note": note, "stopped_run": stopped.run_id})
@@ -123,9 +123,9 @@ def _write(core: Core, caller: Caller, task_id: str, work: Work, at_work: _Order
         raise Conflict(f"task {task.id} went on while this was done", code=MOVED, next=f"fleet task show {task.id}")
     run_id = order.run_id if order is not None else None
     work(db, task, run_id)
-    note, told = _cancel_order(db, core, order, at_work, asked_by(caller, at_work.why)) if order else ("", None)
+    note, ended_run = _cancel_order(db, core, order, at_work, asked_by(caller, at_work.why)) if order else ("", None)
     begun = claim_tasks(db, core, caller.organization_id)
-    return _Stopped(note, run_id, told, tuple(begun))
+    return _Stopped(note, run_id, ended_run, tuple(begun))
 
 
 def _seen(at_work: _Order) -> tuple[str, str | None] | None:
@@ -136,11 +136,11 @@ def _cancel_order(
     db: Session, core: Core, order: Order, at_work: _Order, asked: CancelAsked
 ) -> tuple[str, EndedRun | None]:
     """Cancel the order of the run. Returns what that means for people, and for Flower."""
-    told = None
+    ended_run = None
     if at_work.seen is not None and order.status not in {*ENDED, OrderStatus.CANCELING}:
-        told = record_cancel(db, core, order, at_work.seen.taken_back, asked)
+        ended_run = record_cancel(db, core, order, at_work.seen.taken_back, asked)
     if order.status in ENDED:
-        return f"run {order.run_id or f'of order {order.id}'} had not begun, and will not", told
+        return f"run {order.run_id or f'of order {order.id}'} had not begun, and will not", ended_run
     drone = db.get(Drone, order.drone_id) if order.drone_id else None
     where = f" on {drone.name}" if drone else ""
-    return f"run {order.run_id}{where} is being stopped, and the next one begins when it has ended", told
+    return f"run {order.run_id}{where} is being stopped, and the next one begins when it has ended", ended_run

@@ -127,14 +127,14 @@ class _Import:
         return document_of(db, row).model_copy(update={"warnings": self._warnings()})
 
     def _organization(self, db: Session) -> Organization:
-        told = self.checked.organization
-        request = OrganizationRequest(name=self.name, description=told["description"])
+        organization = self.checked.organization
+        request = OrganizationRequest(name=self.name, description=organization["description"])
         row = create_within(db, self.core, request)
-        if not db.scalar(select(Organization.id).where(Organization.acronym == told["acronym"])):
-            row.acronym = told["acronym"]
-        row.concurrency, row.max_hand_offs = told["concurrency"], told["max_hand_offs"]
-        row.last_task = told["last_task"]
-        row.project_id = self.ids.of(told["project_id"]) if told["project_id"] else None
+        if not db.scalar(select(Organization.id).where(Organization.acronym == organization["acronym"])):
+            row.acronym = organization["acronym"]
+        row.concurrency, row.max_hand_offs = organization["concurrency"], organization["max_hand_offs"]
+        row.last_task = organization["last_task"]
+        row.project_id = self.ids.of(organization["project_id"]) if organization["project_id"] else None
         # Nothing shall begin before somebody has given the keys again, or at all in a mere copy.
         row.paused_at = self.core.clock.now()
         db.flush()
@@ -270,8 +270,8 @@ class _Import:
         """Totals are the same as before, or nothing is imported."""
         sums = [func.coalesce(func.sum(getattr(Run, name)), 0) for name in SUMMED]
         found = db.execute(select(func.count(), *sums).where(Run.organization_id == self.organization_id)).one()
-        told = self.checked.totals
-        if list(map(int, found)) != [told.runs, *(told.sums[name] for name in SUMMED)]:
+        expected = self.checked.totals
+        if list(map(int, found)) != [expected.runs, *(expected.sums[name] for name in SUMMED)]:
             raise FleetFault("the totals of what was imported are not those of the file", code="E-IMPORT")
 
     def _warnings(self) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from control_plane.db.drones import Drone, InboxMessage
 from control_plane.db.runs import Run
-from control_plane.drones.inbox import tell
+from control_plane.drones.inbox import notify_drone
 from control_plane.operations.drones import managing
 from shared import names
 from shared.control import Drain
@@ -25,7 +25,7 @@ def shown(plane: Plane) -> Any:
 
 def leave_message(plane: Plane, drone: DroneStandIn) -> str:
     with plane.core.database.write() as db:
-        message_id = tell(db, plane.core, drone.id, Drain(on=True))
+        message_id = notify_drone(db, plane.core, drone.id, Drain(on=True))
     plane.core.broker.wake()
     return message_id
 

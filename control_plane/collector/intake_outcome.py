@@ -1,4 +1,4 @@
-"""What taking entries in leaves to be done: acknowledging, telling, waking."""
+"""What remains to be done after a batch of entries was stored: acknowledging, notifying, waking."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from control_plane.orders.lost import Loss
 
 
 @dataclass
-class Taken:
-    """What is to be done outside the database once the transaction is committed."""
+class IntakeOutcome:
+    """What the caller does outside the database after the commit."""
 
     acknowledge: list[str] = field(default_factory=list)
     stepped: set[str] = field(default_factory=set)
-    """Orders with new steps alone."""
+    """Orders with new steps."""
     changed: set[str] = field(default_factory=set)
     """Orders whose row changed so that the supervisor may have work."""
-    told: bool = False
-    """A message for the drone was written."""
+    drone_notified: bool = False
+    """The transaction wrote a message for the drone: wake the sender."""
     losses: list[Loss] = field(default_factory=list)
     ended: list[EndedRun] = field(default_factory=list)
