@@ -67,15 +67,15 @@ def trajectory(facts: RunFacts, steps: Iterable[tuple[datetime, Body]]) -> Doc:
 
     The system prompt is not among the steps, and so not in the document. What is unknown is null.
     """
-    told = _Told()
+    builder = _TrajectoryBuilder()
     for at, body in steps:
-        told.add(at.timestamp(), body)
-    return {"info": _info(facts, told), "messages": told.finished(), "trajectory_format": FORMAT}
+        builder.add(at.timestamp(), body)
+    return {"info": _info(facts, builder), "messages": builder.finished(), "trajectory_format": FORMAT}
 
 
 @dataclass
-class _Told:
-    """The run as far as it has been told."""
+class _TrajectoryBuilder:
+    """The run as far as it has been builder."""
 
     messages: list[Doc] = field(default_factory=list)
     started: RunStarted | None = None
@@ -191,12 +191,12 @@ def exit_status(ended: RunEnded) -> str:
     return known.get(ended.exit_status, ended.exit_status)
 
 
-def _info(facts: RunFacts, told: _Told) -> Doc:
-    ended = told.ended
-    cost = _sum(told.cost_before, ended.stats.cost_usd) if ended else told.cost
+def _info(facts: RunFacts, builder: _TrajectoryBuilder) -> Doc:
+    ended = builder.ended
+    cost = _sum(builder.cost_before, ended.stats.cost_usd) if ended else builder.cost
     return {
-        "model_stats": {"instance_cost": cost, "api_calls": told.answers},
-        "config": _config(facts, told),
+        "model_stats": {"instance_cost": cost, "api_calls": builder.answers},
+        "config": _config(facts, builder),
         "mini_version": f"dronefleet {facts.version}",
         "exit_status": exit_status(ended) if ended else "",
         "submission": ended.response if ended else "",
@@ -206,7 +206,7 @@ def _info(facts: RunFacts, told: _Told) -> Doc:
             "status": ended.status if ended else "running",
             "exit_status": ended.exit_status if ended else None,
             "reason": ended.reason if ended else None,
-            "base_commit": told.prepared.base_commit if told.prepared else None,
+            "base_commit": builder.prepared.base_commit if builder.prepared else None,
             "cost": "known" if cost is not None else "unknown: the price of at least one answer is not known",
         },
     }
@@ -216,7 +216,7 @@ def _sum(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one + other
 
 
-def _config(facts: RunFacts, told: _Told) -> Doc:
+def _config(facts: RunFacts, builder: _TrajectoryBuilder) -> Doc:
     limits = facts.limits
     return {
         "agent": {
@@ -228,8 +228,8 @@ def _config(facts: RunFacts, told: _Told) -> Doc:
         "agent_type": "dronefleet",
         "model": {"model_name": facts.model},
         "model_type": "dronefleet",
-        "environment": {"cwd": told.workspace, "env": {}, "timeout": limits.get("command_timeout", 0)},
-        "environment_type": f"dronefleet.{told.started.sandbox if told.started else 'unknown'}",
+        "environment": {"cwd": builder.workspace, "env": {}, "timeout": limits.get("command_timeout", 0)},
+        "environment_type": f"dronefleet.{builder.started.sandbox if builder.started else 'unknown'}",
     }
 
 

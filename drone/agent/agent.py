@@ -93,7 +93,7 @@ class Agent:
             self._record.say(texts, "loop")
             return self._until_it_ends()
 
-    def heard(self) -> bool:
+    def take_up_messages(self) -> bool:
         """Take in what people have said since the model stopped; whether there was something."""
         waiting = len(self.transcript)
         self._record.say(self.controls.steering(), "steer")
@@ -287,7 +287,7 @@ class Agent:
             raise signal
         if isinstance(signal, Submitted):
             # What people said meanwhile is not lost: the model stops only when nobody has a word left for it.
-            if self.heard():
+            if self.take_up_messages():
                 return None
             return signal.outcome or Outcome(ExitStatus.SUBMITTED, "The model submitted its work.")
         return signal.outcome

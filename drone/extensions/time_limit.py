@@ -40,7 +40,7 @@ class ForeignCalls:
             job = worker.take(act)
             if failed := self._waited(job):
                 self._worker = None
-                worker.give_up()
+                worker.abandon()
                 raise failed
         if job.failed:
             raise job.failed
@@ -96,7 +96,7 @@ class _Worker:
     def leave(self) -> None:
         self._jobs.put(None)
 
-    def give_up(self) -> None:
+    def abandon(self) -> None:
         self.leave()
         # `while True: pass` would take its share of the interpreter for the rest of the run.
         ident = ctypes.c_ulong(self._thread.ident or 0)

@@ -123,7 +123,7 @@ class StdioServer:
         """Read messages as long as there are any; returns what the server did wrong, empty where it just ended."""
         try:
             while self._noise <= MOST_NOISE:
-                await self._heard(await stdout.readuntil(b"\n"), incoming)
+                await self._deliver(await stdout.readuntil(b"\n"), incoming)
         except asyncio.IncompleteReadError as error:
             self._log.note(error.partial)
             return ""
@@ -131,7 +131,7 @@ class StdioServer:
             return f"sent a message of over {LARGEST_MESSAGE:,} bytes"
         return "printed too much on stdout that is no MCP message"
 
-    async def _heard(self, line: bytes, incoming: MemoryObjectSendStream[Incoming]) -> None:
+    async def _deliver(self, line: bytes, incoming: MemoryObjectSendStream[Incoming]) -> None:
         message = _message(line)
         if message is not None:
             self._noise = 0

@@ -48,7 +48,7 @@ def pumped(
             patience = waits.between
             yield piece.value
     finally:
-        pump.give_up()
+        pump.abandon()
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class _Pump(Generic[T]):
                 raise item
             return item
 
-    def give_up(self) -> None:
+    def abandon(self) -> None:
         self._unwanted.set()
 
     def _read(self) -> None:

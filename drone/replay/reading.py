@@ -32,17 +32,17 @@ def recording_of(document: Any, name: str = "the document") -> Recording:
     messages = _messages(document, name)
     info = _object(document.get("info"))
     environment = _object(_object(info.get("config")).get("environment"))
-    opening, heard = _grouped(messages)
-    if not heard:
+    opening, groups = _grouped(messages)
+    if not groups:
         raise _not_one(name, "the model says nothing in it: there is nothing to play")
     regexes = _regexes(_object(_object(info.get("config")).get("model")))
-    turns = [_turn(each, regexes) for each in heard]
+    turns = [_turn(each, regexes) for each in groups]
     turns[-1] = _with_submission(turns[-1], messages[-1])
     return replace(_surroundings(info, environment), opening=tuple(opening), turns=tuple(turns))
 
 
 @dataclass
-class _Heard:
+class _AnswerGroup:
     """One answer, and the messages up to the next."""
 
     message: Doc
@@ -84,42 +84,42 @@ def _messages(document: Any, name: str) -> list[Doc]:
     return messages
 
 
-def _grouped(messages: Sequence[Doc]) -> tuple[list[str], list[_Heard]]:
+def _grouped(messages: Sequence[Doc]) -> tuple[list[str], list[_AnswerGroup]]:
     """The messages before the first answer, and the answers with what belongs to each."""
     opening: list[str] = []
-    heard: list[_Heard] = []
+    groups: list[_AnswerGroup] = []
     for message in messages:
         role = message.get("role")
         if role in {"system", "exit"}:
             continue
         if role == "assistant" or _actions(message) or message.get("object") == "response":
-            heard.append(_Heard(message))
-        elif not heard:
+            groups.append(_AnswerGroup(message))
+        elif not groups:
             opening.append(text_of(message))
         elif role == "tool" or message.get("type") == "function_call_output" or is_observation(message):
-            heard[-1].observations.append(message)
+            groups[-1].observations.append(message)
         else:
-            heard[-1].said.append(message)
-    return opening, heard
+            groups[-1].said.append(message)
+    return opening, groups
 
 
-def _turn(heard: _Heard, regexes: Sequence[str]) -> RecordedTurn:
-    message, content = heard.message, text_of(heard.message)
+def _turn(group: _AnswerGroup, regexes: Sequence[str]) -> RecordedTurn:
+    message, content = group.message, text_of(group.message)
     calls = _calls(message, content, regexes)
     made = []
     for number, (call, call_id) in enumerate(calls):
-        observation = _observation(heard.observations, call_id, number)
+        observation = _observation(group.observations, call_id, number)
         expected, executed = (None, True) if observation is None else expected_of(observation, call.tool)
         made.append(replace(call, expected=expected, executed=executed))
     # After a command that submits, the run goes on only if a person said so; it was run, though nothing says it.
-    if made and not _rejected(heard.said) and (at := _submitting(made)) is not None:
+    if made and not _rejected(group.said) and (at := _submitting(made)) is not None:
         made[at] = replace(made[at], executed=True)
     thinking = message.get("reasoning_content")
     return RecordedTurn(
         content,
         tuple(made),
         whole(thinking) if isinstance(thinking, str) else "",
-        tuple(text_of(each) for each in heard.said),
+        tuple(text_of(each) for each in group.said),
     )
 
 

@@ -29,8 +29,8 @@ class RunControls:
         self._rulings: dict[str, Ruling] = {}
         self._compact: str | None = None
 
-    def told(self, message: ToRun) -> None:
-        """Take in what the worker said."""
+    def receive(self, message: ToRun) -> None:
+        """Take in a message of the worker."""
         with self._lock:
             match message:
                 case LeaseExtended():

@@ -170,10 +170,10 @@ class PipeLink:
     """The link of a run process. Saying something never waits for the worker."""
 
     def __init__(
-        self, connection: Connection, told: Callable[[ToRun], None], worker_gone: Callable[[], None] = lambda: None
+        self, connection: Connection, receive: Callable[[ToRun], None], worker_gone: Callable[[], None] = lambda: None
     ) -> None:
         self._connection = connection
-        self._told = told
+        self._receive = receive
         self._worker_gone = worker_gone
         self._lock = threading.Lock()
         self._deltas: list[InFlight] = []
@@ -182,8 +182,8 @@ class PipeLink:
         self._moved = False
         self._work = threading.Event()
         self._closing = False
-        self._listener = threading.Thread(target=self._listen, name="told", daemon=True)
-        self._sender = threading.Thread(target=self._send_all, name="say", daemon=True)
+        self._listener = threading.Thread(target=self._listen, name="receive", daemon=True)
+        self._sender = threading.Thread(target=self._send_all, name="send", daemon=True)
 
     def start(self) -> None:
         self._listener.start()
@@ -251,6 +251,6 @@ class PipeLink:
     def _listen(self) -> None:
         try:
             while True:
-                self._told(_TO_RUN.validate_json(self._connection.recv_bytes()))
+                self._receive(_TO_RUN.validate_json(self._connection.recv_bytes()))
         except (EOFError, OSError):
             self._worker_gone()

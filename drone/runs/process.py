@@ -90,9 +90,9 @@ def _run(connection: Connection, job: Job, environ: Mapping[str, str]) -> int:
     order = job.order
     controls = RunControls(SystemClock(), job.valid_until)
     if order.session.compact is not None:
-        controls.told(Compact(run_id=job.run_id, instructions=order.session.compact))
+        controls.receive(Compact(run_id=job.run_id, instructions=order.session.compact))
     with journal.opened(directory.journal, identity, SystemClock()) as writer:
-        link = PipeLink(connection, controls.told, partial(_end_without_worker, directory, writer))
+        link = PipeLink(connection, controls.receive, partial(_end_without_worker, directory, writer))
         link.start()
         with closing_link(link):
             _execute(job, writer, (controls, link), environ)

@@ -81,7 +81,7 @@ def judged(outcome: Outcome, agent: Agent, verifier: Verifier, nudge: Nudge | No
         after = nudge.give()
         if after.exit_status is ExitStatus.CANCELED:
             return after, verification
-        if after.succeeded and agent.heard():
+        if after.succeeded and agent.take_up_messages():
             outcome, verification = verifier.judge(agent.go_on(), agent)
         elif nudge.changed():
             outcome, verification = verifier.judge(outcome, agent)

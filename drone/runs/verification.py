@@ -49,7 +49,7 @@ class Verifier:
                 return outcome, Verification.FAILED
             attempt += 1
         # A word that came while the commands ran is heard, and what is done about it is verified as well.
-        if agent.heard():
+        if agent.take_up_messages():
             return self.judge(agent.go_on(), agent)
         return outcome, Verification.VERIFIED
 

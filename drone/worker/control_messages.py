@@ -33,7 +33,7 @@ class ControlActions:
             case Say() | Decide() | Compact() as word:
                 # To the run's process; kept until there is one.
                 if run := self.runs.get(word.run_id):
-                    run.tell(word)
+                    run.send(word)
             case Drain() as drain:
                 self.drain(drain.on)
 

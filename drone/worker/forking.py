@@ -30,7 +30,7 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 
 @dataclass
 class RunProcess:
-    """A running run: what it says, and what it is told."""
+    """The process of a run, and the link to it."""
 
     process: ForkServerProcess
     link: WorkerLink
@@ -40,12 +40,12 @@ class RunProcess:
         assert self.process.pid is not None
         return self.process.pid
 
-    def tell(self, message: ToRun) -> None:
-        """Say something to the run. Never waits."""
+    def send(self, message: ToRun) -> None:
+        """Send a message to the run. Never waits."""
         self.link.send(message)
 
-    def hear(self, seconds: float) -> Iterator[FromRun]:
-        """Yield what the run says, waiting at most `seconds` for the first. Raises EOFError when it is gone."""
+    def receive(self, seconds: float) -> Iterator[FromRun]:
+        """Yield the messages of the run, waiting at most `seconds` for the first. Raises EOFError when it is gone."""
         return self.link.receive(seconds)
 
     def wait(self, seconds: float) -> int | None:
@@ -96,7 +96,7 @@ class ForkServer:
         began = self._clock.monotonic()
         try:
             probe = self._fork(entry.probe, None, "warm-probe")
-            said = next(probe.hear(60.0), None)
+            said = next(probe.receive(60.0), None)
             answer = said.problem if isinstance(said, Probed) else "no answer within a minute"
             probe.wait(5.0)
             probe.close()

@@ -108,23 +108,23 @@ class Heartbeat:
         """Wait until the next beat is due, somebody wants it now, or the machine was asleep; look again meanwhile."""
         until = self._clock.monotonic() + seconds
         while (left := until - self._clock.monotonic()) > 0:
-            look_in = self._takeovers.look_in()
-            if self._now.wait(min(left, LOOK_AROUND_SECONDS, left if look_in is None else look_in)):
+            next_check = self._takeovers.next_check_s()
+            if self._now.wait(min(left, LOOK_AROUND_SECONDS, left if next_check is None else next_check)):
                 break
             if slept := self._sleeps.since_asked():
                 log.warning("the machine was asleep for %.0f s; telling the fleet at once", slept)
                 # Nobody may hold their other ends any more, and finding that out would take seconds.
                 self._redis.connection_pool.disconnect(inuse_connections=False)
                 break
-            if look_in is not None and self._takeovers.look_in() == 0 and not self._look_again():
+            if next_check is not None and self._takeovers.next_check_s() == 0 and not self._check_takeovers_again():
                 self._now.wait(RETRY_SECONDS)
                 break
         self._now.clear()
 
-    def _look_again(self) -> bool:
+    def _check_takeovers_again(self) -> bool:
         """Whether it is known now if runs were taken over; else the next beat looks."""
         try:
-            self._takeovers.look()
+            self._takeovers.check_again()
         except RedisError as error:
             log.info("whether a run was taken back is not known yet (%s)", error)
             return False
@@ -138,7 +138,7 @@ class Heartbeat:
         """Tell the runs how long they may act for their orders, but none that may have been taken over."""
         for run in self._runs.working():
             if not self._takeovers.suspects(run):
-                run.tell(LeaseExtended(until=until))
+                run.send(LeaseExtended(until=until))
 
     def _send(self, *, stopping: bool) -> None:
         """One round trip: beat, lease, the inbox, and the keys of the runs that are still at work."""
@@ -159,11 +159,11 @@ class Heartbeat:
             pipe.hgetall(names.inbox_key(drone))
             self._takeovers.ask(pipe, working)
             boot, lease, _, _, letters, *keys = pipe.execute()
-        self._membership.heard(boot, lease)
+        self._membership.note_answers(boot, lease)
         until = self.lease.renewed(left_at)
         self._inbox.read(letters)
         # Before the lease is passed on: after a silence the run might push in the moment between.
-        self._takeovers.heard(working, keys)
+        self._takeovers.note_answers(working, keys)
         self._renew(until)
 
     def _beat(self, *, stopping: bool) -> Beat:

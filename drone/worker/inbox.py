@@ -109,7 +109,7 @@ class InboxListener:
             try:
                 with self._subscription() as subscription:
                     subscription.subscribe(self._channel)
-                    self._hear(subscription)
+                    self._receive(subscription)
             except RedisError:
                 # Nothing is lost: what was said meanwhile stands in the inbox. The heartbeat logs that Redis is away.
                 self._stop.wait(RETRY_SECONDS)
@@ -119,7 +119,7 @@ class InboxListener:
     def _subscription(self) -> CheckedSubscription:
         return CheckedSubscription(self._redis.connection_pool, ignore_subscribe_messages=True)
 
-    def _hear(self, subscription: PubSub) -> None:
+    def _receive(self, subscription: PubSub) -> None:
         while not self._stop.is_set():
             message = subscription.get_message(timeout=1.0)
             if message is not None and message["type"] == "message":

@@ -49,14 +49,14 @@ class Membership:
     # --- the only one ------------------------------------------------------------------
 
     def ask(self, pipe: Redis) -> None:
-        """Add two commands to the round trip of a beat, ahead of its own lease; `heard` takes their answers."""
+        """Add two commands to the round trip of a beat, ahead of its own lease; `note_answers` takes their answers."""
         if self._unclaimed:
             pipe.set(self._boot_key, self._boot)
         else:
             pipe.get(self._boot_key)
         pipe.get(self._lease_key)
 
-    def heard(self, boot: Any, lease: Any) -> None:
+    def note_answers(self, boot: Any, lease: Any) -> None:
         """End this boot when a later one is named, and was found at work twice.
 
         Its name alone is no proof: a broker that was restored from an older copy names an older boot, which beats no

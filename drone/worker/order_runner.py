@@ -155,7 +155,7 @@ class OrderRunner:
         run.progress_timeout = order.limits.progress_timeout
         for word in order.said:
             # Said before the order left: it waits for the process, and is there before the model is asked anything.
-            run.tell(Say(run_id=run.run_id, text=word.text, after=word.after))
+            run.send(Say(run_id=run.run_id, text=word.text, after=word.after))
         process = self.fork_server.start(self.make_job(run.directory, order))
         began, machine_boot = start_time(process.pid), this_machine_boot()
         try:
@@ -166,7 +166,7 @@ class OrderRunner:
             process.wait(LAST_SECONDS)
             process.close()
             raise fault_of(error) from error
-        run.attach(process.tell)
+        run.attach(process.send)
         return process
 
     def _opened(self, identity: RunIdentity, envelope: str) -> WorkOrder:
@@ -189,8 +189,8 @@ class OrderRunner:
         """Pass on what the run says until it is gone; tell it to end when nothing comes of it. Its exit code."""
         try:
             while True:
-                for message in process.hear(LISTEN_SECONDS):
-                    self._heard(run, message)
+                for message in process.receive(LISTEN_SECONDS):
+                    self._handle(run, message)
                 run.looked_at()
                 if why := run.stalled():
                     log.warning("run %s: %s; it is told to end", run.run_id, why)
@@ -207,7 +207,7 @@ class OrderRunner:
         process.close()
         return -9 if code is None else code
 
-    def _heard(self, run: TrackedRun, message: FromRun) -> None:
+    def _handle(self, run: TrackedRun, message: FromRun) -> None:
         if isinstance(message, Doing):
             run.does(message.text, message.waits_for)
             return

@@ -39,11 +39,11 @@ class Takeovers:
         """Runs whose key said `revoked`, and when that was seen first."""
 
     def ask(self, pipe: Redis, runs: Iterable[TrackedRun]) -> None:
-        """Add one command for each run to a round trip; `heard` takes their answers."""
+        """Add one command for each run to a round trip; `note_answers` takes their answers."""
         for run in runs:
             pipe.get(names.run_key(self._drone_id, run.run_id))
 
-    def heard(self, runs: Sequence[TrackedRun], keys: Sequence[Any]) -> None:
+    def note_answers(self, runs: Sequence[TrackedRun], keys: Sequence[Any]) -> None:
         """Tell the runs to end that were taken over; to be called after the inbox of the same round trip was read."""
         now = self._clock.monotonic()
         revoked = [run for run, key in zip(runs, keys, strict=True) if _says_revoked(key) and _may_be_stale(run)]
@@ -58,13 +58,13 @@ class Takeovers:
         """Whether the run may have been taken over: it is to learn nothing by which it could act for its order."""
         return run in self._suspects
 
-    def look_in(self) -> float | None:
+    def next_check_s(self) -> float | None:
         """Seconds until the second look is due; None where there is nothing to look at."""
         if not self._suspects:
             return None
         return max(0.0, min(self._suspects.values()) + LOOK_AGAIN_SECONDS - self._clock.monotonic())
 
-    def look(self) -> None:
+    def check_again(self) -> None:
         """The second look. Raises redis.exceptions.RedisError: then the next beat looks."""
         runs = list(self._suspects)
         with self._redis.pipeline(transaction=False) as pipe:
@@ -72,7 +72,7 @@ class Takeovers:
             self.ask(pipe, runs)
             letters, *keys = pipe.execute()
         self._inbox.read(letters)
-        self.heard(runs, keys)
+        self.note_answers(runs, keys)
 
 
 def _says_revoked(key: Any) -> bool:

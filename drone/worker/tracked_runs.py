@@ -19,7 +19,7 @@ from shared.clock import Clock
 from shared.durations import roughly
 from shared.events import Event, RunBeat, RunEnded
 
-Tell = Callable[[ToRun], None]
+Send = Callable[[ToRun], None]
 UNWANTED_SECONDS = 60.0
 """For a run that is not wanted to end; it has hardly begun."""
 FROZEN_SECONDS = 5.0
@@ -34,7 +34,7 @@ class TrackedRun:
         self.identity = identity
         self._clock = clock
         self._lock = threading.RLock()
-        self._tell: Tell | None = None
+        self._send: Send | None = None
         self._waiting: list[ToRun] = []
         self._doing = "starting"
         self._waits_for: WaitsFor = ""
@@ -79,19 +79,19 @@ class TrackedRun:
         with self._lock:
             return self._gone and self._end is not None and self._confirmed_seq >= self._last_seq
 
-    def attach(self, tell: Tell) -> None:
-        """The run's process is there: hand it what was said to the run before."""
+    def attach(self, send: Send) -> None:
+        """Connect the run to its process and send it the messages that have waited for it."""
         with self._lock:
-            self._tell = tell
+            self._send = send
             waiting, self._waiting = self._waiting, []
             for message in waiting:
-                tell(message)
+                send(message)
 
-    def tell(self, message: ToRun) -> None:
-        """Say something to the run's process, now or as soon as there is one; nothing happens if it is gone."""
+    def send(self, message: ToRun) -> None:
+        """Send a message to the run's process, now or as soon as it is there; nothing happens if it is gone."""
         with self._lock:
-            if self._tell is not None:
-                self._tell(message)
+            if self._send is not None:
+                self._send(message)
             elif not self._gone:
                 self._waiting.append(message)
 
@@ -101,7 +101,7 @@ class TrackedRun:
             if wish.outweighs(self.wish):
                 self.wish = wish
                 self._kill_at = self._clock.monotonic() + within
-                self.tell(EndRun(wish=wish.kind, reason=wish.reason))
+                self.send(EndRun(wish=wish.kind, reason=wish.reason))
 
     def was_asked_to(self, *kinds: WishKind) -> bool:
         """Whether the run was told to end for one of these reasons."""
@@ -168,7 +168,7 @@ class TrackedRun:
         """The run's process is no more."""
         with self._lock:
             self._gone = True
-            self._tell = None
+            self._send = None
 
     def confirm(self, last_seq: int) -> None:
         """Everything up to `last_seq` is in the database."""

@@ -62,14 +62,14 @@ class Watchdog:
         def run() -> None:
             while not stopping.wait(LOOK_SECONDS):
                 try:
-                    self.look(rebuild, _exit)
+                    self.check(rebuild, _exit)
                 except Exception:  # the body of a background loop: this is the last one that may end
                     log.exception("the watchdog stumbled; looking again")
 
         threading.Thread(target=run, name="watchdog", daemon=True).start()
 
-    def look(self, rebuild: Callable[[], None], give_up: Callable[[], None]) -> None:
-        """Look once, and act when the consumer has been deaf for too long. A run in hand keeps the worker alive."""
+    def check(self, rebuild: Callable[[], None], end_worker: Callable[[], None]) -> None:
+        """Check once, and act when the consumer has been deaf for too long. A run in hand keeps the worker alive."""
         now = self._clock.monotonic()
         with self._lock:
             in_hand, taken = self._in_hand, self._taken
@@ -82,7 +82,7 @@ class Watchdog:
         elif now - self._since >= DEAF_SECONDS:
             self._since = now
             if self._rebuilds >= REBUILDS and in_hand == 0:
-                give_up()
+                end_worker()
                 return
             self._rebuilds += 1
             log.error("messages wait in the queue and are not taken; the consumer is rebuilt (%s)", self._rebuilds)

@@ -64,10 +64,10 @@ class Known:
 
 @dataclass(frozen=True)
 class _AgentsHead:
-    """The head that was seen last in the workspace, and what is taken of it."""
+    """The head seen last in the workspace, and the commit that was kept of it."""
 
     seen: str = ""
-    taken: str = ""
+    kept: str = ""
     goes_on: bool = True
     """From the base; else it is only kept, for the agent's own `.git`."""
     also: frozenset[bytes] = frozenset()
@@ -106,7 +106,7 @@ class WorkspaceCheckpoints:
     def go_on_from(self, known: Known) -> None:
         """The work tree and the index were put to this checkpoint of an earlier run."""
         self._last = known
-        self._head = self._taken(known.head) if known.head else _AgentsHead()
+        self._head = self._head_at(known.head) if known.head else _AgentsHead()
         self._parent = _UNKNOWN
 
     def take(self, run_id: str, has_secret: HasSecret, agent_commits: bool) -> Snapshot:
@@ -116,7 +116,7 @@ class WorkspaceCheckpoints:
         if agent_commits:
             self._head = self._look_at_head()
         tree = self._tree_of_work()
-        now = self._kept(replace(self._last, tree=tree, head=self._head.taken), run_id)
+        now = self._kept(replace(self._last, tree=tree, head=self._head.kept), run_id)
         before = self._last if self._last.run_id == run_id else self._base()
         is_new = not now.is_like(before)
         bundle = self._bundle(now) if is_new else None
@@ -157,9 +157,9 @@ class WorkspaceCheckpoints:
         if reason := self._why_not_commits(head):
             remark = f"commits up to {head[:12]}: {reason}; what they changed is kept without them"
             return replace(known, seen=head, remark=remark)
-        return self._taken(head)
+        return self._head_at(head)
 
-    def _taken(self, head: str) -> _AgentsHead:
+    def _head_at(self, head: str) -> _AgentsHead:
         base = self._start.commit
         if base is None or self._plain.is_ancestor(base, head):
             return _AgentsHead(head, head)
@@ -168,7 +168,7 @@ class WorkspaceCheckpoints:
 
     def _why_not_commits(self, head: str) -> str:
         """Each version of each file counts: all of them would be in the bundle."""
-        without = [f"^{commit}" for commit in (self._start.commit, self._head.taken) if commit]
+        without = [f"^{commit}" for commit in (self._start.commit, self._head.kept) if commit]
         objects = self._plain.text("rev-list", "--objects", "--no-object-names", head, *without).split()
         if self._scan.largest(objects) > LARGEST_FILE:
             return "they hold a file over the limit of a checkpoint"
@@ -190,7 +190,7 @@ class WorkspaceCheckpoints:
         """Bring the index up to the work tree and give its tree; the index is only written where something changed."""
         self._make_ready(git)
         head = self._head
-        parent = head.taken if head.taken and head.goes_on else self._start.commit
+        parent = head.kept if head.kept and head.goes_on else self._start.commit
         moved = parent != self._parent
         # Where the rest is broken off, the next time begins with the parent, and looks at each difference again.
         self._parent = _UNKNOWN

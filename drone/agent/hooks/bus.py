@@ -101,25 +101,25 @@ class HookBus:
     # --- what the loop calls ------------------------------------------------------
 
     def notify(self, event: hook.HookEvent) -> None:
-        for one in self._heard_by(event.name):
+        for one in self._handlers_of(event.name):
             self._ask(one, event, returns.nothing)
         if not inside():
             self._between()
 
     def system_prompt(self, text: str) -> str:
-        for one in self._heard_by(hook.BeforeAgentStart.name):
+        for one in self._handlers_of(hook.BeforeAgentStart.name):
             text = self._ask(one, hook.BeforeAgentStart(text), returns.prompt) or text
         return text
 
     def context(self, messages: Sequence[Message]) -> Sequence[Message]:
-        for one in self._heard_by(hook.ContextEvent.name):
+        for one in self._handlers_of(hook.ContextEvent.name):
             answer = self._ask(one, hook.ContextEvent(tuple(messages)), returns.history)
             messages = messages if answer is None else answer
         return messages
 
     def ephemeral(self) -> Sequence[Message]:
         found: list[Message] = []
-        for one in self._heard_by(hook.Ephemeral.name):
+        for one in self._handlers_of(hook.Ephemeral.name):
             found += self._ask(one, hook.Ephemeral(), returns.for_one_question) or ()
         return found
 
@@ -130,7 +130,7 @@ class HookBus:
     def block(self, call: ToolCall, *, policies_alone: bool = False) -> str | None:
         """Why this call shall not be run, in the words of the first handler that minds."""
         event = hook.ToolCalled(call)
-        for one in self._heard_by(event.name):
+        for one in self._handlers_of(event.name):
             if policies_alone and not one.policy:
                 continue
             if one.policy and one.closed:
@@ -147,7 +147,7 @@ class HookBus:
 
     def patched(self, call: ToolCall, result: ToolResult) -> Patched:
         terminate = False
-        for one in self._heard_by(hook.ToolReturned.name):
+        for one in self._handlers_of(hook.ToolReturned.name):
             patch = self._ask(one, hook.ToolReturned(call, result), returns.patch)
             if patch is None:
                 continue
@@ -161,13 +161,13 @@ class HookBus:
     def before_compaction(self, event: hook.BeforeCompaction) -> hook.CancelCompaction | str | None:
         """The answer of the first handler that has one."""
         found = None
-        for one in self._heard_by(event.name):
+        for one in self._handlers_of(event.name):
             found = found or self._ask(one, event, returns.summary)
         return found
 
     # --- one handler --------------------------------------------------------------
 
-    def _heard_by(self, event: str) -> tuple[Registered, ...]:
+    def _handlers_of(self, event: str) -> tuple[Registered, ...]:
         # What a handler sets off itself none is told of: it would never come to an end.
         return () if inside() else self._by_name.get(event, ())
 

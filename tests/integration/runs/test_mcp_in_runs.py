@@ -87,7 +87,7 @@ def test_servers_that_cannot_be_used_are_said_and_the_run_goes_on(bench: Bench, 
 def test_a_cancel_during_a_call_counts_the_server_on_the_receipt(bench: Bench, scripted: ScriptedFactory) -> None:
     word = new_id()
     owner(bench, mine=raw("--word", word, "--ignore-term"))
-    cancel = threading.Timer(0.5, bench.controls.told, [EndRun(wish="cancel", reason="not needed")])
+    cancel = threading.Timer(0.5, bench.controls.receive, [EndRun(wish="cancel", reason="not needed")])
     bench.on_doing = lambda text: cancel.start() if text == "running mcp__mine__hang" else None
 
     end = bench.run(scripted([call("mcp__mine__hang"), says("Done.")]).url)

@@ -88,7 +88,7 @@ def test_the_list_of_what_is_left_to_do_is_recorded_whole(bench: Bench, scripted
 
 def test_a_risky_command_waits_and_is_run_when_it_is_approved(bench: Bench, scripted: ScriptedFactory) -> None:
     bench.order = bench.order.model_copy(update={"approve": "risky"})
-    when(bench, "waiting for a person", lambda: bench.controls.told(decision(bench, approved=True)))
+    when(bench, "waiting for a person", lambda: bench.controls.receive(decision(bench, approved=True)))
     bench.run(scripted([shell("ls README"), shell("rm README"), says("done")]).url)
     assert [step.why for step in all_of(bench, ApprovalStep)] == ["it removes files: rm README"]
     assert [(step.approved, step.by, step.comment) for step in all_of(bench, DecisionStep)] == [
@@ -99,7 +99,7 @@ def test_a_risky_command_waits_and_is_run_when_it_is_approved(bench: Bench, scri
 
 def test_a_denied_command_is_not_run(bench: Bench, scripted: ScriptedFactory) -> None:
     bench.order = bench.order.model_copy(update={"approve": "risky"})
-    when(bench, "waiting for a person", lambda: bench.controls.told(decision(bench, approved=False)))
+    when(bench, "waiting for a person", lambda: bench.controls.receive(decision(bench, approved=False)))
     end = bench.run(scripted([shell("rm README"), says("done")]).url)
     assert all_of(bench, ToolResultStep)[0].output == "This call was not approved: fine"
     assert end.status == "success"
@@ -113,7 +113,7 @@ def test_what_the_order_allows_does_not_wait(bench: Bench, scripted: ScriptedFac
 
 def test_an_interruption_breaks_a_command_off_and_the_model_hears_it(bench: Bench, scripted: ScriptedFactory) -> None:
     word = said("Not that one.", interrupt=True)
-    when(bench, "shell: echo begun", lambda: bench.controls.told(word))
+    when(bench, "shell: echo begun", lambda: bench.controls.receive(word))
     server = scripted([shell("echo begun; sleep 60"), says("done")])
     end = bench.run(server.url)
     result = all_of(bench, ToolResultStep)[0]
@@ -127,7 +127,7 @@ def test_an_interruption_breaks_a_command_off_and_the_model_hears_it(bench: Benc
 
 def test_an_interruption_breaks_an_answer_off(bench: Bench, scripted: ScriptedFactory) -> None:
     word = said("Shorter, please. script:short", interrupt=True)
-    when(bench, "waiting for the model", lambda: bench.controls.told(word))
+    when(bench, "waiting for the model", lambda: bench.controls.receive(word))
     server = scripted({"main": [{"text": "A long story", "delay_s": 30}], "short": [says("Short.")]})
     bench.order = bench.order.model_copy(update={"prompt": "Tell me. script:main"})
     end = bench.run(server.url)
@@ -139,7 +139,7 @@ def test_a_word_that_comes_while_a_server_starts_waits_for_the_loop(bench: Bench
     server = {"command": "sleep", "args": ["5"], "start_timeout": 1}
     (bench.directory / "home").mkdir()
     (bench.directory / "home/mcp.json").write_text(json.dumps({"mcpServers": {"slow": server}}))
-    bench.controls.told(said("Hear me.", interrupt=True))
+    bench.controls.receive(said("Hear me.", interrupt=True))
     end = bench.run(scripted([says("heard")]).url)
     assert (end.status, end.response) == ("success", "heard")
     assert [step.text for step in all_of(bench, UserStep)][1:] == ["Hear me."]
@@ -148,7 +148,7 @@ def test_a_word_that_comes_while_a_server_starts_waits_for_the_loop(bench: Bench
 def test_a_compaction_that_is_asked_for_happens_before_the_next_question(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
-    bench.controls.told(Compact(run_id="run000000000", instructions="Keep the names."))
+    bench.controls.receive(Compact(run_id="run000000000", instructions="Keep the names."))
     reads = [calls("file_read", mode="view", path="README") for _ in range(3)]
     server = scripted([says("They greeted."), *reads, says("done")])
     history = [

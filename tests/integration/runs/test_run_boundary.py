@@ -65,7 +65,7 @@ def test_work_that_cannot_be_stored_fails_a_success_so_that_it_is_done_again(
 
 
 def test_a_run_that_was_canceled_before_it_began_ends_as_canceled(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.controls.told(EndRun(wish="cancel", reason="not needed"))
+    bench.controls.receive(EndRun(wish="cancel", reason="not needed"))
     end = bench.run(scripted([{"text": "Done."}]).url)
     assert (end.status, end.exit_status, end.reason) == ("preempted", "canceled", "not needed")
     assert end.receipt is not None
@@ -76,7 +76,7 @@ def test_a_run_whose_order_another_holds_stops_keeps_its_work_and_says_how_it_en
 ) -> None:
     def taken_over(doing: str) -> None:
         if doing == "waiting for the model" and len(bench.events) > 5:
-            bench.controls.told(EndRun(wish="stale", reason="another run holds the order"))
+            bench.controls.receive(EndRun(wish="stale", reason="another run holds the order"))
 
     bench.on_doing = taken_over
     end = bench.run(scripted([shell("echo a > a"), shell("echo b > b"), {"text": "Done."}]).url)

@@ -283,7 +283,7 @@ def test_an_error_within_the_nudge_does_not_fail_work_that_was_done(bench: Bench
 def test_a_cancel_within_the_nudge_ends_the_run(bench: Bench, scripted: ScriptedFactory) -> None:
     def cancel(text: str) -> None:
         if "sleep 60" in text:
-            bench.controls.told(EndRun(wish="cancel", reason="not needed"))
+            bench.controls.receive(EndRun(wish="cancel", reason="not needed"))
 
     bench.on_doing = cancel
     end = bench.run(scripted([says("All done."), shell("sleep 60")]).url)

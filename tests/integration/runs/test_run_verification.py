@@ -109,7 +109,7 @@ def test_a_command_that_takes_too_long_is_a_failure(bench: Bench, scripted: Scri
 def test_a_cancel_ends_a_verification(bench: Bench, scripted: ScriptedFactory) -> None:
     verified_by(bench, "sleep 60")
     server = scripted([says("done")])
-    bench.while_verifying = lambda: bench.controls.told(EndRun(wish="cancel", reason="not needed"))
+    bench.while_verifying = lambda: bench.controls.receive(EndRun(wish="cancel", reason="not needed"))
     end = bench.run(server.url)
     assert ends(end) == ("preempted", "canceled", "not_reached")
 
@@ -118,7 +118,7 @@ def test_a_word_that_comes_while_the_commands_run_is_heard_and_verified_again(
     bench: Bench, scripted: ScriptedFactory
 ) -> None:
     verified_by(bench, "true")
-    bench.while_verifying = lambda: bench.controls.told(said("Also a test."))
+    bench.while_verifying = lambda: bench.controls.receive(said("Also a test."))
     server = scripted([says("done"), says("with a test")])
     end = bench.run(server.url)
     assert (end.response, end.verification) == ("with a test", "verified")
@@ -126,7 +126,7 @@ def test_a_word_that_comes_while_the_commands_run_is_heard_and_verified_again(
 
 
 def test_a_word_that_comes_too_late_is_named(bench: Bench, scripted: ScriptedFactory) -> None:
-    bench.while_storing = lambda: bench.controls.told(said("Wait!", interrupt=True))
+    bench.while_storing = lambda: bench.controls.receive(said("Wait!", interrupt=True))
     bench.run(scripted([shell("touch made"), says("done")]).url)
     assert CommentStep(text="This came too late for the run: Wait!") in [event.body for event in bench.events]
 

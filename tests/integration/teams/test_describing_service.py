@@ -214,7 +214,7 @@ def test_a_limit_ends_it_as_it_ends_every_run(bench: Bench, scripted: ScriptedFa
 
 def test_a_cancel_ends_it_while_the_model_is_silent(bench: Bench, scripted: ScriptedFactory) -> None:
     told = [EndRun(wish="cancel", reason="not needed")]
-    bench.on_doing = lambda text: bench.controls.told(told.pop()) if text.startswith("waiting") and told else None
+    bench.on_doing = lambda text: bench.controls.receive(told.pop()) if text.startswith("waiting") and told else None
     end = bench.run(scripted([sets(TEXT, delay_s=30)]).url)
 
     assert (end.status, end.exit_status, end.reason) == ("preempted", ExitStatus.CANCELED, "not needed")
@@ -223,7 +223,7 @@ def test_a_cancel_ends_it_while_the_model_is_silent(bench: Bench, scripted: Scri
 
 def test_a_drone_that_stops_gives_the_order_back(bench: Bench, scripted: ScriptedFactory) -> None:
     told = [EndRun(wish="stop", reason="the drone stops")]
-    bench.on_doing = lambda text: bench.controls.told(told.pop()) if text.startswith("waiting") and told else None
+    bench.on_doing = lambda text: bench.controls.receive(told.pop()) if text.startswith("waiting") and told else None
     end: RunEnded = bench.run(scripted([sets(TEXT, delay_s=30)]).url)
 
     assert (end.status, end.give_back) == ("preempted", True)

@@ -162,20 +162,20 @@ def test_a_cancel_that_comes_after_its_mark_is_a_cancel(make_bench: Callable[[Cl
     bench = make_bench(clock)
     takeovers = bench.takeovers()
     bench.revoke()
-    takeovers.heard([bench.run], [b"revoked:1"])
-    assert takeovers.look_in() == LOOK_AGAIN_SECONDS
+    takeovers.note_answers([bench.run], [b"revoked:1"])
+    assert takeovers.next_check_s() == LOOK_AGAIN_SECONDS
     bench.cancel()
     clock.sleep(LOOK_AGAIN_SECONDS)
-    takeovers.look()
+    takeovers.check_again()
     assert bench.run.was_asked_to("cancel")
-    assert takeovers.look_in() is None
+    assert takeovers.next_check_s() is None
 
 
 def test_a_mark_that_is_gone_at_the_second_look_says_nothing(make_bench: Callable[[Clock], Bench]) -> None:
     clock = HandClock()
     bench = make_bench(clock)
     takeovers = bench.takeovers()
-    takeovers.heard([bench.run], [b"revoked:1"])
+    takeovers.note_answers([bench.run], [b"revoked:1"])
     clock.sleep(LOOK_AGAIN_SECONDS)
-    takeovers.look()
-    assert (bench.run.wish, takeovers.look_in()) == (None, None)
+    takeovers.check_again()
+    assert (bench.run.wish, takeovers.next_check_s()) == (None, None)

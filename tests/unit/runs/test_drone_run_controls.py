@@ -30,7 +30,7 @@ def test_a_run_that_was_told_nothing_goes_on(controls: RunControls) -> None:
 
 
 def test_a_canceled_run_ends_with_the_reason(controls: RunControls) -> None:
-    controls.told(EndRun(wish="cancel", reason="not needed"))
+    controls.receive(EndRun(wish="cancel", reason="not needed"))
     with pytest.raises(Preempted) as raised:
         controls.check()
     assert raised.value.outcome is not None
@@ -38,9 +38,9 @@ def test_a_canceled_run_ends_with_the_reason(controls: RunControls) -> None:
 
 
 def test_a_cancel_that_comes_after_a_stop_wins(controls: RunControls) -> None:
-    controls.told(EndRun(wish="stop", reason="the drone stops"))
-    controls.told(EndRun(wish="cancel", reason="not needed"))
-    controls.told(EndRun(wish="stop", reason="the drone stops"))
+    controls.receive(EndRun(wish="stop", reason="the drone stops"))
+    controls.receive(EndRun(wish="cancel", reason="not needed"))
+    controls.receive(EndRun(wish="stop", reason="the drone stops"))
     assert controls.wish is not None
     assert controls.wish.kind == "cancel"
 
@@ -59,8 +59,8 @@ def test_a_cancel_that_comes_after_a_stop_wins(controls: RunControls) -> None:
 def test_of_two_wishes_the_heavier_one_counts(
     controls: RunControls, first: WishKind, then: WishKind, counts: WishKind
 ) -> None:
-    controls.told(EndRun(wish=first, reason="one"))
-    controls.told(EndRun(wish=then, reason="two"))
+    controls.receive(EndRun(wish=first, reason="one"))
+    controls.receive(EndRun(wish=then, reason="two"))
     assert controls.wish is not None
     assert controls.wish.kind == counts
     with pytest.raises(Preempted):
@@ -81,14 +81,14 @@ def test_a_run_that_nobody_hears_of_gives_its_order_back_after_ten_minutes(
 
 def test_a_renewed_lease_keeps_it_going(controls: RunControls, clock: HandClock) -> None:
     clock.sleep(VALID_SECONDS)
-    controls.told(LeaseExtended(until=2 * VALID_SECONDS))
+    controls.receive(LeaseExtended(until=2 * VALID_SECONDS))
     clock.sleep(OFFLINE_GRACE_SECONDS)
     controls.check()
 
 
 def test_what_people_say_is_given_once_and_in_order(controls: RunControls) -> None:
-    controls.told(said("a"))
-    controls.told(said("b", after=True))
-    controls.told(said("c"))
+    controls.receive(said("a"))
+    controls.receive(said("b", after=True))
+    controls.receive(said("c"))
     assert (controls.steering(), controls.follow_ups()) == (["a", "c"], ["b"])
     assert (controls.steering(), controls.follow_ups()) == ([], [])

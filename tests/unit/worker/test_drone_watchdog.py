@@ -27,7 +27,7 @@ class Watched:
         """Let it look every five seconds; what it did by then."""
         for _ in range(int(seconds / 5)):
             self.clock.sleep(5)
-            self.dog.look(lambda: self.done.append("rebuild"), lambda: self.done.append("give up"))
+            self.dog.check(lambda: self.done.append("rebuild"), lambda: self.done.append("give up"))
         return self.done
 
     def _messages(self) -> int:

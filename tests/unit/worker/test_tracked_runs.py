@@ -37,10 +37,10 @@ END = RunEnded(status="success", exit_status="stopped", reason="done")
 def test_what_is_said_before_the_process_is_there_is_handed_on_in_order(directory: RunDirectory) -> None:
     run, heard = TrackedRun(directory, IDENTITY, HandClock()), []
     words = [LeaseExtended(until=1.0), said("faster"), LeaseExtended(until=2.0)]
-    run.tell(words[0])
-    run.tell(words[1])
+    run.send(words[0])
+    run.send(words[1])
     run.attach(heard.append)
-    run.tell(words[2])
+    run.send(words[2])
     assert heard == words
 
 
@@ -48,7 +48,7 @@ def test_a_run_that_is_gone_is_told_nothing(directory: RunDirectory) -> None:
     run, heard = TrackedRun(directory, IDENTITY, HandClock()), []
     run.attach(heard.append)
     run.gone()
-    run.tell(LeaseExtended(until=1.0))
+    run.send(LeaseExtended(until=1.0))
     assert heard == []
 
 
