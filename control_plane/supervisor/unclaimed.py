@@ -36,7 +36,7 @@ _NO_SLOT = (DroneStatus.BUSY, DroneStatus.UNRESPONSIVE)
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _UnclaimedDispatch:
     dispatch: Dispatch
     order: Order
     drone: Drone
@@ -65,7 +65,7 @@ class Unclaimed:
             if not keys[each.dispatch.id].startswith("claimed:"):
                 self._act(each, keys[each.dispatch.id], free)
 
-    def _act(self, waiting: _Waiting, key: str, free: FreeSlots) -> None:
+    def _act(self, waiting: _UnclaimedDispatch, key: str, free: FreeSlots) -> None:
         revoked = key == names.revoked(waiting.dispatch.generation)
         if waiting.order.status == OrderStatus.CANCELING:
             if not revoked:
@@ -80,7 +80,7 @@ class Unclaimed:
         elif waiting.state and waiting.status in _NO_SLOT and key == names.dispatched(waiting.dispatch.generation):
             self._rebalance(waiting, TakenBack(state=waiting.state), free)
 
-    def _publish_anew(self, waiting: _Waiting) -> None:
+    def _publish_anew(self, waiting: _UnclaimedDispatch) -> None:
         """Key and message anew for a drone with a free slot; never over a key that says claimed or revoked."""
         published = waiting.dispatch.published_at
         if published is None or self._core.clock.now() - published < self._after:
@@ -92,17 +92,17 @@ class Unclaimed:
             log.info("published anew", order=waiting.order.id, run=run_id, drone=drone_id)
             self._relay.publish([run_id])
 
-    def _may_move(self, waiting: _Waiting) -> bool:
+    def _may_move(self, waiting: _UnclaimedDispatch) -> bool:
         """An order that names its drone waits for it, whatever the drone does; only a removed one will never come."""
         return waiting.order.wanted_drone_id is None or waiting.status is DroneStatus.REMOVED
 
-    def _move(self, waiting: _Waiting, why: TakenBack) -> None:
+    def _move(self, waiting: _UnclaimedDispatch, why: TakenBack) -> None:
         dispatch = waiting.dispatch
         found = self._core.broker.withdraw_run(waiting.drone.id, dispatch.id, dispatch.generation)
         if not found.startswith("claimed:"):
             self._send_back(waiting, why)
 
-    def _rebalance(self, waiting: _Waiting, why: TakenBack, free: FreeSlots) -> None:
+    def _rebalance(self, waiting: _UnclaimedDispatch, why: TakenBack, free: FreeSlots) -> None:
         """Let a drone with a free slot start what has waited for a while behind one that has none.
 
         Unlike with a drone that is gone, a key that vanished tells nothing: this one may be at work on the order.
@@ -118,7 +118,7 @@ class Unclaimed:
         if found == names.dispatched(dispatch.generation):
             hand_over(self._core, dispatch, target, why)
 
-    def _send_back(self, waiting: _Waiting, why: Returned) -> None:
+    def _send_back(self, waiting: _UnclaimedDispatch, why: Returned) -> None:
         with self._core.database.write() as db:
             order = db.get_one(Order, waiting.order.id, with_for_update=True)
             current = order.run_id == waiting.dispatch.id and order.status == OrderStatus.ASSIGNED
@@ -127,7 +127,7 @@ class Unclaimed:
         if current:
             self._core.broker.changed(waiting.order.id)
 
-    def _cancel(self, waiting: _Waiting) -> None:
+    def _cancel(self, waiting: _UnclaimedDispatch) -> None:
         """The broker was away when the order was canceled; now its key can say whether it ever ran."""
         dispatch = waiting.dispatch
         found = self._core.broker.withdraw_run(waiting.drone.id, dispatch.id, dispatch.generation)
@@ -140,14 +140,14 @@ class Unclaimed:
                 withdraw(db, self._core, order, None)
         self._core.broker.changed(waiting.order.id)
 
-    def _note_claims(self, claimed: Iterable[_Waiting]) -> None:
+    def _note_claims(self, claimed: Iterable[_UnclaimedDispatch]) -> None:
         ids = [each.dispatch.id for each in claimed]
         if ids:
             with self._core.database.write() as db:
                 unnoted = update(Dispatch).where(Dispatch.id.in_(ids), Dispatch.claimed_at.is_(None))
                 db.execute(unnoted.values(claimed_at=self._core.clock.now()))
 
-    def _waiting(self) -> tuple[list[_Waiting], FreeSlots]:
+    def _waiting(self) -> tuple[list[_UnclaimedDispatch], FreeSlots]:
         """What lies in the queues, urgent orders first, and the slots that are free elsewhere."""
         unclaimed = (
             select(Dispatch, Order, Drone)
@@ -166,7 +166,7 @@ class Unclaimed:
         with self._core.database.read() as db:
             load: defaultdict[str, Load] = load_by_drone(db)
             waiting = [
-                _Waiting(
+                _UnclaimedDispatch(
                     dispatch,
                     order,
                     drone,
@@ -178,7 +178,7 @@ class Unclaimed:
             ]
             return waiting, FreeSlots(db, load, now)
 
-    def _keys(self, waiting: Iterable[_Waiting]) -> dict[str, str]:
+    def _keys(self, waiting: Iterable[_UnclaimedDispatch]) -> dict[str, str]:
         by_drone: defaultdict[str, list[str]] = defaultdict(list)
         for each in waiting:
             by_drone[each.drone.id].append(each.dispatch.id)
