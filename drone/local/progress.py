@@ -7,10 +7,10 @@ import threading
 from pathlib import Path
 
 from drone.agent.values import DeltaKind, WaitsFor
-from drone.local.event_lines import lines_of
 from drone.reporting import journal
-from shared.events import Body
-from shared.terminal.output import paint, printable
+from shared.events import AssistantStep, Body, ReasoningStep, RunEnded
+from shared.terminal.output import Style, paint, printable
+from shared.terminal.step_lines import Lines, event_lines
 
 
 class TerminalLink:
@@ -50,14 +50,22 @@ class TerminalLink:
         """Nothing, as above."""
 
     def _show(self, body: Body) -> None:
-        lines = lines_of(body)
-        if lines is None:
-            return
-        if self._in_flight:
+        streamed = isinstance(body, AssistantStep | ReasoningStep)
+        lines = run_end_lines(body) if isinstance(body, RunEnded) else event_lines(body, streamed=streamed)
+        if self._in_flight and (lines or streamed):
             _err("\n")
             self._in_flight = False
         for text, style in lines:
-            _err((paint(printable(text), style, sys.stderr) if style else printable(text)) + "\n")
+            _err((paint(text, style, sys.stderr) if style else text) + "\n")
+
+
+def run_end_lines(body: RunEnded) -> Lines:
+    """How the run ended, and what it used. A price that is not known is said to be so."""
+    cost = "cost unknown" if body.stats.cost_usd is None else f"{body.stats.cost_usd:.4f} USD"
+    tokens = f"{body.stats.input_tokens} + {body.stats.output_tokens} tokens"
+    style: Style = "green" if body.status == "success" else "red"
+    head = printable(f"{body.status}: {body.reason}")
+    return [(head, style), (f"  {body.stats.tool_calls} calls, {tokens}, {cost}", "dim")]
 
 
 def _err(text: str) -> None:

@@ -191,9 +191,9 @@ def test_whoever_follows_sees_the_question_and_the_answer(fleet: WholeFleet) -> 
 
     done = fleet.fleet("submit", "Remove it, script:risky", *options)
 
-    assert "? shell waits for a person: it removes files" in done.stdout
+    assert "? approval required for shell: it removes files" in done.stdout
     assert "fleet approve " in done.stdout
-    assert "✗ denied by the clock" in done.stdout
+    assert "✗ denied: no answer before the deadline" in done.stdout
 
 
 def test_a_price_that_is_not_known_is_said_to_be_unknown(fleet: WholeFleet) -> None:

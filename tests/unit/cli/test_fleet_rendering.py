@@ -63,7 +63,15 @@ class Following:
 
 
 def call(output: str, **fields: Any) -> dict[str, Any]:
-    return {"seq": 1, "kind": "tool_result", "output": output, "return_code": 0, "is_error": False, **fields}
+    return {
+        "seq": 1,
+        "kind": "tool_result",
+        "call_id": "c",
+        "output": output,
+        "return_code": 0,
+        "duration_ms": 20,
+        **fields,
+    }
 
 
 def test_an_unknown_price_is_never_shown_as_nothing() -> None:
@@ -144,7 +152,7 @@ def test_a_call_that_waits_comes_with_the_commands_that_decide_it() -> None:
 
     lines = step_lines(step, order_id="a1b2c3d4e5f6")
 
-    assert "shell waits for a person: it publishes commits: git push" in lines[0]
+    assert "approval required for shell: it publishes commits: git push" in lines[0]
     assert "fleet approve a1b2c3d4e5f6" in lines[1]
     assert "fleet deny a1b2c3d4e5f6" in lines[1]
 
@@ -154,8 +162,8 @@ def test_a_call_that_waits_comes_with_the_commands_that_decide_it() -> None:
     [
         ({"approved": True, "by": "person", "comment": "go"}, "✓ approved (go)"),
         ({"approved": False, "by": "person", "comment": ""}, "✗ denied"),
-        ({"approved": False, "by": "clock", "comment": "nobody"}, "✗ denied by the clock: nobody answered in time"),
-        ({"approved": False, "by": "interruption", "comment": ""}, "✗ denied: it was broken off"),
+        ({"approved": False, "by": "clock", "comment": "nobody"}, "✗ denied: no answer before the deadline"),
+        ({"approved": False, "by": "interruption", "comment": ""}, "✗ denied: the call was interrupted"),
     ],
 )
 def test_a_decision_says_what_was_decided_and_by_whom(fields: dict[str, Any], words: str) -> None:
@@ -213,14 +221,14 @@ def test_a_guardrail_says_what_it_did_and_why() -> None:
 
 
 def test_a_step_of_a_child_is_short_and_set_apart() -> None:
-    inner = {"kind": "tool_result", "output": "\n".join("abcdefg"), "return_code": 0, "is_error": False}
+    inner = {"kind": "tool_result", "call_id": "k", "output": "\n".join("abcdefg"), "return_code": 0}
 
     lines = step_lines({"kind": "child", "call_id": "c", "step": inner})
 
-    assert lines == ["  ┆   a", "  ┆   b", "  ┆   c", "  ┆ … 4 more lines"]
+    assert lines == ["  ┆ ← exit 0, 0 ms", "  ┆   a", "  ┆   b", "  ┆ … 5 more lines"]
 
 
-@pytest.mark.parametrize("inner", [{}, {"kind": "assistant"}, {"kind": 5}, {"kind": "never heard of"}])
+@pytest.mark.parametrize("inner", [{}, {"kind": "reasoning"}, {"kind": 5}, {"kind": "never heard of"}])
 def test_a_step_of_a_child_that_is_not_whole_is_passed_over(inner: dict[str, Any]) -> None:
     assert step_lines({"kind": "child", "call_id": "c", "step": inner}) == []
 
@@ -263,18 +271,18 @@ def test_only_a_checkpoint_that_changed_something_is_a_line() -> None:
     assert step_lines(checkpoint(changed=False)) == []
     assert step_lines(checkpoint(commit="")) == []
     left_out = step_lines(checkpoint(left_out=[".env: it holds a secret"]))
-    assert left_out[1] == "  not in it: .env: it holds a secret"
+    assert left_out[1] == "  not included: .env: it holds a secret"
 
 
 def test_a_run_that_goes_on_says_from_where_and_why() -> None:
     resumed = {"seq": 9, "kind": "resumed", "from_step": 7, "from_attempt": 2, "from_drone": "oka", "why": "it died"}
-    assert step_lines(resumed) == ["↻ goes on from step 7 of attempt 2 on drone oka: it died"]
+    assert step_lines(resumed) == ["↻ resumed after step 7 of attempt 2 on drone oka: it died"]
     unknown = {**resumed, "from_step": None, "from_attempt": None, "from_drone": None, "why": ""}
-    assert step_lines(unknown) == ["↻ goes on from step ? of attempt ?"]
+    assert step_lines(unknown) == ["↻ resumed after step ? of attempt ?"]
 
 
 def test_what_was_undone_is_said_to_be_so() -> None:
-    assert step_lines(call("one\ntwo", undone=True)) == ["(undone)   one", "  two"]
+    assert step_lines(call("one\ntwo", undone=True)) == ["(undone) ← exit 0, 20 ms", "  one", "  two"]
 
 
 RUNNING = {**ORDER, "status": "running", "reason": "placed on mila", "ended_at": None}

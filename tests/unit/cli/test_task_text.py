@@ -172,7 +172,7 @@ def on_a_terminal(script: str, *, columns: int) -> list[str]:
 def test_a_run_is_shown_with_its_steps_and_long_outputs_cut_to_500_characters() -> None:
     """S-123."""
     steps = [
-        {"number": 1, "kind": "tool_call", "tool": "shell", "arguments": {"command": "seq 1 500"}},
+        {"number": 1, "kind": "tool_call", "call_id": "c", "tool": "shell", "arguments": {"command": "seq 1 500"}},
         {"number": 2, "kind": "tool_result", "output": "y" * 700, "is_error": False, "return_code": 0},
     ]
     run = {**a_run("lead", 2)["run"], "steps": steps}

@@ -1,10 +1,10 @@
-"""How a run of `drone run` tells the person at the terminal what happens in it."""
+"""How the events of a run look in a terminal, for `fleet follow` and for `drone run`."""
 
 from __future__ import annotations
 
 import pytest
 
-from drone.local.event_lines import lines_of
+from drone.local.progress import run_end_lines
 from shared.events import (
     ApprovalStep,
     AssistantStep,
@@ -12,19 +12,23 @@ from shared.events import (
     ChildStep,
     CompactionStep,
     DecisionStep,
+    ErrorStep,
     GuardrailStep,
+    RetryStep,
     RunEnded,
     Stats,
     TodoItem,
     TodoStep,
     ToolCallStep,
+    ToolResultStep,
     UserStep,
     VerifyStep,
 )
+from shared.terminal.step_lines import event_lines
 
 
 def texts(body: Body) -> list[str]:
-    return [text for text, _ in lines_of(body) or []]
+    return [text for text, _ in event_lines(body)]
 
 
 def child(body: Body) -> ChildStep:
@@ -34,17 +38,22 @@ def child(body: Body) -> ChildStep:
 @pytest.mark.parametrize(
     ("body", "first"),
     [
-        (GuardrailStep(call_id="c", guardrail="loop", action="warn", reason="twice"), "! guardrail loop warned of"),
-        (ApprovalStep(call_id="c", tool="shell", why="it removes files"), "? shell waits for a person: it removes"),
-        (DecisionStep(call_id="c", approved=False, by="clock"), "✗ denied by the clock"),
+        (GuardrailStep(call_id="c", guardrail="loop", action="warn", reason="twice"), "! guardrail loop warned about"),
+        (ApprovalStep(call_id="c", tool="shell", why="it removes files"), "? approval required for shell: it removes"),
+        (DecisionStep(call_id="c", approved=False, by="clock"), "✗ denied: no answer before the deadline"),
         (DecisionStep(call_id="c", approved=True), "✓ approved"),
+        (
+            RetryStep(attempt=1, delay_s=12.0, error_class="rate_limit", error="slow down"),
+            "! model call failed (rate_limit: slow down); retrying in 12.0 s",
+        ),
+        (ErrorStep(what="the disk is full"), "error: the disk is full"),
         (
             VerifyStep(attempt=1, command="make test", passed=True, return_code=0),
             "✓ verify, attempt 1: make test passed",
         ),
         (
             CompactionStep(summary="s", tokens_before=9000, tokens_after=100),
-            "· the conversation was compacted: 9,000 → 100",
+            "· conversation compacted (context window nearly full): 9,000 → 100",
         ),
     ],
 )
@@ -64,18 +73,30 @@ def test_a_failed_verification_shows_the_end_of_its_output() -> None:
 
 
 def test_a_child_is_short_and_set_apart() -> None:
-    assert texts(child(AssistantStep(text="a\nb\nc\nd"))) == ["  ┆ a", "  ┆ b", "  ┆ c"]
+    assert texts(child(AssistantStep(text="a\nb\nc\nd"))) == ["  ┆ a", "  ┆ b", "  ┆ c", "  ┆ … 1 more line"]
     assert texts(child(ToolCallStep(call_id="k", tool="shell", arguments={"command": "ls"})))[0].startswith(
         "  ┆ → shell"
     )
     assert texts(child(UserStep(text="task", source="prompt"))) == []
 
 
+def test_a_result_says_how_its_call_ended_and_then_shows_its_output() -> None:
+    result = ToolResultStep(call_id="c", output="one\ntwo", return_code=1, duration_ms=1500)
+
+    assert texts(result) == ["← exit 1, 1.5 s", "  one", "  two"]
+
+
+def test_of_an_output_that_was_streamed_only_what_the_fleet_added_is_repeated() -> None:
+    result = ToolResultStep(call_id="c", output="one\nended after 2 s", note="ended after 2 s", is_error=True)
+
+    assert [text for text, _ in event_lines(result, streamed=True)] == ["← error, 0 ms", "  ended after 2 s"]
+
+
 def test_a_price_that_is_not_known_is_never_shown_as_nothing() -> None:
     ended = RunEnded(status="success", exit_status="stopped", reason="done", stats=Stats(cost_usd=None))
-    assert "cost unknown" in texts(ended)[-1]
+    assert "cost unknown" in run_end_lines(ended)[-1][0]
 
 
-def test_what_people_need_not_see_has_no_lines_and_ends_nothing_in_flight() -> None:
-    assert lines_of(UserStep(text="x", source="prompt")) is None
-    assert lines_of(AssistantStep(text="streamed already")) == []
+def test_what_people_need_not_see_has_no_lines() -> None:
+    assert event_lines(UserStep(text="x", source="prompt")) == []
+    assert event_lines(AssistantStep(text="streamed already"), streamed=True) == []
