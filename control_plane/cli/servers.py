@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from control_plane.cli.connection import fleet_home, server_file
 from shared.errors import Invalid, Precondition
 from shared.terminal.command_line import examples, say
+
+if TYPE_CHECKING:
+    from control_plane.core.settings import FleetSettings
+    from control_plane.embedded.data_dir import DataDir
 
 PANEL = "Run"
 ROLES = ("api", "collector", "supervisor", "all")
@@ -75,22 +80,41 @@ def flower(
     """Start Flower for this fleet, behind a password (FLEET_FLOWER_PASSWORD, or one that is made and printed)."""
     import secrets
 
-    from control_plane.core.settings import read_settings
-    from control_plane.flower.process import PASSWORD_VARIABLE, USER, run
+    from control_plane.flower.process import USER, run
 
-    if "FLEET_BROKER_URL" not in os.environ:
-        _use_local_fleet()
-    password = os.environ.get(PASSWORD_VARIABLE, "")
+    settings, password = _fleet_to_watch(os.environ)
     if not password:
         password = secrets.token_urlsafe(12)
         say(f"Flower on http://{address}:{port}  user {USER}, password {password}")
-    run(read_settings(), address=address, port=port, password=password)
+    run(settings, address=address, port=port, password=password)
 
 
-def _use_local_fleet() -> None:
-    """Take the settings of the `fleet up` that runs here."""
-    from control_plane.embedded.data_dir import DataDir
+def _fleet_to_watch(environ: Mapping[str, str]) -> tuple[FleetSettings, str]:
+    """The settings of the fleet that Flower shows, and Flower's password, empty where none is set.
+
+    Without FLEET_BROKER_URL it is the `fleet up` that runs here. Raises Precondition where there is none.
+    """
+    from control_plane.core.settings import read_settings
     from control_plane.embedded.plan import LOOPBACK
+    from control_plane.flower.process import PASSWORD_VARIABLE
+
+    if "FLEET_BROKER_URL" in environ:
+        return read_settings(), environ.get(PASSWORD_VARIABLE, "")
+    data = _local_data()
+    known = data.remembered()
+    local = {
+        "database_url": data.database_url,
+        "broker_url": f"redis://control:{known.broker_password}@{LOOPBACK}:{known.broker_port}/0",
+    }
+    # What the environment says of these two goes before the local fleet's own.
+    own = {"master_key_file": data.master_key, "blob_dir": data.blobs}
+    local |= {name: str(path) for name, path in own.items() if f"FLEET_{name.upper()}" not in environ}
+    return read_settings(**local), environ.get(PASSWORD_VARIABLE, known.flower_password)
+
+
+def _local_data() -> DataDir:
+    """The data directory of the `fleet up` that runs here. Raises Precondition where none runs."""
+    from control_plane.embedded.data_dir import DataDir
 
     local = server_file()
     if not local:
@@ -100,9 +124,4 @@ def _use_local_fleet() -> None:
             why=f"FLEET_BROKER_URL is not set, and no `fleet up` runs with the home {fleet_home()}",
             next="fleet up    or   export FLEET_BROKER_URL=redis://… FLEET_DATABASE_URL=…",
         )
-    data = DataDir(Path(local["data_dir"]))
-    known = data.remembered()
-    os.environ["FLEET_DATABASE_URL"] = data.database_url
-    os.environ["FLEET_BROKER_URL"] = f"redis://control:{known.broker_password}@{LOOPBACK}:{known.broker_port}/0"
-    os.environ.setdefault("FLEET_MASTER_KEY_FILE", str(data.master_key))
-    os.environ.setdefault("FLEET_FLOWER_PASSWORD", known.flower_password)
+    return DataDir(Path(local["data_dir"]))

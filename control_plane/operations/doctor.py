@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 from collections.abc import Callable, Sequence
@@ -137,7 +136,7 @@ def _raw_events(core: Core) -> Check:
 
 
 def _flower(core: Core) -> Check:
-    url = core.settings.flower_url or os.environ.get("FLEET_FLOWER_URL")
+    url = core.settings.flower_url
     if not url:
         return Check("D-FLOWER", OK, "flower", "not configured")
     parts = urlsplit(url)
