@@ -20,13 +20,13 @@ def command(as_json: JsonFlag = False) -> None:
     from drone.installation import settings
     from drone.installation.service import unit_text, write_unit
 
-    home = settings.load().home
-    home.config()  # a service that cannot start helps nobody
-    path = write_unit(home) if shutil.which("systemctl") else None
+    chosen = settings.load()
+    chosen.home.config()  # a service that cannot start helps nobody
+    path = write_unit(chosen) if shutil.which("systemctl") else None
     if as_json:
-        print_json({"path": str(path) if path else None, "unit": unit_text(home), "next": list(_NEXT)})
+        print_json({"path": str(path) if path else None, "unit": unit_text(chosen), "next": list(_NEXT)})
     elif path is None:
-        put(unit_text(home))
+        put(unit_text(chosen))
         say("there is no systemd here: this is the unit, for wherever it is wanted; or run `drone start` yourself")
     else:
         put(f"wrote {path}\n\nnext\n" + "".join(f"  {line}\n" for line in _NEXT))

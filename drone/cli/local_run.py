@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -71,7 +72,8 @@ def command(
             api_key_variable=api_key_env,
             sandbox=sandbox,
             context_window=context_window,
-        )
+        ),
+        os.environ,
     )
     _show(result, trajectory, as_json=as_json)
     if result.interrupted:

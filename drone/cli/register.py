@@ -47,7 +47,8 @@ def command(
     from drone.installation.registration import Wishes, register
     from drone.workspace import copy_owner_config
 
-    home = settings.load().home
+    chosen = settings.load()
+    home = chosen.home
     config = register(
         home,
         Wishes(
@@ -60,8 +61,9 @@ def command(
             sandbox=sandbox,
             allow_http=allow_http,
         ),
+        chosen.environ,
     )
-    copy_owner_config(home.git_config_file)
+    copy_owner_config(home.git_config_file, chosen.environ)
     _warn_of_http(config.server_url)
     if as_json:
         print_json(_document(config, home))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -43,7 +44,7 @@ def command(
 
     recording = load(trajectory)
     become_reaper()  # whatever a command starts, however it hides, can then be found and ended
-    result = replay(recording, ReplayWishes(repo, sandbox, command_timeout))
+    result = replay(recording, ReplayWishes(repo, sandbox, command_timeout), os.environ)
     if as_json:
         print_json(result.document())
     else:

@@ -14,5 +14,5 @@ def command() -> int:
     chosen = settings.load()
     chosen.home.config()  # not registered: said at once, before anything is started
     policy.load(chosen.policy_file)
-    copy_owner_config(chosen.home.git_config_file)
+    copy_owner_config(chosen.home.git_config_file, chosen.environ)
     return start(chosen.home)

@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -44,7 +44,7 @@ def examine(settings: DroneSettings) -> list[Check]:
         check_registration(home),
     ]
     config = home.config() if checks[-1].state is OK else None
-    checks += [check_sandbox(config.sandbox if config else "auto"), check_limits(home)]
+    checks += [check_sandbox(config.sandbox if config else "auto", settings.environ), check_limits(home)]
     if config:
         checks += [check_files(home), check_workspace(config), *check_server(config), check_broker(home)]
     return checks
@@ -135,12 +135,12 @@ def check_workspace(config: DroneConfig) -> Check:
     return Check("D-WORKSPACE", OK, "workspace", str(path))
 
 
-def check_sandbox(kind: str) -> Check:
+def check_sandbox(kind: str, environ: Mapping[str, str]) -> Check:
     """Which sandbox the model's commands get, tried with a command."""
     from drone.sandbox import choose
 
     try:
-        sandbox = choose(kind)
+        sandbox = choose(kind, environ)
         tried = _trial(sandbox)
     except FleetError as error:
         return Check("D-SANDBOX", FAIL, "sandbox", f"{error.what} {error.why}".strip(), error.next)

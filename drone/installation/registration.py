@@ -10,6 +10,7 @@ import base64
 import platform
 import re
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +41,7 @@ class Wishes:
     allow_http: bool = False
 
 
-def register(home: DroneHome, wishes: Wishes) -> DroneConfig:
+def register(home: DroneHome, wishes: Wishes, environ: Mapping[str, str]) -> DroneConfig:
     """Register this machine's drone and keep the registration in `home`.
 
     With the same key (it stays in the home) and name the answer is the same again, so a registration that was broken
@@ -50,7 +51,7 @@ def register(home: DroneHome, wishes: Wishes) -> DroneConfig:
     """
     token = _token(wishes.token)
     url = _checked_url(wishes)
-    sandbox = _sandbox(wishes.sandbox)
+    sandbox = _sandbox(wishes.sandbox, environ)
     workspace = (wishes.workspace or home.default_workspace).expanduser().absolute()
     claim_root(workspace)
     key = home.make_private_key()
@@ -162,13 +163,13 @@ def _checked_url(wishes: Wishes) -> str:
     return url
 
 
-def _sandbox(kind: str) -> str:
+def _sandbox(kind: str, environ: Mapping[str, str]) -> str:
     """What the wished-for kind comes to on this machine. Raises Precondition where it cannot be had."""
     if kind not in SANDBOXES:
         raise Invalid(f"no sandbox is called {kind!r}", code="E-SANDBOX", next=f"--sandbox {'|'.join(SANDBOXES)}")
     from drone.sandbox import choose
 
-    return choose(kind).kind
+    return choose(kind, environ).kind
 
 
 def _usual_name(home: DroneHome) -> str:

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from drone.installation.home import DroneHome
+from drone.installation.settings import DroneSettings
 from shared.errors import Conflict
 from shared.terminal.directories import config_home
 
@@ -23,13 +23,13 @@ def unit_path() -> Path:
     return config_home() / "systemd" / "user" / UNIT
 
 
-def unit_text(home: DroneHome) -> str:
-    """The unit for the drone in `home`, started by the Python that runs now.
+def unit_text(settings: DroneSettings) -> str:
+    """The unit for the drone with these settings, started by the Python that runs now.
 
     A drone that cannot start for a reason that its owner has to mend (exit codes 2 to 4 and 6) is not started again.
     """
-    policy = os.environ.get("DRONE_POLICY")
-    variables = {"DRONE_HOME": str(home.path), "PATH": os.environ.get("PATH", os.defpath)}
+    policy = settings.environ.get("DRONE_POLICY")
+    variables = {"DRONE_HOME": str(settings.home.path), "PATH": settings.environ.get("PATH", os.defpath)}
     if policy:
         variables["DRONE_POLICY"] = policy
     lines = [f"Environment={_quoted(f'{name}={value}')}" for name, value in variables.items()]
@@ -59,7 +59,7 @@ def unit_text(home: DroneHome) -> str:
     )
 
 
-def write_unit(home: DroneHome) -> Path:
+def write_unit(settings: DroneSettings) -> Path:
     """Write the unit and return its path. Raises Conflict where somebody else's file has its name."""
     path = unit_path()
     if path.exists() and not path.read_text().startswith(_OURS):
@@ -69,7 +69,7 @@ def write_unit(home: DroneHome) -> Path:
             next=f"mv {path} {path}.old && drone install-service",
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(unit_text(home))
+    path.write_text(unit_text(settings))
     return path
 
 

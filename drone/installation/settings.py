@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from drone.installation.home import DroneHome
@@ -24,16 +24,18 @@ class DroneSettings:
     """DRONE_POLICY."""
     log_level: str
     """DRONE_LOG_LEVEL."""
+    environ: Mapping[str, str] = field(repr=False)
+    """All of it: git, the sandbox and the programs of the owner take what they need from there."""
 
 
-def load(environ: Mapping[str, str] | None = None) -> DroneSettings:
+def load(environ: Mapping[str, str] = os.environ) -> DroneSettings:
     """Read the settings. Raises Invalid for a value that has no meaning."""
-    env = os.environ if environ is None else environ
-    level = env.get("DRONE_LOG_LEVEL", "info").lower()
+    level = environ.get("DRONE_LOG_LEVEL", "info").lower()
     if level not in _LEVELS:
         raise Invalid(f"DRONE_LOG_LEVEL={level} is not a level", code="E-SETTING", next="export DRONE_LOG_LEVEL=info")
     return DroneSettings(
-        home=DroneHome.locate(env),
-        policy_file=policy_file(env),
+        home=DroneHome.locate(environ),
+        policy_file=policy_file(environ),
         log_level=level,
+        environ=environ,
     )

@@ -6,7 +6,6 @@ and is shown as it grows, blobs stay in memory, and nothing is pushed.
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import tempfile
@@ -21,7 +20,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from drone.installation.home import DroneHome
-from drone.installation.policy import Policy
+from drone.installation.policy import Policy, policy_file
 from drone.installation.policy import load as load_policy
 from drone.local.context import LocalControls, MemoryStore
 from drone.local.document import LocalResult
@@ -46,16 +45,15 @@ from shared.terminal.output import say
 from shared.work_order import WorkOrder
 
 
-def run_here(wishes: LocalWishes, environ: Mapping[str, str] | None = None) -> LocalResult:
+def run_here(wishes: LocalWishes, environ: Mapping[str, str]) -> LocalResult:
     """Run the loop to its end and return what came of it.
 
     Raises Invalid, NotFound, Precondition or Forbidden for what is wrong before it begins; what goes wrong later is in
     the result. KeyboardInterrupt comes out at the second Ctrl-C alone.
     """
-    environ = os.environ if environ is None else environ
     order = order_of(wishes, environ)
-    policy = load_policy()
-    sandbox = choose(wishes.sandbox)
+    policy = load_policy(policy_file(environ))
+    sandbox = choose(wishes.sandbox, environ)
     if sandbox.warning:
         say(f"WARNING: {sandbox.warning}")
     # Before the run begins: loading takes seconds, which must not count against the run's own time.
@@ -63,7 +61,7 @@ def run_here(wishes: LocalWishes, environ: Mapping[str, str] | None = None) -> L
     # Children that were here before are not the run's: it must not end them.
     others = tuple(child.pid for child in psutil.Process().children())
     directory = Path(tempfile.mkdtemp(prefix="drone-run-"))
-    return _LocalRun(order, policy, sandbox, directory, others, DroneHome.locate().path, environ).to_its_end()
+    return _LocalRun(order, policy, sandbox, directory, others, DroneHome.locate(environ).path, environ).to_its_end()
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ class _LocalRun:
 
     def _execute(self, controls: LocalControls, store: MemoryStore) -> None:
         git_config = self.directory / "gitconfig"
-        copy_owner_config(git_config)
+        copy_owner_config(git_config, self.environ)
         order, clock = self.order, SystemClock()
         servers = secrets_of(self.home, self.environ)
         secrets = (*keys_of(order.provider, {}), *_passwords(order.project.git_url), *servers)
@@ -127,7 +125,8 @@ class _LocalRun:
         return self.directory / journal.FILE
 
     def _workspaces(self, git_config: Path) -> Workspaces:
-        return Workspaces(self.directory / "workspace", git_environment(git_config, allow_file=True), self.sandbox)
+        environment = git_environment(git_config, self.environ, allow_file=True)
+        return Workspaces(self.directory / "workspace", environment, self.sandbox)
 
     def _end_processes(self, *, at_once: bool = False) -> Ended:
         return end_all(spare=self.others, at_once=at_once)

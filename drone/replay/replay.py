@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,18 +78,18 @@ class ReplayResult:
         }
 
 
-def replay(recording: Recording, wishes: ReplayWishes) -> ReplayResult:
+def replay(recording: Recording, wishes: ReplayWishes, environ: Mapping[str, str]) -> ReplayResult:
     """Play a recording on a copy of the repository, up to the first observation that differs.
 
     Raises Invalid, NotFound, Precondition or Forbidden for what is wrong before it begins, OrderError or FleetFault
     where the repository cannot be had. KeyboardInterrupt comes out, with nothing left behind.
     """
     order = _order(recording, wishes)
-    sandbox = choose(wishes.sandbox)
+    sandbox = choose(wishes.sandbox, environ)
     if sandbox.warning:
         say(f"WARNING: {sandbox.warning}")
     with _throw_away() as directory:
-        workspace = _workspace(order, directory, sandbox)
+        workspace = _workspace(order, directory, sandbox, environ)
         try:
             return _Player(recording, order, workspace, directory / "logs").to_its_end()
         finally:
@@ -148,10 +148,11 @@ def _order(recording: Recording, wishes: ReplayWishes) -> WorkOrder:
     return order.model_copy(update={"limits": limits, "session": session, "base": base})
 
 
-def _workspace(order: WorkOrder, directory: Path, sandbox: Sandbox) -> Workspace:
+def _workspace(order: WorkOrder, directory: Path, sandbox: Sandbox, environ: Mapping[str, str]) -> Workspace:
     git_config = directory / "gitconfig"
-    copy_owner_config(git_config)
-    workspaces = Workspaces(directory / "workspace", git_environment(git_config, allow_file=True), sandbox)
+    copy_owner_config(git_config, environ)
+    environment = git_environment(git_config, environ, allow_file=True)
+    workspaces = Workspaces(directory / "workspace", environment, sandbox)
     try:
         return workspaces.prepare(order, MemoryStore().get, lambda: None)
     except FleetFault as error:

@@ -108,14 +108,14 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     api = RunApi(job.server_url, job.credentials.api_token, order.run_id, clock, partial(_patience, controls))
     uploads = Uploads(api, redactor)
     home = DroneHome(job.home)
-    sandbox = choose(job.sandbox, owner=f"{job.boot_id}.{job.run_id}")
+    sandbox = choose(job.sandbox, environ, owner=f"{job.boot_id}.{job.run_id}")
     context = RunContext(
         boot_id=job.boot_id,
         recorder=recorder,
         controls=controls,
         clock=clock,
         sandbox=sandbox,
-        workspaces=partial(_workspaces, job, sandbox),
+        workspaces=partial(_workspaces, job, sandbox, environ),
         store=api,
         pushing=Pushing(
             api,
@@ -141,13 +141,13 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     api.close()
 
 
-def _workspaces(job: Job, sandbox: Sandbox) -> Workspaces:
+def _workspaces(job: Job, sandbox: Sandbox, environ: Mapping[str, str]) -> Workspaces:
     try:
         job.policy.check_git_url("file:///", job.server_url)
         allow_file = True
     except Refused:
         allow_file = False
-    environment = git_environment(DroneHome(job.home).git_config_file, allow_file=allow_file)
+    environment = git_environment(DroneHome(job.home).git_config_file, environ, allow_file=allow_file)
     return Workspaces(job.workspace, environment, sandbox)
 
 

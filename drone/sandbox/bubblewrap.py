@@ -7,7 +7,6 @@ dies with its first process.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -32,6 +31,8 @@ _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-ses
 class Bubblewrap:
     """Runs commands in bubblewrap. `network` is on unless policy says otherwise; off, not even loopback is there."""
 
+    environ: Mapping[str, str] = field(repr=False, compare=False)
+    """The drone's own environment."""
     network: bool = True
     owner: str = ""
     scratch: Path | None = None
@@ -63,12 +64,13 @@ class Bubblewrap:
     ) -> CommandLine:
         mark = new_mark(self.owner)
         visible = _visible_directories()
-        environment = clean_environment(home=HOME, tmp="/tmp", path=search_path(visible), mark=mark)  # noqa: S108
+        path = search_path(visible, self.environ)
+        environment = clean_environment(home=HOME, tmp="/tmp", path=path, mark=mark, source=self.environ)  # noqa: S108
         inside, carriers = carried(shell_line(command), variables)
         arguments = [
             *("bwrap", *_NAMESPACES, "--cap-drop", "ALL"),
             *([] if self.network else ["--unshare-net"]),
-            *_mounts(visible),
+            *_mounts(visible, self.environ),
             *self._places(workspace.resolve()),
             *("--", *inside),
         ]
@@ -98,7 +100,7 @@ def _visible_directories() -> list[Path]:
     return found if any(own.is_relative_to(root) for root in found) else [*found, own]
 
 
-def _mounts(visible: Sequence[Path]) -> list[str]:
+def _mounts(visible: Sequence[Path], environ: Mapping[str, str]) -> list[str]:
     mounts = ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/var/tmp"]  # noqa: S108
     for path in visible:
         if path.is_symlink():
@@ -107,15 +109,15 @@ def _mounts(visible: Sequence[Path]) -> list[str]:
             mounts += ["--ro-bind", str(path), str(path)]
     for path in filter(Path.is_dir, map(Path, HIDDEN)):
         mounts += ["--tmpfs", str(path)]
-    for needed in _needed_files():
+    for needed in _needed_files(environ):
         if not any(needed.is_relative_to(root) for root in visible):
             mounts += ["--ro-bind-try", str(needed), str(needed)]
     return mounts
 
 
-def _needed_files() -> list[Path]:
+def _needed_files(environ: Mapping[str, str]) -> list[Path]:
     """Single files that live elsewhere: the name server's settings below /run, and the owner's certificates."""
-    names = ["/etc/resolv.conf", "/etc/localtime", os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")]
+    names = ["/etc/resolv.conf", "/etc/localtime", environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR")]
     paths = [Path(name) for name in names if name]
     return [place for path in paths for place in dict.fromkeys((path, path.resolve())) if place.exists()]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -18,19 +19,21 @@ KINDS: tuple[SandboxKind, ...] = ("auto", "bwrap", "docker", "none")
 _INSTALL = "sudo apt install bubblewrap   (Fedora: dnf install bubblewrap, Arch: pacman -S bubblewrap)"
 
 
-def choose(kind: str = "auto", *, network: bool = True, owner: str = "") -> Sandbox:
+def choose(kind: str, environ: Mapping[str, str], *, network: bool = True, owner: str = "") -> Sandbox:
     """Give the sandbox of that kind. `owner` begins the mark of every command (`end_marked`), a boot id for example.
+
+    `environ` is the drone's own environment; commands get the few variables of it that `environment.py` lists.
 
     Raises Precondition when the kind asked for does not work here; `auto` never does.
     """
     if kind == "none":
-        return Direct(owner=owner)
+        return Direct(environ, owner=owner)
     if kind in {"auto", "bwrap"}:
-        reason = explain_missing()
+        reason = explain_missing(environ)
         if not reason:
-            return Bubblewrap(network=network, owner=owner)
+            return Bubblewrap(environ, network=network, owner=owner)
         if kind == "auto":
-            return Direct(owner=owner)
+            return Direct(environ, owner=owner)
         raise _missing(kind, reason, _INSTALL)
     if kind == "docker":
         raise _missing(kind, "this version has no docker sandbox", "choose --sandbox bwrap, or --sandbox auto")
@@ -42,14 +45,14 @@ def choose(kind: str = "auto", *, network: bool = True, owner: str = "") -> Sand
     )
 
 
-def explain_missing() -> str:
+def explain_missing(environ: Mapping[str, str]) -> str:
     """Say why bubblewrap cannot be used here, in a few words; empty if it can: a trial run worked."""
     if sys.platform != "linux":
         return "bubblewrap runs on Linux only"
     if not bubblewrap.is_installed():
         return "bwrap is not installed"
     with tempfile.TemporaryDirectory(prefix="drone-") as directory:
-        trial = Bubblewrap().run(["true"], workspace=Path(directory), timeout=10)
+        trial = Bubblewrap(environ).run(["true"], workspace=Path(directory), timeout=10)
     if trial.return_code == 0:
         return ""
     return f"bwrap does not work here: {trial.output.strip()[:300] or 'its trial run did not end'}"

@@ -27,6 +27,8 @@ WARNING = (
 class Direct:
     """Runs commands on the bare machine."""
 
+    environ: Mapping[str, str] = field(repr=False, compare=False)
+    """The drone's own environment."""
     owner: str = ""
     scratch: Path | None = None
     tally: Tally = field(default_factory=Tally)
@@ -64,7 +66,8 @@ class Direct:
         for directory in (home, tmp):
             directory.mkdir(parents=True, exist_ok=True)
         mark = new_mark(self.owner)
-        environment = clean_environment(home=str(home), tmp=str(tmp), path=search_path(None), mark=mark)
+        path = search_path(None, self.environ)
+        environment = clean_environment(home=str(home), tmp=str(tmp), path=path, mark=mark, source=self.environ)
         inside, carriers = carried(shell_line(command), variables)
         return CommandLine(limited(_held(inside)), environment | carriers, workspace, mark)
 

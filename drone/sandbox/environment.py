@@ -29,10 +29,8 @@ FIXED = {
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def clean_environment(
-    *, home: str, tmp: str, path: str, mark: str, source: Mapping[str, str] = os.environ
-) -> dict[str, str]:
-    """Give the whole environment of a command."""
+def clean_environment(*, home: str, tmp: str, path: str, mark: str, source: Mapping[str, str]) -> dict[str, str]:
+    """Give the whole environment of a command, made of `source`, the drone's own."""
     kept = {name: source[name] for name in ALLOWED if name in source}
     kept |= {name: source[name] for name in PROXIES if name in source and "@" not in source[name]}
     return {
@@ -48,7 +46,7 @@ def clean_environment(
     }
 
 
-def search_path(visible: Sequence[Path] | None, source: Mapping[str, str] = os.environ) -> str:
+def search_path(visible: Sequence[Path] | None, source: Mapping[str, str]) -> str:
     """Where programs are looked for: the drone's own PATH as far as it can be seen, without the drone's own venv.
 
     The interpreter that runs the drone comes last, so that there is a Python on a machine without another one.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from drone.agent.protocols import Controls, Model, Recorder
@@ -43,3 +43,6 @@ class ServiceContext(Protocol):
 
     @property
     def policy(self) -> Policy: ...
+
+    @property
+    def environ(self) -> Mapping[str, str]: ...

@@ -42,7 +42,7 @@ def begin_boot(settings: DroneSettings) -> DroneIdentity:
         credentials=home.credentials(),
         private_key=home.private_key(),
         policy=policy.load(settings.policy_file),
-        sandbox=choose(config.sandbox).kind,
+        sandbox=choose(config.sandbox, settings.environ).kind,
         machine_id=machine,
         boot_id=home.new_boot(),
         previous_boot=previous if machine == config.machine_id else "",

@@ -1,6 +1,6 @@
 """Where work happens: a bare mirror for each repository, one workspace for each session, and what comes out of it.
 
-    Workspaces(root, git_environment(gitconfig, allow_file=False), sandbox)
+    Workspaces(root, git_environment(gitconfig, environ, allow_file=False), sandbox)
         .prepare(order, fetch_blob, check) -> Workspace
             .go_back(resumed, fetch_blob)
             .checkpoint(run_id, has_secret=...) -> Snapshot

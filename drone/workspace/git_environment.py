@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 from collections.abc import Mapping
@@ -14,15 +13,13 @@ _PROTOCOLS = "https:http:ssh"
 _SSH_OPTIONS = "-o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=15 -o ServerAliveCountMax=4"
 
 
-def git_environment(
-    config: Path, *, allow_file: bool = False, source: Mapping[str, str] = os.environ
-) -> dict[str, str]:
-    """Give the environment for `Workspaces`.
+def git_environment(config: Path, environ: Mapping[str, str], *, allow_file: bool = False) -> dict[str, str]:
+    """Give the environment for `Workspaces`, made of the drone's own, `environ`.
 
     `config` is the file that `copy_owner_config` wrote; no other configuration is read. `allow_file` lets `file://` and
     plain paths be fetched from.
     """
-    kept = {name: value for name, value in source.items() if name not in _DROPPED}
+    kept = {name: value for name, value in environ.items() if name not in _DROPPED}
     kept = {name: value for name, value in kept.items() if not name.startswith("GIT_") or name in _KEPT}
     return {
         **kept,

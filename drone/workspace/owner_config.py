@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from drone.workspace.git import git_is_missing
@@ -38,12 +39,14 @@ _FIXED = """\
 """
 
 
-def copy_owner_config(target: Path) -> int:
+def copy_owner_config(target: Path, environ: Mapping[str, str]) -> int:
     """Write the drone's git configuration to `target`, mode 0600, and return the number of settings copied.
+
+    `environ` says where git finds the owner's configuration.
 
     Raises Precondition where git is not installed or the owner's configuration cannot be read.
     """
-    settings = [pair for scope in ("--system", "--global") for pair in _settings(scope) if _is_wanted(pair[0])]
+    settings = [pair for scope in ("--system", "--global") for pair in _settings(scope, environ) if _is_wanted(pair[0])]
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -52,10 +55,10 @@ def copy_owner_config(target: Path) -> int:
     return len(settings)
 
 
-def _settings(scope: str) -> list[tuple[str, str | None]]:
+def _settings(scope: str, environ: Mapping[str, str]) -> list[tuple[str, str | None]]:
     """All settings of a scope in order; a value None is a key that stands alone, which means true."""
     command = ["git", "config", scope, "--includes", "--null", "--list"]
-    environment = {name: value for name, value in os.environ.items() if name not in {"GIT_DIR", "GIT_WORK_TREE"}}
+    environment = {name: value for name, value in environ.items() if name not in {"GIT_DIR", "GIT_WORK_TREE"}}
     try:
         # In /, so that no repository around the current directory can have a say in what is included.
         found = subprocess.run(command, cwd="/", env=environment, capture_output=True, timeout=30, check=False)

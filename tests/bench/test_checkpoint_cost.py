@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import statistics
 import subprocess
@@ -43,7 +44,7 @@ def test_a_checkpoint_of_a_repository_of_20000_files(
 
 
 def _prepared(tmp_path: Path, drone_git: dict[str, str], remote: Path) -> Workspace:
-    workspaces = Workspaces(tmp_path / "workspace", drone_git, choose("auto"))
+    workspaces = Workspaces(tmp_path / "workspace", drone_git, choose("auto", os.environ))
     return workspaces.prepare(work_order(remote), lambda run, sha: b"", lambda: None)
 
 

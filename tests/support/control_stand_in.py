@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -167,7 +168,7 @@ class ControlPlaneStandIn:
         )
         credentials = Credentials(broker_url=self.broker.drone_url(drone_id, password), api_token=API_TOKEN)
         home.save(config, credentials)
-        copy_owner_config(home.git_config_file)
+        copy_owner_config(home.git_config_file, os.environ)
         return config
 
     def dispatch_without_key(self, order: WorkOrder) -> Dispatch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -110,7 +111,7 @@ def _listens(port: int) -> bool:
 @pytest.fixture
 def mcp(tmp_path: Path) -> Iterator[McpBench]:
     """Servers without a sandbox."""
-    bench = McpBench(tmp_path, choose("none"))
+    bench = McpBench(tmp_path, choose("none", os.environ))
     with bench.stack:
         yield bench
 

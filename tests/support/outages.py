@@ -156,7 +156,7 @@ class OutageFleet:
             machine_id=home.machine_id(),
         )
         home.save(config, credentials)
-        copy_owner_config(home.git_config_file)
+        copy_owner_config(home.git_config_file, os.environ)
         made = DroneUnderTest(cast("Any", self), home, config)
         self.drones.append(made)
         return made

@@ -131,8 +131,8 @@ def owner_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def drone_git(owner_home: Path, tmp_path: Path) -> dict[str, str]:
     """The environment of a drone's git that may fetch from `file://`."""
     config = tmp_path / "drone-gitconfig"
-    copy_owner_config(config)
-    return git_environment(config, allow_file=True)
+    copy_owner_config(config, os.environ)
+    return git_environment(config, os.environ, allow_file=True)
 
 
 def work_order(

@@ -159,10 +159,10 @@ class Bench:
         return self.blobs[sha256]
 
     def _run(self, make_model: MakeModel) -> RunEnded:
-        clock, sandbox = SystemClock(), choose("none")
+        clock, sandbox = SystemClock(), choose("none", os.environ)
         config = self.directory / "gitconfig"
-        copy_owner_config(config)
-        environment = git_environment(config, allow_file=True)
+        copy_owner_config(config, os.environ)
+        environment = git_environment(config, os.environ, allow_file=True)
         identity = RunIdentity(self.order.run_id, self.order.order_id, 1)
         with journal.opened(self.directory / "journal", identity, clock) as writer:
             context = RunContext(

@@ -17,9 +17,9 @@ def sandbox_of(kind: str) -> Sandbox:
     """The sandbox of a kind; bubblewrap is skipped on a machine without it, and missed in CI."""
     if kind == "bwrap":
         needs("bwrap")
-        if (reason := explain_missing()) and os.environ.get("CI") != "true":
+        if (reason := explain_missing(os.environ)) and os.environ.get("CI") != "true":
             pytest.skip(reason)
-    return choose(kind)
+    return choose(kind, os.environ)
 
 
 def shell(sandbox: Sandbox, workspace: Path, line: str, timeout: float = 20) -> CommandResult:

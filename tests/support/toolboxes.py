@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +24,7 @@ def toolbox(workspace: Path, mode: Any = "build", sandbox: Sandbox | None = None
     given = {"check": lambda: None, "command_timeout": 20, "on_output": None, **more}
     return build_toolbox(
         workspace,
-        sandbox or choose("none"),
+        sandbox or choose("none", os.environ),
         mode=mode,
         log_dir=workspace.with_name(f"{workspace.name}-logs"),
         **given,

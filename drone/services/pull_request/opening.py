@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-
 from drone.services.context import ServiceContext
 from drone.services.pull_request.address import Address, address_of
 from drone.services.pull_request.api import HostRefused, NotLetIn
@@ -24,33 +21,27 @@ MAX_TITLE = 250
 """Characters; hosts take 255."""
 
 
-def open_pull_request(
-    order: WorkOrder, context: ServiceContext, environment: Mapping[str, str] | None = None
-) -> Outcome:
+def open_pull_request(order: WorkOrder, context: ServiceContext) -> Outcome:
     """Do what the order's `pull_request` asks for, and record what became of it.
 
     An open pull request from the branch is changed and never doubled. Where the workstation has no login for the host,
-    or its owner allows none, title and text are made up, and that is a success. `environment`: in place of the
-    process's own.
+    or its owner allows none, title and text are made up, and that is a success.
 
     Raises OrderError (`E-PULL-REQUEST`) where the host refuses, and as `prepare` does where the repository is at fault.
     """
     asked = order.pull_request
     if asked is None:
         raise OrderError("this order does not say which pull request is meant", code="E-SERVICE-UNKNOWN")
-    return _Opening(order, asked, context, os.environ if environment is None else environment).done()
+    return _Opening(order, asked, context).done()
 
 
 class _Opening:
     """One pull request on its way."""
 
-    def __init__(
-        self, order: WorkOrder, asked: OpenPullRequest, context: ServiceContext, environment: Mapping[str, str]
-    ) -> None:
+    def __init__(self, order: WorkOrder, asked: OpenPullRequest, context: ServiceContext) -> None:
         self._asked = asked
         self._order = order
         self._context = context
-        self._environment = environment
         self._redactor = Redactor()
 
     def done(self) -> Outcome:
@@ -65,7 +56,7 @@ class _Opening:
         if not context.policy.pull_requests:
             return self._ready(wanted, "the owner of the drone does not let it open pull requests")
         git = branch.git.adding(remote.login)
-        around = surroundings(address, self._environment, context.policy, git, context.controls.check_end)
+        around = surroundings(address, self._context.environ, context.policy, git, context.controls.check_end)
         self._redactor = Redactor(around.secrets)
         return self._by_any_way(around, branch, wanted)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import repeat
@@ -197,7 +198,7 @@ def test_a_command_that_fills_the_disk_is_told_so_and_the_run_goes_on(
 def test_an_order_that_cannot_be_fetched_for_lack_of_room_is_the_fleets_fault(
     small_disk: Disk, drone_git: dict[str, str], tmp_path: Path
 ) -> None:
-    workspaces = Workspaces(small_disk.path / "workspace", drone_git, choose("none"))
+    workspaces = Workspaces(small_disk.path / "workspace", drone_git, choose("none", os.environ))
     order = work_order(calc_project(tmp_path / "calc.git"))
     small_disk.fill()
 

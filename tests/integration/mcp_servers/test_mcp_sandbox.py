@@ -146,9 +146,9 @@ def test_what_a_dead_server_leaves_behind_ends_with_it(mcp_in: McpBench) -> None
 def test_servers_die_with_the_process_of_the_run(mcp_in: McpBench) -> None:
     word, name = new_id(), number()
     script = (
-        "import sys; from pathlib import Path; from drone.mcp_servers import ServerConfig, connect; "
+        "import os, sys; from pathlib import Path; from drone.mcp_servers import ServerConfig, connect; "
         "from drone.sandbox import choose; import time; kind, work, *flags = sys.argv[1:]; work = Path(work); "
-        "sandbox = choose(kind).for_session(scratch=work.parent / 'run', read_only=[Path(sys.prefix)]); "
+        "sandbox = choose(kind, os.environ).for_session(scratch=work.parent / 'run', read_only=[Path(sys.prefix)]); "
         "config = ServerConfig(name='raw', owners=True, command=sys.executable, args=flags); "
         "connect([config], sandbox=sandbox, workspace=work, log_dir=work.parent / 'l', check=lambda: None); "
         "time.sleep(600)"
@@ -165,4 +165,4 @@ def test_servers_die_with_the_process_of_the_run(mcp_in: McpBench) -> None:
 
 def test_without_a_place_for_its_home_no_server_is_started_on_the_bare_machine(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="for_session"):
-        choose("none").line(["true"], workspace=tmp_path)
+        choose("none", os.environ).line(["true"], workspace=tmp_path)

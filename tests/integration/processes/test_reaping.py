@@ -84,14 +84,14 @@ def test_neither_zombies_nor_the_time_to_end_grow_with_the_commands_of_a_run_wit
 
 
 COMMANDS = """
-import json, sys, tempfile
+import json, os, sys, tempfile
 from pathlib import Path
 import psutil
 from drone.processes.reaping import become_reaper
 from drone.sandbox import choose
 
 become_reaper()
-sandbox, counts = choose(sys.argv[1]), []
+sandbox, counts = choose(sys.argv[1], os.environ), []
 with tempfile.TemporaryDirectory() as directory:
     for timeout in (30, 30, 0.5):
         after = "sleep 300" if timeout < 1 else "true"

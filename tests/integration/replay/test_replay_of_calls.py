@@ -54,7 +54,7 @@ def document_of(*messages: list[Doc], **info: Any) -> Doc:
 
 
 def played(repo: Path, *messages: list[Doc], timeout: float | None = None, **info: Any) -> ReplayResult:
-    return replay(recording_of(document_of(*messages, **info)), ReplayWishes(str(repo), "none", timeout))
+    return replay(recording_of(document_of(*messages, **info)), ReplayWishes(str(repo), "none", timeout), os.environ)
 
 
 def test_our_own_tools_are_played_by_their_names(repo: Path) -> None:

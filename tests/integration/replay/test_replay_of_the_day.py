@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +34,7 @@ def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_run_recorded_now_replays_with_the_same_observations(mini: Path, tmp_path: Path, form: str) -> None:
     document = record(form, mini, tmp_path / "project", tmp_path / "scratch")
 
-    result = replay(recording_of(document), ReplayWishes(str(make_project(tmp_path / "again")), "none"))
+    result = replay(recording_of(document), ReplayWishes(str(make_project(tmp_path / "again")), "none"), os.environ)
 
     assert (result.difference, result.same, result.exit_status) == (None, True, "submitted")
     assert result.compared >= 18

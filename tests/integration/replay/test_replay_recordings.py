@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +43,7 @@ def document_of(form: str) -> Doc:
 
 
 def played(document: Doc, project: Path) -> ReplayResult:
-    return replay(recording_of(document), ReplayWishes(str(project), "none"))
+    return replay(recording_of(document), ReplayWishes(str(project), "none"), os.environ)
 
 
 def with_text_alone(document: Doc) -> Doc:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ def repo(tmp_path: Path) -> Path:
 def work(repo: Path, server: ScriptedServer) -> dict[str, Any]:
     """The document of a run, whose transcript keeps its rule."""
     wishes = LocalWishes(prompt="Look at the clock", repo=str(repo), model=MODEL, api_base=server.url)
-    result: LocalResult = run_here(wishes, {})
+    result: LocalResult = run_here(wishes, os.environ)
     order: dict[str, Any] = document(result)
     assert transcript_problems(order) == []
     return order

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +48,7 @@ def talking() -> Iterator[ScriptedServer]:
 
 def work(repo: Path | str, server: ScriptedServer, environ: dict[str, str] | None = None, **wishes: Any) -> LocalResult:
     wished = LocalWishes(prompt="Mend the sum", repo=str(repo), model=MODEL, api_base=server.url)
-    return run_here(replace(wished, **wishes), environ or {})
+    return run_here(replace(wished, **wishes), {**os.environ, **(environ or {})})
 
 
 @pytest.mark.parametrize("where", ["bare", "url", "below"])

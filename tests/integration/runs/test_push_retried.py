@@ -3,6 +3,7 @@ to end; what it refuses is not tried again."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -86,11 +87,13 @@ def remote(tmp_path: Path) -> Path:
 def work_on(owner_home: Path, tmp_path: Path) -> Iterator[Callable[[str], Work]]:
     """A function that prepares an order on a URL, and changes a file."""
     config = tmp_path / "drone-gitconfig"
-    copy_owner_config(config)
+    copy_owner_config(config, os.environ)
     with ExitStack() as stack:
 
         def made(url: str) -> Work:
-            workspaces = Workspaces(tmp_path / "workspace", git_environment(config, allow_file=True), choose("none"))
+            workspaces = Workspaces(
+                tmp_path / "workspace", git_environment(config, os.environ, allow_file=True), choose("none", os.environ)
+            )
             order = work_order(url)
             workspace = workspaces.prepare(order, lambda run, sha: b"", lambda: None)
             stack.callback(workspace.close)
@@ -143,7 +146,7 @@ def test_an_ssh_server_that_comes_back_gets_the_branch(
     ssh_server.know()
     command = ssh_server.command.replace("\\", "\\\\").replace('"', '\\"')
     (owner_home / ".gitconfig").write_text(f'[core]\n\tsshCommand = "{command}"\n')
-    copy_owner_config(owner_home.parent / "drone-gitconfig")
+    copy_owner_config(owner_home.parent / "drone-gitconfig", os.environ)
     work = work_on(ssh_server.url(remote))
     ssh_server.stop()
     work.fleet.on_say = lambda _: ssh_server.start() if len(work.fleet.said) == 1 else None

@@ -138,8 +138,8 @@ def test_a_callback_for_output_that_raises_ends_the_command_too(sandbox: Sandbox
 def test_commands_die_with_the_process_that_ran_them(sandbox: Sandbox, tmp_path: Path) -> None:
     name = number()
     script = (
-        "import sys; from pathlib import Path; from drone.sandbox import choose; "
-        "choose(sys.argv[1]).run(sys.argv[2], workspace=Path(sys.argv[3]), timeout=0)"
+        "import os, sys; from pathlib import Path; from drone.sandbox import choose; "
+        "choose(sys.argv[1], os.environ).run(sys.argv[2], workspace=Path(sys.argv[3]), timeout=0)"
     )
     line = f"setsid sleep {name} & sleep {name}"
     drone = subprocess.Popen([sys.executable, "-c", script, sandbox.kind, line, tmp_path])

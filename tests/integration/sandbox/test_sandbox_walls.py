@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def test_the_system_cannot_be_changed(bwrap: Sandbox, tmp_path: Path) -> None:
 
 
 def test_without_network_not_even_loopback_is_there(tmp_path: Path, bwrap: Sandbox) -> None:
-    offline = choose("bwrap", network=False)
+    offline = choose("bwrap", os.environ, network=False)
 
     result = shell(offline, tmp_path, "cat /proc/net/dev | grep -v lo: | grep -c ':'; cat < /dev/tcp/127.0.0.1/22")
 
@@ -123,17 +124,17 @@ def test_a_pipe_that_is_closed_early_is_no_complaint(sandbox: Sandbox, tmp_path:
 
 
 def test_no_sandbox_says_so_loudly() -> None:
-    assert "without a sandbox" in choose("none").warning
+    assert "without a sandbox" in choose("none", os.environ).warning
 
 
 def test_auto_takes_bubblewrap_where_it_works(bwrap: Sandbox) -> None:
-    assert choose("auto").kind == "bwrap"
+    assert choose("auto", os.environ).kind == "bwrap"
 
 
 def test_auto_takes_none_where_there_is_no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert isinstance(choose("auto"), Direct)
+    assert isinstance(choose("auto", os.environ), Direct)
 
 
 @pytest.mark.parametrize("kind", ["bwrap", "docker", "chroot"])
@@ -143,7 +144,7 @@ def test_a_sandbox_that_is_missing_is_refused_with_a_fix(
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(Precondition) as refused:
-        choose(kind)
+        choose(kind, os.environ)
 
     assert kind in refused.value.what
     assert refused.value.why

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,7 +42,7 @@ class Bench:
     heard: list[ToRun] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.identity = begin_boot(DroneSettings(self.home, self.home.path / "policy.yaml", "info"))
+        self.identity = begin_boot(DroneSettings(self.home, self.home.path / "policy.yaml", "info", os.environ))
         self.redis = connect(self.identity.credentials.broker_url)
         self.sealer = Sealer(self.id, self.identity.private_key, self.config.control_plane_key, self.clock)
         self.inbox = Inbox(self.sealer, self._act)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -115,7 +116,7 @@ def register(plane: Plane, home: DroneHome, name: str, server_url: str) -> Drone
         machine_id=home.machine_id(),
     )
     home.save(config, Credentials(broker_url=broker_url, api_token=API_TOKEN))
-    copy_owner_config(home.git_config_file)
+    copy_owner_config(home.git_config_file, os.environ)
     return config
 
 

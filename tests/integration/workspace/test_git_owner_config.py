@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def settings(config: Path) -> list[str]:
 def copied(owner_home: Path, tmp_path: Path) -> list[str]:
     (owner_home / ".gitconfig").write_text(OWNERS)
     (owner_home / "more").write_text("[user]\n\tsigningkey = ABC\n")
-    copy_owner_config(tmp_path / "drone" / "gitconfig")
+    copy_owner_config(tmp_path / "drone" / "gitconfig", os.environ)
     return settings(tmp_path / "drone" / "gitconfig")
 
 
@@ -91,7 +92,7 @@ def test_hooks_filters_aliases_and_programs_are_not_copied(copied: list[str]) ->
 
 
 def test_the_copy_can_be_read_by_its_owner_alone(owner_home: Path, tmp_path: Path) -> None:
-    copy_owner_config(tmp_path / "gitconfig")
+    copy_owner_config(tmp_path / "gitconfig", os.environ)
 
     assert (tmp_path / "gitconfig").stat().st_mode & 0o777 == 0o600
 
@@ -99,7 +100,7 @@ def test_the_copy_can_be_read_by_its_owner_alone(owner_home: Path, tmp_path: Pat
 def test_an_owner_without_configuration_is_fine(owner_home: Path, tmp_path: Path) -> None:
     (owner_home / ".gitconfig").unlink()
 
-    assert copy_owner_config(tmp_path / "gitconfig") == 0
+    assert copy_owner_config(tmp_path / "gitconfig", os.environ) == 0
     assert "gc.auto=0" in settings(tmp_path / "gitconfig")
 
 
@@ -107,7 +108,7 @@ def test_a_broken_configuration_is_named_and_not_passed_over(owner_home: Path, t
     (owner_home / ".gitconfig").write_text("[broken\n")
 
     with pytest.raises(Precondition) as refused:
-        copy_owner_config(tmp_path / "gitconfig")
+        copy_owner_config(tmp_path / "gitconfig", os.environ)
 
     assert ".gitconfig" in refused.value.why
 
@@ -118,7 +119,7 @@ def test_a_machine_without_git_is_told_to_install_it(
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(Precondition, match="git is not installed"):
-        copy_owner_config(tmp_path / "gitconfig")
+        copy_owner_config(tmp_path / "gitconfig", os.environ)
     with pytest.raises(Precondition, match="git is not installed"):
         local_source(str(tmp_path))
     with pytest.raises(FleetFault, match="git is not installed"):
@@ -134,17 +135,17 @@ def test_nothing_is_taken_from_a_repository_around_the_current_directory(
     (owner_home / ".gitconfig").write_text(f'[includeIf "gitdir:{source}/"]\n\tpath = more\n')
     monkeypatch.chdir(source)
 
-    copy_owner_config(tmp_path / "gitconfig")
+    copy_owner_config(tmp_path / "gitconfig", os.environ)
 
     assert [text for text in settings(tmp_path / "gitconfig") if "sprung" in text] == []
 
 
 def test_the_drones_git_runs_with_its_own_configuration_and_asks_nobody(owner_home: Path, tmp_path: Path) -> None:
     (owner_home / ".gitconfig").write_text('[core]\n\tsshCommand = "ssh -i key"\n')
-    copy_owner_config(tmp_path / "gitconfig")
+    copy_owner_config(tmp_path / "gitconfig", os.environ)
     source = {"PATH": "/bin:/usr/bin", "GIT_DIR": "/x", "GIT_SSH_COMMAND": "y", "SSH_ASKPASS": "z", "DISPLAY": ":0"}
 
-    environment = git_environment(tmp_path / "gitconfig", source=source)
+    environment = git_environment(tmp_path / "gitconfig", source)
 
     assert not {"GIT_DIR", "SSH_ASKPASS", "DISPLAY"} & environment.keys()
     assert environment["GIT_TERMINAL_PROMPT"] == "0"
@@ -154,9 +155,9 @@ def test_the_drones_git_runs_with_its_own_configuration_and_asks_nobody(owner_ho
 
 def test_another_ssh_program_is_left_as_the_owner_wrote_it(owner_home: Path, tmp_path: Path) -> None:
     (owner_home / ".gitconfig").write_text("[core]\n\tsshCommand = plink -batch\n")
-    copy_owner_config(tmp_path / "gitconfig")
+    copy_owner_config(tmp_path / "gitconfig", os.environ)
 
-    assert git_environment(tmp_path / "gitconfig")["GIT_SSH_COMMAND"] == "plink -batch"
+    assert git_environment(tmp_path / "gitconfig", os.environ)["GIT_SSH_COMMAND"] == "plink -batch"
 
 
 def test_a_local_work_tree_is_found_from_any_directory_in_it(owner_home: Path, tmp_path: Path) -> None:

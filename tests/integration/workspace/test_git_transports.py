@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import threading
@@ -43,8 +44,8 @@ def private_server(remote: Path) -> Iterator[GitHttpServer]:
 def drone_workspaces(tmp_path: Path) -> Workspaces:
     """A drone whose git has just copied its owner's configuration."""
     config = tmp_path / "drone" / "gitconfig"
-    copy_owner_config(config)
-    return Workspaces(tmp_path / "workspace", git_environment(config), choose("auto"))
+    copy_owner_config(config, os.environ)
+    return Workspaces(tmp_path / "workspace", git_environment(config, os.environ), choose("auto", os.environ))
 
 
 def prepare(tmp_path: Path, url: str) -> Workspace:

@@ -40,7 +40,7 @@ def repository(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def history(repository: Path, tmp_path: Path) -> Iterator[History]:
-    with History(Git(git_environment(tmp_path / "config"), repository / ".git")) as opened:
+    with History(Git(git_environment(tmp_path / "config", os.environ), repository / ".git")) as opened:
         yield opened
 
 
@@ -126,7 +126,7 @@ def test_its_processes_get_the_drones_environment_alone(
     foreign = {"GIT_CONFIG_COUNT": "0", "GIT_TRACE": str(tmp_path / "trace"), "GIT_CEILING_DIRECTORIES": "/"}
     for name, value in foreign.items():
         monkeypatch.setenv(name, value)
-    with History(Git(git_environment(tmp_path / "config"), repository / ".git")) as history:
+    with History(Git(git_environment(tmp_path / "config", os.environ), repository / ".git")) as history:
         # Both have answered then: a process that is only just being started shows no environment yet.
         assert history.file(commit, "docs/guide.md", 100) == "Read me.\n"
         environments = [child.environ() for child in children()]

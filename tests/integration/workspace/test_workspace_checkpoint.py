@@ -45,7 +45,8 @@ class Drone:
     sandbox: str = "none"
 
     def prepare(self, order: WorkOrder) -> Workspace:
-        return Workspaces(self.root, self.environment, choose(self.sandbox)).prepare(order, self.fetch, go_on)
+        workspaces = Workspaces(self.root, self.environment, choose(self.sandbox, os.environ))
+        return workspaces.prepare(order, self.fetch, go_on)
 
     def fetch(self, run_id: str, sha256: str) -> bytes:
         if (run_id, sha256) not in self.blobs:

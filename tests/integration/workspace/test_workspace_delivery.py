@@ -24,7 +24,7 @@ def remote(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def workspaces(tmp_path: Path, drone_git: dict[str, str]) -> Workspaces:
-    return Workspaces(tmp_path / "workspace", drone_git, choose("auto"))
+    return Workspaces(tmp_path / "workspace", drone_git, choose("auto", os.environ))
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.support.sandboxes import shell
 
 def _worked_on(tmp_path: Path, drone_git: dict[str, str], remote: Path) -> dict[str, float]:
     """Prepare twice, deliver once; seconds for each."""
-    workspaces = Workspaces(tmp_path / "workspace", drone_git, choose("auto"))
+    workspaces = Workspaces(tmp_path / "workspace", drone_git, choose("auto", os.environ))
     times = {}
     for name in ("first", "second"):
         begun = time.monotonic()

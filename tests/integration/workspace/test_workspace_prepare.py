@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from tests.support.sandboxes import shell
 
 @pytest.fixture
 def workspaces(tmp_path: Path, drone_git: dict[str, str]) -> Workspaces:
-    return Workspaces(tmp_path / "workspace", drone_git, choose("auto"))
+    return Workspaces(tmp_path / "workspace", drone_git, choose("auto", os.environ))
 
 
 @pytest.fixture
@@ -189,7 +190,9 @@ def test_a_follow_up_starts_from_a_bundle_where_the_branch_was_not_pushed(worksp
     first = prepare(workspaces, remote)
     shell(first.sandbox, first.path, "echo done > done.txt")
     made = first.deliver("fleet/one", "Do it", "Drone <drone@localhost>")
-    elsewhere = Workspaces(workspaces.root.with_name("other"), first.session.git.environment, choose("auto"))
+    elsewhere = Workspaces(
+        workspaces.root.with_name("other"), first.session.git.environment, choose("auto", os.environ)
+    )
     asked = []
 
     def fetch_blob(run: str, sha256: str) -> bytes:
@@ -215,7 +218,9 @@ def test_the_bundle_of_a_third_order_is_enough_where_no_branch_was_ever_pushed(
     second = workspaces.prepare(work_order(remote, base=after_one), lambda *_: one.bundle or b"", go_on)
     shell(second.sandbox, second.path, "echo two > two.txt")
     two = second.deliver("fleet/two", "Two", "Drone <drone@localhost>")
-    elsewhere = Workspaces(workspaces.root.with_name("other"), first.session.git.environment, choose("auto"))
+    elsewhere = Workspaces(
+        workspaces.root.with_name("other"), first.session.git.environment, choose("auto", os.environ)
+    )
 
     after_two = Base(commit=two.head_commit, bundle="abc", bundle_run="run2")
     workspace = elsewhere.prepare(work_order(remote, base=after_two), lambda *_: two.bundle or b"", go_on)
@@ -325,7 +330,9 @@ def test_a_repository_that_was_there_before_and_is_not_now_is_the_fleets_fault(
 def test_file_urls_are_refused_where_they_are_not_allowed(
     workspaces: Workspaces, remote: Path, drone_git: dict[str, str], tmp_path: Path
 ) -> None:
-    strict = Workspaces(tmp_path / "strict", {**drone_git, "GIT_ALLOW_PROTOCOL": "https:http:ssh"}, choose("none"))
+    strict = Workspaces(
+        tmp_path / "strict", {**drone_git, "GIT_ALLOW_PROTOCOL": "https:http:ssh"}, choose("none", os.environ)
+    )
 
     with pytest.raises(OrderError, match="may not fetch from"):
         prepare(strict, f"file://{remote}")

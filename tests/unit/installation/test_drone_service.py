@@ -6,38 +6,38 @@ import os
 import shlex
 import subprocess
 import threading
-from pathlib import Path
 
-import pytest
-
-from drone.installation.home import DroneHome
+from drone.installation import settings
 from drone.installation.service import unit_text
 from tests.support.documents import ROOT
 
 STOPS = ("KillMode=", "ExecStop=", "TimeoutStopSec=")
 
 
+def unit(home: str = "/d", **variables: str) -> list[str]:
+    """The lines of the unit for a drone in `home`."""
+    return unit_text(settings.load({"DRONE_HOME": home, **variables})).splitlines()
+
+
 def test_the_unit_starts_this_drone_and_not_the_one_of_somebody_else() -> None:
-    lines = unit_text(DroneHome(Path("/home/me/my drone"))).splitlines()
+    lines = unit("/home/me/my drone")
 
     assert 'Environment="DRONE_HOME=/home/me/my drone"' in lines
     assert next(line for line in lines if line.startswith("ExecStart=")).endswith('" -m drone.cli.main start')
 
 
 def test_what_systemd_would_expand_is_escaped() -> None:
-    lines = unit_text(DroneHome(Path('/d/100%"x\\y'))).splitlines()
+    lines = unit('/d/100%"x\\y')
 
     assert 'Environment="DRONE_HOME=/d/100%%\\"x\\\\y"' in lines
 
 
-def test_the_owners_policy_file_goes_along(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DRONE_POLICY", "/etc/policy.toml")
-
-    assert 'Environment="DRONE_POLICY=/etc/policy.toml"' in unit_text(DroneHome(Path("/d"))).splitlines()
+def test_the_owners_policy_file_goes_along() -> None:
+    assert 'Environment="DRONE_POLICY=/etc/policy.toml"' in unit(DRONE_POLICY="/etc/policy.toml")
 
 
 def test_stopping_the_service_lets_runs_end_and_the_signal_after_that_gives_them_back() -> None:
-    lines = unit_text(DroneHome(Path("/d"))).splitlines()
+    lines = unit()
     stop = next(line.removeprefix("ExecStop=") for line in lines if line.startswith("ExecStop="))
 
     with subprocess.Popen(["sleep", "600"]) as drone:
@@ -53,6 +53,6 @@ def test_stopping_the_service_lets_runs_end_and_the_signal_after_that_gives_them
 
 def test_the_unit_in_deploy_stops_as_the_one_that_is_written() -> None:
     shipped = (ROOT / "deploy" / "systemd" / "dronefleet-drone.service").read_text().splitlines()
-    written = unit_text(DroneHome(Path("/d"))).splitlines()
+    written = unit()
 
     assert [line for line in shipped if line.startswith(STOPS)] == [line for line in written if line.startswith(STOPS)]

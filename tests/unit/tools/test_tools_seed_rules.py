@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def workspace(tmp_path: Path) -> Path:
 def tools(workspace: Path, tmp_path: Path) -> Tools:
     return build_toolbox(
         workspace,
-        choose("none"),
+        choose("none", os.environ),
         mode="build",
         command_timeout=20,
         log_dir=tmp_path / "logs",
