@@ -72,9 +72,9 @@ class DroneHome:
         self.default_workspace = path / "workspace"
 
     @classmethod
-    def locate(cls, environ: Mapping[str, str] | None = None) -> DroneHome:
+    def locate(cls, environ: Mapping[str, str]) -> DroneHome:
         """The home named by DRONE_HOME, else `$XDG_DATA_HOME/dronefleet/drone`."""
-        named = (os.environ if environ is None else environ).get("DRONE_HOME")
+        named = environ.get("DRONE_HOME")
         return cls(Path(named).expanduser().absolute() if named else data_home() / "dronefleet" / "drone")
 
     @property

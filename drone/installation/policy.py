@@ -18,7 +18,6 @@ that cannot be understood stops the drone: a guess could allow what its owner fo
 from __future__ import annotations
 
 import ipaddress
-import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -45,6 +44,13 @@ class Policy:
     """Whether the owner's logins at code hosts may open them, as the owner's git credentials may push."""
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Variables that may serve as a key or token, each with the hosts that it may be sent to."""
+    file: Path | None = field(default=None, compare=False)
+    """Where it was read from, or would be; None: no file has a say."""
+
+    @property
+    def place(self) -> str:
+        """The file, as messages name it."""
+        return str(self.file or "policy.toml")
 
     def check_git_url(self, url: str, server_url: str | None) -> None:
         """Let a repository URL pass, or raise Forbidden. `server_url`: the control plane's, None for `drone run`."""
@@ -63,7 +69,7 @@ class Policy:
                 "the owner of this drone does not allow repositories on its own disk",
                 code="E-POLICY-FILE",
                 why="file:// is allowed only for a control plane on loopback, or by the policy file",
-                next=f"on the drone: file_urls = true below [repositories] in {policy_file()}",
+                next=f"on the drone: file_urls = true below [repositories] in {self.place}",
             )
 
     def check_key(self, variable: str, api_base: str | None) -> None:
@@ -79,26 +85,25 @@ class Policy:
             f"the owner of this drone does not allow {variable} to be sent to {target or 'the provider'}",
             code="E-POLICY-KEY",
             why="no variable of the drone is a key unless its policy file says so",
-            next=f'on the drone: {variable} = ["{target or "*"}"] below [keys] in {policy_file()}',
+            next=f'on the drone: {variable} = ["{target or "*"}"] below [keys] in {self.place}',
         )
 
 
-def policy_file(environ: Mapping[str, str] | None = None) -> Path:
+def policy_file(environ: Mapping[str, str]) -> Path:
     """Where the policy is read from."""
-    named = (os.environ if environ is None else environ).get("DRONE_POLICY")
+    named = environ.get("DRONE_POLICY")
     return Path(named) if named else config_home() / "dronefleet" / "policy.toml"
 
 
-def load(file: Path | None = None) -> Policy:
+def load(file: Path) -> Policy:
     """The policy in `file`, the strictest where there is none. Raises Precondition where it cannot be understood."""
-    path = file or policy_file()
     try:
-        document = tomllib.loads(path.read_text())
+        document = tomllib.loads(file.read_text())
     except FileNotFoundError:
-        return Policy()
+        return Policy(file=file)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise _damaged(path, str(error)) from error
-    return _parse(document, path)
+        raise _damaged(file, str(error)) from error
+    return _parse(document, file)
 
 
 def is_loopback(url: str) -> bool:
@@ -123,7 +128,7 @@ def _parse(document: Mapping[str, Any], path: Path) -> Policy:
     for name, hosts in keys.items():
         if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
             raise _damaged(path, f"keys.{name} is not a list of host names")
-    return Policy(**repositories, keys={name: tuple(hosts) for name, hosts in keys.items()})
+    return Policy(**repositories, keys={name: tuple(hosts) for name, hosts in keys.items()}, file=path)
 
 
 def _damaged(path: Path, why: str) -> Precondition:

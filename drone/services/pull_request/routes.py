@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from drone.installation.policy import Policy, policy_file
+from drone.installation.policy import Policy
 from drone.services.pull_request.address import Address
 from drone.services.pull_request.api import HostApi
 from drone.services.pull_request.commands import Commands, tool_for
@@ -106,7 +106,8 @@ def _may_go(around: Surroundings, kind: str, name: str) -> bool:
 
 def _not_allowed(around: Surroundings, name: str) -> str:
     host = around.address.host
-    return f'{name} may not be sent to {host} (next: on the drone, {name} = ["{host}"] below [keys] in {policy_file()})'
+    where = f"below [keys] in {around.policy.place}"
+    return f'{name} may not be sent to {host} (next: on the drone, {name} = ["{host}"] {where})'
 
 
 def _by_git(around: Surroundings, known: str | None) -> Access | None:
