@@ -11,7 +11,7 @@ from control_plane.core.settings import FleetSettings
 from control_plane.core.vault import open_vault
 from control_plane.db import migrations
 from control_plane.db.engine import Database
-from control_plane.flower.events import tell_flower
+from control_plane.flower.events import announce_ended_runs
 from control_plane.services import describing, pull_requests
 from control_plane.teams import hand_off
 from shared.clock import Clock, SystemClock
@@ -30,7 +30,7 @@ SUBSCRIBERS = Subscribers(
         pull_requests.order_ended,
     ),
     order_waits_for_person=(order_notices.order_waits_for_person,),
-    runs_ended=(tell_flower,),
+    runs_ended=(announce_ended_runs,),
 )
 
 

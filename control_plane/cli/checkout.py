@@ -29,7 +29,7 @@ class Checkout:
     """`session_documents.HeadDocument`."""
     fetch_bundle: Callable[[], bytes]
 
-    def do(self) -> str:
+    def run(self) -> str:
         """Have the branch checked out at the work's head; says in one sentence what was done.
 
         Raises Invalid where the directory is no git repository, Conflict where git refuses because something of the

@@ -36,7 +36,7 @@ def rename(
 ) -> None:
     """Give a session another name."""
     session = _edit(session_id, org, name=name)
-    _done(session, f"session {session['id']} is called {session['name']}", as_json=as_json)
+    _print_changed(session, f"session {session['id']} is called {session['name']}", as_json=as_json)
 
 
 def mode_(
@@ -47,7 +47,7 @@ def mode_(
 ) -> None:
     """Set the mode of the session's orders that are submitted from now on."""
     session = _edit(session_id, org, mode=mode)
-    _done(session, f"session {session['id']} is in mode {session['mode']}", as_json=as_json)
+    _print_changed(session, f"session {session['id']} is in mode {session['mode']}", as_json=as_json)
 
 
 def label(
@@ -63,7 +63,7 @@ def label(
 
     request = checked(LabelRequest, {"entry": entry, "text": text}, form="fleet session label --help")
     session = client(org).call(LABEL, request, session_id=session_id)
-    _done(session, f"{entry} is labeled {text}" if text else f"{entry} has no label any more", as_json=as_json)
+    _print_changed(session, f"{entry} is labeled {text}" if text else f"{entry} has no label any more", as_json=as_json)
 
 
 def checkout(
@@ -85,7 +85,7 @@ def checkout(
     head = fleet.call(HEAD, session_id=session_id)
     done = ""
     if directory is not None:
-        done = Checkout(directory, head, lambda: fleet.session_bundle(session_id)).do()
+        done = Checkout(directory, head, lambda: fleet.session_bundle(session_id)).run()
     if as_json:
         print_json({**head, "commands": commands(head), "done": done or None})
     elif done:
@@ -102,7 +102,7 @@ def _edit(session_id: str, org: str | None, **changes: str) -> dict[str, Any]:
     return cast("dict[str, Any]", client(org).call(EDIT, request, session_id=session_id))
 
 
-def _done(session: dict[str, Any], sentence: str, *, as_json: bool) -> None:
+def _print_changed(session: dict[str, Any], sentence: str, *, as_json: bool) -> None:
     if as_json:
         print_json(session)
     else:

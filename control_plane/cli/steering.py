@@ -46,7 +46,7 @@ def say(
     order = client(org).call(SAY, request, order_id=order_id)
     when = "when the model stops" if after else "at once" if interrupt else "after the current calls"
     begun = order["status"] in {"running", "awaiting_approval"}
-    _tell(order, f"said; it is heard {when if begun else 'as the run begins'}", as_json=as_json)
+    _print_update(order, f"said; it is heard {when if begun else 'as the run begins'}", as_json=as_json)
 
 
 def approve(
@@ -67,7 +67,7 @@ def approve(
     fields = {"call": call, "always": always, "comment": comment}
     request = checked(ApproveRequest, fields, form="fleet approve --help")
     order = client(org).call(APPROVE, request, order_id=order_id)
-    _tell(order, order["reason"], as_json=as_json)
+    _print_update(order, order["reason"], as_json=as_json)
 
 
 def deny(
@@ -84,10 +84,10 @@ def deny(
 
     request = checked(DecideRequest, {"call": call, "comment": comment}, form="fleet deny --help")
     order = client(org).call(DENY, request, order_id=order_id)
-    _tell(order, order["reason"], as_json=as_json)
+    _print_update(order, order["reason"], as_json=as_json)
 
 
-def _tell(order: Doc, text: str, *, as_json: bool) -> None:
+def _print_update(order: Doc, text: str, *, as_json: bool) -> None:
     if as_json:
         print_json(order)
     else:

@@ -77,7 +77,7 @@ def submit(
     order = fleet.submit(request, idempotency_key=idempotency_key)
     if follow:
         return follow_to_the_end(fleet, order["id"], as_json=as_json)
-    _tell(order, as_json=as_json)
+    _print_order(order, as_json=as_json)
     return 0
 
 
@@ -112,7 +112,7 @@ def _request(given: Doc) -> Doc:
     }
 
 
-def _tell(order: Doc, *, as_json: bool) -> None:
+def _print_order(order: Doc, *, as_json: bool) -> None:
     if as_json:
         print_json(order)
         return

@@ -25,7 +25,7 @@ def follow_task(fleet: Any, task_id: str, *, as_json: bool, clock: Clock | None 
     screen = _Json() if as_json else _Text()
     seen = _SeenEntries()
     task: Doc = {}
-    for task in _looks(fleet, task_id, seen, clock or SystemClock()):
+    for task in _poll(fleet, task_id, seen, clock or SystemClock()):
         for entry in seen.new(task["timeline"]):
             screen.entry(entry)
         screen.state(task)
@@ -56,7 +56,7 @@ def _key(entry: Doc) -> tuple[str, str]:
     return f"run {entry['run']['ended_at'] is not None}", entry["run"]["run_id"]
 
 
-def _looks(fleet: Any, task_id: str, seen: _SeenEntries, clock: Clock) -> Iterator[Doc]:
+def _poll(fleet: Any, task_id: str, seen: _SeenEntries, clock: Clock) -> Iterator[Doc]:
     """The task, once a second until it rests. Raises what the first look is refused with; later ones are repeated."""
     failures, reached = 0, False
     while True:

@@ -46,15 +46,15 @@ class Intake:
         self._now = core.clock.now()
         self._orders: dict[str, Order] = {}
 
-    def take(self, entries: Iterable[StreamEntry]) -> None:
+    def store(self, entries: Iterable[StreamEntry]) -> None:
         """Store all entries, in order, and ask for what is missing between them."""
         for entry in entries:
             try:
                 self._entry(entry)
             except InvalidEntry as error:
                 self.keep_raw(entry, str(error))
-        self._mind_gaps()
-        self._mind_hello()
+        self._process_gaps()
+        self._process_hello()
 
     def keep_raw(self, entry: StreamEntry, error: str) -> None:
         """Keep an entry that cannot be taken in as it came, and go on."""
@@ -178,7 +178,7 @@ class Intake:
         """
         return has_later_hello(self.core.broker, self.drone.id, entry_id)
 
-    def _mind_hello(self) -> None:
+    def _process_hello(self) -> None:
         """Give up the runs that the drone no longer has; those whose last steps Redis lost once these are there."""
         held, now = self.gaps.hello, self.core.clock.monotonic()
         if held is None:
@@ -188,14 +188,14 @@ class Intake:
             patient = now - held.since < self._timings.hello_wait
             behind = hello.lose_missing_runs(self.db, self.core, held.said, self.outcome, patient=patient)
         for run_id, stored in behind.items():
-            self._ask_again(run_id, stored, now)
+            self._request_resend(run_id, stored, now)
         if not behind:
             self.gaps.hello = None
             self.outcome.acknowledge.append(held.entry_id)
 
     # --- gaps ------------------------------------------------------------------------
 
-    def _mind_gaps(self) -> None:
+    def _process_gaps(self) -> None:
         """Ask the drone for what is missing; close a gap that it did not fill in all the time it had."""
         now = self.core.clock.monotonic()
         for run_id in self.gaps.runs():
@@ -204,9 +204,9 @@ class Intake:
             if self.gaps.waited(run_id, now) >= self._timings.gap_after:
                 self._close_gap(run_id, stored)
             else:
-                self._ask_again(run_id, stored, now)
+                self._request_resend(run_id, stored, now)
 
-    def _ask_again(self, run_id: str, stored: int, now: float) -> None:
+    def _request_resend(self, run_id: str, stored: int, now: float) -> None:
         """Ask the drone to send a run's events again from the first that is missing, but not all the time."""
         if self.gaps.may_ask(run_id, now, self._timings.resend_every):
             self.gaps.asked(run_id, now)

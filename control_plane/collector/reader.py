@@ -101,7 +101,7 @@ class Reader:
         worn_out = [entry for entry in entries if self._failures[entry.id] >= _TRIES]
         for entry in worn_out:
             intake.keep_raw(entry, f"failed {_TRIES} times")
-        intake.take(entry for entry in entries if entry not in worn_out)
+        intake.store(entry for entry in entries if entry not in worn_out)
         return intake
 
     def _finish(self, outcome: IntakeOutcome) -> None:

@@ -55,7 +55,7 @@ class Streams:
         """Renew what is ours, take what nobody has, and leave what is more than our share."""
         now = self._core.clock.monotonic()
         with self._core.database.read() as db:
-            seen = self._look(db)
+            seen = self._read_shares(db)
         # Most rounds find nothing to do, and then nothing is written.
         if not seen.free and not seen.surplus and now - self._renewed_at < self._every:
             self._owned = frozenset(seen.mine)
@@ -63,7 +63,7 @@ class Streams:
         with self._core.database.write() as db:
             self._owners.hold(db, f"{_COLLECTOR}{self._owners.holder}")
             self._owners.renew_all(db)
-            seen = self._look(db)
+            seen = self._read_shares(db)
             self._owners.release(db, [lease_of(drone) for drone in seen.surplus])
             taken = [drone for drone in seen.free if self._owners.hold(db, lease_of(drone))]
         self._renewed_at = now
@@ -82,7 +82,7 @@ class Streams:
         with self._core.database.write() as db:
             self._owners.release_all(db)
 
-    def _look(self, db: Session) -> _StreamShares:
+    def _read_shares(self, db: Session) -> _StreamShares:
         drones = list(db.scalars(select(Drone.id).where(Drone.removed_at.is_(None)).order_by(Drone.id)))
         living = self._owners.living(db, _STREAM)
         others = set(self._owners.living(db, _COLLECTOR).values()) - {self._owners.holder}

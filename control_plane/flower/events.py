@@ -13,7 +13,7 @@ from shared.terminal import logs
 log = logs.get(__name__)
 
 
-def tell_flower(core: Core, runs: Sequence[EndedRun]) -> None:
+def announce_ended_runs(core: Core, runs: Sequence[EndedRun]) -> None:
     """Send Celery's own event for each run, under its drone's worker name.
 
     Flower is a window, never the truth: what cannot be sent is logged and forgotten.

@@ -56,7 +56,7 @@ class HeartbeatMonitor:
             self._drop()
             raise
         if message is not None:
-            self._hear(str(message["channel"]))
+            self._receive(str(message["channel"]))
 
     def silent_for(self, drone_id: str) -> float:
         """Seconds since this drone's last beat, but no longer than this supervisor has been able to hear one."""
@@ -72,7 +72,7 @@ class HeartbeatMonitor:
             self._sent_at = now
             self._core.broker.redis.publish(names.beat_channel(self._id), "")
 
-    def _hear(self, channel: str) -> None:
+    def _receive(self, channel: str) -> None:
         if channel == WAKE:
             self._rouse(everything=False)
             return

@@ -24,4 +24,4 @@ async def take_hook(core: CoreDep, trigger_id: str, request: Request) -> HookAns
     """Signed as GitHub, GitLab, Gitea or Standard Webhooks sign, by the trigger's kind."""
     body = await request.body()
     headers = {name.lower(): value for name, value in request.headers.items()}
-    return await to_thread.run_sync(triggers.take, core, trigger_id, headers, body)
+    return await to_thread.run_sync(triggers.accept_delivery, core, trigger_id, headers, body)

@@ -140,7 +140,7 @@ class Hub:
         while not self._stop.is_set():
             try:
                 with self._core.broker.reaching():
-                    self._hear()
+                    self._receive()
             except (FleetError, RedisError) as error:
                 self._note_lost(error)
             # The body of a background loop: without it every stream would have to ask the database for ever.
@@ -163,7 +163,7 @@ class Hub:
         # What was published before the server had subscribed us was not heard: every stream looks once.
         self._wake_all()
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         pubsub = CheckedSubscription(self._core.broker.redis.connection_pool)
         try:
             pubsub.subscribe(names.ORDER_CHANGED)

@@ -123,7 +123,7 @@ class OrderStream:
 
     async def _news(self, last: int) -> News | None:
         try:
-            return await self._read(_look, self._core, self._caller, self._order_id, last)
+            return await self._read(_read_news, self._core, self._caller, self._order_id, last)
         except FleetFault as error:
             # A stream outlives a database that is away for a moment; what came meanwhile is read when it is back.
             log.warning("a live stream waits for the database", order=self._order_id, why=error.what)
@@ -186,7 +186,7 @@ class _Delta(BaseModel):
     text: str
 
 
-def _look(core: Core, caller: Caller, order_id: str, last: int) -> News:
+def _read_news(core: Core, caller: Caller, order_id: str, last: int) -> News:
     # The order before its steps: whatever led to the state that is seen here is then among the steps.
     order = reading.order_summary(core, caller, order_id)
     source = source_of(core, order_id)

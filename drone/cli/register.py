@@ -68,7 +68,7 @@ def command(
     if as_json:
         print_json(_document(config, home))
     else:
-        _tell(config, home)
+        _print_registration(config, home)
 
 
 def _warn_of_http(url: str) -> None:
@@ -92,7 +92,7 @@ def _document(config: DroneConfig, home: DroneHome) -> dict[str, object]:
     }
 
 
-def _tell(config: DroneConfig, home: DroneHome) -> None:
+def _print_registration(config: DroneConfig, home: DroneHome) -> None:
     labels = ", ".join(f"{key}={value}" for key, value in sorted(config.labels.items()))
     put(
         f"registered as {config.name} ({config.drone_id}) with {config.server_url}\n"

@@ -95,7 +95,7 @@ class Node:
         self.fork_server.warm_up(self._beats.soon)
         unconfirmed = end_previous_boots(self._me.home.runs_dir, self._me.sandbox, self._clock)
         for run in unconfirmed.runs:
-            self.reporter.follow(run.directory, run.saw)
+            self.reporter.follow(run.directory, run.note_event)
         for run in unconfirmed.ended:
             self.runs.add(run)
         threading.Thread(target=self._introduce, args=(unconfirmed,), name="introduction", daemon=True).start()

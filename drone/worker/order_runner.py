@@ -97,7 +97,7 @@ class OrderRunner:
             return RunResult(refused=True, revoked=claim.revoked)
         run = TrackedRun(directory, identity, self.clock)
         self.runs.add(run)
-        self.reporter.follow(directory, run.saw)
+        self.reporter.follow(directory, run.note_event)
         if self.stopping.is_set():
             # Claimed in the moment in which the drone was told to stop, so not among those that were told.
             run.ask_to_end(Wish("stop", "the drone is stopping"), within=STOP_SECONDS)
@@ -230,7 +230,7 @@ class OrderRunner:
         """The last event as the run wrote it, or as we write it for a run that could not."""
         line = journal.tail(run.directory.journal)
         if line is not None and isinstance(line.event.body, RunEnded):
-            run.saw(line.event)
+            run.note_event(line.event)
             self.reporter.wake()
             return line.event.body
         ended = run.end
@@ -263,7 +263,7 @@ class OrderRunner:
         started = RunStarted(boot_id=self.boot_id, sandbox=self.sandbox)
         try:
             for event in end_on_behalf(run.directory, run.identity, self.clock, started, last):
-                run.saw(event)
+                run.note_event(event)
         except OSError as error:
             # A full disk, most likely. The run stays in the heartbeats until its end is written: it is never just gone.
             log.error("the end of run %s cannot be written: %s", run.run_id, error)

@@ -95,6 +95,6 @@ def _write_end(run: TrackedRun, meta: Meta, sandbox: str, receipt: Receipt, cloc
     started = RunStarted(boot_id=meta.boot_id, sandbox=sandbox)
     try:
         for event in end_on_behalf(run.directory, run.identity, clock, started, [end]):
-            run.saw(event)
+            run.note_event(event)
     except OSError as error:
         log.error("the end of run %s cannot be written, and it is reported as lost: %s", run.run_id, error)

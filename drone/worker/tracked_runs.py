@@ -59,7 +59,7 @@ class TrackedRun:
         run = cls(directory, identity, clock)
         line = journal.tail(directory.journal)
         if line:
-            run.saw(line.event)
+            run.note_event(line.event)
         run._gone = True
         return run
 
@@ -156,7 +156,7 @@ class TrackedRun:
         now = self._clock.monotonic()
         return now if now - self._looked_at <= FROZEN_SECONDS else self._looked_at
 
-    def saw(self, event: Event) -> None:
+    def note_event(self, event: Event) -> None:
         """Note an event of the run's journal."""
         with self._lock:
             self._last_seq = max(self._last_seq, event.seq)

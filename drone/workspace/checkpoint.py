@@ -172,7 +172,7 @@ class WorkspaceCheckpoints:
         objects = self._plain.text("rev-list", "--objects", "--no-object-names", head, *without).split()
         if self._scan.largest(objects) > LARGEST_FILE:
             return "they hold a file over the limit of a checkpoint"
-        return "they hold a known secret" if self._scan.telling(objects) else ""
+        return "they hold a known secret" if self._scan.with_secrets(objects) else ""
 
     # The work tree
 
@@ -230,8 +230,8 @@ class WorkspaceCheckpoints:
         blobs = {path: facts.split()[3].decode() for facts, path in zip(fields[::2], fields[1::2], strict=False)}
         self._gone = {path for path, blob in blobs.items() if not blob.strip("0")}
         blobs = {path: blob for path, blob in blobs.items() if path not in self._gone}
-        telling = self._scan.telling(blobs.values())
-        found = [path for path, blob in blobs.items() if blob in telling or self._scan.has_secret(path)]
+        secret = self._scan.with_secrets(blobs.values())
+        found = [path for path, blob in blobs.items() if blob in secret or self._scan.has_secret(path)]
         self._secret_files |= {path: self._signature(path) for path in found}
         return dict.fromkeys(found, HOLDS_SECRET)
 

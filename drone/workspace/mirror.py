@@ -84,7 +84,7 @@ class Mirror:
         """
         try:
             with explained(self.remote):
-                advertised = self._look()
+                advertised = self._read_advertised()
                 self._hold(lambda: self._fetch_if_changed(advertised))
         except OrderError as error:
             if error.code == NOT_FOUND and self.objects.is_dir():
@@ -111,7 +111,7 @@ class Mirror:
         arguments = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", str(bundle))
         self._hold(lambda: git.text(*arguments, f"+refs/heads/*:{OWN_REFS}/{into}/*"))
 
-    def _look(self) -> Advertised:
+    def _read_advertised(self) -> Advertised:
         # git reads the configuration of the repository it finds itself in: it must be given ours, or none.
         patterns = ("HEAD", "refs/heads/*", "refs/tags/*")
         listing = self._git.text("ls-remote", "--symref", "--", self.remote.address, *patterns, seconds=LOOK_SECONDS)

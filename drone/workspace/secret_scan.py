@@ -24,15 +24,15 @@ class SecretScan:
     has_secret: HasSecret
     """May be another one at each checkpoint; what was looked at before is not looked at again."""
     _clean: set[str] = field(default_factory=set)
-    _telling: set[str] = field(default_factory=set)
+    _secret: set[str] = field(default_factory=set)
 
-    def telling(self, objects: Iterable[str]) -> set[str]:
+    def with_secrets(self, objects: Iterable[str]) -> set[str]:
         """Those of the blobs and commits that hold a known secret. Trees are passed over."""
         wanted = list(objects)
-        for portion in self._portions([name for name in wanted if name not in self._clean | self._telling]):
+        for portion in self._portions([name for name in wanted if name not in self._clean | self._secret]):
             for name, content in self._contents(portion):
-                (self._telling if self.has_secret(content) else self._clean).add(name)
-        return self._telling.intersection(wanted)
+                (self._secret if self.has_secret(content) else self._clean).add(name)
+        return self._secret.intersection(wanted)
 
     def largest(self, objects: Iterable[str]) -> int:
         """Bytes of the largest one that was not looked at yet."""

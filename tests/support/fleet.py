@@ -338,7 +338,7 @@ class PlayedRun:
 
     def _take_in(self, db: Session, entry: StreamEntry) -> IntakeOutcome:
         intake = Intake(db, self.drone.core, db.get_one(Drone, self.drone.id), Gaps(), Timings())
-        intake.take([entry])
+        intake.store([entry])
         assert db.get_one(Run, self.id).last_seq == self.last, "the event was not taken in"
         return intake.outcome
 

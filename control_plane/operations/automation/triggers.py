@@ -105,7 +105,7 @@ def remove(core: Core, caller: Caller, name: str) -> TriggerDocument:
     return core.database.transact(work)
 
 
-def take(core: Core, trigger_id: str, headers: Mapping[str, str], body: bytes) -> HookAnswer:
+def accept_delivery(core: Core, trigger_id: str, headers: Mapping[str, str], body: bytes) -> HookAnswer:
     """What became of a request at `/hooks/<id>`; `headers` have names in lower case.
 
     The same delivery again makes no second task, however often and however close together it comes. Raises
@@ -117,7 +117,7 @@ def take(core: Core, trigger_id: str, headers: Mapping[str, str], body: bytes) -
     if why := "this trigger is off" if not row.enabled else why_ignored(event, row.events):
         return HookAnswer(outcome="ignored", task=None, why=why)
     request, unfit = task_of(row.kind, event, row.task)
-    taken = core.database.transact(lambda db: _taken(db, core, row.id, (event, request, unfit)))
+    taken = core.database.transact(lambda db: _accept(db, core, row.id, (event, request, unfit)))
     if isinstance(taken, FleetError):
         raise taken
     answer, order_id = taken
@@ -157,7 +157,7 @@ def _signed(core: Core, trigger_id: str, headers: Mapping[str, str], body: bytes
     return row
 
 
-def _taken(
+def _accept(
     db: Session, core: Core, trigger_id: str, what: tuple[CodeHostEvent, TaskRequest, str]
 ) -> tuple[HookAnswer, str | None] | FleetError:
     """The answer, and the order that began; or, with a note at the trigger, the error that kept the task from being."""

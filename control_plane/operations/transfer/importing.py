@@ -121,7 +121,7 @@ class _Import:
             made = map(self._drone, rows) if kind == DRONE else (self._row(BY_NAME[kind], line) for line in rows)
             if kept := [row for row in made if kind != "blob" or self._has_blob(row)]:
                 db.execute(insert(table), kept)
-        self._tell_of_tasks(db)
+        self._announce_tasks(db)
         self._compare(db)
         db.flush()
         return document_of(db, row).model_copy(update={"warnings": self._warnings()})
@@ -245,7 +245,7 @@ class _Import:
     def _settle_project(self, row: Line) -> None:
         row["sealed_git_url"] = None
 
-    def _tell_of_tasks(self, db: Session) -> None:
+    def _announce_tasks(self, db: Session) -> None:
         """Each task that was in progress says why it is not any more (S-043)."""
         text = "The task was in progress when its organization was exported; its run did not travel with it."
         now = self.core.clock.now()

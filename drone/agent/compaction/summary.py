@@ -64,7 +64,7 @@ class Summarizer:
     def _text(self, messages: Sequence[Message], limit: int) -> str:
         text = ""
         for longest in _LONGEST:
-            text = "\n\n".join(_told(messages, longest))
+            text = "\n\n".join(_rendered(messages, longest))
             if self.estimate.text(text) <= limit:
                 break
         return text
@@ -105,7 +105,7 @@ class Summarizer:
         self.budget.check()
 
 
-def _told(messages: Sequence[Message], longest: int) -> Iterator[str]:
+def _rendered(messages: Sequence[Message], longest: int) -> Iterator[str]:
     """The messages as text, each with who speaks; long results are shortened."""
     names = {call.id: call.name for message in messages for call in message.tool_calls}
     for message in messages:

@@ -60,7 +60,7 @@ def add(core: Core, kind: str = "github", name: str = "issues", **fields: Any) -
 
 
 def take(core: Core, trigger: TriggerDocument, request: Request) -> HookAnswer:
-    return triggers.take(core, trigger.id, request.headers, request.body)
+    return triggers.accept_delivery(core, trigger.id, request.headers, request.body)
 
 
 def tasks(core: Core) -> list[Task]:
@@ -241,7 +241,7 @@ def test_a_trigger_that_does_not_exist_answers_as_a_wrong_signature_does(core: C
         ("💥", GITHUB),
     ):
         with pytest.raises(Unauthenticated) as refusal:
-            triggers.take(core, trigger_id, request.headers, request.body)
+            triggers.accept_delivery(core, trigger_id, request.headers, request.body)
         told.add((refusal.value.what, refusal.value.code, refusal.value.why, refusal.value.next))
     assert len(told) == 1
 

@@ -17,7 +17,7 @@ from celery.events.state import State
 from control_plane.broker.broker import Broker
 from control_plane.core import EndedRun
 from control_plane.db.drones import Drone
-from control_plane.flower.events import tell_flower
+from control_plane.flower.events import announce_ended_runs
 from shared import names
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane
@@ -113,7 +113,7 @@ def test_flower_does_not_show_a_lost_run_as_started_for_ever(plane: Plane, how: 
         send(plane.core.broker, "task-received", run_id)
         send(plane.core.broker, "task-started", run_id)
         wait_until(lambda: view(run_id) == "STARTED")
-        tell_flower(plane.core, [EndedRun(run_id, OKA, "host", how, "the drone fell silent")])
+        announce_ended_runs(plane.core, [EndedRun(run_id, OKA, "host", how, "the drone fell silent")])
         wait_until(lambda: view(run_id) == shown)
 
 
@@ -127,5 +127,5 @@ def test_flower_shows_an_order_that_waits(plane: Plane) -> None:
 
 def test_an_ended_run_that_nobody_can_hear_of_is_no_error(plane: Plane, valkey: BrokerServer) -> None:
     valkey.stop()
-    tell_flower(plane.core, [EndedRun(names.new_id(), OKA, "host", "failed", "lost")])
+    announce_ended_runs(plane.core, [EndedRun(names.new_id(), OKA, "host", "failed", "lost")])
     assert plane.rows(Drone) == []

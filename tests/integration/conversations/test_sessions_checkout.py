@@ -42,17 +42,17 @@ def no_bundle() -> bytes:
 
 
 def test_pushed_work_is_fetched_and_its_branch_checked_out(remote: Path, mine: Path) -> None:
-    told = Checkout(mine, head(remote), no_bundle).do()
+    told = Checkout(mine, head(remote), no_bundle).run()
     assert "fetched from origin" in told
     assert git(mine, "rev-parse", "--abbrev-ref", "HEAD") == BRANCH
     assert (mine / "notes.txt").read_text() == "noted\n"
 
 
 def test_doing_it_again_later_moves_the_branch_forward(remote: Path, mine: Path) -> None:
-    Checkout(mine, head(remote), no_bundle).do()
+    Checkout(mine, head(remote), no_bundle).run()
     git(mine, "checkout", "--quiet", "main")
     commit = push_commit(remote, {"more.txt": "more\n"}, branch=BRANCH)
-    told = Checkout(mine, {**head_again(remote), "commit": commit}, no_bundle).do()
+    told = Checkout(mine, {**head_again(remote), "commit": commit}, no_bundle).run()
     assert BRANCH in told
     assert (mine / "more.txt").exists()
 
@@ -65,7 +65,7 @@ def head_again(remote: Path) -> dict[str, Any]:
 def test_a_file_of_ones_own_in_the_way_stops_it(remote: Path, mine: Path) -> None:
     (mine / "notes.txt").write_text("mine\n")
     with pytest.raises(Conflict) as refusal:
-        Checkout(mine, head(remote), no_bundle).do()
+        Checkout(mine, head(remote), no_bundle).run()
     assert refusal.value.code == "E-CHECKOUT-CHANGES"
     assert (mine / "notes.txt").read_text() == "mine\n"
     assert git(mine, "rev-parse", "--abbrev-ref", "HEAD") == "main"
@@ -73,22 +73,22 @@ def test_a_file_of_ones_own_in_the_way_stops_it(remote: Path, mine: Path) -> Non
 
 
 def test_commits_of_ones_own_on_the_branch_are_kept(remote: Path, mine: Path) -> None:
-    Checkout(mine, head(remote), no_bundle).do()
+    Checkout(mine, head(remote), no_bundle).run()
     (mine / "own.txt").write_text("own\n")
     git(mine, "add", "own.txt")
     git(mine, "commit", "--quiet", "-m", "mine")
     commit = push_commit(remote, {"more.txt": "more\n"}, branch=BRANCH)
     with pytest.raises(Conflict):
-        Checkout(mine, {**head_again(remote), "commit": commit}, no_bundle).do()
+        Checkout(mine, {**head_again(remote), "commit": commit}, no_bundle).run()
     assert git(mine, "log", "-1", "--format=%s") == "mine"
 
 
 def test_work_that_is_here_already_needs_no_remote(remote: Path, mine: Path) -> None:
     known = head(remote)
-    Checkout(mine, known, no_bundle).do()
+    Checkout(mine, known, no_bundle).run()
     git(mine, "checkout", "--quiet", "main")
     remote.rename(remote.with_name("gone.git"))
-    assert "was here already" in Checkout(mine, known, no_bundle).do()
+    assert "was here already" in Checkout(mine, known, no_bundle).run()
 
 
 def test_unpushed_work_comes_from_a_bundle_that_builds_on_newer_commits_of_the_remote(
@@ -98,7 +98,7 @@ def test_unpushed_work_comes_from_a_bundle_that_builds_on_newer_commits_of_the_r
     known = head(remote, pushed=False, bundle=True)
     git(remote, "bundle", "create", "-q", str(tmp_path / "b"), f"refs/heads/{BRANCH}", "^main")
     git(remote, "update-ref", "-d", f"refs/heads/{BRANCH}")
-    told = Checkout(mine, known, (tmp_path / "b").read_bytes).do()
+    told = Checkout(mine, known, (tmp_path / "b").read_bytes).run()
     assert "from the bundle" in told
     assert (mine / "notes.txt").exists()
 
@@ -106,20 +106,20 @@ def test_unpushed_work_comes_from_a_bundle_that_builds_on_newer_commits_of_the_r
 def test_work_that_is_nowhere_is_told_with_the_way_to_its_patch(remote: Path, mine: Path) -> None:
     known = head(remote, commit="d" * 40)
     with pytest.raises(NotFound) as refusal:
-        Checkout(mine, known, no_bundle).do()
+        Checkout(mine, known, no_bundle).run()
     assert (refusal.value.code, refusal.value.next) == ("E-CHECKOUT-COMMIT", "fleet patch 0123456789ab | git apply")
 
 
 def test_a_bundle_that_is_none_is_told_as_missing_work(remote: Path, mine: Path) -> None:
     known = head(remote, pushed=False, bundle=True)
     with pytest.raises(NotFound):
-        Checkout(mine, known, lambda: b"not a bundle").do()
+        Checkout(mine, known, lambda: b"not a bundle").run()
 
 
 @pytest.mark.parametrize("name", ["", "missing"])
 def test_a_directory_without_git_is_wrong_use(remote: Path, tmp_path: Path, name: str) -> None:
     with pytest.raises(Invalid) as refusal:
-        Checkout(tmp_path / name, head(remote), no_bundle).do()
+        Checkout(tmp_path / name, head(remote), no_bundle).run()
     assert refusal.value.code == "E-CHECKOUT-DIRECTORY"
 
 

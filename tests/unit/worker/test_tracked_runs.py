@@ -72,10 +72,10 @@ def test_a_cancel_replaces_a_stop_and_a_stop_does_not_replace_a_cancel(directory
 def test_the_beat_says_what_the_journal_said_last(directory: RunDirectory) -> None:
     run = TrackedRun(directory, IDENTITY, HandClock())
     run.does("waiting for the model")
-    run.saw(event(4, Phase(name="working")))
+    run.note_event(event(4, Phase(name="working")))
     beat = run.beat()
     assert (beat.doing, beat.last_seq, beat.ended) == ("waiting for the model", 4, False)
-    run.saw(event(5, END))
+    run.note_event(event(5, END))
     assert run.beat().ended
 
 
@@ -83,7 +83,7 @@ def test_a_run_is_let_go_only_when_it_is_gone_and_its_end_is_confirmed(directory
     runs = TrackedRuns()
     run = TrackedRun(directory, IDENTITY, HandClock())
     runs.add(run)
-    run.saw(event(5, END))
+    run.note_event(event(5, END))
     run.confirm(4)
     run.gone()
     assert runs.settle() == []
