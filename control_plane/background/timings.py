@@ -24,6 +24,8 @@ class Timings:
     """Silence after which a run is lost."""
     unclaimed_after: float = 15.0
     """An order that a free drone has not claimed by then is published anew."""
+    beat_age: float = BEAT_EVERY.total_seconds()
+    """No beat is older than this when it is written: one that is written so long after something was sent after it."""
     rebalance_after: float = 3.0
     """An order that a full drone has not claimed by then goes to one with a free slot."""
     owner_ttl: float = 15.0

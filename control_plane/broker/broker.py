@@ -38,7 +38,7 @@ return ARGV[1]
 _WITHDRAW = """
 local now = redis.call('GET', KEYS[1])
 if now and now ~= ARGV[1] then return now end
-redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3])
+if now or ARGV[4] == '1' then redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[3]) end
 return now or ''
 """
 
@@ -246,13 +246,14 @@ class Broker:
             found = self._offer(keys=[names.run_key(drone_id, run_id)], args=[wanted, RUN_KEY_SECONDS])
         return cast("str", found) == wanted
 
-    def withdraw_run(self, drone_id: str, run_id: str, generation: int) -> str:
+    def withdraw_run(self, drone_id: str, run_id: str, generation: int, *, if_missing: bool = True) -> str:
         """Take back an offer, if nobody claimed it. Returns what the key was: `dispatched:…` means taken back.
 
-        An absent key is written as revoked as well, and '' returned: no claim can follow, but one may have come
-        before Redis was emptied.
+        For a missing key '' is returned, as a claim may have come before Redis was emptied. With `if_missing` the key
+        is written as revoked all the same, so that no claim can follow; a drone that holds the run then ends it.
         """
-        args: list[str | int] = [names.dispatched(generation), names.revoked(generation), RUN_KEY_SECONDS]
+        offered, revoked = names.dispatched(generation), names.revoked(generation)
+        args: list[str | int] = [offered, revoked, RUN_KEY_SECONDS, int(if_missing)]
         with self.reaching():
             return cast("str", self._withdraw(keys=[names.run_key(drone_id, run_id)], args=args))
 

@@ -2,6 +2,9 @@
 
 An order leaves a queue only by a compare-and-swap on its key, which the claim uses too: one of the two is first, and
 the other one then knows. So no order runs twice, however close a move comes to a claim.
+
+Where a broker was emptied the key is missing, and whether the run was claimed before is unknown: its events and beats
+may be on their way. A drone that can answer is therefore waited for. Its next beat names every run that it holds.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import select, update
 
@@ -32,6 +35,7 @@ from shared.terminal import logs
 log = logs.get(__name__)
 
 _GONE = (DroneStatus.OFFLINE, DroneStatus.DRAINING, DroneStatus.REMOVED)
+_SILENT = (DroneStatus.OFFLINE, DroneStatus.REMOVED)
 _NO_SLOT = (DroneStatus.BUSY, DroneStatus.UNRESPONSIVE)
 
 
@@ -55,11 +59,16 @@ class Unclaimed:
         self._relay = relay
         self._after = timedelta(seconds=timings.unclaimed_after)
         self._rebalance_after = timedelta(seconds=timings.rebalance_after)
+        self._beat_age = timedelta(seconds=timings.beat_age)
+        self._missing: dict[str, datetime] = {}
+        """Runs whose key is missing, each with the moment at which that was first seen."""
 
     def check(self) -> None:
         """One round over all published dispatches that no event or beat has named yet."""
         waiting, free = self._waiting()
         keys = self._keys(waiting)
+        now = self._core.clock.now()
+        self._missing = {run_id: self._missing.get(run_id, now) for run_id, key in keys.items() if not key}
         self._note_claims([each for each in waiting if keys[each.dispatch.id].startswith("claimed:")])
         for each in waiting:
             if not keys[each.dispatch.id].startswith("claimed:"):
@@ -73,12 +82,25 @@ class Unclaimed:
         elif revoked:
             # Whoever revoked it died before the order knew.
             self._send_back(waiting, WithdrawnBeforeStart())
+        elif not key and self._may_be_at_work(waiting):
+            pass  # Decided in a later round, once a beat has told.
         elif waiting.state and waiting.status in _GONE and self._may_move(waiting):
-            self._move(waiting, TakenBack(state=waiting.state))
+            self._move(waiting, TakenBack(state=waiting.state), if_missing=not key or waiting.status in _SILENT)
         elif waiting.status is DroneStatus.ONLINE:
             self._publish_anew(waiting)
         elif waiting.state and waiting.status in _NO_SLOT and key == names.dispatched(waiting.dispatch.generation):
             self._rebalance(waiting, TakenBack(state=waiting.state), free)
+
+    def _may_be_at_work(self, waiting: _UnclaimedDispatch) -> bool:
+        """Whether a run without a key may have been claimed by a drone that has not had the time to say so.
+
+        A beat that was written `beat_age` after the key was found missing was sent after that. It has not named the
+        run, which would not be among the unclaimed then.
+        """
+        last_seen = waiting.drone.last_seen_at
+        if waiting.status in _SILENT or last_seen is None:
+            return False
+        return last_seen - self._missing[waiting.dispatch.id] <= self._beat_age
 
     def _publish_anew(self, waiting: _UnclaimedDispatch) -> None:
         """Key and message anew for a drone with a free slot; never over a key that says claimed or revoked."""
@@ -96,10 +118,11 @@ class Unclaimed:
         """An order that names its drone waits for it, whatever the drone does; only a removed one will never come."""
         return waiting.order.wanted_drone_id is None or waiting.status is DroneStatus.REMOVED
 
-    def _move(self, waiting: _UnclaimedDispatch, why: TakenBack) -> None:
+    def _move(self, waiting: _UnclaimedDispatch, why: TakenBack, *, if_missing: bool) -> None:
         dispatch = waiting.dispatch
-        found = self._core.broker.withdraw_run(waiting.drone.id, dispatch.id, dispatch.generation)
-        if not found.startswith("claimed:"):
+        address = waiting.drone.id, dispatch.id, dispatch.generation
+        found = self._core.broker.withdraw_run(*address, if_missing=if_missing)
+        if not found.startswith("claimed:") and (found or if_missing):
             self._send_back(waiting, why)
 
     def _rebalance(self, waiting: _UnclaimedDispatch, why: TakenBack, free: FreeSlots) -> None:
@@ -114,7 +137,8 @@ class Unclaimed:
         target = free.take(waiting.order)
         if target is None:
             return
-        found = self._core.broker.withdraw_run(waiting.drone.id, dispatch.id, dispatch.generation)
+        address = waiting.drone.id, dispatch.id, dispatch.generation
+        found = self._core.broker.withdraw_run(*address, if_missing=False)
         if found == names.dispatched(dispatch.generation):
             hand_over(self._core, dispatch, target, why)
 

@@ -191,6 +191,7 @@ QUICK = Timings(
     own_beat=0.1,
     lost_after=60.0,
     unclaimed_after=0.5,
+    beat_age=0.1,
     rebalance_after=0.3,
     owner_ttl=2.0,
     users_every=0.3,
