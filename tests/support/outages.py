@@ -64,12 +64,17 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
     "default": [{"text": "Nothing to do."}],
     "ten": [*[shell(f"echo {n} >> steps.txt; sleep 0.4") for n in range(1, 11)], {"text": "Ten steps."}],
     "three": [*[shell(f"echo {n} >> steps.txt; sleep 0.3") for n in range(1, 4)], {"text": "Three steps."}],
+    "gated": [
+        shell("pwd; echo 1 >> steps.txt"),
+        shell("until [ -e go ]; do sleep 0.1; done; rm go; echo 2 >> steps.txt"),
+        *[shell("echo 3 >> steps.txt"), {"text": "Three steps."}],
+    ],
     "thirty": [*[shell(f"echo {n} >> steps.txt; sleep 0.8") for n in range(1, 31)], {"text": "Thirty steps."}],
     "long": [*[shell(f"echo {n} >> steps.txt; sleep 4") for n in range(1, 31)], {"text": "Thirty steps."}],
     "hold": [shell("echo begun; sleep 300"), {"text": "Never said."}],
     "stubborn": [shell("trap '' TERM; while :; do sleep 1; done"), {"text": "Never said."}],
 }
-PACE = Timings(unclaimed_after=3.0, tail_after=2.0, resend_every=3.0, users_every=5.0, sweep=1.0)
+PACE = Timings(unclaimed_after=3.0, beat_age=1.0, tail_after=2.0, resend_every=3.0, users_every=5.0, sweep=1.0)
 """The design's waits, but those that a test would only sit through."""
 ENDS = ("succeeded", "failed", "canceled")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from control_plane.declarations import orders
@@ -27,9 +29,11 @@ def test_a_run_goes_on_and_is_stored_whole(oka_at_work: OutageFleet) -> None:
 
 def test_a_last_event_that_nobody_had_collected_is_fetched_from_the_journal(oka_at_work: OutageFleet) -> None:
     fleet = oka_at_work
-    order_id = fleet.submit("three")
+    order_id = fleet.submit("gated")
     fleet.results(order_id, 1)
+    workspace = Path(fleet.bodies(order_id, "tool_result")[0]["output"].splitlines()[0])
     fleet.stop()
+    (workspace / "go").touch()
     wait_until(lambda: all_sent(fleet.run_of(order_id)), seconds=60)
     fleet.server.redis.flushall()
     fleet.start()
