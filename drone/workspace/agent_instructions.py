@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from drone.workspace.failures import reading
 from drone.workspace.git import Git
 from drone.workspace.history import History
 from shared.errors import OrderError
@@ -27,10 +28,12 @@ def read_agent_instructions(branch: DefaultBranch, path: str, agent: str) -> str
 
     `branch` is a run's `workspace.published`, or `workspaces.default_branch(…)` where no workspace is laid out.
 
-    Raises OrderError `E-AGENT-INSTRUCTIONS` where the file is not there, is empty, too large, or no text.
+    Raises OrderError `E-AGENT-INSTRUCTIONS` where the file is not there, is empty, too large, or no text; FleetFault
+    `E-GIT-DAMAGED` where the mirror cannot be read.
     """
     try:
-        return instructions_of(_content(branch, path))
+        with reading(branch.git.directory):
+            return instructions_of(_content(branch, path))
     except ValueError as error:
         raise OrderError(
             f"the instructions of agent {agent} cannot be read",

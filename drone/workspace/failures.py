@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from drone.installation.disk import FULL, fault_of
 from drone.workspace.git import GitFailed
@@ -113,6 +114,20 @@ def explained(remote: Remote) -> Iterator[None]:
         if error.errno not in FULL:
             raise
         raise fault_of(error) from error
+
+
+@contextmanager
+def reading(repository: Path | None) -> Iterator[None]:
+    """Raise FleetFault `E-GIT-DAMAGED` where git cannot read what lies on this disk: no order is at fault for that."""
+    try:
+        yield
+    except GitFailed as failure:
+        raise FleetFault(
+            "a git repository on this drone's disk cannot be read",
+            code="E-GIT-DAMAGED",
+            why=_last_words(failure.message),
+            next=f"on the drone's machine: git -C '{repository}' fsck; then: fleet retry ORDER",
+        ) from failure
 
 
 def _last_words(message: str) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from threading import Timer
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 
 from drone.workspace.git import Git, GitFailed
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _LARGEST = 4 * 1024 * 1024
 _SHA256_DIGITS = 64
+_NO_SIZE = "BAD"
+"""What `git ls-tree` writes as the size of a file that is missing or damaged."""
 _SECONDS = 60.0
 """For one answer: everything is on this disk already."""
 _EXIT_SECONDS = 0.05
@@ -54,7 +56,8 @@ class History:
     The first question opens the repository: two git processes that answer until `close`; a later question opens it
     again. GitPython knows SHA-1 alone: in a repository with SHA-256 each question is a git command.
 
-    Raises GitFailed where git fails, or gives no answer in a minute.
+    Raises GitFailed where git fails, gives no answer in a minute, or cannot read an object: it is missing, or a power
+    cut left it empty or cut short.
     """
 
     def __init__(self, git: Git) -> None:
@@ -95,24 +98,34 @@ class History:
     def entry(self, commit: str, path: str) -> Entry | None:
         """What a commit has at a path; None if it has nothing there."""
         if len(commit) == _SHA256_DIGITS:
-            found = self._git.raw("ls-tree", "-z", "--long", commit, "--", path).decode(errors="replace")
-            return next((entry for name, entry in _listed(found) if Path(name) == Path(path)), None)
-        return self._asked(lambda repo: _entry(repo, commit, path))
+            listing = self._git.raw("ls-tree", "-z", "--long", commit, "--", path).decode(errors="replace")
+            return next((entry for name, entry in _listed(listing) if Path(name) == Path(path)), None)
+        try:
+            found = self._asked(lambda repo: _entry(repo, commit, path))
+        except KeyError:
+            return None
+        if found is None:
+            raise _unreadable(f"{commit}:{path}")
+        return found
 
     def kind_and_size(self, name: str) -> tuple[str, int]:
-        """Of an object, by its id: `blob`, `tree`, `commit` or `tag`, and its bytes."""
+        """Of an object, by its id: `blob`, `tree`, `commit` or `tag`, and its bytes. Its content is not looked at."""
+        if len(name) == _SHA256_DIGITS:
+            return self._git.text("cat-file", "-t", name), int(self._git.text("cat-file", "-s", name))
         found = self._asked(lambda repo: repo.git.get_object_header(name))
         if found is None:
-            raise GitFailed("cat-file", None, f"{name} is missing")
-        return found[1], found[2]
+            raise _unreadable(name)
+        # GitPython declares text, and gives the bytes that git wrote.
+        kind, size = cast("bytes", found[1]), found[2]
+        return kind.decode(), size
 
     def content(self, name: str) -> bytes:
         """Of an object, by its id."""
         if len(name) == _SHA256_DIGITS:
             return self._git.raw("cat-file", "blob", name)
-        found = self._asked(lambda repo: repo.git.get_object_data(name)[3])
+        found = self._asked(lambda repo: _content(repo, name))
         if found is None:
-            raise GitFailed("cat-file", None, f"{name} is missing")
+            raise _unreadable(name)
         return found
 
     def file(self, commit: str, path: str, limit: int) -> str | None:
@@ -138,21 +151,25 @@ class History:
                 target.write_bytes(self.content(entry.blob))
 
     def _asked(self, question: Callable[[Repo], T]) -> T | None:
-        """GitPython's answer; None where the object is missing. A process that died is started again, once."""
+        """GitPython's answer; None where an object cannot be read. A process that died is started again, once.
+
+        What the answer raises while git lives is raised here: KeyError says that a tree has no such name.
+        """
         for _ in range(2):
             repo = self._opened()
             try:
                 with self._bounded():
                     return question(repo)
-            except (ValueError, KeyError):
-                # GitPython has one error for an object that is missing and for a process that is gone.
+            except (ValueError, IndexError):
+                # GitPython has one error for an object that is missing and for a process that is gone, and another one
+                # for a commit of which only a part came.
                 if self._all_alive():
                     return None
-            except OSError:
+            except (KeyError, OSError):
                 if self._all_alive():
                     raise
             self.close()
-        raise GitFailed("cat-file", None, "git ended, or took too long")
+        raise GitFailed("cat-file", None, "took too long" if self._too_slow else "git ended at a damaged object")
 
     def _opened(self) -> Repo:
         if self._repo is None:
@@ -192,14 +209,29 @@ class History:
 
 
 def _entry(repo: Repo, commit: str, path: str) -> Entry:
+    """What the commit has at the path. Raises KeyError where it has nothing there."""
     found = repo.commit(commit).tree.join(path)
     is_blob = found.type == "blob"
     return Entry(found.mode, found.hexsha, found.size if is_blob else 0)
 
 
+def _content(repo: Repo, name: str) -> bytes:
+    _, _, size, content = repo.git.get_object_data(name)
+    if len(content) != size:
+        # Git tells an object's size before it finds that the rest is damaged, and ends then.
+        raise ValueError
+    return content
+
+
+def _unreadable(name: str) -> GitFailed:
+    return GitFailed("cat-file", None, f"{name} is missing or damaged")
+
+
 def _listed(listing: str) -> Iterator[tuple[str, Entry]]:
-    """Name and entry of each line of `git ls-tree -z --long`."""
+    """Name and entry of each line of `git ls-tree -z --long`. Raises GitFailed for a file that git cannot read."""
     for line in filter(None, listing.split("\0")):
         facts, _, name = line.partition("\t")
         mode, kind, blob, size = facts.split()
+        if size == _NO_SIZE:
+            raise _unreadable(blob)
         yield name, Entry(int(mode, 8), blob, int(size) if kind == "blob" else 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from drone.workspace.git import Git
+from drone.workspace.git import Git, GitFailed
 from drone.workspace.history import History
 
 HasSecret = Callable[[bytes], bool]
@@ -45,8 +45,7 @@ class SecretScan:
                 yield name, *self.history.kind_and_size(name)
         elif names:
             for line in self.git.text("cat-file", "--batch-check", stdin=_lines(names)).splitlines():
-                name, kind, size = line.split()
-                yield name, kind, int(size)
+                yield _facts(line)
 
     def _portions(self, objects: list[str]) -> Iterator[list[str]]:
         portion: list[str] = []
@@ -72,7 +71,7 @@ class SecretScan:
         for name in objects:
             head = bytes(output[at : at + 200]).partition(b"\n")[0]
             begin = at + len(head) + 1
-            end = begin + int(head.split()[2])
+            end = begin + _facts(head.decode())[2]
             yield name, bytes(output[begin:end])
             at = end + 1
 
@@ -80,6 +79,15 @@ class SecretScan:
     def _is_few(names: list[str]) -> bool:
         """Whether single questions cost less than a git process; of SHA-1 objects, which those are for."""
         return len(names) <= _FEW and all(len(name) == _SHA1_DIGITS for name in names)
+
+
+def _facts(line: str) -> tuple[str, str, int]:
+    """Name, kind and size. Raises GitFailed for an object that git cannot read: its line is `<name> missing`."""
+    words = line.split()
+    if len(words) < len(("name", "kind", "size")):
+        raise GitFailed("cat-file", None, f"{words[0]} is missing or damaged")
+    name, kind, size = words
+    return name, kind, int(size)
 
 
 def _lines(names: Iterable[str]) -> bytes:

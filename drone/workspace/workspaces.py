@@ -11,7 +11,7 @@ from drone.sandbox import Sandbox
 from drone.workspace.agent_instructions import DefaultBranch
 from drone.workspace.checkpoint import Snapshot, WorkspaceCheckpoints
 from drone.workspace.delivery import DELIVERED, Delivery, DeliveryRequest, make_delivery
-from drone.workspace.failures import explained
+from drone.workspace.failures import explained, reading
 from drone.workspace.git import Git
 from drone.workspace.mirror import Mirror
 from drone.workspace.push import PushResult, PushTarget, push
@@ -135,22 +135,27 @@ class Workspace:
         )
 
     def instructions(self) -> str:
-        """AGENTS.md, or AGENT.md, of the default branch; never of the agent's own work."""
+        """AGENTS.md, or AGENT.md, of the default branch; never of the agent's own work.
+
+        Raises FleetFault `E-GIT-DAMAGED`.
+        """
         commit = self.start.default_commit
         if commit is None:
             return ""
         texts = (self.session.history.file(commit, name, _INSTRUCTION_BYTES) for name in INSTRUCTION_FILES)
-        return next((text for text in texts if text), "")
+        with reading(self.session.git_dir):
+            return next((text for text in texts if text), "")
 
     def settings(self) -> Path | None:
         """A copy of the default branch's `.dronefleet/`, outside the workspace: the agent's own work cannot change it.
 
-        None where the branch has no such folder.
+        None where the branch has no such folder. Raises FleetFault `E-GIT-DAMAGED`.
         """
         commit, target = self.start.default_commit, self.session.directory / "settings"
         if commit is None:
             return None
-        self.session.history.export(commit, SETTINGS_FOLDER, target, _SETTINGS_BYTES)
+        with reading(self.session.git_dir):
+            self.session.history.export(commit, SETTINGS_FOLDER, target, _SETTINGS_BYTES)
         return target if any(target.iterdir()) else None
 
     def checkpoint(self, run_id: str, *, has_secret: HasSecret, agent_commits: bool = True) -> Snapshot:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from drone.workspace import git_environment
+from drone.workspace import DefaultBranch, git_environment, read_agent_instructions
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.history import Entry, History
+from drone.workspace.secret_scan import SecretScan
+from shared.errors import FleetFault
 
 WHO = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@b"}
 
@@ -42,6 +45,25 @@ def repository(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def history(repository: Path, tmp_path: Path) -> Iterator[History]:
     with History(Git(git_environment(tmp_path / "config", os.environ), repository / ".git")) as opened:
         yield opened
+
+
+@pytest.fixture(params=["missing", "empty", "cut short"])
+def damage(request: pytest.FixtureRequest, repository: Path) -> Callable[[str], str]:
+    """Does to an object what a power cut does; returns its id. Of the content, hardly anything can be packed."""
+    (repository / "docs" / "guide.md").write_bytes(random.Random(1).randbytes(2000))
+    git(repository, "add", "--all")
+    git(repository, "commit", "-q", "-m", "Second")
+
+    def damaged(revision: str) -> str:
+        name = git(repository, "rev-parse", revision)
+        file = repository / ".git" / "objects" / name[:2] / name[2:]
+        whole = file.read_bytes()
+        file.unlink()
+        if request.param != "missing":
+            file.write_bytes(b"" if request.param == "empty" else whole[: len(whole) // 2])
+        return name
+
+    return damaged
 
 
 def children() -> list[psutil.Process]:
@@ -76,6 +98,90 @@ def test_a_folder_is_exported_without_links_and_large_files(repository: Path, hi
     git(repository, "commit", "-q", "-m", "Second")
     history.export(git(repository, "rev-parse", "HEAD"), "docs", tmp_path / "out", limit=100)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["guide.md"]
+
+
+@pytest.mark.parametrize("revision", ["HEAD", "HEAD^{tree}"])
+def test_a_damaged_commit_or_tree_is_no_commit_that_is_here(
+    history: History, repository: Path, damage: Callable[[str], str], revision: str
+) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    damage(revision)
+    assert not history.has(commit)
+
+
+@pytest.mark.parametrize("revision", ["HEAD", "HEAD^{tree}", "HEAD:docs", "HEAD:docs/guide.md"])
+def test_a_file_that_cannot_be_read_fails_and_is_not_said_to_be_absent(
+    history: History, repository: Path, damage: Callable[[str], str], revision: str, tmp_path: Path
+) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    damage(revision)
+    with pytest.raises(GitFailed):
+        history.file(commit, "docs/guide.md", 100)
+    with pytest.raises(GitFailed):
+        history.export(commit, "docs", tmp_path / "out", limit=10_000)
+
+
+@pytest.mark.parametrize("revision", ["HEAD", "HEAD^{tree}", "HEAD:docs"])
+def test_an_entry_below_a_damaged_object_fails(
+    history: History, repository: Path, damage: Callable[[str], str], revision: str
+) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    damage(revision)
+    with pytest.raises(GitFailed):
+        history.entry(commit, "docs/guide.md")
+    with pytest.raises(GitFailed):
+        history.entry(commit, "docs/absent")
+
+
+def test_the_content_of_a_damaged_file_is_not_cut_short(history: History, damage: Callable[[str], str]) -> None:
+    blob = damage("HEAD:docs/guide.md")
+    with pytest.raises(GitFailed):
+        history.content(blob)
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty"], indirect=True)
+@pytest.mark.parametrize("revision", ["HEAD", "HEAD^{tree}", "HEAD:docs/guide.md"])
+def test_the_kind_of_an_unreadable_object_fails(history: History, damage: Callable[[str], str], revision: str) -> None:
+    with pytest.raises(GitFailed):
+        history.kind_and_size(damage(revision))
+
+
+def test_it_reads_on_after_a_damaged_object(history: History, repository: Path, damage: Callable[[str], str]) -> None:
+    blob = damage("HEAD:docs/guide.md")
+    with pytest.raises(GitFailed):
+        history.content(blob)
+    assert history.file(git(repository, "rev-parse", "HEAD"), ":(top)AGENTS.md", 100) == "Odd.\n"
+
+
+def test_an_object_has_a_kind_and_a_size(history: History, repository: Path) -> None:
+    names = [git(repository, "rev-parse", revision) for revision in ("HEAD^{tree}", "HEAD:docs/guide.md")]
+    kinds, sizes = zip(*map(history.kind_and_size, names), strict=True)
+    assert (kinds, sizes[1]) == (("tree", "blob"), 9)
+
+
+@pytest.mark.parametrize("count", [1, 20])
+@pytest.mark.parametrize("damage", ["missing", "empty"], indirect=True)
+def test_a_scan_for_secrets_fails_at_a_damaged_object(
+    history: History, repository: Path, damage: Callable[[str], str], tmp_path: Path, count: int
+) -> None:
+    names = git(repository, "rev-list", "--objects", "--no-object-names", "HEAD").split()
+    scan = SecretScan(Git(git_environment(tmp_path / "config"), repository / ".git"), history, lambda _: False)
+    blob = damage("HEAD:docs/guide.md")
+    with pytest.raises(GitFailed):
+        scan.telling([blob, *names][:count])
+
+
+@pytest.mark.parametrize("repository", ["sha1"], indirect=True)
+@pytest.mark.parametrize("damage", ["cut short"], indirect=True)
+def test_what_an_agent_is_told_is_never_read_from_a_damaged_mirror(
+    repository: Path, damage: Callable[[str], str], tmp_path: Path
+) -> None:
+    commit = git(repository, "rev-parse", "HEAD")
+    damage("HEAD:docs/guide.md")
+    branch = DefaultBranch(Git(git_environment(tmp_path / "config"), repository / ".git"), "main", commit)
+    with pytest.raises(FleetFault) as raised:
+        read_agent_instructions(branch, "docs/guide.md", "kim")
+    assert raised.value.code == "E-GIT-DAMAGED"
 
 
 @pytest.mark.parametrize("repository", ["sha1"], indirect=True)
