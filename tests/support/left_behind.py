@@ -16,7 +16,7 @@ GRACE_S = 5.0
 _LASTING: set[int] = set()
 _LIBRARIES = ("ThreadPoolExecutor", "asyncio_", "AnyIO")
 """Threads that libraries keep for the next time that they have work."""
-_KEPT = ("multiprocessing", "cat-file --batch")
+_KEPT = "multiprocessing"
 
 
 def lasts(pid: int) -> None:
@@ -53,9 +53,8 @@ def _new_processes(before: set[int]) -> list[psutil.Process]:
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
             command = " ".join(process.cmdline())
-            # The standard library keeps its fork server and its tracker for as long as this process lives; a workspace
-            # that no test closed keeps git's two readers, which hold nothing that a later test could meet.
-            if process.status() != psutil.STATUS_ZOMBIE and not any(word in command for word in _KEPT):
+            # The standard library keeps its fork server and its tracker for as long as this process lives.
+            if process.status() != psutil.STATUS_ZOMBIE and _KEPT not in command:
                 found.append(process)
     return found
 

@@ -8,13 +8,18 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from drone.workspace import copy_owner_config, git_environment
+from drone.sandbox import Sandbox
+from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
+from drone.workspace.starting_point import FetchBlob
 from shared.names import new_id
 from shared.work_order import Base, OrderProject, OrderProvider, OrderSession, WorkOrder
 
@@ -133,6 +138,29 @@ def drone_git(owner_home: Path, tmp_path: Path) -> dict[str, str]:
     config = tmp_path / "drone-gitconfig"
     copy_owner_config(config, os.environ)
     return git_environment(config, os.environ, allow_file=True)
+
+
+MakeWorkspaces = Callable[[Path, Mapping[str, str], Sandbox], Workspaces]
+
+
+class _ClosedAtTheEnd(Workspaces):
+    """Workspaces that a test need not close: git's readers in them would outlive it."""
+
+    def __init__(self, opened: ExitStack, *settings: Any) -> None:
+        super().__init__(*settings)
+        self._opened = opened
+
+    def prepare(self, order: WorkOrder, fetch_blob: FetchBlob, check: Callable[[], None]) -> Workspace:
+        workspace = super().prepare(order, fetch_blob, check)
+        self._opened.callback(workspace.close)
+        return workspace
+
+
+@pytest.fixture
+def workspaces_in() -> Iterator[MakeWorkspaces]:
+    """Makes a drone's workspaces below a directory; those that are opened are closed after the test."""
+    with ExitStack() as opened:
+        yield partial(_ClosedAtTheEnd, opened)
 
 
 def work_order(

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -54,11 +54,11 @@ def prepare(tmp_path: Path, url: str) -> Workspace:
 
 def there_and_back(tmp_path: Path, url: str, remote: Path) -> None:
     """Fetch, change, push, and see the change on the remote."""
-    workspace = prepare(tmp_path, url)
-    shell(workspace.sandbox, workspace.path, "echo done > done.txt")
-    delivery = workspace.deliver("fleet/x", "Do it", "Drone <drone@localhost>")
+    with closing(prepare(tmp_path, url)) as workspace:
+        shell(workspace.sandbox, workspace.path, "echo done > done.txt")
+        delivery = workspace.deliver("fleet/x", "Do it", "Drone <drone@localhost>")
 
-    pushed = workspace.push("fleet/x", None, 30)
+        pushed = workspace.push("fleet/x", None, 30)
 
     assert pushed.error is None
     assert git(remote, "rev-parse", "fleet/x") == delivery.head_commit

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from drone.sandbox import choose
-from drone.workspace import Delivery, Snapshot, Workspace, Workspaces
+from drone.workspace import Delivery, Snapshot, Workspace
 from drone.workspace import checkpoint as checkpoint_module
 from shared.blobs import digest
 from shared.errors import FleetFault, NotFound
@@ -18,7 +18,16 @@ from shared.names import new_id
 from shared.work_order import Resumed, WorkOrder
 from tests.support.disks import Disk
 from tests.support.edits import IGNORING, VISIBLE, edits
-from tests.support.repositories import CALC, calc_project, commit_files, empty_remote, git, push_commit, work_order
+from tests.support.repositories import (
+    CALC,
+    MakeWorkspaces,
+    calc_project,
+    commit_files,
+    empty_remote,
+    git,
+    push_commit,
+    work_order,
+)
 from tests.support.sandboxes import shell
 
 AUTHOR = "Drone <drone@example.org>"
@@ -41,11 +50,12 @@ class Drone:
 
     root: Path
     environment: dict[str, str]
+    workspaces_in: MakeWorkspaces
     blobs: dict[tuple[str, str], bytes] = field(default_factory=dict)
     sandbox: str = "none"
 
     def prepare(self, order: WorkOrder) -> Workspace:
-        workspaces = Workspaces(self.root, self.environment, choose(self.sandbox, os.environ))
+        workspaces = self.workspaces_in(self.root, self.environment, choose(self.sandbox, os.environ))
         return workspaces.prepare(order, self.fetch, go_on)
 
     def fetch(self, run_id: str, sha256: str) -> bytes:
@@ -55,7 +65,7 @@ class Drone:
 
     def other(self) -> Drone:
         """Another machine with the same control plane."""
-        return Drone(self.root.with_name(f"{self.root.name}-{new_id()}"), self.environment, self.blobs, self.sandbox)
+        return replace(self, root=self.root.with_name(f"{self.root.name}-{new_id()}"))
 
 
 @dataclass
@@ -105,8 +115,8 @@ class Run:
 
 
 @pytest.fixture
-def drone(tmp_path: Path, drone_git: dict[str, str]) -> Drone:
-    return Drone(tmp_path / "drone", drone_git)
+def drone(tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces) -> Drone:
+    return Drone(tmp_path / "drone", drone_git, workspaces_in)
 
 
 @pytest.fixture
@@ -737,9 +747,9 @@ def test_a_branch_that_went_on_or_away_does_not_move_the_base(run: Run, drone: D
 
 
 def test_a_full_disk_is_said_and_the_next_checkpoint_has_everything(
-    small_disk: Disk, drone_git: dict[str, str], remote: Path
+    small_disk: Disk, drone: Drone, remote: Path
 ) -> None:
-    run = Run(Drone(small_disk.path / "drone", drone_git), work_order(remote))
+    run = Run(replace(drone, root=small_disk.path / "drone"), work_order(remote))
     run.checkpoint()
     run.does("head -c 900000 /dev/urandom > random")
     small_disk.fill()
@@ -753,7 +763,7 @@ def test_a_full_disk_is_said_and_the_next_checkpoint_has_everything(
     assert git(run.workspace.session.git_dir, "cat-file", "-s", f"{made.commit}:random") == "900000"
 
 
-def test_agents_in_a_sandbox_go_on_too(drone_git: dict[str, str], tmp_path: Path, remote: Path) -> None:
+def test_agents_in_a_sandbox_go_on_too(drone: Drone, remote: Path) -> None:
     lines = [
         "echo 1 > one; git add one; git commit -q -m First",
         "echo 2 > two",
@@ -761,4 +771,4 @@ def test_agents_in_a_sandbox_go_on_too(drone_git: dict[str, str], tmp_path: Path
         "true",
     ]
 
-    check_that_it_ends_the_same(Drone(tmp_path / "d", drone_git, sandbox="auto"), remote, lines, elsewhere=True)
+    check_that_it_ends_the_same(replace(drone, sandbox="auto"), remote, lines, elsewhere=True)

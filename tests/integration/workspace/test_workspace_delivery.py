@@ -11,7 +11,15 @@ import pytest
 from drone.sandbox import choose
 from drone.workspace import Delivery, Workspace, Workspaces
 from drone.workspace.git import Git, GitFailed
-from tests.support.repositories import calc_project, commit_files, empty_remote, git, push_commit, work_order
+from tests.support.repositories import (
+    MakeWorkspaces,
+    calc_project,
+    commit_files,
+    empty_remote,
+    git,
+    push_commit,
+    work_order,
+)
 from tests.support.sandboxes import shell
 
 AUTHOR = "Drone <drone@example.org>"
@@ -23,8 +31,8 @@ def remote(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def workspaces(tmp_path: Path, drone_git: dict[str, str]) -> Workspaces:
-    return Workspaces(tmp_path / "workspace", drone_git, choose("auto", os.environ))
+def workspaces(tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces) -> Workspaces:
+    return workspaces_in(tmp_path / "workspace", drone_git, choose("auto", os.environ))
 
 
 @pytest.fixture

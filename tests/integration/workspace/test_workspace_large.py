@@ -10,13 +10,17 @@ import pytest
 
 from drone.sandbox import choose
 from drone.workspace import Workspaces
-from tests.support.repositories import git, large_repository, work_order
+from tests.support.repositories import MakeWorkspaces, git, large_repository, work_order
 from tests.support.sandboxes import shell
 
 
-def _worked_on(tmp_path: Path, drone_git: dict[str, str], remote: Path) -> dict[str, float]:
+@pytest.fixture
+def workspaces(tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces) -> Workspaces:
+    return workspaces_in(tmp_path / "workspace", drone_git, choose("auto", os.environ))
+
+
+def _worked_on(workspaces: Workspaces, remote: Path) -> dict[str, float]:
     """Prepare twice, deliver once; seconds for each."""
-    workspaces = Workspaces(tmp_path / "workspace", drone_git, choose("auto", os.environ))
     times = {}
     for name in ("first", "second"):
         begun = time.monotonic()
@@ -39,20 +43,20 @@ def test_a_repository_from_a_seed_is_always_the_same(tmp_path: Path) -> None:
     assert git(first, "rev-list", "--count", "main") == "20"
 
 
-def test_a_large_repository_in_its_short_form(tmp_path: Path, drone_git: dict[str, str]) -> None:
+def test_a_large_repository_in_its_short_form(tmp_path: Path, workspaces: Workspaces) -> None:
     remote = large_repository(tmp_path / "large.git", commits=1000, megabytes=15)
 
-    times = _worked_on(tmp_path, drone_git, remote)
+    times = _worked_on(workspaces, remote)
 
     assert times["second"] < 10
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_a_repository_of_20000_commits_and_300_mb(tmp_path: Path, drone_git: dict[str, str]) -> None:
+def test_a_repository_of_20000_commits_and_300_mb(tmp_path: Path, workspaces: Workspaces) -> None:
     remote = large_repository(tmp_path / "large.git")
 
-    times = _worked_on(tmp_path, drone_git, remote)
+    times = _worked_on(workspaces, remote)
 
     print({name: round(seconds, 2) for name, seconds in times.items()})  # noqa: T201 - shown by -s
     assert times["second"] < 5

@@ -15,6 +15,7 @@ from drone.workspace import session_directory as session_module
 from shared.errors import FleetFault, OrderError, Precondition
 from shared.work_order import Base
 from tests.support.repositories import (
+    MakeWorkspaces,
     bare_remote,
     calc_project,
     commit_files,
@@ -28,8 +29,8 @@ from tests.support.sandboxes import shell
 
 
 @pytest.fixture
-def workspaces(tmp_path: Path, drone_git: dict[str, str]) -> Workspaces:
-    return Workspaces(tmp_path / "workspace", drone_git, choose("auto", os.environ))
+def workspaces(tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces) -> Workspaces:
+    return workspaces_in(tmp_path / "workspace", drone_git, choose("auto", os.environ))
 
 
 @pytest.fixture
@@ -186,11 +187,13 @@ def test_a_follow_up_starts_from_the_last_orders_branch(workspaces: Workspaces, 
     assert (workspace.path / "done.txt").read_text() == "done"
 
 
-def test_a_follow_up_starts_from_a_bundle_where_the_branch_was_not_pushed(workspaces: Workspaces, remote: Path) -> None:
+def test_a_follow_up_starts_from_a_bundle_where_the_branch_was_not_pushed(
+    workspaces: Workspaces, workspaces_in: MakeWorkspaces, remote: Path
+) -> None:
     first = prepare(workspaces, remote)
     shell(first.sandbox, first.path, "echo done > done.txt")
     made = first.deliver("fleet/one", "Do it", "Drone <drone@localhost>")
-    elsewhere = Workspaces(
+    elsewhere = workspaces_in(
         workspaces.root.with_name("other"), first.session.git.environment, choose("auto", os.environ)
     )
     asked = []
@@ -208,7 +211,7 @@ def test_a_follow_up_starts_from_a_bundle_where_the_branch_was_not_pushed(worksp
 
 
 def test_the_bundle_of_a_third_order_is_enough_where_no_branch_was_ever_pushed(
-    workspaces: Workspaces, remote: Path
+    workspaces: Workspaces, workspaces_in: MakeWorkspaces, remote: Path
 ) -> None:
     first = prepare(workspaces, remote)
     shell(first.sandbox, first.path, "echo one > one.txt")
@@ -218,7 +221,7 @@ def test_the_bundle_of_a_third_order_is_enough_where_no_branch_was_ever_pushed(
     second = workspaces.prepare(work_order(remote, base=after_one), lambda *_: one.bundle or b"", go_on)
     shell(second.sandbox, second.path, "echo two > two.txt")
     two = second.deliver("fleet/two", "Two", "Drone <drone@localhost>")
-    elsewhere = Workspaces(
+    elsewhere = workspaces_in(
         workspaces.root.with_name("other"), first.session.git.environment, choose("auto", os.environ)
     )
 
@@ -328,9 +331,9 @@ def test_a_repository_that_was_there_before_and_is_not_now_is_the_fleets_fault(
 
 
 def test_file_urls_are_refused_where_they_are_not_allowed(
-    workspaces: Workspaces, remote: Path, drone_git: dict[str, str], tmp_path: Path
+    workspaces_in: MakeWorkspaces, remote: Path, drone_git: dict[str, str], tmp_path: Path
 ) -> None:
-    strict = Workspaces(
+    strict = workspaces_in(
         tmp_path / "strict", {**drone_git, "GIT_ALLOW_PROTOCOL": "https:http:ssh"}, choose("none", os.environ)
     )
 
