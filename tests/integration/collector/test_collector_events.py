@@ -11,6 +11,7 @@ from control_plane.db.runs import Run, Step
 from shared import names
 from shared.envelope import Binding
 from shared.events import AssistantStep, Delivered, Phase, Prepared, Stats, ToolCallStep, Usage
+from shared.reasons import RunEnd
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane
@@ -291,7 +292,7 @@ def test_a_failure_of_the_fleet_is_tried_again_and_at_last_given_up(plane: Plane
         drone.claim(order)
         drone.report(order, drone.started(), drone.ended(reason="the disk is full", **failed))
     found = wait_until(lambda: (o := plane.order(order_id)).status == "failed" and o)
-    assert found.reason == "the disk is full; that was the last of 3 attempts"
+    assert plane.facts(order_id).ended == RunEnd(detail="the disk is full", attempts=3)
     assert (found.attempt, found.generation) == (3, 3)
 
 

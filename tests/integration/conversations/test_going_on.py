@@ -22,7 +22,9 @@ from shared.events import (
     UserStep,
 )
 from shared.messages import Message
+from shared.reasons import Resumption
 from shared.transcripts import problems
+from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import Plane
 from tests.support.going_on import (
@@ -122,6 +124,12 @@ def test_the_session_before_the_order_is_in_front_of_it(plane: Plane, oka: Drone
     assert seen(go(oka)) == ["do it", "All done.", "and this", *told("one")]
 
 
+def resumes(plane: Plane, order: WorkOrder) -> Resumption | None:
+    """Where the run begins that the order was placed for."""
+    placed = plane.facts(order.order_id).placed
+    return placed.resumes if placed else None
+
+
 def test_a_run_that_died_before_its_first_checkpoint_leaves_nothing_to_go_on_from(
     plane: Plane, oka: DroneStandIn
 ) -> None:
@@ -130,7 +138,7 @@ def test_a_run_that_died_before_its_first_checkpoint_leaves_nothing_to_go_on_fro
     give_back(oka, first)
     second = go(oka)
     assert (second.resume, second.resumed, seen(second)) == (False, None, [])
-    wait_until(lambda: "begins anew: no checkpoint was stored" in plane.order(first.order_id).reason)
+    wait_until(lambda: resumes(plane, first) == Resumption(why_not="not_stored"))
     wait_until(lambda: undone(plane, first.order_id) == ["do it", "I do one."])
 
 
@@ -187,8 +195,9 @@ def test_the_drone_that_ran_it_goes_on_from_its_own_disk(plane: Plane, oka: Dron
     second = go(oka)
     assert second.resumed is not None
     assert (second.resumed.commit, second.resumed.bundle) == (commit_of("kept on the drone"), None)
-    reason = wait_until(lambda: (r := plane.order(first.order_id).reason).startswith("placed on oka") and r)
-    assert "has the workspace of the last attempt, and a free slot; goes on from step 6" in reason
+    placed = plane.facts(first.order_id).placed
+    assert placed is not None
+    assert (placed.drone, placed.code, placed.resumes and placed.resumes.step) == ("oka", "workspace", 6)
 
 
 @pytest.mark.parametrize(("stored", "goes_to"), [(False, "oka"), (True, "mila")])
@@ -276,7 +285,7 @@ def test_where_none_can_be_had_the_order_begins_anew(plane: Plane, oka: DroneSta
     could_not(oka)
     again = go(oka)
     assert (again.resume, seen(again), again.prompt) == (False, [], "do it")
-    wait_until(lambda: "begins anew: its checkpoint could not be had" in plane.order(first.order_id).reason)
+    wait_until(lambda: resumes(plane, first) == Resumption(why_not="lost"))
 
 
 def test_a_drone_that_cannot_go_on_begins_anew(plane: Plane) -> None:
@@ -288,7 +297,7 @@ def test_a_drone_that_cannot_go_on_begins_anew(plane: Plane) -> None:
     work(plane, old, first, "one")
     give_back(old, first)
     assert go(old).resume is False
-    wait_until(lambda: "begins anew: drone old cannot go on" in plane.order(first.order_id).reason)
+    wait_until(lambda: resumes(plane, first) == Resumption(drone="old", why_not="drone_cannot"))
 
 
 # --- words ----------------------------------------------------------------------------------------------

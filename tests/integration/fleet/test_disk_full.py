@@ -29,6 +29,7 @@ from shared.clock import SystemClock
 from shared.errors import FleetError, FleetFault, Unreachable
 from shared.events import CommentStep, RunEnded
 from shared.names import new_id
+from shared.reasons import DroneState, NoDroneTakesWork
 from tests.support import wait_until
 from tests.support.broker import BrokerServer, Plane, plane_on
 from tests.support.control_stand_in import ControlPlaneStandIn
@@ -220,12 +221,12 @@ def test_what_waits_for_a_full_drone_says_so_and_goes_when_there_is_room(plane: 
     oka.beat(full="80 MB free in /home/oka")
     wait_until(lambda: oka.beat(full="80 MB free in /home/oka") or (plane.rows(Drone)[0].beat or {}).get("full"))
     order_id = plane.submit()
-    waiting = plane.order(order_id)
+    waiting = plane.facts(order_id).waits
 
     wait_until(lambda: oka.beat() or plane.order(order_id).status == "assigned")
 
-    why = "oka takes no work, as its disk is full: 80 MB free in /home/oka (next: make room there)"
-    assert (waiting.status, waiting.reason) == ("queued", f"no drone that fits takes work now: {why}")
+    full = DroneState(drone="oka", code="disk_full", detail="80 MB free in /home/oka")
+    assert waiting == NoDroneTakesWork(states=(full,))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from control_plane.db.runs import Run
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading
 from shared.errors import Forbidden, NotFound
+from shared.reasons import TakenBack
 from tests.support.made import later, make_drone, make_project, start_run, submit
 
 
@@ -83,9 +84,10 @@ def test_a_removed_drones_order_that_had_not_begun_waits_for_another(core: Core,
     managing.remove_drone(core, admin, "anna")
     shown = reading.show_order(core, admin, order.id)
     assert (shown.status, shown.drone) == ("queued", None)
-    assert shown.reason == "taken back from anna: the drone was removed"
     with core.database.read() as db:
-        assert db.get_one(Order, order.id).lost_runs == 0
+        row = db.get_one(Order, order.id)
+    assert isinstance(row.facts.returned, TakenBack)
+    assert (row.facts.returned.state.code, row.facts.returned.state.drone, row.lost_runs) == ("removed", "anna", 0)
 
 
 def test_a_removed_drones_run_is_lost_and_its_order_waits_for_another(core: Core, admin: Caller) -> None:

@@ -15,6 +15,7 @@ from control_plane.documents.orders import SubmitRequest
 from control_plane.operations import providers
 from control_plane.operations.orders import reading
 from shared.errors import Conflict, Forbidden, Invalid, NotFound, Precondition, TooLarge
+from shared.reasons import DroneLabels, DroneState, EarlierOrder, InQueue, NoDrone, NoDroneFits, Waits
 from tests.support.made import later, make_drone, make_project, submit
 
 
@@ -40,11 +41,17 @@ def test_the_document_of_a_new_order_has_every_field_with_null_for_what_is_unkno
     assert (document["runs"], document["steps"], document["late_refs"]) == ([], [], [])
 
 
+def waits(core: Core, order_id: str) -> Waits | None:
+    """What the order waits for."""
+    with core.database.read() as db:
+        return db.get_one(Order, order_id).facts.waits
+
+
 def test_an_order_without_any_drone_waits_and_says_what_would_change_that(core: Core, admin: Caller) -> None:
     make_project(core, admin)
     order = submit(core, admin)
     assert order.status == "queued"
-    assert "no drone is registered yet" in order.reason
+    assert waits(core, order.id) == NoDrone()
 
 
 def test_an_order_with_a_label_that_no_drone_has_is_taken_and_says_so(core: Core, admin: Caller) -> None:
@@ -52,7 +59,7 @@ def test_an_order_with_a_label_that_no_drone_has_is_taken_and_says_so(core: Core
     make_drone(core, admin)
     order = submit(core, admin, labels={"gpu": "yes"})
     assert order.status == "queued"
-    assert "gpu=yes" in order.reason
+    assert waits(core, order.id) == NoDroneFits(labels=("gpu=yes",), fleet=(DroneLabels(drone="anna"),))
 
 
 def test_an_order_for_a_drone_that_is_offline_waits_in_its_queue_and_says_so(core: Core, admin: Caller) -> None:
@@ -60,7 +67,7 @@ def test_an_order_for_a_drone_that_is_offline_waits_in_its_queue_and_says_so(cor
     make_drone(core, admin, last_seen_at=None)
     order = submit(core, admin, drone="anna")
     assert (order.status, order.drone) == ("assigned", "anna")
-    assert "never started" in order.reason
+    assert waits(core, order.id) == InQueue(state=DroneState(drone="anna", code="never_started"))
 
 
 def test_a_later_order_of_a_session_waits_for_the_earlier_one(core: Core, admin: Caller) -> None:
@@ -69,7 +76,7 @@ def test_a_later_order_of_a_session_waits_for_the_earlier_one(core: Core, admin:
     first = submit(core, admin)
     second = submit(core, admin, session=first.session)
     assert second.status == "queued"
-    assert second.reason == f"waits for order {first.id} of the same session"
+    assert waits(core, second.id) == EarlierOrder(order=first.id)
 
 
 def test_a_session_keeps_its_mode_and_an_order_may_have_another(core: Core, admin: Caller) -> None:

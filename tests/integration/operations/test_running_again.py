@@ -24,6 +24,7 @@ from control_plane.supervisor.cleaning import clean
 from shared.blobs import digest
 from shared.errors import Conflict, Forbidden, Invalid, NotFound, Precondition
 from shared.events import Delivered
+from shared.reasons import EarlierOrder, Resumption, RunEnd, RunLoss
 from tests.support import wait_until
 from tests.support.broker import Plane
 from tests.support.going_on import (
@@ -143,7 +144,8 @@ def test_lost_runs_count_anew(plane: Plane, oka: DroneStandIn) -> None:
     work(plane, oka, order, "one")
     oka.restart()
     found = wait_until(lambda: (o := plane.order(order_id)).status == "failed" and o)
-    assert ("that was the last of 1 attempts" in found.reason, found.max_attempts) == (True, 1)
+    lost = RunLoss(code="drone_restarted", drone="oka")
+    assert (plane.facts(order_id).ended, found.max_attempts) == (RunEnd(loss=lost, attempts=1), 1)
     resume(plane, order_id)
     assert plane.rows(Order)[0].lost_runs == 0
     assert seen(go(oka)) == ["do it", *told("one")]
@@ -252,7 +254,7 @@ def test_an_order_that_waits_behind_it_goes_on_waiting(plane: Plane, oka: DroneS
     plane.edit(Drone, oka.id, draining=False)
     first = go(oka)
     assert first.order_id == order_id
-    assert "waits for order" in wait_until(lambda: (r := plane.order(waiting).reason).startswith("waits") and r)
+    wait_until(lambda: plane.facts(waiting).waits == EarlierOrder(order=order_id))
     succeed(plane, oka, first)
     assert go(oka).order_id == waiting
 
@@ -275,7 +277,9 @@ def test_checkpoints_are_deleted_when_nobody_goes_on_from_them_any_more(plane: P
     plane.edit(Drone, oka.id, draining=True)
     resume(plane, order_id)
     assert go(mila).resume is False
-    assert "begins anew: its checkpoints are not stored, or not any more" in plane.order(order_id).reason
+    placed = plane.facts(order_id).placed
+    assert placed is not None
+    assert placed.resumes == Resumption(why_not="expired")
 
 
 def test_of_a_long_run_only_its_newest_checkpoints_are_kept(plane: Plane, oka: DroneStandIn) -> None:

@@ -11,6 +11,7 @@ from control_plane.operations.orders import steering
 from control_plane.operations.orders.canceling import cancel
 from shared.errors import Conflict, Forbidden, Invalid, NotFound
 from shared.events import UserStep
+from shared.reasons import RunEnd
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import Plane
@@ -119,7 +120,9 @@ def test_a_word_that_came_too_late_is_told_of_when_the_order_ends(plane: Plane) 
     say(plane, order.order_id, "one thing more")
     oka.report(order, oka.ended())
     done = wait_until(lambda: (o := plane.order(order.order_id)).status == "succeeded" and o)
-    assert f"came too late for it (next: fleet submit … --session {done.session})" in done.reason
+    ended = plane.facts(order.order_id).ended
+    assert isinstance(ended, RunEnd)
+    assert (ended.unheard, ended.session) == (1, done.session)
     assert [word.text for word in done.unheard] == ["one thing more"]
 
 

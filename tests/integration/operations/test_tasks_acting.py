@@ -25,6 +25,7 @@ from control_plane.declarations.task_documents import (
 )
 from control_plane.operations import tasks
 from shared.errors import FleetError, Forbidden, Invalid, NotFound, Precondition, TooLarge
+from shared.reasons import CancelAsked
 from tests.support.clocks import HandClock
 from tests.support.made import make_project
 from tests.support.task_states import STATES, Workshop
@@ -192,7 +193,7 @@ def test_cancel_stops_the_run_and_says_why(workshop: Workshop) -> None:
     assert (answer.status, answer.assignee, answer.stopped_run) == ("canceled", "user", run_id)
     assert answer.ended_at == workshop.core.clock.now()
     assert order.status == "canceling"
-    assert "by system: the task was canceled" in order.reason
+    assert order.facts.cancel == CancelAsked(by="system", text="the task was canceled")
     assert "the plan changed" in comments_of(workshop.core, task_id)[-1][2]
 
 
@@ -208,7 +209,7 @@ def test_an_order_that_is_being_canceled_already_is_left_to_it(workshop: Worksho
     answer = tasks.preempt(workshop.core, workshop.caller, task_id)
 
     assert (answer.status, answer.assignee, workshop.order_status(task_id)) == ("open", "user", "canceling")
-    assert "by hand" in order_of(workshop.core, task_id).reason
+    assert order_of(workshop.core, task_id).facts.cancel == CancelAsked(by="system", text="by hand")
 
 
 def test_retry_takes_the_agent_of_the_latest_run_and_412_where_there_was_none(workshop: Workshop) -> None:

@@ -11,6 +11,7 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.operations.drones import managing
 from shared import names
 from shared.events import Prepared
+from shared.reason_text import loss_text
 from shared.reasons import RunEnd, RunLoss
 from shared.work_order import WorkOrder
 from tests.support import wait_until
@@ -124,7 +125,7 @@ def test_a_drone_that_beats_without_a_run_has_lost_it(plane: Plane) -> None:
     plane.collector(), plane.supervisor(lost_after=1.0)
     order = running(plane, oka)
     found = wait_until(lambda: oka.beat() or ((o := plane.order(order.order_id)).generation == 2 and o))
-    assert found.runs[0].reason == "drone oka beats, but no longer has the run"
+    assert found.runs[0].reason == loss_text(RunLoss(code="run_missing", drone="oka"))
 
 
 def test_a_drone_that_names_a_run_which_has_not_begun_keeps_it(plane: Plane) -> None:
@@ -182,7 +183,8 @@ def test_a_hello_without_the_run_queues_its_order_again_at_once(plane: Plane) ->
     again = wait_until(oka.take)
     assert (again.order_id, again.generation) == (order.order_id, 2)
     assert plane.key(oka, order.run_id) == "revoked:1"
-    assert plane.order(order.order_id).runs[0].reason == "drone oka was started again, and the run did not survive that"
+    restarted = RunLoss(code="drone_restarted", drone="oka")
+    assert plane.order(order.order_id).runs[0].reason == loss_text(restarted)
 
 
 def test_a_run_that_ended_before_the_restart_is_not_lost(plane: Plane) -> None:
