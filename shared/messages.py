@@ -7,6 +7,8 @@ from typing import Any, Literal
 from shared.wire import Wire
 
 Role = Literal["system", "user", "assistant", "tool"]
+Part = Literal["opening", "summary", "other"]
+"""Of a user message: it opened a run, stands for messages that were compacted, or is any other."""
 
 
 class ToolCall(Wire):
@@ -34,3 +36,5 @@ class Message(Wire):
     """Set on tool messages only: the call that this answers."""
     is_error: bool = False
     """Set on tool messages only: the call failed, or was not run."""
+    part: Part | None = None
+    """Set on user messages only. None there: an older process sent it, and its text tells."""

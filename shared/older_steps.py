@@ -1,6 +1,7 @@
 """Reads from text what today's steps say in typed fields, for runs that older drones recorded.
 
-The texts are those of drones without `ToolResultStep.execution` and `Prepared.workspace`. They are never changed:
+The texts are those of drones without `ToolResultStep.execution` and `Prepared.workspace`, and of messages without
+`Message.part`. They are never changed:
 today's messages may be reworded freely, and nothing here is asked about a step that has the fields.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 
 from shared.events import Execution, ToolResultStep
+from shared.messages import Part
 
 _HELD_BACK = (
     "This call was not run",
@@ -18,6 +20,13 @@ _HELD_BACK = (
 )
 _NOTE_OF_SHELL = re.compile(r"\((?:return code -?\d+|(?P<ended>ended) [^\n]*)\)(?:\n\n\[.*\])?\Z", re.DOTALL)
 _WORKSPACE = re.compile(r"^Workspace: (/.+)$", re.MULTILINE)
+
+
+def part_of(content: str) -> Part:
+    """What a message of the user is."""
+    if content.startswith("<summary>\n") and content.endswith("\n</summary>"):
+        return "summary"
+    return "opening" if "<situation>" in content else "other"
 
 
 def execution_of(step: ToolResultStep, *, is_shell: bool) -> Execution:

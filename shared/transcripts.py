@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from shared import older_steps
 from shared.events import AssistantStep, Body, CompactionStep, ReasoningStep, ToolResultStep, UserStep
-from shared.messages import Message, ToolCall
+from shared.messages import Message, Part, ToolCall
 
 BROKEN_OFF = "This call was broken off"
 SITUATION = "<situation>"
@@ -32,10 +33,10 @@ def messages_of(bodies: Iterable[Body], history: Iterable[Message] = ()) -> list
             case ReasoningStep():
                 thought = body
             case AssistantStep():
-                messages.append(_said(body, thought))
+                messages.append(_answer(body, thought))
                 thought = None
             case UserStep():
-                messages.append(Message(role="user", content=body.text))
+                messages.append(said(body))
             case ToolResultStep():
                 messages.append(_result(body))
             case CompactionStep():
@@ -57,25 +58,36 @@ def compacted(messages: list[Message], summary: str, kept: int) -> list[Message]
 
 def summary_message(summary: str) -> Message:
     """What stands in a conversation for the part that was compacted."""
-    return Message(role="user", content=f"{SUMMARY_BEGINS}{summary.strip()}{SUMMARY_ENDS}")
+    return Message(role="user", content=f"{SUMMARY_BEGINS}{summary.strip()}{SUMMARY_ENDS}", part="summary")
+
+
+def said(body: UserStep) -> Message:
+    """The message of people, or of the loop itself, that such a step recorded."""
+    return Message(role="user", content=body.text, part="opening" if body.source == "prompt" else "other")
 
 
 def summary_in(message: Message) -> str | None:
     """The summary that a message consists of; None where it is any other message."""
-    content = message.content
-    if message.role == "user" and content.startswith(SUMMARY_BEGINS) and content.endswith(SUMMARY_ENDS):
-        return content[len(SUMMARY_BEGINS) : -len(SUMMARY_ENDS)]
-    return None
+    if _part(message) != "summary":
+        return None
+    return message.content.removeprefix(SUMMARY_BEGINS).removesuffix(SUMMARY_ENDS)
 
 
 def opens_turn(message: Message) -> bool:
     """Whether it is the message that opened a run."""
-    return message.role == "user" and SITUATION in message.content and summary_in(message) is None
+    return _part(message) == "opening"
 
 
 def request_in(message: Message) -> str:
     """What a person asked for in a message that opened a run, without what the loop added."""
-    return message.content.rpartition(SITUATION)[0]
+    before, tag, after = message.content.rpartition(SITUATION)
+    return before if tag else after
+
+
+def _part(message: Message) -> Part | None:
+    if message.role == "user" and message.part is None:
+        return older_steps.part_of(message.content)
+    return message.part
 
 
 def not_run(call: ToolCall, why: str) -> Message:
@@ -150,7 +162,7 @@ def _from_wire(document: Mapping[str, Any]) -> Message:
     )
 
 
-def _said(body: AssistantStep, thought: ReasoningStep | None) -> Message:
+def _answer(body: AssistantStep, thought: ReasoningStep | None) -> Message:
     return Message(
         role="assistant",
         content=body.text,

@@ -13,7 +13,7 @@ from drone.agent.values import ModelCallFailed, ModelResponse, ToolResult, with_
 from shared.errors import Interrupted, InterruptLoop, Submitted
 from shared.events import AssistantStep, ErrorStep, ReasoningStep, ToolCallStep, ToolResultStep, UserStep
 from shared.messages import Message, ToolCall
-from shared.transcripts import BROKEN_OFF, not_run
+from shared.transcripts import BROKEN_OFF, not_run, said
 
 Source = Literal["prompt", "steer", "follow_up", "loop"]
 StoreLog = Callable[[Path], str | None]
@@ -36,8 +36,9 @@ class RecordedTranscript:
     def say(self, texts: Iterable[str], source: Source) -> None:
         """Add messages on behalf of people or of the loop."""
         for text in texts:
-            self._recorder.record(UserStep(text=text, source=source))
-            self.transcript.append(Message(role="user", content=text))
+            step = UserStep(text=text, source=source)
+            self._recorder.record(step)
+            self.transcript.append(said(step))
 
     def answered(self, answer: ModelResponse, message: Message) -> None:
         """Add the model's message, with its calls."""

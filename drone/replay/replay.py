@@ -120,7 +120,7 @@ class _Player:
 
     def to_its_end(self) -> ReplayResult:
         *before, opening = self._recording.opening or ("",)
-        history = [Message(role="user", content=text) for text in before]
+        history = [Message(role="user", content=text, part="other") for text in before]
         outcome: Outcome = self._agent.run("", history, opening)
         seen = self._comparison
         return ReplayResult(

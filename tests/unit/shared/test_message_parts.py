@@ -1,0 +1,50 @@
+"""What a message of the user is: told by a field, and read from the text of messages that older processes sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from shared.events import CompactionStep, UserStep
+from shared.messages import Message
+from shared.transcripts import messages_of, opens_turn, request_in, said, summary_in, summary_message
+
+OPENING = "Fix the login.\n\n<situation>\nDate: today\n</situation>"
+SUMMARY = "<summary>\nAll is well.\n</summary>"
+
+
+def test_steps_say_what_their_messages_are() -> None:
+    steps = [
+        UserStep(text=OPENING, source="prompt"),
+        UserStep(text="And the logout.", source="steer"),
+        CompactionStep(summary="All is well.", kept=1),
+    ]
+    assert [message.part for message in messages_of(steps[:2])] == ["opening", "other"]
+    assert [message.part for message in messages_of(steps)] == ["summary", "other"]
+
+
+@pytest.mark.parametrize("text", [OPENING, SUMMARY])
+def test_words_of_a_person_that_look_like_the_loops_own_are_a_persons(text: str) -> None:
+    message = said(UserStep(text=text, source="steer"))
+    assert (opens_turn(message), summary_in(message)) == (False, None)
+
+
+def test_a_prompt_opens_a_run_whatever_it_says() -> None:
+    message = said(UserStep(text=SUMMARY, source="prompt"))
+    assert (opens_turn(message), summary_in(message), request_in(message)) == (True, None, SUMMARY)
+
+
+def test_the_request_is_what_stands_above_the_situation() -> None:
+    assert request_in(said(UserStep(text=OPENING, source="prompt"))) == "Fix the login.\n\n"
+
+
+def test_a_summary_is_given_back_as_it_was() -> None:
+    assert summary_in(summary_message("<summary>\nquoted\n</summary>")) == "<summary>\nquoted\n</summary>"
+
+
+@pytest.mark.parametrize(
+    ("text", "opens", "summary"),
+    [(OPENING, True, None), (SUMMARY, False, "All is well."), ("And the logout.", False, None)],
+)
+def test_messages_of_older_processes_are_read_from_their_text(text: str, opens: bool, summary: str | None) -> None:
+    message = Message.model_validate({"role": "user", "content": text})
+    assert (opens_turn(message), summary_in(message)) == (opens, summary)
