@@ -52,7 +52,7 @@ class Row:
     step_ms: float
     """A whole step of the loop."""
     ours_ms: float
-    """Processor time of a step less that of the bare call on the same path: the least of each."""
+    """The least processor time of a step less what litellm took within the same step."""
     bare_ms: float
     """The least processor time of the bare call."""
 
@@ -72,6 +72,61 @@ class Time:
 
     wall: float
     processor: float
+    library: float = 0.0
+    """Of the processor's, what passed within litellm."""
+
+
+class Library:
+    """Counts the processor time within litellm: the difference of two whole calls would be lost in their noise."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __enter__(self) -> Library:
+        module = litellm()
+        self._completion = module.completion
+        module.completion = self._counted
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        litellm().completion = self._completion
+
+    def _counted(self, *positional: Any, **named: Any) -> Any:
+        with self._counting():
+            stream = self._completion(*positional, **named)
+            advance = type(stream).__next__
+        return _Counted(stream, partial(self._next, advance, stream))
+
+    def _next(self, advance: Callable[[Any], Any], stream: Any) -> Any:
+        with self._counting():
+            return advance(stream)
+
+    @contextmanager
+    def _counting(self) -> Iterator[None]:
+        began = process_time()
+        try:
+            yield
+        finally:
+            self.seconds += process_time() - began
+
+
+class _Counted:
+    """litellm's stream, with a look at the time around each chunk."""
+
+    def __init__(self, stream: Any, advance: Callable[[], Any]) -> None:
+        self.__dict__.update(_stream=stream, _advance=advance)
+
+    def __iter__(self) -> _Counted:
+        return self
+
+    def __next__(self) -> Any:
+        return self._advance()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._stream, name, value)
 
 
 HEADER = """\
@@ -104,8 +159,9 @@ def _kinds(url: str, model: LiteLLMModel, past: list[Message]) -> list[Callable[
 def _row(history: int, columns: Sequence[Sequence[Time]]) -> Row:
     sdk, own_path, step = (statistics.median(time.wall for time in column) for column in columns)
     # What is small is told by the calls that nothing else had disturbed.
-    bare, whole = (min(time.processor for time in column) for column in columns[1:])
-    return Row(history, sdk, own_path, step, whole - bare, bare)
+    bare = min(time.processor for time in columns[1])
+    ours = min(time.processor - time.library for time in columns[2])
+    return Row(history, sdk, own_path, step, ours, bare)
 
 
 def _timed(work: Callable[[], object]) -> Time:
@@ -139,7 +195,9 @@ def _step(model: LiteLLMModel, past: list[Message]) -> Callable[[], Time]:
         # As in a run, where each step adds to what the one before had counted.
         compaction.due(agent.transcript)
         agent.compaction = compaction
-        return _timed(agent.step)
+        with Library() as library:
+            whole = _timed(agent.step)
+        return Time(whole.wall, whole.processor, library.seconds * 1000)
 
     return step
 

@@ -60,8 +60,8 @@ def test_orders_leave_a_draining_drone_unless_they_named_it_and_what_runs_goes_o
     plane.collector(), plane.supervisor()
     running = at_work(plane, oka)
     free, named = waiting_on(plane, oka), waiting_on(plane, oka, drone="oka")
-    plane.drone("mila")
     managing.drain(plane.core, plane.admin, "oka")
+    plane.drone("mila")
     wait_until(lambda: plane.order(free).drone == "mila")
     assert reason(plane, free) == (
         "taken back from oka: the drone is draining (next: fleet drone resume oka); "
