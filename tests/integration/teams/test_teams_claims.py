@@ -25,7 +25,7 @@ from control_plane.supervisor.task_claims import claim_everywhere
 from control_plane.teams.claiming import claim_tasks
 from control_plane.teams.why_waiting import why_each_waits
 from shared.errors import Conflict
-from shared.reasons import RunEnd
+from shared.reasons import NoDroneFits, RunEnd
 from shared.states import ENDED, TASK_TRANSITIONS, OrderStatus, TaskStatus
 from tests.support.database import CoreFactory
 from tests.support.made import make_drone, make_project
@@ -164,7 +164,8 @@ def test_the_order_has_the_agents_terms_and_the_tasks_before_them(core: Core, ad
     assert (order.provider_id, order.model, order.wanted_labels) == (other, "openai/mine", {"gpu": "yes"})
     assert (order.limits["max_iterations"], order.limits["cost_limit"]) == (7, 9.0)
     assert (order.priority, order.mode, order.agent_id, order.user) == (3, "test", agent, "kim")
-    assert order.reason.startswith("no drone has label gpu=yes")
+    assert isinstance(order.facts.waits, NoDroneFits)
+    assert order.facts.waits.labels == ("gpu=yes",)
 
 
 def test_without_a_provider_the_task_fails_and_says_what_to_do(core: Core, admin: Caller, lead: str) -> None:
