@@ -51,6 +51,8 @@ _SLOWEST_FIRST = ("chaos/", "integration/worker/", "acceptance/", "integration/f
 """The rooms of tests in the order in which they are begun, so that no slow file is left for the end."""
 
 
+# First: afterwards xdist looks for the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the slow tests first, keep the tests of a file in one process, and leave out what a dialect cannot change.
 

@@ -35,6 +35,10 @@ class Child:
     """How long it may take to end after it was asked to."""
     stop_signal: signal.Signals = signal.SIGTERM
     """Asks it to end in good order, and soon."""
+    ready_seconds: float = 60.0
+    """How long it may take until it is ready."""
+    stops_first: bool = False
+    """Is asked to stop before any other part is, as the others take in what it hands back."""
     process: subprocess.Popen[bytes] | None = None
     restarts: int = 0
     _next_try: float = 0.0

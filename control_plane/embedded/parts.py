@@ -16,7 +16,6 @@ from shared.errors import FleetFault, Unreachable
 
 FLEET = (sys.executable, "-m", "control_plane.cli.main")
 DRONE = (sys.executable, "-m", "drone.cli.main")
-READY_SECONDS = {"broker": 15.0, "server": 60.0, "flower": 30.0, "drone": 45.0}
 
 
 def broker(plan: Plan, data: DataDir) -> Child:
@@ -27,7 +26,7 @@ def broker(plan: Plan, data: DataDir) -> Child:
     config = write_config(
         data.broker, plan.chosen.broker_port, plan.chosen.broker_password, bind=" ".join(dict.fromkeys(bind))
     )
-    return Child("broker", (str(program()), str(config)), data.log("valkey"), stop_seconds=15.0)
+    return Child("broker", (str(program()), str(config)), data.log("valkey"), stop_seconds=15.0, ready_seconds=15.0)
 
 
 def server(plan: Plan, data: DataDir) -> Child:
@@ -38,21 +37,32 @@ def server(plan: Plan, data: DataDir) -> Child:
 def flower(plan: Plan, data: DataDir) -> Child:
     """Flower, a window on the queues."""
     command = (*FLEET, "flower", "--address", plan.bind, "--port", str(plan.chosen.flower_port))
-    return Child("flower", command, data.log("flower"), _with_settings(plan, data), stop_seconds=5.0)
+    return Child(
+        "flower", command, data.log("flower"), _with_settings(plan, data), stop_seconds=5.0, ready_seconds=30.0
+    )
 
 
 def drone(name: str, home: Path, data: DataDir) -> Child:
     """One embedded drone, registered before. It gives its orders back at once: whoever stops a fleet does not wait."""
     environment = {**without_fleet_secrets(), "DRONE_HOME": str(home)}
     log = data.log(f"drone-{name}")
-    return Child(f"drone {name}", (*DRONE, "start"), log, environment, 30.0, stop_signal=signal.SIGQUIT)
+    return Child(
+        f"drone {name}",
+        (*DRONE, "start"),
+        log,
+        environment,
+        stop_seconds=30.0,
+        stop_signal=signal.SIGQUIT,
+        ready_seconds=45.0,
+        stops_first=True,
+    )
 
 
 def wait_ready(child: Child, ready: Callable[[], bool], *, watch: Sequence[Child], pause: Callable[[], None]) -> None:
     """Return when `ready()` is true. Raises FleetFault, with the end of its log, when the child ends or is too slow."""
     import time
 
-    deadline = time.monotonic() + READY_SECONDS[child.name.split()[0]]
+    deadline = time.monotonic() + child.ready_seconds
     while not ready():
         for each in (*watch, child):
             if each.died() is not None:

@@ -188,7 +188,7 @@ class EmbeddedFleet:
         if self.children:
             say("stopping: drones hand back what they hold (Ctrl-C again: at once)")
         for child in self.children:
-            if child.name.startswith("drone "):
+            if child.stops_first:
                 child.ask_to_stop()
         for child in reversed(self.children):
             child.stop(at_once=self.stop_requests > 1)

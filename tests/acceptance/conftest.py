@@ -38,7 +38,7 @@ def start_fleet(tmp_path: Path) -> Iterator[Callable[..., WholeFleet]]:
     assert problems == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFleet]:
     """A fleet with one embedded drone that many tests share: none of them stops or removes a part of it."""
     fleet = WholeFleet(tmp_path_factory.mktemp("shared"))

@@ -62,7 +62,7 @@ def test_twenty_orders_on_two_drones_all_succeed_side_by_side(
     fleet.online("mila", "oka")
 
     with fleet.client() as client:
-        requests = [{"prompt": f"Ten steps, number {n}, script:ten", "project": "demo"} for n in range(20)]
+        requests = [{"prompt": f"Three steps, number {n}, script:three", "project": "demo"} for n in range(20)]
         ids = [client.submit(request)["id"] for request in requests]
         most = _most_running(client, ids)
         ended = [client.call(orders.SHOW, order_id=order_id) for order_id in ids]

@@ -17,7 +17,7 @@ GROWTH = 3.0
 @pytest.fixture(scope="module")
 def rows(warm_model: None) -> dict[int, Row]:
     """What is measured once for all of these tests, and printed: a row for each length of history."""
-    measured = measure((10, 100, 400), calls=8)
+    measured = measure((10, 100, 400), calls=4)
     sys.stdout.write("\n".join(["", HEADER, *map(str, measured), ""]))
     return {row.history: row for row in measured}
 

@@ -26,16 +26,20 @@ def needs(program: str) -> None:
     pytest.skip(f"{program} is not installed here")
 
 
-def wait_until(condition: Callable[[], T], *, seconds: float = 30.0, every: float = 0.05) -> T:
+def wait_until(condition: Callable[[], T], *, seconds: float = 30.0, every: float = 0.2) -> T:
     """Return the condition's first true value; fail with its last value when the time is up.
 
-    The machines of a CI are shared: there the time is three times as long. A bound that matters is asserted by itself.
+    It is looked at often at first, and every `every` seconds at last: looking takes the processor from what is waited
+    for. The machines of a CI are shared: there the time is three times as long. A bound that matters is asserted by
+    itself.
     """
     deadline = time.monotonic() + seconds * (3 if os.environ.get("CI") == "true" else 1)
+    pause = min(0.01, every)
     while not (value := condition()):
         if time.monotonic() > deadline:
             pytest.fail(f"not true within {seconds} s; last value: {value!r}")
-        time.sleep(every)
+        time.sleep(pause)
+        pause = min(pause * 1.3, every)
     return value
 
 

@@ -186,9 +186,9 @@ def broker(valkey: BrokerServer) -> Iterator[Broker]:
 
 
 QUICK = Timings(
-    poll=0.05,
-    sweep=0.2,
-    own_beat=0.1,
+    poll=0.2,
+    sweep=0.3,
+    own_beat=0.25,
     lost_after=60.0,
     unclaimed_after=0.5,
     beat_age=0.1,

@@ -93,7 +93,7 @@ class Played:
             keep -= 1
         report(self.core, self.run_id, [CompactionStep(summary="so far", kept=keep)])
         tail = self.transcript[-keep:] if keep else []
-        self.transcript = [Message(role="user", content="<summary>\nso far\n</summary>"), *tail]
+        self.transcript = [Message(role="user", content="<summary>\nso far\n</summary>", part="summary"), *tail]
 
     def broken_off(self, calls: int, drone: str) -> None:
         """The run dies in the middle of a step; the next one is on this drone."""
@@ -182,7 +182,9 @@ class Played:
                 case ToolResultStep():
                     said = Message(role="tool", tool_call_id=body.call_id, content=body.output)
                 case UserStep():
-                    said = Message(role="user", content=body.text)
+                    said = Message(
+                        role="user", content=body.text, part="opening" if body.source == "prompt" else "other"
+                    )
                 case _:
                     raise AssertionError(body)
             self.transcript.append(said)

@@ -82,12 +82,12 @@ class Loop:
             keep -= 1
         self.steps.append(CompactionStep(summary="so far", kept=keep))
         tail = self.transcript[-keep:] if keep else []
-        self.transcript = [Message(role="user", content="<summary>\nso far\n</summary>"), *tail]
+        self.transcript = [Message(role="user", content="<summary>\nso far\n</summary>", part="summary"), *tail]
         return True
 
     def _user(self, text: str) -> None:
         self.steps.append(UserStep(text=text, source="prompt"))
-        self.transcript.append(Message(role="user", content=text))
+        self.transcript.append(Message(role="user", content=text, part="opening"))
 
     def _assistant(self, text: str, number: int) -> tuple[ToolCall, ...]:
         self.answers += 1

@@ -18,6 +18,7 @@ from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.operations import organizations, providers
 from control_plane.operations.access import tokens
+from control_plane.operations.automation import webhooks
 from tests.support.fleet import Api
 from tests.support.made import make_drone, make_project, start_run, submit
 from tests.support.organizations import add_organization
@@ -103,7 +104,9 @@ def fill(api: Api, caller: Caller) -> Hidden:
         ):
             body = {**BODIES[schema], "name": f"{MARK}-{resource}"}
             assert http.post(f"/api/v1/{resource}", json=body).status_code == 201
+    sent = webhooks.test(core, caller, f"{MARK}-webhooks")
     names = {
+        "deliveries": sent.id,
         "drones": f"{MARK}-drone",
         "projects": f"{MARK}-project",
         "providers": f"{MARK}-provider",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.support.runs import order_for
 from tests.support.scripted import ScriptedFactory
 
 CALLS_IN_AN_ANSWER = 30
+MANY = pytest.mark.parametrize("many_commands", [60, pytest.param(300, marks=pytest.mark.long)])
 
 
 def script(commands: int) -> list[object]:
@@ -46,6 +48,7 @@ def most_zombies(drone: DroneUnderTest, sent: Dispatch) -> int:
         meta = directory.meta()
         if meta is not None and meta.pid is not None:
             most = max(most, zombies_below(meta.pid))
+        time.sleep(0.003)
     return most
 
 
@@ -65,20 +68,22 @@ def assert_nothing_grows(drone: DroneUnderTest, few: Dispatch, many: Dispatch) -
     assert long < 5 * short + 0.5
 
 
+@MANY
 def test_neither_zombies_nor_the_time_to_end_grow_with_the_commands_of_a_run_in_bubblewrap(
-    make_drone: Callable[..., DroneUnderTest], scripted: ScriptedFactory, repository: Path
+    make_drone: Callable[..., DroneUnderTest], scripted: ScriptedFactory, repository: Path, many_commands: int
 ) -> None:
     drone = make_drone(sandbox="bwrap")
     drone.start_worker()
-    few, many = (order_for(drone.id, repository, scripted(script(count)).url) for count in (3, 300))
+    few, many = (order_for(drone.id, repository, scripted(script(count)).url) for count in (3, many_commands))
 
     assert_nothing_grows(drone, drone.fleet.dispatch(few), drone.fleet.dispatch(many))
 
 
+@MANY
 def test_neither_zombies_nor_the_time_to_end_grow_with_the_commands_of_a_run_without_bubblewrap(
-    busy_fleet: Workshop, scripted: ScriptedFactory
+    busy_fleet: Workshop, scripted: ScriptedFactory, many_commands: int
 ) -> None:
-    few, many = (busy_fleet.submit(scripted(script(count)).url) for count in (3, 300))
+    few, many = (busy_fleet.submit(scripted(script(count)).url) for count in (3, many_commands))
 
     assert_nothing_grows(busy_fleet.drone, few, many)
 

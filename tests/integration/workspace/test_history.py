@@ -165,10 +165,12 @@ def test_a_scan_for_secrets_fails_at_a_damaged_object(
     history: History, repository: Path, damage: Callable[[str], str], tmp_path: Path, count: int
 ) -> None:
     names = git(repository, "rev-list", "--objects", "--no-object-names", "HEAD").split()
-    scan = SecretScan(Git(git_environment(tmp_path / "config"), repository / ".git"), history, lambda _: False)
+    scan = SecretScan(
+        Git(git_environment(tmp_path / "config", os.environ), repository / ".git"), history, lambda _: False
+    )
     blob = damage("HEAD:docs/guide.md")
     with pytest.raises(GitFailed):
-        scan.telling([blob, *names][:count])
+        scan.with_secrets([blob, *names][:count])
 
 
 @pytest.mark.parametrize("repository", ["sha1"], indirect=True)
@@ -178,7 +180,7 @@ def test_what_an_agent_is_told_is_never_read_from_a_damaged_mirror(
 ) -> None:
     commit = git(repository, "rev-parse", "HEAD")
     damage("HEAD:docs/guide.md")
-    branch = DefaultBranch(Git(git_environment(tmp_path / "config"), repository / ".git"), "main", commit)
+    branch = DefaultBranch(Git(git_environment(tmp_path / "config", os.environ), repository / ".git"), "main", commit)
     with pytest.raises(FleetFault) as raised:
         read_agent_instructions(branch, "docs/guide.md", "kim")
     assert raised.value.code == "E-GIT-DAMAGED"
