@@ -12,7 +12,7 @@ from control_plane.core import Core
 from control_plane.db.orders import Order, Turn
 from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
-from control_plane.orders.dispatch import place_and_dispatch
+from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.numbers import next_number
 from control_plane.orders.status_changes import facts_columns
 from shared.names import new_id

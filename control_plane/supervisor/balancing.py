@@ -16,7 +16,7 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.drones.load import Load, load_by_drone, status_of
-from control_plane.orders.dispatch import dispatch
+from control_plane.orders.assignment import dispatch
 from control_plane.orders.ending import requeue
 from control_plane.orders.placement import Placement, fits
 from shared.errors import Conflict

@@ -14,7 +14,7 @@ from control_plane.background.timings import PAUSES
 from control_plane.core import Core
 from control_plane.db.orders import Order
 from control_plane.db.runs import Run
-from control_plane.orders.dispatch import place_and_dispatch
+from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.placement import Placement, place
 from control_plane.orders.status_changes import explain
 from shared.errors import Conflict

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
-from control_plane.orders.dispatch import waits_in_queue
+from control_plane.orders.assignment import waits_in_queue
 from control_plane.orders.status_changes import explain
 from shared.reasons import CannotBeSent, OrderFacts
 from shared.states import OrderStatus

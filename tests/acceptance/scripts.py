@@ -44,7 +44,6 @@ SCRIPTS: dict[str, list[Reply]] = {
     "slow": [shell("echo begun; sleep 4; echo done > slow.txt"), {"text": "Done, slowly."}],
     "hold": [shell("echo begun; sleep 300"), {"text": "Never said."}],
     "risky": [shell("rm calc.py && echo removed"), *({"text": f"Answer {number}."} for number in (1, 2, 3))],
-    "ten": [*[shell(f"echo {n} >> steps.txt; sleep 0.1") for n in range(1, 11)], {"text": "Ten steps done."}],
     "three": [*[shell(f"echo {n} >> steps.txt; sleep 0.3") for n in range(1, 4)], {"text": "Three steps done."}],
     "steps": [*[shell(f"echo step {n} >> steps.txt; sleep 0.8") for n in range(1, 11)], {"text": "Ten steps done."}],
     "nap": [

@@ -40,7 +40,7 @@ from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.tokens import CREATE_JOIN, ApiTokenRequest, JoinTokenRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access import tokens
-from control_plane.orders.dispatch import dispatch
+from control_plane.orders.assignment import dispatch
 from control_plane.orders.ending import requeue
 from control_plane.orders.lost import announce
 from control_plane.orders.placement import Placement

@@ -19,7 +19,7 @@ from control_plane.documents.orders import OrderSummary, ResumeRequest, SayReque
 from control_plane.operations.gateway import performs
 from control_plane.operations.orders.reading import order_summary
 from control_plane.operations.orders.steering import check_said
-from control_plane.orders.dispatch import place_and_dispatch
+from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.status_changes import move_order, move_turn
 from shared.errors import Conflict, Invalid, Precondition
 from shared.reasons import AskedAgain, OrderFacts, Resumption

@@ -21,7 +21,7 @@ from control_plane.db.runs import Blob, Run, Step
 from control_plane.documents.orders import ResumeRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations.orders import retrying
-from control_plane.orders.dispatch import place_and_dispatch
+from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.ending import Ending, finish, requeue
 from shared.blobs import digest
 from shared.events import AssistantStep, Body, CheckpointStep, CompactionStep, ToolResultStep, UserStep

@@ -13,7 +13,7 @@ from control_plane.operations import sessions
 from control_plane.operations.drones import managing
 from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.operations.runs import blobs
-from control_plane.orders.dispatch import place_and_dispatch
+from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.ending import Ending, finish
 from shared.blobs import digest
 from shared.errors import Conflict, Invalid, NotFound

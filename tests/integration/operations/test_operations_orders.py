@@ -12,7 +12,7 @@ from control_plane.db.orders import Order
 from control_plane.db.runs import Run, Step
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading
-from control_plane.orders.dispatch import place_and_dispatch
+from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.ending import Ending, finish
 from shared.blobs import digest
 from shared.errors import Invalid, NotFound

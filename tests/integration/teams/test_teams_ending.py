@@ -19,7 +19,7 @@ from control_plane.lookups.organizations import system_caller
 from control_plane.operations import sessions, tasks
 from control_plane.operations.orders import reading, retrying
 from control_plane.operations.orders.canceling import cancel
-from control_plane.orders.dispatch import place_and_dispatch
+from control_plane.orders.assignment import place_and_dispatch
 from control_plane.teams.thread import agent_wrote
 from shared.errors import Conflict
 from shared.names import new_id

@@ -100,6 +100,19 @@ def test_no_file_names_a_package_index_or_leaves_work_for_later() -> None:
     assert [(str(path), found[0]) for path, text in sources() if (found := address.search(text))] == []
 
 
+def test_every_module_that_a_document_names_is_there() -> None:
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    named = {
+        (document.name, path)
+        for document in documents
+        for path in re.findall(r"`([\w./-]+\.py)`", document.read_text(encoding="utf-8"))
+    }
+
+    assert len(named) > 20
+    rooms = [ROOT, *(ROOT / room for room in ("control_plane", "drone", "shared", "tests"))]
+    assert [each for each in named if not any((room / each[1]).is_file() for room in rooms)] == []
+
+
 def test_every_relative_link_of_the_documents_leads_somewhere() -> None:
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     targets = [(document, link) for document in documents for link in links(document)]
