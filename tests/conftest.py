@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.quiet_logs import quiet_logs
 
@@ -47,24 +51,37 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 
+_ROOT = Path(__file__).parents[1]
 _SLOWEST_FIRST = ("chaos/", "integration/worker/", "acceptance/", "integration/fleet/", "bench/", "integration/")
 """The rooms of tests in the order in which they are begun, so that no slow file is left for the end."""
 
 
-# First: afterwards xdist looks for the groups.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the slow tests first, keep the tests of a file in one process, and leave out what a dialect cannot change.
+    """Put the slow tests first, and leave out what a dialect cannot change.
 
-    Tests of a file share what they started, unless the file is marked `apart`. Of a test with many cases, the first
-    runs on both databases and the others on SQLite alone: the statements are the same, only the values differ. Where
-    they are not, the test is marked `dialects`.
+    Of a test with many cases, the first runs on both databases and the others on SQLite alone: the statements are the
+    same, only the values differ. Where they are not, the test is marked `dialects`.
     """
     _leave_out_cases(config, items)
     items.sort(key=_room)
-    for item in items:
-        if item.get_closest_marker("apart") is None:
-            item.add_marker(pytest.mark.xdist_group(item.location[0]))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """Keep the tests of a file in one process, where they share what they started, unless it is marked `apart`."""
+    return _ByFile(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+class _ByFile(LoadScopeScheduling):
+    # Not by xdist_group: xdist 3.8 writes the group to an attribute that pytest 9 does not read.
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return nodeid if _is_apart(file) else file
+
+
+@cache
+def _is_apart(file: str) -> bool:
+    # From the text: the process that hands out the tests does not load them.
+    return "pytest.mark.apart" in (_ROOT / file).read_text()
 
 
 def _room(item: pytest.Item) -> int:
