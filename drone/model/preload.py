@@ -29,8 +29,9 @@ PROBLEM = ""
 
 
 def warm_up() -> None:
-    """Make a small run of two answers over real HTTP, and leave the process with one thread and no connection."""
+    """Make a small run of two answers over real HTTP, and leave neither a thread nor a connection of it behind."""
     clock, recorder, controls = SystemClock(), KeptEvents(), QuietControls()
+    before = set(threading.enumerate())
     with ScriptedServer(SCRIPT) as server:
         provider = ORDER.provider.model_copy(update={"api_base": server.url})
         with closing(LiteLLMModel(provider, None, ORDER.limits, recorder, clock, controls)) as model:
@@ -38,9 +39,8 @@ def warm_up() -> None:
             outcome = agent.run(system_prompt(ORDER), (), user_prompt(ORDER, WORKSPACE, clock.now()))
     if outcome.exit_status is not ExitStatus.STOPPED:
         raise OSError(f"the warm-up run ended with {outcome.exit_status}: {outcome.reason}")
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread():
-            thread.join(timeout=5)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(timeout=5)
     # What is here now lives as long as the process: children that do not look it through do not copy it either.
     gc.collect()
     gc.freeze()
