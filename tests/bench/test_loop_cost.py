@@ -23,7 +23,8 @@ def rows(warm_model: None) -> dict[int, Row]:
 
 
 def test_a_step_costs_little_more_than_the_bare_call_and_less_than_the_default_path(rows: dict[int, Row]) -> None:
-    assert rows[100].ratio < 2.0
+    assert rows[100].ratio < 1.5
+    assert rows[100].step_ms < 5 * rows[100].own_path_ms
     assert rows[100].step_ms < rows[100].sdk_ms
 
 
