@@ -16,6 +16,7 @@ import redis
 from control_plane.db.orders import Dispatch
 from control_plane.operations.drones import managing
 from shared import names
+from shared.reasons import InQueue, NamedDroneRemoved, NoDroneTakesWork, TakenBack
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import QUICK, Plane
@@ -29,8 +30,12 @@ MakeDrone = Callable[..., DroneUnderTest]
 HOLD = [shell("echo begun; sleep 300"), {"text": "Done."}]
 
 
-def reason(plane: Plane, order_id: str) -> str:
-    return plane.order(order_id).reason
+def taken_from_and_placed(plane: Plane, order_id: str) -> tuple[str, str, str, str]:
+    """The drone that an order was taken back from and its state, the drone that has it now and the ground for that."""
+    facts = plane.facts(order_id)
+    assert isinstance(facts.returned, TakenBack)
+    assert facts.placed is not None
+    return facts.returned.state.drone, facts.returned.state.code, facts.placed.drone, facts.placed.code
 
 
 def at_work(plane: Plane, drone: DroneStandIn) -> str:
@@ -63,11 +68,10 @@ def test_orders_leave_a_draining_drone_unless_they_named_it_and_what_runs_goes_o
     managing.drain(plane.core, plane.admin, "oka")
     plane.drone("mila")
     wait_until(lambda: plane.order(free).drone == "mila")
-    assert reason(plane, free) == (
-        "taken back from oka: the drone is draining (next: fleet drone resume oka); "
-        "placed on mila: the only drone that fits and takes work"
-    )
-    wait_until(lambda: "waits in oka's queue: the drone is draining" in reason(plane, named))
+    assert taken_from_and_placed(plane, free) == ("oka", "draining", "mila", "only_drone")
+    waits = wait_until(lambda: plane.facts(named).waits)
+    assert isinstance(waits, InQueue)
+    assert (waits.state.drone, waits.state.code) == ("oka", "draining")
     assert [(plane.order(each).status, plane.order(each).drone) for each in (named, running)] == [
         ("assigned", "oka"),
         ("running", "oka"),
@@ -79,12 +83,10 @@ def test_without_another_drone_they_wait_and_say_for_what_and_go_on_when_it_take
     plane.collector(), plane.supervisor()
     order_id = waiting_on(plane, oka)
     managing.drain(plane.core, plane.admin, "oka")
-    wait_until(
-        lambda: (
-            reason(plane, order_id)
-            == "no drone that fits takes work now: oka is draining (next: fleet drone resume oka)"
-        )
-    )
+    wait_until(lambda: plane.order(order_id).status == "queued")
+    waits = wait_until(lambda: plane.facts(order_id).waits)
+    assert isinstance(waits, NoDroneTakesWork)
+    assert [(state.drone, state.code) for state in waits.states] == [("oka", "draining")]
     managing.resume(plane.core, plane.admin, "oka")
     wait_until(lambda: plane.order(order_id).status == "assigned")
     assert wait_until(oka.take).generation == 1
@@ -119,8 +121,8 @@ def test_a_removed_drone_is_cut_off_at_once_and_its_orders_go_elsewhere_or_say_w
         oka.queued()
     assert plane.order(running).runs[0].status == "lost"
     wait_until(lambda: mila.queued() == 2)
-    assert reason(plane, free).startswith("taken back from oka: the drone was removed; placed on mila: ")
-    assert reason(plane, named) == (f"drone oka, which was asked for by name, was removed (next: fleet cancel {named})")
+    assert taken_from_and_placed(plane, free)[:3] == ("oka", "removed", "mila")
+    assert plane.facts(named).waits == NamedDroneRemoved(drone="oka", order=named)
     assert keys_of(plane, oka) == set()
 
 
@@ -143,9 +145,7 @@ def test_an_order_leaves_a_full_drone_for_one_that_has_a_free_slot_and_stays_the
     first, second = waiting_on(plane, oka), waiting_on(plane, oka)
     mila = plane.drone("mila", concurrency=1)
     assert wait_until(mila.take).order_id == first
-    assert reason(plane, first) == (
-        "taken back from oka: the drone is busy: 1 of 1 slots in use; placed on mila: it has a free slot"
-    )
+    assert taken_from_and_placed(plane, first) == ("oka", "busy", "mila", "free_slot")
     still_there = [plane.order(second).drone for _ in repeat(None, 20) if oka.beat() is None]
     assert set(still_there) == {"oka"}
     assert len(plane.rows(Dispatch, Dispatch.order_id == first)) == 2
