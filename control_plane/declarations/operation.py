@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from operator import getitem
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -229,7 +230,7 @@ def about_of(name: str, info: FieldInfo) -> About:
 
 def annotated(info: FieldInfo, *more: object) -> Any:
     """The type of a field with all that is said of it, for a signature that is made."""
-    return Annotated.__class_getitem__((info.annotation, *info.metadata, *more))  # type: ignore[attr-defined]
+    return getitem(Annotated, (info.annotation, *info.metadata, *more))
 
 
 def choices_of(annotation: Any) -> tuple[str, ...]:
