@@ -1,8 +1,8 @@
 """Reads from text what today's steps say in typed fields, for runs that older drones recorded.
 
 The texts are those of drones without `ToolResultStep.execution` and `Prepared.workspace`, and of messages without
-`Message.part`. They are never changed:
-today's messages may be reworded freely, and nothing here is asked about a step that has the fields.
+`Message.part`. They are never changed: today's messages may be reworded freely, and nothing here is asked about a step
+that has the fields.
 """
 
 from __future__ import annotations

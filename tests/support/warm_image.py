@@ -42,7 +42,7 @@ _ABOVE = 400
 _MOST_FILES = 60
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _COMMANDS = ("control_plane.cli", "drone.cli")
-_CONTROL_PLANE = ("control_plane.client", "rich.console", "rich.table", "httpx")
+_FOR_COMMANDS = ("control_plane.client", "rich.console", "rich.table", "httpx")
 _SERVER = ("control_plane.serve", "control_plane.web.app", "control_plane.embedded.up", "uvicorn.protocols.http.auto")
 _DRONE = ("drone.worker.__main__", "drone.runs.process", "drone.model.preload", "git", "celery.bin.worker")
 _SERVERS = frozenset({"up", "serve", "mcp"})
@@ -215,7 +215,7 @@ def _load_commands() -> None:
     for package in _COMMANDS:
         for found in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
             importlib.import_module(found.name)
-    _load(_CONTROL_PLANE)
+    _load(_FOR_COMMANDS)
 
 
 @cache
