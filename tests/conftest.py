@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -15,12 +16,16 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.quiet_logs import quiet_logs
 
+# Nothing that is imported while tests are collected becomes garbage, and looking for it takes a third of that time.
+gc.disable()
+
 # How long one example takes is a matter of the machine; a test's own time limit remains.
 settings.register_profile("dronefleet", deadline=None)
 settings.load_profile("dronefleet")
 
 pytest_plugins = [
     "tests.support.left_behind",
+    "tests.support.compiled_statements",
     "tests.support.database",
     "tests.support.broker",
     "tests.support.scripted",
@@ -54,6 +59,13 @@ sys.dont_write_bytecode = False
 _ROOT = Path(__file__).parents[1]
 _SLOWEST_FIRST = ("chaos/", "integration/worker/", "acceptance/", "integration/fleet/", "bench/", "integration/")
 """The rooms of tests in the order in which they are begun, so that no slow file is left for the end."""
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage look at what tests make, and never again at the modules and the tests themselves."""
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(10_000, 10, 10)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
