@@ -9,8 +9,8 @@ from control_plane.core import Core, Subscribers
 from control_plane.core.blob_store import BlobStore
 from control_plane.core.settings import FleetSettings
 from control_plane.core.vault import open_vault
-from control_plane.db import migrations
 from control_plane.db.engine import Database
+from control_plane.db.upgrade import require_current
 from control_plane.flower.events import announce_ended_runs
 from control_plane.services import describing, pull_requests
 from control_plane.teams import hand_off
@@ -46,7 +46,7 @@ def open_core(settings: FleetSettings, *, broker: Broker | None = None, clock: C
     vault = open_vault(settings)
     database = Database(settings.database_url)
     try:
-        migrations.require_current(database)
+        require_current(database)
         with database.write() as db:
             vault.ensure_box_keys(db, clock)
     except BaseException:

@@ -14,7 +14,7 @@ from control_plane.assemble import open_core
 from control_plane.broker.broker import Broker
 from control_plane.core import Core
 from control_plane.core.settings import FleetSettings
-from control_plane.db import migrations
+from control_plane.db.upgrade import apply_migrations
 from shared.errors import Conflict, FleetFault, Unreachable
 from shared.names import new_id
 from shared.terminal import logs
@@ -43,7 +43,7 @@ def serve(settings: FleetSettings, role: str = "all", *, patience_s: float = WAI
     answer for `patience_s`, Precondition where the database is newer than this program.
     """
     logs.configure()
-    applied = _patiently(lambda: migrations.upgrade(settings.database_url), "the database", patience_s)
+    applied = _patiently(lambda: apply_migrations(settings.database_url), "the database", patience_s)
     if applied:
         log.info("the database was brought up to date", revisions=applied)
     broker = Broker(settings.broker_url, settings.public_broker_url)

@@ -20,9 +20,9 @@ def add_to(app: typer.Typer) -> None:
 def upgrade(as_json: JsonFlag = False) -> None:
     """Bring the schema to this version's."""
     from control_plane.core.settings import read_settings
-    from control_plane.db import migrations
+    from control_plane.db.upgrade import apply_migrations
 
-    applied = migrations.upgrade(read_settings().database_url)
+    applied = apply_migrations(read_settings().database_url)
     if as_json:
         print_json({"applied": applied})
     else:
@@ -32,11 +32,11 @@ def upgrade(as_json: JsonFlag = False) -> None:
 def status(as_json: JsonFlag = False) -> None:
     """Say which version the schema has, and whether it lacks migrations."""
     from control_plane.core.settings import read_settings
-    from control_plane.db import migrations
     from control_plane.db.engine import Database
+    from control_plane.db.upgrade import current_revision, pending_migrations
 
     database = Database(read_settings().database_url)
-    revision, pending = migrations.current_revision(database), migrations.pending(database)
+    revision, pending = current_revision(database), pending_migrations(database)
     if as_json:
         print_json({"revision": revision, "pending": pending})
     else:

@@ -37,7 +37,7 @@ def say(
     org: Org = None,
 ) -> None:
     """Say something to an order; its model reads it after its current calls."""
-    from control_plane.declarations.orders import SAY
+    from control_plane.declarations.steering import SAY
     from control_plane.documents.orders import SayRequest
     from control_plane.validation.invalid_requests import checked
 
@@ -60,7 +60,7 @@ def approve(
     org: Org = None,
 ) -> None:
     """Let a call that waits for a person be run."""
-    from control_plane.declarations.orders import APPROVE
+    from control_plane.declarations.steering import APPROVE
     from control_plane.documents.orders import ApproveRequest
     from control_plane.validation.invalid_requests import checked
 
@@ -78,7 +78,7 @@ def deny(
     org: Org = None,
 ) -> None:
     """Refuse a call that waits for a person; the run goes on without it."""
-    from control_plane.declarations.orders import DENY
+    from control_plane.declarations.steering import DENY
     from control_plane.documents.orders import DecideRequest
     from control_plane.validation.invalid_requests import checked
 

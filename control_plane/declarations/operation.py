@@ -22,6 +22,7 @@ NOUNS = (
     "agents",
     "drones",
     "orders",
+    "steering",
     "organizations",
     "projects",
     "providers",

@@ -111,10 +111,10 @@ class EmbeddedFleet:
         """Bring the database up to date, and return the token of `server.json`."""
         from control_plane.assemble import open_core
         from control_plane.core.settings import read_settings
-        from control_plane.db import migrations
+        from control_plane.db.upgrade import apply_migrations
         from control_plane.operations.drones.managing import serve_all
 
-        migrations.upgrade(self.data.database_url)
+        apply_migrations(self.data.database_url)
         # Given, not put into our environment, which drones inherit: these are not their secrets.
         settings = read_settings(
             database_url=self.data.database_url,

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from sqlalchemy import func, select, text
 
 from control_plane.core import Caller, Core
-from control_plane.db import migrations
 from control_plane.db.drones import RawEvent
+from control_plane.db.upgrade import pending_migrations
 from control_plane.declarations import server as declared
 from control_plane.declarations.server import Identity
 from control_plane.lookups.drones import serving
@@ -66,7 +66,7 @@ def _database(core: Core) -> Check:
     query = "SELECT sqlite_version()" if kind == "SQLite" else "SHOW server_version"
     with core.database.read() as db:
         number = db.scalar(text(query))
-    if migrations.pending(core.database):
+    if pending_migrations(core.database):
         return Check("D-DATABASE", FAIL, "database", f"{kind} {number} lacks migrations", fix="fleet db upgrade")
     return Check("D-DATABASE", OK, "database", f"{kind} {number}, schema current")
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from urllib.parse import quote, urlsplit
 
 from anyio import to_thread
-from fastapi import Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.security import HTTPBearer
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse
@@ -189,5 +189,12 @@ PersonDep = Annotated[Caller, Depends(person_of)]
 OrganizationCallerDep = Annotated[Caller, Depends(organization_caller_of)]
 """For addresses with `{organization}` in them."""
 DroneDep = Annotated[AuthenticatedDrone, Depends(drone_of)]
-documented_bearer = HTTPBearer(auto_error=False, scheme_name="token", description="fa_... (people), fd_... (drones)")
-"""Only says in the OpenAPI document what the gate enforces."""
+_BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="fa_... (people), fd_... (drones)")
+
+
+def api_router(tag: str, prefix: str = "", *, is_open: bool = False) -> APIRouter:
+    """A router for a resource of the API. The token is documented there, and enforced by the gate alone.
+
+    Its routes are complete as they are: FastAPI would analyze each of them anew for every router that includes it.
+    """
+    return APIRouter(prefix=API + prefix, tags=[tag], dependencies=[] if is_open else [Depends(_BEARER)])

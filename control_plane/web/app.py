@@ -15,10 +15,10 @@ from control_plane.mcp_server.about import PATH as MCP
 from control_plane.mcp_server.endpoint import McpEndpoint
 from control_plane.web import code_host_requests, openapi, problems
 from control_plane.web.access import Gate
-from control_plane.web.api import api_router
+from control_plane.web.api import api_routes
 from control_plane.web.hub import Hub
 from control_plane.web.middleware import SecurityHeaders, WholeBody
-from control_plane.web.pages import page_router
+from control_plane.web.pages import page_routes
 from control_plane.web.stream import Live, Pace
 from control_plane.web.throttle import Throttle
 from shared.terminal.command_line import version
@@ -43,11 +43,13 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     app.state.throttle = Throttle()
     problems.install(app)
     openapi.install(app)
-    app.include_router(api_router())
-    app.include_router(code_host_requests.router)
-    app.include_router(page_router, include_in_schema=False)
     app.state.mcp = McpEndpoint(core)
-    app.router.routes.append(Route(MCP, app.state.mcp, include_in_schema=False))
+    app.router.routes += [
+        *api_routes(),
+        *code_host_requests.router.routes,
+        *page_routes(),
+        Route(MCP, app.state.mcp, include_in_schema=False),
+    ]
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     # The last one added is the outermost: every answer has the headers, every error below becomes a document, and
     # nobody's body is read before we know who they are.

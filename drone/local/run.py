@@ -28,7 +28,8 @@ from drone.local.order import HERE, LocalWishes, order_of
 from drone.local.progress import TerminalLink
 from drone.mcp_servers import secrets_of
 from drone.model.litellm_import import litellm
-from drone.processes.ending import Ended, end_all
+from drone.processes.ending import end_all
+from drone.processes.receipt import Ended
 from drone.reporting import journal
 from drone.reporting.journal import RunIdentity
 from drone.runs.context import RunContext

@@ -12,7 +12,7 @@ from drone.mcp_servers.config import ServerConfig
 from drone.mcp_servers.failures import ServerFailed
 from drone.mcp_servers.listing import MOST_TOOLS
 from drone.mcp_servers.start import MakeServer, Start, sentence
-from drone.processes.ending import Ended
+from drone.processes.receipt import Ended
 
 _MOST_PAGES = 20
 

@@ -12,7 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 from drone.installation.policy import is_loopback
 from drone.mcp_servers.config import ServerConfig
 from drone.mcp_servers.stdio import GRACE, LARGEST_MESSAGE
-from drone.processes.ending import Ended
+from drone.processes.receipt import Ended
 
 _SLACK = 10.0
 """Seconds on top of a call's own time limit, so that it is that one which ends it."""

@@ -12,7 +12,7 @@ from mcp.client import Transport
 from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, Implementation
 from pydantic import ValidationError
 
-from drone.processes.ending import Ended
+from drone.processes.receipt import Ended
 
 _CLOSE_SECONDS = 10.0
 _WHY_SECONDS = 0.5

@@ -18,8 +18,9 @@ from mcp.shared.message import SessionMessage
 from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
 from drone.mcp_servers.server_log import ServerLog
-from drone.processes.ending import Ended, end_command
+from drone.processes.ending import end_command
 from drone.processes.reaping import reap_adopted
+from drone.processes.receipt import Ended
 from drone.sandbox.protocol import CommandLine
 
 LARGEST_MESSAGE = 8 * 1024 * 1024

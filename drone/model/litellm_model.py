@@ -13,9 +13,9 @@ from drone.model.call import ModelCall
 from drone.model.errors import ContentFiltered, ErrorClass, Failure, StreamBroken, classify, sentence
 from drone.model.litellm_import import Client
 from drone.model.prices import usage_of
+from drone.model.retries import may_pass, retry_delay
 from drone.model.route import Route, window_of
 from drone.model.stream_reader import LOOK_UP_EVERY, Waits, pumped
-from shared.backoff import delay
 from shared.clock import Clock
 from shared.events import RetryStep
 from shared.messages import Message
@@ -88,24 +88,19 @@ class LiteLLMModel:
                 if failure is None:
                     raise  # a bug, or a signal of the loop's own
                 changed = way.concede(failure)
-                if not changed and not self._may_pass(failure, attempt):
+                if not changed and not may_pass(failure, attempt, self.limits):
                     raise self._failed(failure) from error
             if changed:
                 self._record(attempt, 0, failure.error_class, f"{sentence(failure, self.provider)} {changed}")
             else:
-                self._wait(attempt, failure)
+                seconds = retry_delay(failure, attempt, self.limits)
+                self._record(attempt, seconds, failure.error_class, sentence(failure, self.provider))
+                self._wait(seconds)
                 attempt += 1
 
-    def _may_pass(self, failure: Failure, attempt: int) -> bool:
-        # A transcript that is too long stays so: the loop compacts it, and asks again.
-        passing = failure.retried and failure.error_class is not ErrorClass.CONTEXT_OVERFLOW
-        return self.limits.retry_enabled and passing and attempt <= self.limits.max_retries
-
-    def _wait(self, attempt: int, failure: Failure) -> None:
-        wait = delay(attempt, base=self.limits.base_delay, retry_after=failure.retry_after)
-        self._record(attempt, wait, failure.error_class, sentence(failure, self.provider))
-        self.recorder.doing(f"waiting {wait:.0f} s before asking the model again", "provider")
-        until = self.clock.monotonic() + wait
+    def _wait(self, seconds: float) -> None:
+        self.recorder.doing(f"waiting {seconds:.0f} s before asking the model again", "provider")
+        until = self.clock.monotonic() + seconds
         while (left := until - self.clock.monotonic()) > 0:
             self.controls.check()
             self.clock.sleep(min(left, LOOK_UP_EVERY))

@@ -11,16 +11,14 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 import psutil
 
 from drone.processes.reaping import reap
+from drone.processes.receipt import Ended
 from drone.processes.tree import alive, below, find, is_alive, marked, session_of, start_time, this_machine_boot
-from shared.events import Receipt
 
 TERM_SECONDS = 10.0
 """For a process to clean up once it was asked to end; then it is killed."""
@@ -28,26 +26,6 @@ _KILL_SECONDS = 5.0
 _TICK = 0.02
 Look = Callable[[], set[psutil.Process]]
 """Finds the living processes that are to end."""
-
-
-@dataclass(frozen=True)
-class Ended:
-    """Processes that were seen, that we ended, and that are still there."""
-
-    found: int = 0
-    ended: int = 0
-    survivors: int = 0
-
-    def __add__(self, other: Ended) -> Ended:
-        return Ended(self.found + other.found, self.ended + other.ended, self.survivors + other.survivors)
-
-    def then(self, later: Ended) -> Ended:
-        """Both together, where the later look saw again what had survived the first."""
-        found = self.found - self.survivors + later.found
-        return Ended(found, self.ended + later.ended, later.survivors)
-
-    def receipt(self, at: datetime) -> Receipt:
-        return Receipt(found=self.found, ended=self.ended, survivors=self.survivors, at=at)
 
 
 def end_command(holder_pid: int, mark: str, *, grace: float, ask: Callable[[], None] | None = None) -> Ended:

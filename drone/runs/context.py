@@ -10,7 +10,7 @@ from typing import Protocol
 from drone.agent.protocols import Controls, Model, Recorder
 from drone.agent.recorded_transcript import StoreLog
 from drone.installation.policy import Policy
-from drone.processes.ending import Ended
+from drone.processes.receipt import Ended
 from drone.runs.blobs import Store
 from drone.runs.delivery import Pushing
 from drone.runs.stop_requests import Wish

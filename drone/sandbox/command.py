@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from drone.processes.ending import Ended, end_command, end_marked
+from drone.processes.ending import end_command, end_marked
 from drone.processes.reaping import reap_adopted
+from drone.processes.receipt import Ended
 from drone.processes.waiting import exit_of
 from drone.sandbox.output import Output
 from drone.sandbox.protocol import Check, CommandLine, CommandResult, OnOutput, Tally

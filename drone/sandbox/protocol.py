@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol, Self
 
-from drone.processes.ending import Ended
+from drone.processes.receipt import Ended
 
 OnOutput = Callable[[str], None]
 Check = Callable[[], None]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from drone.processes.ending import Ended, end_marked, end_process
+from drone.processes.ending import end_marked, end_process
+from drone.processes.receipt import Ended
 from drone.runs.directory import Meta, RunDirectory, all_runs
 from drone.runs.end_on_behalf import end_on_behalf
 from drone.worker.tracked_runs import TrackedRun

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from control_plane.db.drones import InboxMessage
-from control_plane.declarations import orders
+from control_plane.declarations import steering
 from shared.events import TodoItem, TodoStep, ToolCallStep, UserStep, VerifyStep
 from tests.browser.conftest import Person
 from tests.support import wait_until
@@ -93,7 +93,7 @@ def test_an_answer_that_comes_too_late_says_why_beside_the_buttons(person: Perso
     page.get_by_role("button", name="Approve").wait_for()
     # As on a slow line: the page does not know yet that somebody else was quicker.
     page.route("**/parts*", lambda route: route.abort())
-    person.api.client.call(orders.DENY, order_id=run.order_id)
+    person.api.client.call(steering.DENY, order_id=run.order_id)
     page.get_by_role("button", name="Approve").click()
     person.sees("was denied already")
 

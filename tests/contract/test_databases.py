@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from control_plane.db import migrations
 from control_plane.db.engine import Database
 from control_plane.db.orders import Order
+from control_plane.db.upgrade import apply_migrations
 from control_plane.db.waits import Wait
 from tests.support.old_databases import load, rows_of
 
@@ -71,7 +71,7 @@ def old_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     """The upgraded database of each kind, for tests that read it."""
     url = load(request.param, tmp_path_factory.mktemp("old"), request)
-    migrations.upgrade(url)
+    apply_migrations(url)
     database = Database(url)
     yield database
     database.dispose()
@@ -84,7 +84,7 @@ def orders_by_prompt(database: Database) -> dict[str, Order]:
 
 def test_nothing_is_lost(old_url: str) -> None:
     before = rows_of(old_url)
-    migrations.upgrade(old_url)
+    apply_migrations(old_url)
     after = rows_of(old_url)
     for name, rows in before.items():
         assert [{column: row[column] for column in rows[0]} for row in after[name]] == rows, name

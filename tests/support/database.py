@@ -13,8 +13,8 @@ import pytest
 from control_plane.assemble import open_core
 from control_plane.core import Caller, Core
 from control_plane.core.settings import FleetSettings
-from control_plane.db import migrations
 from control_plane.db.engine import Database, sqlite_url_of
+from control_plane.db.upgrade import apply_migrations
 from control_plane.lookups.organizations import system_caller
 from shared.names import new_id
 from tests.support.clocks import HandClock
@@ -29,7 +29,7 @@ CoreFactory = Callable[..., Core]
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A migrated SQLite file, to be copied."""
     path = tmp_path_factory.mktemp("sqlite") / "template.db"
-    migrations.upgrade(sqlite_url_of(path))
+    apply_migrations(sqlite_url_of(path))
     return path
 
 
@@ -53,7 +53,7 @@ def postgres_server() -> Iterator[PostgresServer]:
     try:
         server.start()
         server.execute(f"CREATE DATABASE {TEMPLATE}")
-        migrations.upgrade(server.url(TEMPLATE))
+        apply_migrations(server.url(TEMPLATE))
         yield server
     finally:
         server.remove()

@@ -18,7 +18,7 @@ from redis import Redis
 from drone.agent.values import DeltaKind, ModelResponse, WaitsFor
 from drone.installation.home import DroneHome
 from drone.installation.policy import Policy
-from drone.processes.ending import Ended
+from drone.processes.receipt import Ended
 from drone.reporting import journal
 from drone.reporting.journal import JournalLine, RunIdentity
 from drone.reporting.reporter import Reporter

@@ -15,7 +15,7 @@ from control_plane.db.orders import Order, SteeringMessage
 from control_plane.db.runs import Step
 from control_plane.db.sessions import ChatSession
 from control_plane.db.waits import Wait
-from control_plane.declarations import orders as declared
+from control_plane.declarations import steering as declared
 from control_plane.documents.orders import ApproveRequest, DecideRequest, OrderSummary, SayRequest
 from control_plane.drones.inbox import notify_drone
 from control_plane.operations.access.roles import require

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends
+from starlette.routing import BaseRoute
 
-from control_plane.web.access import API, documented_bearer
 from control_plane.web.api import (
     derived_routes,
     events,
@@ -17,8 +16,9 @@ from control_plane.web.api import (
     transfer,
 )
 
-OPEN_ROUTERS = (server.open_router, registration.open_router)
 ROUTERS = (
+    server.open_router,
+    registration.open_router,
     derived_routes.router("server"),
     derived_routes.router("drones"),
     registration.router,
@@ -26,6 +26,7 @@ ROUTERS = (
     derived_routes.router("providers"),
     derived_routes.router("projects"),
     derived_routes.router("orders"),
+    derived_routes.router("steering"),
     orders.router,
     derived_routes.router("sessions"),
     sessions.router,
@@ -44,11 +45,6 @@ ROUTERS = (
 )
 
 
-def api_router() -> APIRouter:
+def api_routes() -> list[BaseRoute]:
     """All of /api/v1."""
-    api = APIRouter(prefix=API)
-    for router in OPEN_ROUTERS:
-        api.include_router(router)
-    for router in ROUTERS:
-        api.include_router(router, dependencies=[Depends(documented_bearer)])
-    return api
+    return [route for router in ROUTERS for route in router.routes]

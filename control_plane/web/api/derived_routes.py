@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from control_plane.declarations.operation import Operation, annotated, fields_of, names_of, operations_of
 from control_plane.operations.gateway import OperationCall, enter, perform
+from control_plane.web.access import api_router
 from control_plane.web.openapi import errors
 
 OWN = "organization"
@@ -21,7 +22,7 @@ KEY = "The same key with the same body gives the same order, for 7 days; with an
 
 def router(noun: str) -> APIRouter:
     """The routes of a noun's operations, in the order of their declarations."""
-    routes = APIRouter(tags=[noun])
+    routes = api_router(noun)
     for operation in operations_of(noun):
         if not operation.route_by_hand:
             add_route(routes, operation)

@@ -6,16 +6,16 @@ import functools
 from typing import Annotated
 
 from anyio import to_thread
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import Header, Query, Request
 from starlette.responses import StreamingResponse
 
 from control_plane.operations.orders import reading
-from control_plane.web.access import CallerDep, CoreDep, identify
+from control_plane.web.access import CallerDep, CoreDep, api_router, identify
 from control_plane.web.api.orders import OrderId
 from control_plane.web.openapi import errors
 from control_plane.web.stream import OrderStream
 
-router = APIRouter(prefix="/orders", tags=["orders"])
+router = api_router("orders", "/orders")
 
 HEADERS = {"Cache-Control": "no-cache, no-store", "X-Accel-Buffering": "no"}
 LastEventId = Annotated[

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 
 from control_plane.operations.orders import reading
-from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.access import CallerDep, CoreDep, api_router
 from control_plane.web.openapi import errors
 
-router = APIRouter(prefix="/orders", tags=["orders"])
+router = api_router("orders", "/orders")
 
 OrderId = Annotated[str, Path(description="The order's id: 12 hexadecimal characters.", max_length=64)]
 

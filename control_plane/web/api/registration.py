@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends
+from fastapi import Depends
 
 from control_plane.operations.drones import registration
-from control_plane.web.access import CoreDep, DroneDep
+from control_plane.web.access import CoreDep, DroneDep, api_router
 from control_plane.web.openapi import errors
 from control_plane.web.throttle import throttled
 from shared.registration import RegistrationAnswer, RegistrationRequest
 
-open_router = APIRouter(prefix="/registrations", tags=["registration"])
-router = APIRouter(prefix="/registrations", tags=["registration"])
+open_router = api_router("registration", "/registrations", is_open=True)
+router = api_router("registration", "/registrations")
 
 
 @open_router.post(

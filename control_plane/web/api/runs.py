@@ -6,17 +6,17 @@ import tempfile
 from typing import Annotated, Any, BinaryIO
 
 from anyio import to_thread
-from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as PathParameter
+from fastapi import Query, Request, Response
 from fastapi.responses import FileResponse
 
 from control_plane.operations.runs import blobs
-from control_plane.web.access import CoreDep, DroneDep
+from control_plane.web.access import CoreDep, DroneDep, api_router
 from control_plane.web.openapi import errors
 from shared.blobs import MAX_BYTES
 from shared.errors import TooLarge
 
-router = APIRouter(prefix="/runs", tags=["runs"])
+router = api_router("runs", "/runs")
 
 RunId = Annotated[str, PathParameter(max_length=64)]
 Digest = Annotated[str, PathParameter(pattern="^[0-9a-f]{64}$", description="SHA-256 of the content, in hexadecimal.")]

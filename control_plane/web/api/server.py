@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from pydantic import BaseModel
 
 from control_plane.core import Core
-from control_plane.web.access import CoreDep
+from control_plane.web.access import CoreDep, api_router
 from shared.errors import FleetError
 from shared.terminal.command_line import version
 
-open_router = APIRouter(tags=["server"])
+open_router = api_router("server", is_open=True)
 
 
 class Health(BaseModel):

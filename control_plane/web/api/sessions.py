@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 
 from control_plane.declarations.sessions import BUNDLE
 from control_plane.operations import sessions
-from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.access import CallerDep, CoreDep, api_router
 from control_plane.web.openapi import errors
 
-router = APIRouter(tags=["sessions"])
+router = api_router("sessions")
 SessionId = Annotated[str, Path(description="The session's id: 12 hexadecimal characters.", max_length=64)]
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from control_plane.operations.orders.trajectories import trajectory_of
-from control_plane.web.access import CallerDep, CoreDep
+from control_plane.web.access import CallerDep, CoreDep, api_router
 from control_plane.web.api.orders import OrderId
 from control_plane.web.openapi import errors
 from shared.trajectories import FORMAT
 
-router = APIRouter(prefix="/orders", tags=["orders"])
+router = api_router("orders", "/orders")
 
 
 @router.get(

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, BinaryIO
 
 from anyio import to_thread
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import StreamingResponse
 
 from control_plane.declarations import organizations as declared
 from control_plane.declarations.organizations import OrganizationDocument
 from control_plane.operations import transfer
 from control_plane.operations.gateway import permit
-from control_plane.web.access import CoreDep, PersonDep
+from control_plane.web.access import CoreDep, PersonDep, api_router
 from control_plane.web.openapi import errors
 from shared.errors import TooLarge
 
-router = APIRouter(prefix="/organizations", tags=["organizations"])
+router = api_router("organizations", "/organizations")
 
 LINES = "application/x-ndjson"
 MAX_BYTES = 8 * 1024**3

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from starlette.routing import BaseRoute
 
 from control_plane.web.pages import board, login, order, sessions
 
-page_router = APIRouter()
-for _each in (login.router, board.router, order.router, sessions.router):
-    page_router.include_router(_each)
+
+def page_routes() -> list[BaseRoute]:
+    """All pages, and what their forms send to."""
+    return [route for page in (login, board, order, sessions) for route in page.router.routes]

@@ -21,7 +21,7 @@ from shared.errors import Refused
 from shared.states import OrderStatus
 from shared.terminal.command_line import parse_labels
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 SHOWN_ORDERS = 50
 MAX_PROMPT = 1_500_000

@@ -17,7 +17,7 @@ from control_plane.web.rendering import page
 from control_plane.web.throttle import throttled
 from shared.errors import Invalid, Refused
 
-router = APIRouter()
+router = APIRouter(include_in_schema=False)
 
 
 @router.get("/login")

@@ -24,7 +24,7 @@ from control_plane.web.pages.transcript import shown_steps
 from control_plane.web.rendering import page
 from shared.states import ENDED, OrderStatus
 
-router = APIRouter(prefix="/orders")
+router = APIRouter(prefix="/orders", include_in_schema=False)
 
 SHOWN_STEPS = 400
 """Of a longer transcript the page begins with the last ones; the rest is a click away."""

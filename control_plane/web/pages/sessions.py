@@ -11,7 +11,7 @@ from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.pages.shell import shell
 from control_plane.web.rendering import page
 
-router = APIRouter(prefix="/sessions")
+router = APIRouter(prefix="/sessions", include_in_schema=False)
 
 SHOWN = 200
 DEEPEST = 8

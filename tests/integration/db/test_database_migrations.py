@@ -14,12 +14,12 @@ from sqlalchemy import JSON, Boolean, Column, Float, Inspector, Integer, LargeBi
 from sqlalchemy import column as light_column
 from sqlalchemy import table as light_table
 
-from control_plane.db import migrations
 from control_plane.db.base import Row
 from control_plane.db.engine import Database
 from control_plane.db.installation import Counter, Organization
 from control_plane.db.metadata import METADATA
 from control_plane.db.types import UtcDateTime
+from control_plane.db.upgrade import apply_migrations, require_current
 from shared.errors import Precondition
 
 
@@ -31,15 +31,15 @@ def test_models_and_migrations_agree(database: Database) -> None:
 
 
 def test_an_empty_database_is_brought_up_to_date_and_the_second_time_nothing_is_done(empty_database_url: str) -> None:
-    first = migrations.upgrade(empty_database_url)
-    second = migrations.upgrade(empty_database_url)
+    first = apply_migrations(empty_database_url)
+    second = apply_migrations(empty_database_url)
     assert first == ["0001", "0002", "0003", "0004", "0005", "0006"]
     assert second == []
 
 
 def test_of_several_that_migrate_at_once_one_does_it_and_the_others_find_it_done(empty_database_url: str) -> None:
     with ThreadPoolExecutor(4) as pool:
-        applied = list(pool.map(migrations.upgrade, [empty_database_url] * 4))
+        applied = list(pool.map(apply_migrations, [empty_database_url] * 4))
     assert sorted(applied) == [[], [], [], ["0001", "0002", "0003", "0004", "0005", "0006"]]
 
 
@@ -52,7 +52,7 @@ def test_a_migrated_database_has_the_organization_default_and_the_counter_of_ord
 def test_a_database_without_tables_names_the_command_that_makes_them(empty_database_url: str) -> None:
     database = Database(empty_database_url)
     with pytest.raises(Precondition) as refusal:
-        migrations.require_current(database)
+        require_current(database)
     database.dispose()
     assert refusal.value.code == "E-DB-SCHEMA"
     assert refusal.value.next == "fleet db upgrade"
@@ -69,12 +69,12 @@ def test_a_database_of_a_newer_version_is_left_alone(database: Database, databas
     with database.write() as db:
         db.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(Precondition) as refusal:
-        migrations.upgrade(database_url)
+        apply_migrations(database_url)
     assert refusal.value.code == "E-DB-NEWER"
 
 
 def test_rows_of_the_first_revision_are_all_there_and_readable_after_the_upgrade(empty_database_url: str) -> None:
-    migrations.upgrade(empty_database_url, "0001")
+    apply_migrations(empty_database_url, "0001")
     database = Database(empty_database_url)
     with database.write() as db:
         inspector = inspect(db.connection())
@@ -86,7 +86,7 @@ def test_rows_of_the_first_revision_are_all_there_and_readable_after_the_upgrade
             db.execute(bare.insert().values(values))
     counted = {name: count(database, name) for name in old}
 
-    assert migrations.upgrade(empty_database_url) == ["0002", "0003", "0004", "0005", "0006"]
+    assert apply_migrations(empty_database_url) == ["0002", "0003", "0004", "0005", "0006"]
     assert {name: count(database, name) for name in old} == counted
     mappers = [mapper for mapper in Row.registry.mappers if mapper.local_table in old_tables(old)]
     with database.read() as db:

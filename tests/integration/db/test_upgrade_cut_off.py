@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
-from control_plane.db import migrations
 from control_plane.db.engine import Database
+from control_plane.db.upgrade import apply_migrations, current_revision
 from tests.support.old_databases import load, rows_of
 
 
@@ -52,14 +52,14 @@ def test_an_upgrade_that_is_cut_off_at_any_statement_can_be_run_again(old_url: s
     after = rows_of(old_url)
     for name, rows in before.items():
         assert [{column: row[column] for column in rows[0]} for row in after[name]] == rows, name
-    assert migrations.upgrade(old_url) == []
+    assert apply_migrations(old_url) == []
 
 
 def upgraded_before(url: str, statement: int) -> bool:
     """Whether the upgrade ended before it came to this statement; else it was cut off there."""
     try:
         with cut_before(statement):
-            migrations.upgrade(url)
+            apply_migrations(url)
     except PowerCut:
         return False
     return True
@@ -68,6 +68,6 @@ def upgraded_before(url: str, statement: int) -> bool:
 def revision(url: str) -> str | None:
     database = Database(url)
     try:
-        return migrations.current_revision(database)
+        return current_revision(database)
     finally:
         database.dispose()

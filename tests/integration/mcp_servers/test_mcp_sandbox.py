@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from drone.mcp_servers import ServerConfig
-from drone.processes.ending import Ended, end_all
+from drone.processes.ending import end_all
+from drone.processes.receipt import Ended
 from drone.processes.tree import MARK
 from drone.sandbox import choose
 from shared.errors import Preempted

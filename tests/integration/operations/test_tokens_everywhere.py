@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import text
 
 from control_plane.core import Caller, Core
-from control_plane.db import migrations
 from control_plane.db.drones import Drone
 from control_plane.db.engine import Database
+from control_plane.db.upgrade import apply_migrations
 from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.lookups.organizations import in_organization, system_caller
 from control_plane.operations.access import tokens
@@ -90,7 +90,7 @@ def test_a_browsers_session_is_what_its_token_or_link_was(core: Core, admin: Cal
 
 
 def test_what_was_an_admin_before_the_upgrade_acts_everywhere_after_it(empty_database_url: str) -> None:
-    migrations.upgrade(empty_database_url, "0002")
+    apply_migrations(empty_database_url, "0002")
     database = Database(empty_database_url)
     with database.write() as db:
         organization_id = db.scalar(text("SELECT id FROM organizations"))
@@ -102,7 +102,7 @@ def test_what_was_an_admin_before_the_upgrade_acts_everywhere_after_it(empty_dat
                 given = ", ''" if name else ""
                 insert = f"INSERT INTO {table} ({columns}{name}) VALUES (:id, :o, :s, :r, :t, :t{given})"
                 db.execute(text(insert), {**values, "id": role[:4], "s": f"{role}{table}", "r": role})
-    migrations.upgrade(empty_database_url)
+    apply_migrations(empty_database_url)
     with database.read() as db:
         found = {
             (table, role): bool(everywhere)

@@ -12,7 +12,7 @@ from sqlalchemy import update
 from control_plane.db.drones import InboxMessage
 from control_plane.db.runs import Run
 from control_plane.db.sessions import ChatSession
-from control_plane.declarations import orders, providers
+from control_plane.declarations import orders, providers, steering
 from control_plane.declarations.providers import ProviderEdit, ProviderRequest
 from control_plane.documents.orders import ApproveRequest, SayRequest
 from shared.errors import Conflict, Invalid, NotFound
@@ -52,7 +52,7 @@ def told(api: Api) -> list[Doc]:
 
 
 def test_what_is_said_is_left_for_the_run(api: Api, run: PlayedRun) -> None:
-    order = api.client.call(orders.SAY, SayRequest(text="mind the tests", after=True), order_id=run.order_id)
+    order = api.client.call(steering.SAY, SayRequest(text="mind the tests", after=True), order_id=run.order_id)
     assert order["status"] == "running"
     assert [(body["kind"], body["text"], body["after"]) for body in told(api)] == [("say", "mind the tests", True)]
     assert [word["text"] for word in api.client.call(orders.SHOW, order_id=run.order_id)["unheard"]] == [
@@ -63,10 +63,10 @@ def test_what_is_said_is_left_for_the_run(api: Api, run: PlayedRun) -> None:
 def test_an_empty_or_long_text_is_422_and_an_ended_order_409(api: Api, run: PlayedRun) -> None:
     for text in ("", "x" * 70_000):
         with pytest.raises(Invalid):
-            api.client.call(orders.SAY, SayRequest(text=text), order_id=run.order_id)
+            api.client.call(steering.SAY, SayRequest(text=text), order_id=run.order_id)
     run.ends()
     with pytest.raises(Conflict) as refused:
-        api.client.call(orders.SAY, SayRequest(text="x"), order_id=run.order_id)
+        api.client.call(steering.SAY, SayRequest(text="x"), order_id=run.order_id)
     assert "fleet submit 'TEXT' --project demo --session" in refused.value.next
 
 
@@ -83,21 +83,21 @@ def test_approve_and_deny_decide_once(api: Api, waiting: PlayedRun) -> None:
         "why": "it publishes commits: git push",
         "until": None,
     }
-    api.client.call(orders.APPROVE, order_id=waiting.order_id)
+    api.client.call(steering.APPROVE, order_id=waiting.order_id)
     with pytest.raises(Conflict, match="'c1' was approved already"):
-        api.client.call(orders.DENY, order_id=waiting.order_id)
+        api.client.call(steering.DENY, order_id=waiting.order_id)
     assert [(body["call_id"], body["approved"]) for body in told(api)] == [("c1", True)]
 
 
 def test_an_unknown_call_is_404_and_a_viewer_403(api: Api, waiting: PlayedRun) -> None:
     with pytest.raises(NotFound):
-        api.client.call(orders.APPROVE, ApproveRequest(call="c2"), order_id=waiting.order_id)
+        api.client.call(steering.APPROVE, ApproveRequest(call="c2"), order_id=waiting.order_id)
     with api.http(api.token_for("viewer")) as http:
         answers = [http.post(f"/api/v1/orders/{waiting.order_id}/{verb}") for verb in ("approve", "deny")]
         said = http.post(f"/api/v1/orders/{waiting.order_id}/say", json={"text": "x"})
     assert [answer.status_code for answer in (*answers, said)] == [403, 403, 403]
     with pytest.raises(NotFound):
-        api.client.call(orders.DENY, order_id="0" * 12)
+        api.client.call(steering.DENY, order_id="0" * 12)
 
 
 def test_a_todo_list_is_the_last_that_the_model_made(api: Api, run: PlayedRun) -> None:

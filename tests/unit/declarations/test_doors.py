@@ -18,7 +18,7 @@ from control_plane.declarations.operation import (
 )
 from control_plane.mcp_server.declared import TOOLS
 from control_plane.operations.gateway import implementation
-from control_plane.web.api import api_router
+from control_plane.web.api import api_routes
 from tests.support.command_tree import commands
 from tests.support.operations_table import PAGE, door_name, page
 
@@ -55,7 +55,7 @@ each = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: op
 def routes() -> set[tuple[str, str]]:
     """Method and path of each route of the API."""
     api = FastAPI()
-    api.include_router(api_router())
+    api.router.routes += api_routes()
     paths = api.openapi()["paths"]
     return {(method.upper(), path.removeprefix("/api/v1")) for path, methods in paths.items() for method in methods}
 

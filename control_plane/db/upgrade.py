@@ -1,4 +1,4 @@
-"""The schema's history, and the three questions about it: bring it up to date, where is it, what is missing.
+"""Applies migrations: brings a database's schema up to date, or says where it is and what it lacks.
 
 Several control planes may start at once: whoever comes second waits, and finds nothing to do.
 """
@@ -16,11 +16,12 @@ from sqlalchemy import Connection, text
 from control_plane.db.engine import Database
 from shared.errors import Precondition
 
+_MIGRATIONS = Path(__file__).with_name("migrations")
 _ADVISORY_LOCK = 0x64726F6E65
 """Any number that only the fleet uses: PostgreSQL's lock for "somebody migrates"."""
 
 
-def upgrade(database_url: str, revision: str = "head") -> list[str]:
+def apply_migrations(database_url: str, revision: str = "head") -> list[str]:
     """Bring the schema up to date, in one transaction, and return the ids of the revisions that were applied.
 
     Raises Unreachable where the database does not answer, Precondition where it is newer than this program.
@@ -40,7 +41,7 @@ def upgrade(database_url: str, revision: str = "head") -> list[str]:
         database.dispose()
 
 
-def head() -> str:
+def newest_revision() -> str:
     """The id of the newest revision that this program knows."""
     return str(_scripts().get_current_head())
 
@@ -51,7 +52,7 @@ def current_revision(database: Database) -> str | None:
         return _current(session.connection())
 
 
-def pending(database: Database) -> list[str]:
+def pending_migrations(database: Database) -> list[str]:
     """The ids of the revisions that the database lacks, oldest first. Raises Precondition where it is newer."""
     with database.read() as session:
         return _pending(session.connection())
@@ -59,7 +60,7 @@ def pending(database: Database) -> list[str]:
 
 def require_current(database: Database) -> None:
     """Return if the schema is up to date. Raises Precondition that says how to bring it there."""
-    missing = pending(database)
+    missing = pending_migrations(database)
     if missing:
         raise Precondition(
             f"the database {database.shown} lacks {len(missing)} migration{'s' if len(missing) > 1 else ''}",
@@ -87,11 +88,11 @@ def _current(connection: Connection) -> str | None:
 
 
 def _scripts() -> ScriptDirectory:
-    return ScriptDirectory(str(Path(__file__).parent))
+    return ScriptDirectory(str(_MIGRATIONS))
 
 
 def _config(connection: Connection) -> Config:
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     return config

@@ -1,0 +1,28 @@
+"""What a cancel's receipt counts: processes that were found, those that were ended, and survivors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from shared.events import Receipt
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Processes that were seen, that we ended, and that are still there."""
+
+    found: int = 0
+    ended: int = 0
+    survivors: int = 0
+
+    def __add__(self, other: Ended) -> Ended:
+        return Ended(self.found + other.found, self.ended + other.ended, self.survivors + other.survivors)
+
+    def then(self, later: Ended) -> Ended:
+        """Both together, where the later look saw again what had survived the first."""
+        found = self.found - self.survivors + later.found
+        return Ended(found, self.ended + later.ended, later.survivors)
+
+    def receipt(self, at: datetime) -> Receipt:
+        return Receipt(found=self.found, ended=self.ended, survivors=self.survivors, at=at)
