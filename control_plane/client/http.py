@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from control_plane.client import following
 from control_plane.client.refusals import CUT_OFF, not_a_fleet, refusal, unreachable
 from shared.errors import NotFound, Unreachable
+from shared.loopback import http_options
 
 if TYPE_CHECKING:
     import httpx
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from control_plane.documents.base import Request
 
 Doc = dict[str, Any]
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class HttpCalls:
@@ -119,8 +119,7 @@ class HttpCalls:
                 base_url=self.url,
                 timeout=httpx.Timeout(self._timeout_s, connect=min(10.0, self._timeout_s)),
                 headers={"Authorization": f"Bearer {self._token}"} if self._token else {},
-                # A proxy that the environment names cannot reach this machine's own loopback.
-                trust_env=urlsplit(self.url).hostname not in LOOPBACK,
+                **http_options(self.url),
             )
         return self._http
 

@@ -5,6 +5,7 @@ Several control planes may start at once: whoever comes second waits, and finds 
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -43,7 +44,7 @@ def apply_migrations(database_url: str, revision: str = "head") -> list[str]:
 
 def newest_revision() -> str:
     """The id of the newest revision that this program knows."""
-    return str(_scripts().get_current_head())
+    return _history()[-1]
 
 
 def current_revision(database: Database) -> str | None:
@@ -70,7 +71,7 @@ def require_current(database: Database) -> None:
 
 
 def _pending(connection: Connection) -> list[str]:
-    history = [script.revision for script in _scripts().walk_revisions()][::-1]
+    history = _history()
     current = _current(connection)
     if current is None:
         return history
@@ -87,8 +88,10 @@ def _current(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
 
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory(str(_MIGRATIONS))
+@cache
+def _history() -> list[str]:
+    """The ids of all revisions that this program knows, oldest first. To read them, Alembic runs their files."""
+    return [script.revision for script in ScriptDirectory(str(_MIGRATIONS)).walk_revisions()][::-1]
 
 
 def _config(connection: Connection) -> Config:

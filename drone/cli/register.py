@@ -72,7 +72,7 @@ def command(
 
 
 def _warn_of_http(url: str) -> None:
-    from drone.installation.policy import is_loopback
+    from shared.loopback import is_loopback
 
     if url.startswith("http://") and not is_loopback(url):
         warning = paint("WARNING", "red", sys.stderr)

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 
-from drone.installation.policy import is_loopback
 from shared.errors import FleetError, Invalid, Unreachable
+from shared.loopback import http_options
 from shared.problems import error_of
 from shared.registration import RegistrationAnswer, RegistrationRequest
 
@@ -24,9 +24,8 @@ class ControlPlane:
     def __init__(self, url: str, *, api_token: str | None = None) -> None:
         self.url = server_url(url)
         headers = {"Authorization": f"Bearer {api_token}"} if api_token else {}
-        # A proxy from the environment cannot reach this machine's own loopback.
         self._http = httpx.Client(
-            base_url=f"{self.url}/api/v1", headers=headers, timeout=_TIMEOUT, trust_env=not is_loopback(self.url)
+            base_url=f"{self.url}/api/v1", headers=headers, timeout=_TIMEOUT, **http_options(self.url)
         )
 
     def __enter__(self) -> ControlPlane:

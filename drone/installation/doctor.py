@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 from drone.installation import policy
 from drone.installation.client import ControlPlane
 from drone.installation.home import DroneConfig, DroneHome
-from drone.installation.policy import is_loopback
 from drone.installation.settings import DroneSettings
 from drone.installation.workspace_marker import WORKSPACE_MARKER, claim_root
 from shared.errors import FleetError
+from shared.loopback import is_loopback
 from shared.terminal.doctor import FAIL, OK, WARN, Check
 
 if TYPE_CHECKING:

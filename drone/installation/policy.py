@@ -17,7 +17,6 @@ that cannot be understood stops the drone: a guess could allow what its owner fo
 
 from __future__ import annotations
 
-import ipaddress
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from shared.errors import Forbidden, Precondition
+from shared.loopback import is_loopback
 from shared.terminal.directories import config_home
 
 _REMOTE_SCHEMES = frozenset({"https", "http", "ssh", "git", "git+ssh", "ssh+git"})
@@ -104,17 +104,6 @@ def load(file: Path) -> Policy:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise _damaged(file, str(error)) from error
     return _parse(document, file)
-
-
-def is_loopback(url: str) -> bool:
-    """Whether a URL's host is this machine, by its name or number; nothing is looked up."""
-    host = urlsplit(url).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _parse(document: Mapping[str, Any], path: Path) -> Policy:

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from drone.installation.client import ControlPlane, server_url
 from drone.installation.home import DroneConfig, DroneHome
-from drone.installation.policy import is_loopback
 from drone.installation.workspace_marker import claim_root
 from shared.envelope import Binding, CannotOpen, key_id, open_envelope, public_key
 from shared.errors import Conflict, Forbidden, Invalid, Precondition, Unauthenticated
+from shared.loopback import is_loopback
 from shared.registration import Credentials, JoinTokenString, RegistrationAnswer, RegistrationRequest
 from shared.terminal.boundary import version
 

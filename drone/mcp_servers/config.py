@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from drone.installation.policy import is_loopback
+from shared.loopback import is_loopback
 
 LONGEST_START = 15.0
 """Seconds within which all servers of a run must have started."""

@@ -9,10 +9,10 @@ from typing import Any
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
-from drone.installation.policy import is_loopback
 from drone.mcp_servers.config import ServerConfig
 from drone.mcp_servers.stdio import GRACE, LARGEST_MESSAGE
 from drone.processes.receipt import Ended
+from shared.loopback import is_loopback
 
 _SLACK = 10.0
 """Seconds on top of a call's own time limit, so that it is that one which ends it."""

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 import httpx
 
-from drone.installation.policy import is_loopback
 from shared.backoff import delay
 from shared.blobs import MAX_BYTES, digest
 from shared.clock import Clock
 from shared.errors import Conflict, FleetError, FleetFault, NotFound, OrderError, Unreachable
+from shared.loopback import http_options
 from shared.problems import error_of, kind_of
 from shared.redaction import Redactor
 
@@ -78,8 +78,7 @@ class RunApi:
             base_url=f"{server_url}/api/v1",
             headers={"Authorization": f"Bearer {api_token}"},
             timeout=httpx.Timeout(60, connect=5),
-            # A proxy from the environment cannot reach this machine's own loopback.
-            trust_env=not is_loopback(server_url),
+            **http_options(server_url),
         )
 
     def put(self, content: bytes, kind: str = "") -> str:

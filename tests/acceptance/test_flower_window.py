@@ -70,7 +70,7 @@ class _Flower:
         return dict(self._get("/api/tasks") or {})
 
     def waiting(self, queue: str) -> int:
-        page = httpx.get(f"{self._url}/broker", auth=self._auth).text
+        page = httpx.get(f"{self._url}/broker", auth=self._auth, verify=False).text
         found = re.search(rf"<td>{re.escape(queue)}</td>\s*<td[^>]*>\s*(\d+)", page)
         return int(found[1]) if found else -1
 
@@ -80,13 +80,13 @@ class _Flower:
 
     def without_password(self) -> int | None:
         try:
-            return httpx.get(f"{self._url}/api/workers").status_code
+            return httpx.get(f"{self._url}/api/workers", verify=False).status_code
         except httpx.TransportError:
             return None
 
     def _get(self, path: str) -> Any:
         try:
-            answer = httpx.get(f"{self._url}{path}", auth=self._auth, timeout=15)
+            answer = httpx.get(f"{self._url}{path}", auth=self._auth, timeout=15, verify=False)
         except httpx.TransportError:
             return None
         return answer.json() if answer.is_success else None

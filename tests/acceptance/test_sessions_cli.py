@@ -300,7 +300,9 @@ def test_the_pages_show_the_sessions_and_a_tree(chat: WholeFleet) -> None:
     chat.json("session", "rename", first["session"], "Parser & co")
     token = json.loads((chat.root / "fleet home" / "server.json").read_text())["token"]
 
-    with httpx.Client(base_url=chat.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False) as http:
+    with httpx.Client(
+        base_url=chat.url, headers={"Authorization": f"Bearer {token}"}, trust_env=False, verify=False
+    ) as http:
         listed = http.get("/sessions")
         shown = http.get(f"/sessions/{first['session']}")
 

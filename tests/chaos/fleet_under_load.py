@@ -90,7 +90,9 @@ class FleetUnderLoad:
         import httpx
 
         with suppress(httpx.HTTPError, ValueError):
-            return dict(httpx.get(f"{self._fleet.url}/api/v1/health", timeout=2.0, trust_env=False).json())
+            return dict(
+                httpx.get(f"{self._fleet.url}/api/v1/health", timeout=2.0, trust_env=False, verify=False).json()
+            )
         return {}
 
     def consuming(self) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from drone.installation.policy import is_loopback
+from shared.loopback import is_loopback
 
 _SSH_HOSTS = {
     "ssh.github.com": "github.com",

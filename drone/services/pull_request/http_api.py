@@ -8,8 +8,8 @@ from urllib.parse import urljoin, urlsplit
 
 import httpx
 
-from drone.installation.policy import is_loopback
 from drone.services.pull_request.api import HostRefused, Json, NotLetIn, refusal_of
+from shared.loopback import http_options
 
 ANSWER_SECONDS = 30.0
 MOST_REDIRECTS = 3
@@ -45,9 +45,8 @@ class HttpApi:
         raise HostRefused(f"{host} sends from one address to the next")
 
     def _client(self) -> httpx.Client:
-        # A proxy that the environment names cannot reach this machine's own loopback.
         return httpx.Client(
-            headers=self.headers, timeout=self.seconds, follow_redirects=False, trust_env=not is_loopback(self.root)
+            headers=self.headers, timeout=self.seconds, follow_redirects=False, **http_options(self.root)
         )
 
     def _moved_to(self, address: str, answer: httpx.Response) -> str:
@@ -62,7 +61,7 @@ class HttpApi:
 def asks_nobody(root: str, path: str, seconds: float = 10.0) -> tuple[int, Json]:
     """Status and answer of a request without any login, by which a host shows its kind; 0 where nothing answers."""
     try:
-        with httpx.Client(timeout=seconds, follow_redirects=False, trust_env=not is_loopback(root)) as http:
+        with httpx.Client(timeout=seconds, follow_redirects=False, **http_options(root)) as http:
             answer = http.get(f"{root}/{path}")
     except (httpx.HTTPError, httpx.InvalidURL):
         return 0, None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drone.installation.policy import Policy, is_loopback, load, policy_file
+from drone.installation.policy import Policy, load, policy_file
 from shared.errors import Forbidden, Precondition
 
 HERE = "http://127.0.0.1:8420"
@@ -93,21 +93,3 @@ def test_a_key_goes_only_to_the_hosts_it_was_allowed_for() -> None:
 
 def test_a_star_allows_every_host() -> None:
     Policy(keys={"KEY": ("*",)}).check_key("KEY", None)
-
-
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("http://127.0.0.1:1", True),
-        ("http://127.9.9.9", True),
-        ("http://[::1]:8420", True),
-        ("http://localhost", True),
-        ("http://localhost.example.org", False),
-        ("http://127.0.0.1.example.org", False),
-        ("http://127.0.0.1@example.org", False),
-        ("http://10.0.0.1", False),
-        ("", False),
-    ],
-)
-def test_loopback_is_told_by_the_host_alone(url: str, expected: bool) -> None:
-    assert is_loopback(url) is expected
