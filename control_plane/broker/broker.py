@@ -12,7 +12,7 @@ from typing import Any, cast
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import redis
-from redis.backoff import ConstantBackoff
+from redis.backoff import NoBackoff
 from redis.client import PubSub
 from redis.retry import Retry
 
@@ -59,7 +59,7 @@ class Broker:
             socket_keepalive=True,
             socket_keepalive_options=keepalive_options(),
             health_check_interval=10,
-            retry=Retry(ConstantBackoff(0.05), 1),
+            retry=Retry(NoBackoff(), 1),
         )
         self._offer = self.redis.register_script(_OFFER)
         self._withdraw = self.redis.register_script(_WITHDRAW)

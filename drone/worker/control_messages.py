@@ -6,17 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from drone.reporting.reporter import Reporter
-from drone.runs.stop_requests import Wish
 from drone.worker.tracked_runs import TrackedRuns
 from shared.control import Cancel, Compact, Confirm, ControlMessage, Decide, Drain, Resend, Say
-
-CANCEL_SECONDS = 60.0
-"""For a run to end its processes and store its work, once it was canceled; then it is killed."""
 
 
 @dataclass(frozen=True)
 class ControlActions:
-    """Acts on control messages. A message about a run that is not tracked here has nothing left to do."""
+    """Acts on control messages. A message about a run that is not tracked has nothing left to do, but for a cancel."""
 
     runs: TrackedRuns
     reporter: Reporter
@@ -25,7 +21,7 @@ class ControlActions:
     def act(self, message: ControlMessage) -> None:
         match message.body:
             case Cancel() as cancel:
-                self._cancel(cancel)
+                self.runs.cancel(cancel.run_id, cancel.generation, cancel.reason)
             case Confirm() as confirm:
                 self._confirm(confirm)
             case Resend() as resend:
@@ -41,11 +37,6 @@ class ControlActions:
         """Let go of runs that have ended and are confirmed."""
         for run in self.runs.settle():
             self.reporter.drop(run.run_id)
-
-    def _cancel(self, cancel: Cancel) -> None:
-        run = self.runs.get(cancel.run_id)
-        if run is not None and run.identity.generation == cancel.generation:
-            run.ask_to_end(Wish("cancel", cancel.reason), within=CANCEL_SECONDS)
 
     def _confirm(self, confirm: Confirm) -> None:
         run = self.runs.get(confirm.run_id)

@@ -19,7 +19,7 @@ from drone.runs.job import Job
 from drone.runs.stop_requests import Wish
 from drone.worker.app import RunFailed, RunWithdrawn, Slots
 from drone.worker.claim import Claims
-from drone.worker.control_messages import CANCEL_SECONDS, ControlActions
+from drone.worker.control_messages import ControlActions
 from drone.worker.forking import ForkServer
 from drone.worker.heartbeat import Heartbeat, Standing
 from drone.worker.hello import Introduction
@@ -29,7 +29,7 @@ from drone.worker.membership import Membership
 from drone.worker.order_runner import STOP_SECONDS, OrderRunner
 from drone.worker.previous_boot import UnconfirmedRuns, end_previous_boots
 from drone.worker.revocation import STALE_KILL_SECONDS
-from drone.worker.tracked_runs import TrackedRuns
+from drone.worker.tracked_runs import CANCEL_SECONDS, TrackedRuns
 from drone.worker.watchdog import Watchdog
 from shared import names
 from shared.clock import Clock

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 
 from drone.agent.values import WaitsFor
@@ -20,6 +21,9 @@ from shared.durations import roughly
 from shared.events import Event, RunBeat, RunEnded
 
 Send = Callable[[ToRun], None]
+CANCEL_SECONDS = 60.0
+"""For a run to end its processes and store its work, once it was canceled; then it is killed."""
+_MOST_UNWANTED = 1000
 UNWANTED_SECONDS = 60.0
 """For a run that is not wanted to end; it has hardly begun."""
 FROZEN_SECONDS = 5.0
@@ -193,27 +197,54 @@ class TrackedRun:
             )
 
 
+@dataclass(frozen=True)
+class _Unwanted:
+    """What a run is told when it is added."""
+
+    wish: Wish
+    within: float
+    """Seconds to end in."""
+    generation: int | None = None
+    """Of the run that is meant; None: any."""
+
+
 class TrackedRuns:
     """All runs that the drone tracks, by id."""
 
     def __init__(self) -> None:
         self._runs: dict[str, TrackedRun] = {}
-        self._unwanted: dict[str, str] = {}
+        self._unwanted: dict[str, _Unwanted] = {}
         self._lock = threading.Lock()
 
     def add(self, run: TrackedRun) -> None:
         """Take a run into the heartbeats; one that is not wanted is told to end before it begins."""
         with self._lock:
             self._runs[run.run_id] = run
-            reason = self._unwanted.pop(run.run_id, None)
-        if reason is not None:
-            run.ask_to_end(Wish("terminate", reason), within=UNWANTED_SECONDS)
+            unwanted = self._unwanted.pop(run.run_id, None)
+        if unwanted is not None and unwanted.generation in {None, run.identity.generation}:
+            run.ask_to_end(unwanted.wish, within=unwanted.within)
 
     def refuse(self, run_id: str, reason: str) -> None:
         """Have a run that is about to begin end at once."""
         with self._lock:
             if run_id not in self._runs:
-                self._unwanted[run_id] = reason
+                self._remember(run_id, _Unwanted(Wish("terminate", reason), UNWANTED_SECONDS))
+
+    def cancel(self, run_id: str, generation: int, reason: str) -> None:
+        """Have a run end. One that is not tracked may be claimed in this moment: it is told when it is added."""
+        wish = Wish("cancel", reason)
+        with self._lock:
+            run = self._runs.get(run_id)
+            if run is None:
+                self._remember(run_id, _Unwanted(wish, CANCEL_SECONDS, generation))
+        if run is not None and run.identity.generation == generation:
+            run.ask_to_end(wish, within=CANCEL_SECONDS)
+
+    def _remember(self, run_id: str, unwanted: _Unwanted) -> None:
+        self._unwanted[run_id] = unwanted
+        # Most of them ended long ago and never come.
+        if len(self._unwanted) > _MOST_UNWANTED:
+            del self._unwanted[next(iter(self._unwanted))]
 
     def get(self, run_id: str) -> TrackedRun | None:
         with self._lock:

@@ -137,9 +137,7 @@ class WorkspaceCheckpoints:
 
     def _base(self) -> Known:
         if not self._base_tree:
-            base = self._start.commit
-            tree = self._plain.text("rev-parse", f"{base}^{{tree}}") if base else self._session.empty_tree()
-            self._base_tree = tree
+            self._base_tree = self._session.tree_of(self._start.commit)
         return Known(self._base_tree)
 
     # The agent's own commits

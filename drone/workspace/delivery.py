@@ -57,11 +57,12 @@ def make_delivery(session: SessionDirectory, sandbox: Sandbox, base: str | None,
     parent = brought.head or base
     staged = stage(git, parent)
     notes = (brought.note,) if brought.note else ()
-    base_tree = _tree(git, base)
-    if staged.tree == base_tree:
+    if staged.tree == session.tree_of(base):
         return Delivery(None, left_out=staged.left_out, notes=notes)
-    head = parent if parent and staged.tree == _tree(git, parent) else _commit(git, staged.tree, parent, wanted)
-    return _written(git.at(session.git_dir), Delivery(head, left_out=staged.left_out, notes=notes), base, wanted)
+    is_committed = parent is not None and parent != base and staged.tree == session.tree_of(parent)
+    head = parent if is_committed else _commit(git, staged.tree, parent, wanted)
+    from_tree = base or session.tree_of(None)
+    return _written(git.at(session.git_dir), Delivery(head, left_out=staged.left_out, notes=notes), from_tree, wanted)
 
 
 def mend_work_tree(work: Path) -> None:
@@ -69,12 +70,6 @@ def mend_work_tree(work: Path) -> None:
     if work.is_symlink() or work.is_file():
         work.unlink()
     work.mkdir(exist_ok=True)
-
-
-def _tree(git: Git, commit: str | None) -> str:
-    if commit is None:
-        return git.text("hash-object", "-w", "-t", "tree", "--stdin")
-    return git.text("rev-parse", f"{commit}^{{tree}}")
 
 
 def _commit(git: Git, tree: str, parent: str | None, wanted: DeliveryRequest) -> str:
@@ -98,13 +93,12 @@ def _with_trailers(wanted: DeliveryRequest) -> str:
     return f"{message}\n" if has_trailers(message) else f"{message}\n\nFleet-Order: {wanted.order_id}\n"
 
 
-def _written(git: Git, made: Delivery, base: str | None, wanted: DeliveryRequest) -> Delivery:
+def _written(git: Git, made: Delivery, from_tree: str, wanted: DeliveryRequest) -> Delivery:
     """Name the head, and write patch and bundle. Without a work tree: no attribute file of the agent's has a say."""
     head = made.head_commit or ""
     branch = f"refs/heads/{wanted.branch}"
     git.text("update-ref", branch, head)
     git.text("update-ref", DELIVERED, head)
-    from_tree = base or _tree(git, None)
     changed = git.raw(*_DIFF, "-z", "--name-only", from_tree, head)
     bundle = (git.directory or Path("/")) / "delivered.bundle"
     # Not on the base: that may be the work of an order before, which nobody else has if it could not be pushed.

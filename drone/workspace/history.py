@@ -95,6 +95,16 @@ class History:
             # Git ends at an object that a power cut left empty. A command of its own says that it cannot be read.
             return self._git.has(commit)
 
+    def tree_of(self, commit: str) -> str:
+        """The id of a commit's tree."""
+        if len(commit) == _SHA256_DIGITS:
+            return self._git.text("rev-parse", f"{commit}^{{tree}}")
+        found = self._asked(lambda repo: repo.git.get_object_header(f"{commit}^{{tree}}"))
+        if found is None:
+            raise _unreadable(commit)
+        # GitPython declares text, and gives the bytes that git wrote.
+        return cast("bytes", found[0]).decode()
+
     def entry(self, commit: str, path: str) -> Entry | None:
         """What a commit has at a path; None if it has nothing there."""
         if len(commit) == _SHA256_DIGITS:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from drone.workspace.failures import NOT_FOUND, explained
@@ -68,6 +69,11 @@ class Mirror:
     @property
     def objects(self) -> Path:
         return self.directory / "objects"
+
+    @cached_property
+    def object_format(self) -> str:
+        """`sha1` or `sha256`."""
+        return self._git.text("rev-parse", "--show-object-format")
 
     def has(self, commit: str) -> bool:
         """Whether a commit is here."""

@@ -66,8 +66,7 @@ def _put_back(place: Workplace, resumed: Resumed) -> Known:
     if resumed.commit:
         git.text("update-ref", f"{CHECKPOINT_REFS}/{resumed.run_id}", resumed.commit)
     session.keep_index()
-    tree = git.text("rev-parse", f"{commit}^{{tree}}") if commit else session.empty_tree()
-    return Known(tree, resumed.head, resumed.commit, resumed.run_id)
+    return Known(session.tree_of(commit), resumed.head, resumed.commit, resumed.run_id)
 
 
 def _check(place: Workplace, resumed: Resumed) -> None:

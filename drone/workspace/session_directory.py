@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from drone.workspace.git import Git, GitFailed
@@ -146,14 +146,18 @@ class SessionDirectory:
 
     def fill(self, commit: str | None, *, clean: bool) -> None:
         """Have `work` hold the files of a commit, whatever is there now; with `clean` nothing else that git sees."""
-        tree = commit or self.empty_tree()
+        tree = commit or self._empty_tree()
         (self.git_dir / "index.lock").unlink(missing_ok=True)
         self.git.text("read-tree", "--reset", "-u", tree)
         if clean:
             # Twice -f: repositories inside the workspace go too. Ignored files stay: they take time to make.
             self.git.text("clean", "-ffdq")
 
-    def empty_tree(self) -> str:
+    def tree_of(self, commit: str | None) -> str:
+        """The id of the commit's tree; of the empty tree where there is no commit."""
+        return self.history.tree_of(commit) if commit else self._empty_tree()
+
+    def _empty_tree(self) -> str:
         return self.git.text("hash-object", "-w", "-t", "tree", "--stdin")
 
     def _wipe(self) -> None:
@@ -166,7 +170,7 @@ class SessionDirectory:
         git = self.git.at(self.git_dir)
         _init(git, mirror, "--bare")
         # Here and not in the environment: a remote on this machine keeps its own hooks when it is pushed to.
-        git.text("config", "core.hooksPath", "/dev/null")
+        _configure(self.git_dir, {"core.hooksPath": "/dev/null"})
 
     def make_agents_git(self, mirror: Mirror, start: StartingPoint, head: str | None) -> None:
         """Make the agent's `.git` anew: a clone that borrows the mirror's objects, with its branch at `head`.
@@ -196,8 +200,7 @@ class SessionDirectory:
             "remote.origin.url": mirror.remote.shown,
             "remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*",
         }
-        for name, value in settings.items():
-            git.text("config", name, value)
+        _configure(own, settings)
 
     def show_changes_to(self, head: str | None) -> None:
         """Have the agent's `git status` say what is different from `head`, with all that its index knows of files."""
@@ -218,14 +221,28 @@ def _init(git: Git, mirror: Mirror, *options: str) -> None:
     directory = git.directory
     if directory is None:
         raise ValueError("a directory to initialize is needed")
-    object_format = git.at(mirror.directory).text("rev-parse", "--show-object-format")
-    git.text("init", "-q", "--template=", f"--object-format={object_format}", *options)
+    git.text("init", "-q", "--template=", f"--object-format={mirror.object_format}", *options)
     borrowed = directory / "objects" / "info" / "alternates"
     borrowed.parent.mkdir(parents=True, exist_ok=True)
     borrowed.write_text(f"{mirror.objects}\n")
     shallow = mirror.directory / "shallow"
     if shallow.exists():
         shutil.copy2(shallow, directory / "shallow")
+
+
+def _configure(git_dir: Path, settings: Mapping[str, str]) -> None:
+    """Set variables of a new repository, whose configuration nobody has touched: `git config` is a process for each."""
+    with (git_dir / "config").open("a", encoding="utf-8", errors="surrogateescape") as file:
+        for name, value in settings.items():
+            section, _, variable = name.rpartition(".")
+            title, _, of = section.partition(".")
+            file.write(f"[{title} {_quoted(of)}]\n" if of else f"[{title}]\n")
+            file.write(f"\t{variable} = {_quoted(value)}\n")
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 def _as_clone(line: str) -> str:

@@ -71,6 +71,14 @@ def test_git_works_inside_the_sandbox_with_the_borrowed_objects(workspaces: Work
     assert "Begin" in result.output
 
 
+def test_the_agents_git_knows_the_remote_whatever_its_path(workspaces: Workspaces, tmp_path: Path) -> None:
+    remote = calc_project(tmp_path / 'a "quoted" \\ path; with #signs.git')
+    workspace = prepare(workspaces, remote)
+
+    assert git(workspace.path, "config", "remote.origin.url") == workspace.mirror.remote.shown
+    assert git(workspace.path, "config", "user.email") == "drone@localhost"
+
+
 @pytest.mark.parametrize("branch", ["trunk", "team/main line", "ünicode"])
 def test_a_default_branch_may_have_any_name(workspaces: Workspaces, tmp_path: Path, branch: str) -> None:
     name = branch.replace(" ", "-")

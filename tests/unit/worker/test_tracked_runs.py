@@ -61,6 +61,21 @@ def test_a_run_that_was_asked_to_end_is_overdue_when_its_time_is_up(directory: R
     assert run.overdue()
 
 
+def test_a_cancel_that_comes_before_its_run_is_tracked_ends_it_all_the_same(directory: RunDirectory) -> None:
+    runs, run = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock())
+    runs.cancel(IDENTITY.run_id, IDENTITY.generation, "enough")
+    runs.add(run)
+    assert run.wish == Wish("cancel", "enough")
+
+
+def test_a_cancel_of_another_generation_leaves_the_run_alone(directory: RunDirectory) -> None:
+    runs, run = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock())
+    runs.cancel(IDENTITY.run_id, IDENTITY.generation - 1, "enough")
+    runs.add(run)
+    runs.cancel(IDENTITY.run_id, IDENTITY.generation - 1, "enough")
+    assert run.wish is None
+
+
 def test_a_cancel_replaces_a_stop_and_a_stop_does_not_replace_a_cancel(directory: RunDirectory) -> None:
     run = TrackedRun(directory, IDENTITY, HandClock())
     run.ask_to_end(Wish("stop", "the drone stops"), within=30)
