@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import sys
 from collections.abc import Sequence
 
 import typer
+from typer.models import CommandInfo, TyperInfo
 
 from shared.errors import FleetError, FleetFault, Invalid
 from shared.terminal.directories import state_home
@@ -71,12 +73,37 @@ def version() -> str:
 
 def _obey(app: typer.Typer, words: list[str]) -> int:
     name = app.info.name or "fleet"
-    command = typer.main.get_command(app)
     if os.environ.get(completion_variable(name)):
-        command.main(words, prog_name=name, complete_var=completion_variable(name))
+        typer.main.get_command(app).main(words, prog_name=name, complete_var=completion_variable(name))
+    command = typer.main.get_command(_narrowed(app, words))
     with command.make_context(name, words) as context:
         result = command.invoke(context)
     return result if isinstance(result, int) else 0
+
+
+def _narrowed(app: typer.Typer, words: list[str]) -> typer.Typer:
+    """The application with only the command or group that `words` name: to build all of them takes 50 ms.
+
+    Unknown names, options and `help`, which need all of them, get the whole application.
+    """
+    word = words[0] if words else ""
+    commands = [each for each in app.registered_commands if _command_name(each) == word]
+    groups = [each for each in app.registered_groups if _group_name(each) == word]
+    if word == "help" or not (commands or groups):
+        return app
+    narrowed = copy.copy(app)
+    narrowed.registered_commands, narrowed.registered_groups = commands, groups
+    return narrowed
+
+
+def _command_name(command: CommandInfo) -> str:
+    function = command.callback.__name__ if command.callback else ""
+    return command.name or function.lower().replace("_", "-")
+
+
+def _group_name(group: TyperInfo) -> str | None:
+    own = group.typer_instance.info.name if group.typer_instance else None
+    return group.name if isinstance(group.name, str) else own
 
 
 def _flushed(code: int) -> int:
