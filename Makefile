@@ -10,9 +10,12 @@ ARGS ?=
 # For how long `make chaos` does faults.
 MINUTES ?= 5
 
-PY := .venv/bin/python
+# Another directory for another Python: make VENV=.venv-3.13 PYTHON=python3.13 unit
+VENV = .venv
+
+PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest
-STAMP := .venv/.installed
+STAMP := $(VENV)/.installed
 PIP := $(PY) -m pip -qq --disable-pip-version-check --no-input install
 
 # These reach `make demo` through the environment: a key on a command line could be read by every user of the machine.
@@ -39,11 +42,11 @@ $(STAMP): requirements.lock pyproject.toml
 			echo "  next  on Debian and Ubuntu: apt-get install python3-venv    or   make PYTHON=/path/to/python3.12 $(or $(MAKECMDGOALS),venv)" >&2; \
 			exit 2; \
 		fi; \
-		echo "Making .venv with $$("$$found" --version)"; \
-		"$$found" -m venv --clear .venv; \
+		echo "Making $(VENV) with $$("$$found" --version)"; \
+		"$$found" -m venv --clear $(VENV); \
 	fi; \
 	$(PY) -m pip --version >/dev/null 2>&1 || $(PY) -m ensurepip >/dev/null; \
-	echo "Installing what requirements.lock names into .venv: about a minute, up to three on a slow line"; \
+	echo "Installing what requirements.lock names into $(VENV): about a minute, up to three on a slow line"; \
 	$(PIP) --require-hashes -r requirements.lock; \
 	$(PIP) --no-deps --no-build-isolation -e .; \
 	touch $@; echo "Installed in $$(( $$(date +%s) - began )) s"
@@ -58,16 +61,16 @@ unit: $(STAMP) ## the unit and contract tests alone, in less than a minute
 	@$(PYTEST) tests/unit tests/contract -m "not long" -n 3 --dist load $(ARGS)
 
 check: $(STAMP) ## ruff, its formatter, mypy strict and the import rules
-	@.venv/bin/ruff check .
-	@.venv/bin/ruff format --check .
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
 	@$(PY) -m mypy
-	@.venv/bin/lint-imports
-	@.venv/bin/deptry .
+	@$(VENV)/bin/lint-imports
+	@$(VENV)/bin/deptry .
 	@$(PY) .ci/module_cycles.py control_plane drone shared
 
 format: $(STAMP) ## let ruff mend what it can
-	@.venv/bin/ruff check --fix .
-	@.venv/bin/ruff format .
+	@$(VENV)/bin/ruff check --fix .
+	@$(VENV)/bin/ruff format .
 
 chaos: $(STAMP) ## kill, pause and restart everything at random (MINUTES=5 CHAOS_SEED=), and write docs/reliability.md's tables
 	@CHAOS_MINUTES="$(MINUTES)" CHAOS_WRITE=1 $(PYTEST) -m chaos $(ARGS)
@@ -83,6 +86,7 @@ bench: $(STAMP) ## measure, print the table, and check the ratios
 
 long: $(STAMP) ## whatever is too long for `make test` and has a short form there
 	@$(PYTEST) -m long $(ARGS)
+	@$(PYTEST) -m "hypothesis and not long" --hypothesis-profile=thorough $(ARGS)
 
 lock: ## write requirements.lock anew from pyproject.toml (needs uv)
 	@set -e; if $(PY) -m uv --version >/dev/null 2>&1; then uv="$(PY) -m uv"; \
@@ -93,5 +97,5 @@ lock: ## write requirements.lock anew from pyproject.toml (needs uv)
 	echo "requirements.lock: $$(grep -c '==' requirements.lock) releases"
 
 clean: ## remove .venv, caches and results
-	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist bench-results
+	@rm -rf .venv .venv-* .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist bench-results
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""Names the fixture modules; each lives beside what it starts, in tests/support."""
+"""Registers the fixture modules in tests/support; each fixture is in the module of what it starts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.quiet_logs import quiet_logs
 
-# Nothing that is imported while tests are collected becomes garbage, and looking for it takes a third of that time.
+# Nothing imported during collection becomes garbage, and searching for garbage takes a third of that time.
 gc.disable()
 
-# How long one example takes is a matter of the machine; a test's own time limit remains.
-settings.register_profile("dronefleet", deadline=None)
+# The duration of one example depends on the machine; a test's own time limit remains.
+settings.register_profile("dronefleet", deadline=None, max_examples=40)
+settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("dronefleet")
 
 pytest_plugins = [
@@ -51,35 +52,35 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# Every process that tests start loads some hundred modules: without compiled ones that takes three times as long.
+# Every process that tests start loads some hundred modules: without bytecode files that takes three times as long.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 
 _ROOT = Path(__file__).parents[1]
 _SLOWEST_FIRST = ("chaos/", "integration/worker/", "acceptance/", "integration/fleet/", "bench/", "integration/")
-"""The rooms of tests in the order in which they are begun, so that no slow file is left for the end."""
+"""Test directories in the order in which they start, so that no slow file is left for the end."""
 
 
 def pytest_collection_finish() -> None:
-    """Let the collector of garbage look at what tests make, and never again at the modules and the tests themselves."""
+    """Enable garbage collection for objects made by tests, and exempt the modules and the tests themselves from it."""
     gc.freeze()
     gc.enable()
     gc.set_threshold(10_000, 10, 10)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the slow tests first, and leave out what a dialect cannot change.
+    """Put the slow tests first, and deselect cases that do not depend on the database dialect.
 
-    Of a test with many cases, the first runs on both databases and the others on SQLite alone: the statements are the
-    same, only the values differ. Where they are not, the test is marked `dialects`.
+    For a test with many cases, the first runs on both databases and the others on SQLite only: the statements are the
+    same, only the values differ. If the statements differ, the test is marked `dialects`.
     """
     _leave_out_cases(config, items)
     items.sort(key=_room)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    """Keep the tests of a file in one process, where they share what they started, unless it is marked `apart`."""
+    """Keep the tests of a file in one process, where they share what they start, unless the file is marked `apart`."""
     return _ByFile(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
@@ -92,7 +93,7 @@ class _ByFile(LoadScopeScheduling):
 
 @cache
 def _is_apart(file: str) -> bool:
-    # From the text: the process that hands out the tests does not load them.
+    # Read from the text: the process that distributes the tests does not import them.
     return "pytest.mark.apart" in (_ROOT / file).read_text()
 
 

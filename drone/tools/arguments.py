@@ -1,14 +1,15 @@
-"""The arguments of each tool as pydantic models, and the JSON schemas that the model is given from them."""
+"""The arguments of each tool as pydantic models, and the JSON schemas built from them for the model."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 
 class ToolArguments(BaseModel):
-    """Arguments of one call. Unknown ones are refused: a misspelt name would be ignored without a word."""
+    """Arguments of one call. Unknown ones are refused: a misspelled name would otherwise be silently ignored."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -92,9 +93,15 @@ class SubmitArguments(ToolArguments):
 
 
 def schema(arguments: type[ToolArguments]) -> dict[str, Any]:
-    """A JSON schema that every provider takes: no titles, no references, no `anyOf` for what may be left out."""
-    whole = arguments.model_json_schema()
+    """A JSON schema that every provider accepts: no titles, no references, no `anyOf` for optional fields."""
+    whole = _whole_schema(arguments)
     return _object(whole, whole.get("$defs", {}))
+
+
+@cache
+def _whole_schema(arguments: type[ToolArguments]) -> dict[str, Any]:
+    # A millisecond for each tool of each run.
+    return arguments.model_json_schema()
 
 
 def _object(given: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:

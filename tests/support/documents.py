@@ -1,4 +1,4 @@
-"""Reading the documents and the tree, for the tests that hold them together."""
+"""Reads the documents and the source tree, for the tests that compare them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-import typer
 from typer.core import TyperGroup
 
 from control_plane.cli.main import app as fleet_app
 from drone.cli.main import app as drone_app
+from tests.support.command_tree import built
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("control_plane", "drone", "shared")
@@ -24,7 +24,7 @@ MADE_CODE = re.compile(r"""f["'](E-[A-Z0-9-]*\{[^"']*)["']""")
 
 @cache
 def sources() -> list[tuple[Path, str]]:
-    """Every text file of the project with its content: what is at the top, and what lies in its directories."""
+    """Every text file of the project with its content: at the top level and in its directories."""
     top = [path for path in ROOT.iterdir() if path.is_file() and path.name != "requirements.lock"]
     below = [path for name in OURS for path in (ROOT / name).rglob("*") if path.is_file()]
     kept = [path for path in [*top, *below] if "__pycache__" not in path.parts]
@@ -32,14 +32,14 @@ def sources() -> list[tuple[Path, str]]:
 
 
 def dependencies() -> set[str]:
-    """Names of all packages that pyproject.toml asks for, development included."""
+    """Names of all packages that pyproject.toml requires, including those for development."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
     return {re.split(r"[^A-Za-z0-9_.-]", one)[0].lower() for one in wanted}
 
 
 def table_rows(document: Path, *, after: str) -> list[str]:
-    """First cells of the tables behind a heading, without their head lines."""
+    """First cells of the tables after a heading, without their header rows."""
     text = document.read_text(encoding="utf-8").partition(after)[2]
     return [cell for cell in re.findall(r"(?m)^\| ([^|]+?) \|", text) if cell not in {"package", "---"}]
 
@@ -51,23 +51,23 @@ def links(document: Path) -> list[str]:
 
 
 def headings(document: Path) -> list[str]:
-    """Error codes that have a heading of their own; its anchor is the code in lower case."""
+    """Error codes that have their own heading; its anchor is the code in lower case."""
     return re.findall(r"(?m)^#+ (E-[A-Z0-9-]+)$", document.read_text(encoding="utf-8"))
 
 
 def error_codes() -> set[str]:
-    """Every error code that the three packages can give."""
+    """Every error code in the three packages."""
     return {code for path, text in sources() if path.parts[0] in PACKAGES for code in CODE.findall(text)}
 
 
 def code_families() -> set[str]:
-    """Patterns of the codes that are put together when they are needed: `E-{what}-404` as `E-[A-Z0-9]+-404`."""
+    """Patterns of the codes that are assembled at run time: `E-{what}-404` as `E-[A-Z0-9]+-404`."""
     made = {made for path, text in sources() if path.parts[0] in PACKAGES for made in MADE_CODE.findall(text)}
     return {re.sub(r"\{[^}]*\}", "[A-Z0-9]+", code) for code in made}
 
 
 def examples() -> Iterator[list[str]]:
-    """Each command in a `sh` block of the documents, in words; also inside `$(...)`, behind `|` and `&&`."""
+    """Each command in a `sh` block of the documents, in words; also those inside `$(...)` or after `|` and `&&`."""
     for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]):
         yield from commands_in(page.read_text(encoding="utf-8"))
 
@@ -81,20 +81,20 @@ def commands_in(page: str) -> Iterator[list[str]]:
 
 
 def parse(words: Sequence[str]) -> None:
-    """Read a `fleet` or `drone` command down to its last option, as if it were typed, without running it.
+    """Parse a `fleet` or `drone` command line completely, without running it.
 
-    Raises what the command line raises for a command, an option or a value that it does not have.
+    Raises the command line's own error for an unknown command, an unknown option or an invalid value.
     """
-    command = typer.main.get_command({"fleet": fleet_app, "drone": drone_app}[words[0]])
+    command = built({"fleet": fleet_app, "drone": drone_app}[words[0]])
     context = command.make_context(words[0], list(words[1:]))
     while isinstance(command, TyperGroup):
-        # click keeps the word that chooses the command apart from the rest.
+        # click keeps the word that selects the command separately.
         name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
         context = command.make_context(name, rest, parent=context)
 
 
 def _text(path: Path) -> str | None:
-    """A file's text; None where it is not text."""
+    """A file's text; None if it is not text."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
