@@ -1,4 +1,4 @@
-"""Fails where modules import each other in a circle, deferred imports included, and names one circle per package."""
+"""Fail on circular imports, deferred imports included, and name one cycle per package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import grimp
 
 
 def find_cycle(package: str) -> list[str]:
-    """The modules of a cycle in the package, the first one again at the end; empty where there is none."""
+    """The modules of one import cycle in the package, with the first repeated at the end; empty if there is none."""
     graph = grimp.build_graph(package)
     imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     try:

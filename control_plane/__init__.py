@@ -1,1 +1,1 @@
-"""The control plane: takes work orders, places them on drones, keeps what they report."""
+"""The control plane: accepts work orders, places them on drones, stores what they report."""

@@ -1,4 +1,4 @@
-"""Puts the parts of the control plane together: for `fleet serve`, for commands beside it, and for tests."""
+"""Assembles the control plane: for `fleet serve`, for commands that run next to it, and for tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUBSCRIBERS = Subscribers(
     order_ended=(
         describing.order_ended,
         pull_requests.service_ended,
-        # The notice of an order comes before the notices of what its end causes.
+        # The notice about an order precedes the notices about what its end causes.
         order_notices.order_ended,
         hand_off.order_ended,
         pull_requests.order_ended,
@@ -35,12 +35,12 @@ SUBSCRIBERS = Subscribers(
 
 
 def open_core(settings: FleetSettings, *, broker: Broker | None = None, clock: Clock | None = None) -> Core:
-    """The parts, ready for use; the control plane's key pair is made where there is none.
+    """The parts, ready for use; creates the control plane's key pair if there is none.
 
-    Without `broker` one is made from the settings; it connects when it is first used.
+    Without `broker`, one is created from the settings; it connects on first use.
 
-    Raises Precondition where the database lacks a migration or there is no master key, Unreachable where the database
-    does not answer.
+    Raises Precondition if the database lacks a migration or there is no master key, Unreachable if the database does
+    not respond.
     """
     clock = clock or SystemClock()
     vault = open_vault(settings)

@@ -1,4 +1,4 @@
-"""`fleet serve`: the API in the main thread, collector and supervisor in threads beside it, until a signal comes."""
+"""`fleet serve`: the API in the main thread, collector and supervisor in threads beside it, until a signal arrives."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ T = TypeVar("T")
 Role = Literal["api", "collector", "supervisor", "all"]
 
 WAIT_SECONDS = 15.0
-"""How long a database or a broker may take to come up beside us."""
+"""How long a database or a broker that starts at the same time may take."""
 
 
 class Part(Protocol):
-    """Background work with loops of its own."""
+    """Background work with its own loops."""
 
     def start(self) -> None: ...
 
@@ -39,8 +39,8 @@ class Part(Protocol):
 def serve(settings: FleetSettings, role: str = "all", *, patience_s: float = WAIT_SECONDS) -> int:
     """Serve until SIGTERM or Ctrl-C, then stop within about 5 s; returns the exit code.
 
-    The schema is brought up to date first. Raises Unreachable (exit code 5) where the database or the broker does not
-    answer for `patience_s`, Precondition where the database is newer than this program.
+    The schema is brought up to date first. Raises Unreachable (exit code 5) if the database or the broker does not
+    respond for `patience_s`, Precondition if the database is newer than this program.
     """
     logs.configure()
     applied = _patiently(lambda: apply_migrations(settings.database_url), "the database", patience_s)
@@ -48,7 +48,7 @@ def serve(settings: FleetSettings, role: str = "all", *, patience_s: float = WAI
         log.info("the database was brought up to date", revisions=applied)
     broker = Broker(settings.broker_url, settings.public_broker_url)
     _patiently(broker.ping, "the broker", patience_s)
-    # The database answered just now, and may be restarted all the same before this.
+    # The database responded just now, but may have been restarted since.
     core = _patiently(lambda: open_core(settings, broker=broker), "the database", patience_s)
     try:
         _run(core, role)
@@ -89,13 +89,13 @@ def _serve_api(core: Core, stopping: threading.Event) -> None:
     from control_plane.web.server import api_server
 
     server = api_server(core, host=core.settings.host, port=core.settings.port)
-    # A signal that came before the server listens to signals itself.
+    # A signal arrived before the server installed its own handlers.
     if stopping.is_set():
         return
     try:
         server.run()
     except SystemExit as refused:
-        # uvicorn's own way to say that it cannot listen; the cause is in the log.
+        # uvicorn's way to report that it cannot listen; the cause is in the log.
         raise Conflict(
             f"the API cannot listen on {core.settings.host} port {core.settings.port}",
             code="E-SERVE-PORT",
@@ -105,7 +105,7 @@ def _serve_api(core: Core, stopping: threading.Event) -> None:
 
 
 def _stop(parts: list[Part]) -> None:
-    """All at once: each may take its seconds."""
+    """All at the same time, because each may take several seconds."""
     began = time.monotonic()
     threads = [threading.Thread(target=_stop_one, args=(part,), daemon=True) for part in parts]
     for thread in threads:
@@ -119,7 +119,7 @@ def _stop_one(part: Part) -> None:
     try:
         hanging = part.stop()
     except FleetFault as error:
-        # Its leases could not be given back, as the database is away or full; they run out by themselves.
+        # Its leases could not be released, because the database is unavailable or full; they expire.
         log.warning("stopped without giving back its leases", why=error.what)
         return
     if hanging:
@@ -127,7 +127,7 @@ def _stop_one(part: Part) -> None:
 
 
 def _patiently(ask: Callable[[], T], what: str, seconds: float) -> T:
-    """The answer, asked again while a server that is needed is still starting. Raises its Unreachable in the end."""
+    """Return the answer of `ask`, retried while a required server still starts. Raises its Unreachable in the end."""
     deadline = time.monotonic() + seconds
     logged = False
     while True:
@@ -146,8 +146,8 @@ def _patiently(ask: Callable[[], T], what: str, seconds: float) -> T:
 def _signals() -> Iterator[threading.Event]:
     """Turn SIGTERM and SIGINT into an event.
 
-    uvicorn puts its own handlers over these while it runs, and raises what it caught once more when it is done: these
-    here keep that from ending the process before the rest has stopped.
+    uvicorn replaces these handlers while it runs, and raises the signal again when it is done: these handlers keep that
+    from ending the process before the other parts have stopped.
     """
     stopping = threading.Event()
 

@@ -1,1 +1,1 @@
-"""What both sides of the wire agree on: models, errors, names, states, sealing."""
+"""Definitions shared by both sides of the wire: models, errors, names, states, sealing."""

@@ -1,4 +1,4 @@
-"""Names of blobs, and the bounds on what travels: patch, bundle, log, checkpoint and long history travel by HTTP."""
+"""Names of blobs, and size limits: patches, bundles, logs, checkpoints and long histories travel by HTTP."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from hashlib import sha256
 
 MAX_BYTES = 512 * 1024 * 1024
 INLINE_CONTEXT = 64 * 1000
-"""A context over this many bytes travels as a blob."""
+"""A context larger than this many bytes travels as a blob."""
 INLINE_PATCH = 1_000_000
-"""A patch over this many bytes is not shown inline."""
+"""A patch larger than this many bytes is not shown inline."""
 MAX_EVENT = 256 * 1000
-"""An event's sealed size; what is larger is cut, with its blob beside it."""
+"""Maximum sealed size of an event; a larger one is cut, with a blob for the full content."""
 ENVELOPE_BYTES = 2_000
 """Room for the binding, the nonce and the key's id."""
 
@@ -19,7 +19,7 @@ ENVELOPE_BYTES = 2_000
 def sealed_size(body: str) -> int:
     """Bytes that an event with this JSON body will have in Redis.
 
-    A journal line is text in a text in base64, so quotes count twice and all of it a third more.
+    A journal line is a text inside a text in base64, so quotes count twice, and everything grows by a third.
     """
     inside = len(json.dumps(body, ensure_ascii=False).encode())
     return (inside + ENVELOPE_BYTES) * 4 // 3

@@ -1,4 +1,4 @@
-"""Time as a parameter: whoever needs to know the hour or to wait is handed a clock."""
+"""Time as a parameter: code that reads the time or waits is given a clock."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What time it is, by three measures, and how to wait."""
+    """Three measures of time, and a way to wait."""
 
     def now(self) -> datetime:
         """The aware UTC wall clock."""
         ...
 
     def boottime(self) -> float:
-        """Seconds since boot, sleep of the machine included: what leases are measured by."""
+        """Seconds since boot, including sleep of the machine; leases use it."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never run backwards, sleep of the machine not included."""
+        """Seconds that never run backwards, excluding sleep of the machine."""
         ...
 
     def sleep(self, seconds: float) -> None: ...
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """The machine's clocks."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
 
     def boottime(self) -> float:
-        # macOS has no CLOCK_BOOTTIME; its CLOCK_MONOTONIC goes on through sleep, which is what is wanted.
+        # macOS has no CLOCK_BOOTTIME; its CLOCK_MONOTONIC continues during sleep, as required here.
         return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
     def monotonic(self) -> float:
@@ -43,18 +43,18 @@ class SystemClock:
 
 
 ASLEEP_SECONDS = 2.0
-"""Boot time that is ahead of monotonic time by less than this is a matter of reading one after the other."""
+"""A smaller lead of boot time over monotonic time comes from reading one after the other."""
 
 
 class Sleeps:
-    """Notices that the machine was asleep: meanwhile boot time went on, and monotonic time did not."""
+    """Detects that the machine was asleep: boot time continues during sleep, monotonic time does not."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._ahead = self._now_ahead()
 
     def since_asked(self) -> float:
-        """For how many seconds the machine slept since this was asked last; 0 where it did not."""
+        """Seconds that the machine slept since the last call; 0 if it did not."""
         before, self._ahead = self._ahead, self._now_ahead()
         return slept if (slept := self._ahead - before) > ASLEEP_SECONDS else 0.0
 

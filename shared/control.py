@@ -1,6 +1,6 @@
-"""What the control plane tells a drone between orders: cancel, say, decide, compact, confirm, resend, drain.
+"""Control messages from the control plane to a drone: cancel, say, decide, compact, confirm, resend, drain.
 
-Each travels sealed, by pub/sub for speed and in the drone's inbox until the drone's beat says that it was acted on.
+Each travels sealed: by pub/sub for speed, and in the drone's inbox until the drone's beat reports that it was handled.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Cancel(Wire):
 
 
 class Say(Wire):
-    """A person's message: after the tool results (steer), when the model stops (`after`), or at once (`interrupt`)."""
+    """A user message: after the tool results (steer), when the model stops (`after`), or immediately (`interrupt`)."""
 
     kind: Literal["say"] = "say"
     run_id: str
     text: str
     after: bool = False
     interrupt: bool = False
-    """Break off what runs now, the command or the answer, and go on with this."""
+    """Abort the running command or answer, and continue with this message."""
 
 
 class Decide(Wire):
@@ -67,7 +67,7 @@ class Resend(Wire):
 
 
 class Drain(Wire):
-    """Take no more orders, or take them again."""
+    """Stop taking orders, or start taking them again."""
 
     kind: Literal["drain"] = "drain"
     on: bool

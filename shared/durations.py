@@ -1,4 +1,4 @@
-"""Durations as people say them."""
+"""Durations in human-readable form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def duration_label(milliseconds: int) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """A span that still grows, in one or two units: `45 s`, `3 min`, `2 h 3 min`."""
+    """A duration that is still growing, in one or two units: `45 s`, `3 min`, `2 h 3 min`."""
     if seconds < 60:
         return f"{max(0, int(seconds))} s"
     hours, minutes = divmod(int(seconds // 60), 60)

@@ -1,8 +1,8 @@
-"""Sealing: whatever passes through Redis can be read and forged by nobody but its two ends.
+"""Sealing: only the two ends can read or forge messages that pass through Redis.
 
-A NaCl Box (X25519, XSalsa20-Poly1305) from sender to recipient. What must not be swapped is bound inside: direction,
-drone, order, run, generation and the time of sealing. The key's id stands outside, so that a recipient that rotated
-its key knows which one to take.
+A NaCl Box (X25519, XSalsa20-Poly1305) from sender to recipient. Values that must not be swapped are bound inside:
+direction, drone, order, run, generation and the time of sealing. The key's id is outside, so that a recipient that
+rotated its key knows which one to use.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CannotOpen(Exception):
 
 
 class Binding(Wire):
-    """What an envelope belongs to. Empty strings where a thing does not apply."""
+    """What an envelope belongs to. Fields that do not apply are empty."""
 
     direction: Direction
     drone: str
@@ -45,7 +45,7 @@ class _Sealed(Wire):
 
 @dataclass(frozen=True)
 class Opened:
-    """The content of an envelope, with the binding that its sender put inside."""
+    """The content of an envelope, with its sender's binding."""
 
     binding: Binding
     issued_at: datetime
@@ -80,9 +80,9 @@ def recipient_of(envelope: str) -> str:
 def open_envelope(envelope: str, *, recipients: Mapping[str, bytes], sender: bytes, expect: Binding) -> Opened:
     """Open an envelope with one of the private keys in `recipients` (by key id), sent by public key `sender`.
 
-    Only the fields of `expect` that are not empty are compared; direction and drone always are.
+    Only non-empty fields of `expect` are compared; direction and drone always are.
 
-    Raises CannotOpen when no key fits, when a byte was changed, or when it is bound to something else.
+    Raises CannotOpen when no key matches, when a byte was changed, or when it is bound to something else.
     """
     name, _, text = envelope.partition(".")
     private = recipients.get(name)

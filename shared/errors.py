@@ -14,14 +14,14 @@
         └── Forbidden          403, exit code 6
             └── Unauthenticated  401, exit code 6
 
-    InterruptLoop              not a failure: ends or bends the loop, carries the messages to append
-    ├── Submitted              the model said that it is done
+    InterruptLoop              not a failure: ends or redirects the loop, carries the messages to append
+    ├── Submitted              the model declared its work done
     ├── LimitsExceeded         steps, cost, tokens or time
     ├── FormatError            the model's answer cannot be acted on; three in a row end the run
-    ├── Interrupted            a person has something to say
+    ├── Interrupted            a user interrupted the run with a message
     └── Preempted              the fleet asks the run to stop
 
-HTTP statuses, exit codes and MCP errors are read off the class attributes here; there is no second list.
+HTTP statuses, exit codes and MCP errors are derived from the class attributes here; there is no second list.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ if TYPE_CHECKING:  # an error must not cost the import of the wire models: `--he
 
 
 class FleetError(Exception):
-    """Something went wrong that a person can be told in four parts.
+    """An error that is presented to people in four parts.
 
-    `what` is one sentence; `why` the cause where known; `next` a command to paste; `help` where to read more.
+    `what` is one sentence; `why` the cause if known; `next` a command to paste; `help` where to read more.
     `code` is stable (`E-DRONE-404`): scripts match on it.
     """
 
@@ -63,27 +63,27 @@ class FleetFault(FleetError):
 
 
 class Unreachable(FleetFault):
-    """A server that is needed does not answer."""
+    """A required server does not answer."""
 
     exit_code = 5
 
 
 class Refused(FleetError):
-    """The caller is at fault, and is told how to mend the call."""
+    """The caller is at fault; the error says how to fix the call."""
 
     http_status = 400
     exit_code = 2
 
 
 class NotFound(Refused):
-    """No such thing, or none that this caller may see."""
+    """The object does not exist, or the caller may not see it."""
 
     http_status = 404
     exit_code = 3
 
 
 class Conflict(Refused):
-    """The thing is in a state that does not allow this; the message names both states."""
+    """The object is in a state that does not allow this; the message names both states."""
 
     http_status = 409
     exit_code = 4
@@ -102,27 +102,27 @@ class Precondition(Refused):
 
 
 class TooLarge(Refused):
-    """More bytes than are taken."""
+    """More bytes than accepted."""
 
     http_status = 413
 
 
 class TooOften(Refused):
-    """The same again, but later."""
+    """Too many requests: retry later."""
 
     http_status = 429
     exit_code = 1
 
 
 class Forbidden(Refused):
-    """Known, but not allowed to."""
+    """The caller is known but not allowed to do this."""
 
     http_status = 403
     exit_code = 6
 
 
 class Unauthenticated(Forbidden):
-    """No token, or one that is wrong, expired or used up."""
+    """The token is missing, wrong, expired or used up."""
 
     http_status = 401
 
@@ -149,7 +149,7 @@ class Halted(InterruptLoop):
 
 
 class FormatError(InterruptLoop):
-    """The model's answer cannot be acted on; the messages say how to mend it (M-007)."""
+    """The model's answer cannot be acted on; the messages say how to fix it (M-007)."""
 
 
 class Interrupted(InterruptLoop):
@@ -157,4 +157,4 @@ class Interrupted(InterruptLoop):
 
 
 class Preempted(InterruptLoop):
-    """The fleet asked the run to stop: a cancel, a drain, or another run that holds the order by now."""
+    """The fleet asked the run to stop: a cancel, a drain, or another run that now holds the order."""

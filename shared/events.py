@@ -1,7 +1,7 @@
-"""What a drone reports: the events of a run, its heartbeat, its hello, and text in flight.
+"""A drone's reports: the events of a run, its heartbeat, its hello, and streamed text.
 
-An event is journalled on the drone before it is acted on, then sent. `(run_id, seq)` names it for ever; seq starts at 1
-and has no holes.
+An event is journaled on the drone before it is acted on, then sent. `(run_id, seq)` identifies it permanently; seq
+starts at 1 and has no gaps.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from shared.messages import ToolCall
 from shared.wire import Wire
 
 ABILITIES = ("resume", "teams")
-"""What a drone of this version says of itself. `resume`: it goes on from a checkpoint, where an order has `resumed`.
-`teams`: it runs agents on tasks, and does services: every order whose purpose is not `work`."""
+"""Abilities that a drone of this version declares. `resume`: it resumes from a checkpoint if an order has `resumed`.
+`teams`: it runs agents on tasks and performs services: all orders whose purpose is not `work`."""
 
 
 class Usage(Wire):
@@ -42,19 +42,19 @@ class Stats(Wire):
 
 
 class Spent(Wire):
-    """What an order's limits have been charged with so far, over all runs of one path."""
+    """The amounts charged to an order's limits so far, over all runs of one path."""
 
     iterations: int = 0
-    """Answers of the model."""
+    """Number of model answers."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0.0
-    """The part that is known."""
+    """The known part."""
     seconds: float = 0.0
 
 
 class Receipt(Wire):
-    """What was found when a run was ended: processes seen, ended by us, and still there."""
+    """Processes counted when a run was ended: found, ended by us, and still running."""
 
     found: int = 0
     ended: int = 0
@@ -67,7 +67,7 @@ class Receipt(Wire):
 
 
 class RunStarted(Wire):
-    """First event of every run: it was claimed and has a process."""
+    """First event of every run: the run was claimed and has a process."""
 
     kind: Literal["run_started"] = "run_started"
     boot_id: str
@@ -75,7 +75,7 @@ class RunStarted(Wire):
 
 
 class Phase(Wire):
-    """What the run does now, for people: preparing, setup, working, delivering."""
+    """The run's current phase, for people: preparing, setup, working, delivering."""
 
     kind: Literal["phase"] = "phase"
     name: str
@@ -83,18 +83,18 @@ class Phase(Wire):
 
 
 class Prepared(Wire):
-    """The workspace is there."""
+    """The workspace is ready."""
 
     kind: Literal["prepared"] = "prepared"
     base_commit: str | None = None
     """None in an empty repository."""
     default_branch: str | None = None
     workspace: str = ""
-    """The directory that the agent works in, on the drone; empty where an older drone wrote this."""
+    """The agent's working directory on the drone; empty if an older drone wrote this."""
 
 
 class Delivered(Wire):
-    """What the run leaves behind. Blobs were stored before this event was written."""
+    """The results of the run. Blobs were stored before this event was written."""
 
     kind: Literal["delivered"] = "delivered"
     branch: str | None = None
@@ -121,18 +121,18 @@ class RunEnded(Wire):
     stats: Stats = Stats()
     receipt: Receipt | None = None
     give_back: bool = False
-    """The order did not end: the drone hands it back to the queue."""
+    """The order did not end: the drone returns it to the queue."""
     order_at_fault: bool = True
     """With status failed: running it again would end the same way."""
     verification: str = ""
-    """A `shared.outcome.Verification`; empty from a drone that does not say."""
+    """A `shared.outcome.Verification`; empty from a drone that does not report it."""
 
 
 # --- bodies: steps ---------------------------------------------------------------
 
 
 class ReasoningStep(Wire):
-    """What the model thought before its next message, which is the step that follows."""
+    """The model's thinking before its next message, which is the following step."""
 
     kind: Literal["reasoning"] = "reasoning"
     text: str
@@ -153,7 +153,7 @@ class AssistantStep(Wire):
 
 
 class UserStep(Wire):
-    """A message that entered the transcript on behalf of people or of the loop itself."""
+    """A message that entered the transcript on behalf of users or the loop."""
 
     kind: Literal["user"] = "user"
     text: str
@@ -165,13 +165,13 @@ class ToolCallStep(Wire):
     call_id: str
     tool: str
     arguments: Any = None
-    """Parsed, or the model's own text where it is not JSON."""
+    """Parsed, or the model's text if it is not JSON."""
 
 
 Execution = Literal["", "answered", "submitted", "timed_out", "broken_off", "held_back"]
-"""What became of a call. `answered`: its tool, or the check of its arguments, gave the result. `submitted`: it declared
-the work done. `timed_out`: its time limit ended it. `broken_off`: the run ended it before its time. `held_back`: it was
-never executed. Empty: an older drone wrote this."""
+"""The outcome of a call. `answered`: its tool, or the check of its arguments, gave the result. `submitted`: it declared
+the work done. `timed_out`: its time limit ended it. `broken_off`: the run ended it early. `held_back`: it was never
+executed. Empty: an older drone wrote this."""
 
 
 class ToolResultStep(Wire):
@@ -180,25 +180,25 @@ class ToolResultStep(Wire):
     output: str
     execution: Execution = ""
     note: str = ""
-    """What the fleet added for the model: how the call ended, a guardrail's warning. `output` ends with it."""
+    """A note added for the model: how the call ended, or a guardrail's warning. `output` ends with it."""
     return_code: int | None = None
     is_error: bool = False
     duration_ms: int = 0
     output_bytes: int = 0
-    """Of the whole output; `output` is what the model was shown."""
+    """Size of the whole output; `output` is the part shown to the model."""
     log_sha256: str | None = None
-    """Blob with the full output, where it was longer than what was shown."""
+    """Blob with the full output, if it was longer than the part shown."""
 
 
 class CommentStep(Wire):
     kind: Literal["comment"] = "comment"
     text: str
     to_task: bool = False
-    """The agent wrote it into its task's thread; others are remarks on the run itself."""
+    """The agent wrote it to its task's thread; other comments are remarks on the run itself."""
 
 
 class RetryStep(Wire):
-    """A model call failed and is repeated after `delay_s`."""
+    """A model call failed and is retried after `delay_s`."""
 
     kind: Literal["retry"] = "retry"
     attempt: int
@@ -208,22 +208,22 @@ class RetryStep(Wire):
 
 
 class CompactionStep(Wire):
-    """From here on `summary` stands for all earlier messages but the last `kept`; those themselves stay stored."""
+    """From here on, `summary` replaces all earlier messages except the last `kept`; the replaced ones stay stored."""
 
     kind: Literal["compaction"] = "compaction"
     summary: str
     tokens_before: int = 0
     tokens_after: int = 0
     kept: int = 0
-    """Messages at the end of the transcript that stayed word for word."""
+    """Messages at the end of the transcript that stayed unchanged."""
     cause: Literal["window", "overflow", "asked"] = "window"
-    """The window was nearly full, the endpoint said that it is full, or somebody asked for it."""
+    """The window was nearly full, the endpoint reported that it is full, or a compaction was requested."""
     files_read: tuple[str, ...] = ()
     files_changed: tuple[str, ...] = ()
 
 
 class GuardrailStep(Wire):
-    """A guardrail had something to say about a call."""
+    """A guardrail made a decision about a call."""
 
     kind: Literal["guardrail"] = "guardrail"
     call_id: str
@@ -234,14 +234,14 @@ class GuardrailStep(Wire):
 
 
 class ApprovalStep(Wire):
-    """A call waits for a person's word; the order is `awaiting_approval` until the decision."""
+    """A call waits for a person's decision; the order is `awaiting_approval` until then."""
 
     kind: Literal["approval"] = "approval"
     call_id: str
     tool: str
     why: str
     until: datetime | None = None
-    """Then it counts as denied."""
+    """After this time, it counts as denied."""
 
 
 class DecisionStep(Wire):
@@ -260,7 +260,7 @@ class TodoItem(Wire):
 
 
 class TodoStep(Wire):
-    """The model's list of what is left to do, whole each time; the last one counts."""
+    """The model's complete list of remaining work; the last one applies."""
 
     kind: Literal["todo"] = "todo"
     items: tuple[TodoItem, ...] = ()
@@ -271,7 +271,7 @@ class VerifyStep(Wire):
 
     kind: Literal["verify"] = "verify"
     attempt: int
-    """From 1; every failure that goes back to the model begins another."""
+    """From 1; every failure that is returned to the model begins another."""
     command: str
     passed: bool
     return_code: int | None = None
@@ -280,7 +280,7 @@ class VerifyStep(Wire):
 
 
 class ChildStep(Wire):
-    """A step of a child agent, which the call `call_id` started; `step` is the step's body."""
+    """A step of a child agent started by the call `call_id`; `step` is the step's body."""
 
     kind: Literal["child"] = "child"
     call_id: str
@@ -288,25 +288,25 @@ class ChildStep(Wire):
 
 
 class CheckpointStep(Wire):
-    """A step of the loop is complete, and this is the workspace after it: where a later run can go on."""
+    """A step of the loop is complete, and this is the workspace after it: a later run can resume here."""
 
     kind: Literal["checkpoint"] = "checkpoint"
     commit: str = ""
-    """Its tree is the workspace; empty while nothing differs from the base."""
+    """The commit whose tree is the workspace; empty while nothing differs from the base."""
     head: str = ""
-    """The agent's own last commit; empty while that is the base."""
+    """The agent's last commit; empty while that is the base."""
     changed: bool = True
     """Whether this step changed anything."""
     bundle_sha256: str | None = None
-    """Blob with the commit, which other drones go on from; None: there is nothing to store, or it could not be."""
+    """Blob with the commit, from which other drones resume; None: there was nothing to store, or storing failed."""
     bundle_bytes: int = 0
     left_out: tuple[str, ...] = ()
-    """Files that are not in it, each with the reason: they hold a known secret, or are too large."""
+    """Files that are not in it, each with the reason: they contain a known secret, or are too large."""
     spent: Spent = Spent()
 
 
 class ResumedStep(Wire):
-    """This run goes on from a checkpoint of an earlier one; what came after it there left the path."""
+    """This run resumes from a checkpoint of an earlier one; steps after it in that run left the path."""
 
     kind: Literal["resumed"] = "resumed"
     run_id: str
@@ -316,18 +316,18 @@ class ResumedStep(Wire):
     cut_off: bool = False
     """A step had begun, and was undone inside the workspace."""
     in_place: bool = False
-    """On the same drone, in the workspace that the earlier run had left."""
+    """On the same drone, in the workspace left by the earlier run."""
     left_out: tuple[str, ...] = ()
     why: str = ""
     """One sentence: what ended the earlier run."""
 
 
 class PullRequestStep(Wire):
-    """What became of a pull request that was asked for."""
+    """The outcome of a requested pull request."""
 
     kind: Literal["pull_request"] = "pull_request"
     state: Literal["opened", "updated", "ready", "failed"]
-    """ready: it could not be opened from here, and title and body are made up for a person to do so."""
+    """ready: it could not be opened from here; title and body are prepared for a person to open it."""
     url: str | None = None
     number: int | None = None
     via: str = ""
@@ -337,11 +337,11 @@ class PullRequestStep(Wire):
     title: str = ""
     body: str = ""
     why: str = ""
-    """One sentence, where it was not opened."""
+    """One sentence, if it was not opened."""
 
 
 class ErrorStep(Wire):
-    """Something failed inside the run. `what` is for people, `detail` is all that is known (S-084)."""
+    """Something failed inside the run. `what` is for people, `detail` is the full text (S-084)."""
 
     kind: Literal["error"] = "error"
     what: str
@@ -395,24 +395,24 @@ class Event(Wire):
     generation: int
     seq: int = Field(ge=1)
     at: datetime
-    """The drone's clock; the control plane stores its own beside it."""
+    """The drone's clock; the control plane also stores its own time."""
     body: Body
 
 
 class Delta(Wire):
-    """Text in flight: shown live, never stored; the whole message follows as a step."""
+    """Streamed text: shown live, never stored; the whole message follows as a step."""
 
     run_id: str
     order_id: str
     kind: Literal["text", "thinking", "tool_call", "output"]
-    """`output`: what a running command prints."""
+    """`output`: the output of a running command."""
     text: str
     after_seq: int = 0
-    """The last event that the run had recorded by then: whoever shows this shows that event first."""
+    """The last event that the run had recorded by then; it must be shown before this text."""
 
 
 class RunBeat(Wire):
-    """What one run in hand is doing."""
+    """The activity of one run on the drone."""
 
     run_id: str
     order_id: str
@@ -421,14 +421,14 @@ class RunBeat(Wire):
     since: datetime | None = None
     progress_at: datetime | None = None
     doing_seconds: float = 0.0
-    """How long it has been doing that, when the beat left: clocks may be apart, durations are not."""
+    """Duration of this activity when the beat was sent: clocks may differ, durations do not."""
     quiet_seconds: float = 0.0
-    """How long nothing has come of it: no event, no text, no output."""
+    """Time without any progress: no event, no text, no output."""
     waits_for: Literal["", "person", "provider"] = ""
-    """Being quiet is as it should be: a person is asked, or the provider said how long to wait."""
+    """The silence is expected: the run waits for a person, or for a delay that the provider requested."""
     last_seq: int = 0
     ended: bool = False
-    """Stays in the beat until the control plane confirmed the last seq."""
+    """The run stays in the beat until the control plane has confirmed the last seq."""
 
 
 class Beat(Wire):
@@ -444,20 +444,20 @@ class Beat(Wire):
     warm: bool = False
     draining: bool = False
     full: str = ""
-    """Where the drone's disks have too little room for another order (`80 MB free in /path`); '' while they have."""
+    """Where the drone's disks have too little space for another order (`80 MB free in /path`); '' if nowhere."""
     leaving: bool = False
-    """It drains because its process was told to stop, which it does when the runs in hand have ended."""
+    """It drains because its process was asked to stop, which it does when the current runs have ended."""
     stopping: bool = False
     """The last beat of a clean stop."""
     runs: tuple[RunBeat, ...] = ()
     done: tuple[str, ...] = ()
-    """Ids of control messages that were acted on and may leave the inbox."""
+    """Ids of control messages that were handled and may be removed from the inbox."""
     abilities: tuple[str, ...] = ()
-    """What this drone can do beyond the first version, of ABILITIES; words that are not known mean nothing."""
+    """What this drone can do beyond the first version, from ABILITIES; unknown values are ignored."""
 
 
 class Hello(Wire):
-    """Sent on start through the stream: every run on disk, so that what is not alive is known to be lost."""
+    """Sent on start through the stream: every run on disk, so that runs that are not alive are known to be lost."""
 
     drone_id: str
     machine_id: str
@@ -469,4 +469,4 @@ class Hello(Wire):
     labels: dict[str, str] = Field(default_factory=dict)
     runs: tuple[RunBeat, ...] = ()
     abilities: tuple[str, ...] = ()
-    """As in `Beat`: the first beat may come after orders that were waiting."""
+    """As in `Beat`: waiting orders may arrive before the first beat."""

@@ -1,17 +1,17 @@
-"""An agent's instructions as bytes of a file: read the same way by the command line and by a drone (S-010)."""
+"""An agent's instructions from the bytes of a file: read in the same way by the command line and by a drone (S-010)."""
 
 from __future__ import annotations
 
 MAX_INSTRUCTIONS = 100_000
-"""Characters. They are in every call of the model."""
+"""Characters. They are sent with every model call."""
 MAX_BYTES = 4 * MAX_INSTRUCTIONS
-"""No text of so many characters has more."""
+"""The maximum size in UTF-8 of a text with this many characters."""
 
 
 def instructions_of(content: bytes) -> str:
-    """The text of an instructions file, without white space around it.
+    """Return the text of an instructions file, stripped.
 
-    Raises ValueError that says what the file is (`is empty`, `is not UTF-8: byte 7`) to be put behind its name.
+    Raises ValueError whose text continues the file's name (`is empty`, `is not UTF-8: byte 7`).
     """
     if len(content) > MAX_BYTES:
         raise ValueError(too_large(len(content)))
@@ -29,5 +29,5 @@ def instructions_of(content: bytes) -> str:
 
 
 def too_large(size: int) -> str:
-    """What to say of a file that nobody needs to read to see that it has too much in it."""
+    """The problem with a file whose size alone shows that it is too large."""
     return f"has {size:,} bytes, and {MAX_INSTRUCTIONS:,} characters are the most"

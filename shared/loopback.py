@@ -1,4 +1,4 @@
-"""URLs of this machine itself: which they are, and how they are asked."""
+"""URLs of this machine itself: how to detect them, and client options for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL's host is this machine, by its name or number; nothing is looked up."""
+    """Whether a URL's host is this machine, by its name or address; there is no DNS lookup."""
     host = urlsplit(url).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -19,10 +19,10 @@ def is_loopback(url: str) -> bool:
 
 
 def http_options(url: str) -> dict[str, Any]:
-    """What an httpx client for `url` is given: `trust_env` and `verify`.
+    """Return options of an httpx client for `url`: `trust_env` and `verify`.
 
-    A proxy from the environment cannot reach this machine's own loopback, and where nothing is encrypted, the
-    certificates of all authorities need not be loaded, which takes 30 ms.
+    A proxy from the environment cannot reach this machine's loopback, and without encryption, the certificates of all
+    authorities need not be loaded, which takes 30 ms.
     """
     local = is_loopback(url)
     return {"trust_env": not local, "verify": not (local and urlsplit(url).scheme == "http")}

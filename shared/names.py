@@ -1,4 +1,4 @@
-"""Every name that appears in Redis, git and the disk of both sides, built in one place.
+"""Every name that appears in Redis, in git and on the disks of both sides, built in one place.
 
 Ids have one fixed length, so that no name is a prefix of another.
 """
@@ -12,7 +12,7 @@ RUN_TASK = "fleet.run"
 """Celery's name for "execute this work order"."""
 EVENTS_GROUP = "collectors"
 ORDER_CHANGED = "fleet:changed"
-"""Channel on which the control plane tells itself that an order's row or steps changed; the body is the order's id."""
+"""Channel on which the control plane notifies itself that an order's row or steps changed; the body is the order id."""
 LIVE_PATTERN = "fleet:*:live"
 BEAT_PATTERN = "fleet:*:beat"
 
@@ -32,12 +32,12 @@ def run_key(drone_id: str, run_id: str) -> str:
 
 
 def lease_key(drone_id: str) -> str:
-    """Set beside each beat, with an expiry, so that being alive does not depend on pub/sub alone."""
+    """Set with each beat, with an expiry, so that liveness does not depend on pub/sub alone."""
     return f"fleet:{drone_id}:lease"
 
 
 def boot_key(drone_id: str) -> str:
-    """The boot of the drone that introduced itself last."""
+    """Holds the boot that sent the drone's last hello."""
     return f"fleet:{drone_id}:boot"
 
 
@@ -63,7 +63,7 @@ def inbox_key(drone_id: str) -> str:
 
 
 def drone_of(key: str) -> str:
-    """The drone's id in the name of one of its own keys, streams or channels."""
+    """The drone's id in the name of one of its keys, streams or channels."""
     return key.split(":")[1]
 
 

@@ -1,8 +1,8 @@
-"""Reads from text what today's steps say in typed fields, for runs that older drones recorded.
+"""Derives the typed fields of current steps from text, for runs recorded by older drones.
 
 The texts are those of drones without `ToolResultStep.execution` and `Prepared.workspace`, and of messages without
-`Message.part`. They are never changed: today's messages may be reworded freely, and nothing here is asked about a step
-that has the fields.
+`Message.part`. They never change: current messages may be reworded freely, because this module is not used for steps
+that have the fields.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _WORKSPACE = re.compile(r"^Workspace: (/.+)$", re.MULTILINE)
 
 
 def part_of(content: str) -> Part:
-    """What a message of the user is."""
+    """The kind of a user message."""
     if content.startswith("<summary>\n") and content.endswith("\n</summary>"):
         return "summary"
     return "opening" if "<situation>" in content else "other"
 
 
 def execution_of(step: ToolResultStep, *, is_shell: bool) -> Execution:
-    """What became of the call. A result with a return code is a command's own, whatever it printed."""
+    """The outcome of the call. A result with a return code is from a command, regardless of its output."""
     if step.return_code is not None:
         return "answered"
     if step.is_error and step.output.startswith(_HELD_BACK):
@@ -44,22 +44,22 @@ def execution_of(step: ToolResultStep, *, is_shell: bool) -> Execution:
 
 
 def note_of(step: ToolResultStep, execution: Execution, *, is_shell: bool) -> str:
-    """What was added to the output for the model."""
+    """The note that was added to the output for the model."""
     if execution in {"held_back", "submitted"}:
         return step.output
     return note_of_shell(step.output) if is_shell else ""
 
 
 def note_of_shell(shown: str) -> str:
-    """What the shell tool added below a command's output; empty where it added nothing.
+    """The note that the shell tool added below a command's output; empty if there is none.
 
-    An output without an end of line has got one: the line that is taken off had to begin somewhere.
+    If the output had no final newline, one was added before the note and remains.
     """
     match = _NOTE_OF_SHELL.search(shown)
     return match[0] if match else ""
 
 
 def workspace_in(prompt: str) -> str:
-    """The directory that the message which opened a run names; empty where it names none."""
+    """The directory named in the message that opened a run; empty if there is none."""
     found = _WORKSPACE.search(prompt)
     return found[1] if found else ""

@@ -1,4 +1,4 @@
-"""How a run ended, in one typed word and one sentence for people."""
+"""The end of a run: one typed status and one sentence for people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ExitStatus(StrEnum):
     STOPPED = "stopped"
     """The model answered without tool calls."""
     MAX_ITERATIONS = "max_iterations"
-    """A success that says so: the last message's calls were run."""
+    """Counts as a success: the calls of the last message were run."""
     COST_LIMIT = "cost_limit"
     TIME_LIMIT = "time_limit"
     TOKEN_LIMIT = "token_limit"  # noqa: S105 - not a secret
@@ -26,26 +26,26 @@ class ExitStatus(StrEnum):
     HALTED = "halted"
     """A guardrail ended the run; the work is kept."""
     NO_PROGRESS = "no_progress"
-    """Nothing came of the run for longer than its limit; the work is kept."""
+    """The run made no progress for longer than its limit; the work is kept."""
 
 
 SUCCESSFUL = frozenset({ExitStatus.SUBMITTED, ExitStatus.STOPPED, ExitStatus.MAX_ITERATIONS})
 
 
 class Verification(StrEnum):
-    """What the project's own commands said of the work, beside how the run ended."""
+    """The result of the project's verification commands, separate from how the run ended."""
 
     VERIFIED = "verified"
     FAILED = "failed"
     NOTHING_TO_VERIFY = "nothing_to_verify"
     """The project has no such commands."""
     NOT_REACHED = "not_reached"
-    """The run ended before it came to that."""
+    """The run ended before the verification."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the loop returns: how it ended, why in one sentence, and the final text (submission or last answer)."""
+    """The loop's result: how it ended, why in one sentence, and the final text (submission or last answer)."""
 
     exit_status: ExitStatus
     reason: str

@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457) read back as the fleet's own errors: one reading for every client."""
+"""Converts problem documents (RFC 9457) back to the fleet's errors, in the same way for every client."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ CLIENT_ERRORS = range(400, 500)
 
 
 def kind_of(status: int) -> type[FleetError]:
-    """The class of error that an HTTP status stands for."""
+    """The error class for an HTTP status."""
     return _BY_STATUS.get(status) or (Refused if status in CLIENT_ERRORS else FleetFault)
 
 
 def error_of(status: int, document: object) -> FleetError | None:
-    """The error that a problem document stands for; None if `document` is not one of a control plane."""
+    """The error for a problem document; None if `document` is not from a control plane."""
     if not isinstance(document, dict) or not isinstance(document.get("code"), str):
         return None
     what = document.get("detail") or document.get("title") or f"the control plane answered {status}"

@@ -1,4 +1,4 @@
-"""The sentences about orders, rendered from `shared.reasons`. Nothing reads them but people."""
+"""The sentences about orders, rendered from `shared.reasons`. They are only for people."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from shared.states import OrderStatus
 
 
 def reason_text(status: OrderStatus, facts: OrderFacts) -> str:
-    """The reason that an order shows in this state; empty where the facts say nothing about it."""
+    """The reason shown for an order in this state; empty if the facts do not contain one."""
     match status:
         case OrderStatus.QUEUED:
             return waits_text(facts.waits) if facts.waits else returned_text(facts.returned)

@@ -1,4 +1,4 @@
-"""Why a work order is where it is, as typed facts; `shared.reason_text` renders the sentence for people from them.
+"""The reasons for a work order's state as typed facts; `shared.reason_text` renders them as sentences for people.
 
 Codes and fields are stored: they are only ever added.
 """
@@ -35,14 +35,14 @@ class DroneState(Wire):
     code: Literal["removed", "never_started", "offline", "unresponsive", "disk_full", "leaving", "draining", "busy"]
     since: datetime | None = None
     today: bool = True
-    """Whether `since` was on the day on which this was written: then the time of day is enough."""
+    """Whether `since` was on the day when this was written: then the time of day is sufficient."""
     detail: str = ""
     running: int = 0
     slots: int = 0
 
 
 class RunLoss(Wire):
-    """Why a run was given up without its drone."""
+    """Why a run was declared lost without its drone."""
 
     code: Literal["drone_removed", "drone_silent", "run_missing", "drone_restarted"]
     drone: str
@@ -54,7 +54,7 @@ class RunLoss(Wire):
 
 
 class TakenBack(Wire):
-    """It left the queue of a drone that did not start it."""
+    """It was removed from the queue of a drone that did not start it."""
 
     code: Literal["taken_back"] = "taken_back"
     state: DroneState
@@ -89,13 +89,13 @@ class AttemptFailed(Wire):
 
 
 class AskedAgain(Wire):
-    """A person sent an ended order on again."""
+    """A person resubmitted an ended order."""
 
     code: Literal["asked_again"] = "asked_again"
     by: str
     """Empty: a person without a name."""
     from_start: bool = False
-    """It was to begin from the start, wherever it could continue."""
+    """It was requested to begin from the start, even if it could continue."""
     resumes: Resumption | None = None
 
 
@@ -103,7 +103,7 @@ Returned = Annotated[
     TakenBack | WithdrawnBeforeStart | GivenBack | AttemptFailed | AskedAgain, Field(discriminator="code")
 ]
 
-# --- why it was placed where it is --------------------------------------------------------
+# --- why it was placed on its drone -------------------------------------------------------
 
 
 class Placed(Wire):
@@ -171,7 +171,7 @@ class InQueue(Wire):
 
 
 class CannotBeSent(Wire):
-    """The message to its drone cannot be made; it is tried again."""
+    """The message to its drone cannot be built; this is retried."""
 
     code: Literal["cannot_be_sent"] = "cannot_be_sent"
     detail: str
@@ -196,7 +196,7 @@ class AnswerOnItsWay(Wire):
 
 
 class Answered(Wire):
-    """What it waited for was answered; it waits no more."""
+    """The approval it waited for was decided; it no longer waits."""
 
     code: Literal["answered"] = "answered"
     by: Literal["person", "clock", "interruption"]
@@ -223,28 +223,28 @@ Waits = Annotated[
 
 
 class RunEnd(Wire):
-    """It ended as its last run did."""
+    """It ended like its last run."""
 
     code: Literal["run_ended"] = "run_ended"
     detail: str = ""
     loss: RunLoss | None = None
     attempts: int = 0
-    """Over 0: the fleet was at fault, and that was the last of so many attempts."""
+    """Over 0: the fleet was at fault, and that was the last of this many attempts."""
     unheard: int = 0
-    """Things that people said too late."""
+    """Number of user messages that arrived too late."""
     session: str = ""
-    """With `unheard`: where to say them."""
+    """With `unheard`: the session in which to send them."""
 
 
 class CanceledEnd(Wire):
     """It ended because a person canceled it."""
 
     code: Literal["before_start", "with_receipt", "with_loss", "after_end"]
-    """`after_end`: its run had ended before it heard of the cancel."""
+    """`after_end`: its run had ended before it received the cancel."""
     detail: str = ""
     loss: RunLoss | None = None
     earlier: str = ""
-    """Set where an older process recorded the cancel: the text that it stored."""
+    """Set if an older process recorded the cancel: the text that it stored."""
 
 
 Ended = RunEnd | CanceledEnd
@@ -259,7 +259,7 @@ class CancelAsked(Wire):
 
 
 class OrderFacts(Wire):
-    """All facts about an order in its current state; none at all where an older process changed it last."""
+    """All facts about an order in its current state; all None if an older process changed it last."""
 
     returned: Returned | None = None
     placed: Placed | None = None

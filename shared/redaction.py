@@ -1,8 +1,8 @@
-"""Takes secrets out of text before it leaves a machine: known values in all their spellings, and well-known shapes.
+"""Removes secrets from text before it leaves a machine: known values in all their spellings, and well-known shapes.
 
-Known values (keys, passwords) are found by one pass of an automaton, however many there are; shapes (`sk-…`, `ghp_…`,
-a password in a URL) by regular expressions that run only where a cheap look says that they might match. A stream is
-redacted so that a secret is found wherever the text happens to be cut.
+Known values (keys, passwords) are found by one pass of an automaton, regardless of their number; shapes (`sk-…`,
+`ghp_…`, a password in a URL) by regular expressions that run only if a cheap check shows that they might match. In a
+stream, secrets are found regardless of how the text is split.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import ahocorasick
 
 MARK = "[redacted]"
 SHORTEST = 4
-"""A shorter value is not taken for a secret: it would be found everywhere."""
+"""Shorter values are not treated as secrets: they would match everywhere."""
 _SHORTEST_ENCODED = 8
 _LONGEST_SHAPE = 1024
-"""No shape matches more characters than this; a stream holds back no more on account of one."""
+"""Maximum length of a match of any shape; a stream holds back at most this much for shapes."""
 
 _RANDOM = r"(?=[A-Za-z_\-]*[0-9A-Z])"
 """A token has a digit or a capital; `fd_set_nonblocking_mode` is a name."""
@@ -37,7 +37,7 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("_", rf"(?<![A-Za-z0-9])f[adj]_{_RANDOM}[A-Za-z0-9_\-]{{16,250}}"),
     ("://", r"(?<=://)[^\s/@:\"'<>]{0,250}:[^\s/@\"'<>]{1,250}(?=@)"),
 )
-"""A piece of text that must be there, and the expression. None of them matches white space, see `_hold_for_shapes`."""
+"""A required substring, and the expression. None of them matches white space, see `_hold_for_shapes`."""
 _WORD_AT_END = re.compile(r"\S*\Z")
 _USERINFO = re.compile(r"(?<=://)[^\s/@\"'<>]+(?=@)")
 _QUERY_SECRET = re.compile(r"(?i)([?&](?:access_token|private_token|token|key|api_key|password|secret)=)[^&#\s]+")
@@ -60,15 +60,15 @@ class Redactor:
         self._shapes = [(hint, re.compile(pattern)) for hint, pattern in _SHAPES]
 
     def text(self, text: str) -> str:
-        """Give the text with each secret replaced by `[redacted]`."""
+        """Return the text with each secret replaced by `[redacted]`."""
         return _replace(text, self.spans(text))
 
     def knows(self, text: str) -> bool:
-        """Whether one of the given secrets is in the text, in any spelling; shapes of others do not count."""
+        """Whether one of the given secrets is in the text, in any spelling; well-known shapes do not count."""
         return next(self._known(text), None) is not None
 
     def value(self, value: Any) -> Any:
-        """Give a JSON value with all its strings redacted, those of keys too."""
+        """Return a JSON value with all its strings redacted, including keys."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
@@ -78,16 +78,16 @@ class Redactor:
         return value
 
     def stream(self) -> StreamRedactor:
-        """Begin a text that comes in pieces."""
+        """Return a redactor for a text that arrives in pieces."""
         return StreamRedactor(self)
 
     def spans(self, text: str) -> list[Span]:
-        """Where the secrets are: sorted, overlapping ones joined."""
+        """Return the positions of secrets: sorted, overlapping ones joined."""
         found = [*self._known(text), *self._shaped(text)]
         return _joined(found)
 
     def open_from(self, text: str) -> int:
-        """From where on `text` may be the beginning of a secret whose rest is still to come."""
+        """Return the position from which `text` may be the beginning of a secret that is not yet complete."""
         return min(self._hold_for_known(text), _hold_for_shapes(text))
 
     def _known(self, text: str) -> Iterator[Span]:
@@ -111,25 +111,25 @@ class Redactor:
 
 
 class StreamRedactor:
-    """Redacts text that comes in pieces; what might still become a secret is held back until that is known.
+    """Redacts text that arrives in pieces; text that might become a secret is held back until this is decided.
 
-    Held back is at most a word (1,024 characters) or the length of the longest known secret, whichever is more.
+    At most a word (1,024 characters) or the length of the longest known secret is held back, whichever is more.
     """
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._pending = ""
         self._before = ""
-        """The last character given out: whether a token may begin is decided by what stands before it."""
+        """The last released character: whether a token can begin depends on the character before it."""
         self._covered = 0
-        """So many characters of what is pending belong to a secret that was replaced already."""
+        """Number of pending characters that belong to a secret that was already replaced."""
 
     def feed(self, text: str) -> str:
-        """Take a piece, and give what can be shown by now."""
+        """Add a piece, and return the text that can be released."""
         return self._release(text, at_end=False)
 
     def flush(self) -> str:
-        """Give all that was held back: the text is at its end."""
+        """Return all held-back text, because the text has ended."""
         return self._release("", at_end=True)
 
     def _release(self, text: str, *, at_end: bool) -> str:
@@ -138,7 +138,7 @@ class StreamRedactor:
         spans = _joined([*self._redactor.spans(known), *self._covering(lead)])
         cut = len(known) if at_end else max(lead, self._redactor.open_from(known))
         shown = _replace(known[:cut], [(a, min(b, cut)) for a, b in spans if a < cut], start=lead, skip=self._covered)
-        # A span that begins before the cut has its mark by now, and so has the one that covers the beginning.
+        # A span that begins before the cut already has its mark, and so does the one that covers the beginning.
         reaching = [b for a, b in spans if b > cut and (a < cut or (self._covered and a <= lead))]
         self._covered = max(reaching, default=cut) - cut
         self._before = known[cut - 1 : cut] if cut else ""
@@ -150,9 +150,9 @@ class StreamRedactor:
 
 
 def redact_url(url: str) -> str:
-    """Give a URL that can be shown: without password, and over http without user, who may be a token.
+    """Return a URL that is safe to show: without password, and for http without user, which may be a token.
 
-    Works on any text with URLs in it. `ssh://git@host` keeps its user.
+    Works on any text that contains URLs. `ssh://git@host` keeps its user.
     """
     shown = _USERINFO.sub(lambda match: _shown_user(match.group(), url[: match.start()]), url)
     return _QUERY_SECRET.sub(rf"\1{MARK}", shown)
@@ -166,7 +166,7 @@ def _shown_user(userinfo: str, before: str) -> str:
 
 
 def _spellings(secret: str) -> set[str]:
-    """All ways in which a secret may stand in a text."""
+    """All forms in which a secret may appear in a text."""
     if len(secret) < SHORTEST:
         return set()
     forms = {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}
@@ -175,11 +175,11 @@ def _spellings(secret: str) -> set[str]:
 
 
 def _in_base64(secret: bytes) -> set[str]:
-    """Base64 depends on where in the encoded text the secret stands: three forms, each without its shared ends."""
+    """Base64 depends on the secret's offset in the encoded text: three forms, each without its shared ends."""
     forms = set()
     for shift in range(3):
         whole = base64.b64encode(bytes(shift) + secret).decode().rstrip("=")
-        # The first characters carry bits of what stands before, the last ones of what comes after.
+        # The first characters contain bits of the preceding text, the last ones of the following text.
         first = (0, 2, 3)[shift]
         last = len(whole) - (1 if (shift + len(secret)) % 3 else 0)
         core = whole[first:last]
@@ -189,7 +189,7 @@ def _in_base64(secret: bytes) -> set[str]:
 
 
 def _hold_for_shapes(text: str) -> int:
-    """Shapes hold no white space: only the last word can still become one, and only as long as a shape can be."""
+    """Shapes contain no white space: only the last word can become one, up to the maximum length of a shape."""
     word = _WORD_AT_END.search(text, max(0, len(text) - _LONGEST_SHAPE))
     return word.start() if word else len(text)
 
@@ -205,7 +205,7 @@ def _joined(spans: Iterable[Span]) -> list[Span]:
 
 
 def _replace(text: str, spans: Iterable[Span], *, start: int = 0, skip: int = 0) -> str:
-    """Put the mark in place of each span, from `start` on; what covers the first `skip` characters has it already."""
+    """Replace each span by the mark, from `start` on; a span over the first `skip` characters already has its mark."""
     pieces = []
     position = start
     for first, end in spans:

@@ -1,4 +1,4 @@
-"""The words exchanged when a drone joins: a join token, a request, and credentials sealed to the drone's key."""
+"""The messages exchanged when a drone joins: a join token, a request, and credentials sealed to the drone's key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class JoinTokenString(Wire):
 
     @classmethod
     def parse(cls, text: str) -> JoinTokenString | None:
-        """The token in `text`, or None if it does not have the form of one."""
+        """Return the token in `text`, or None if it does not have the format of a token."""
         parts = text.strip().split("_")
         if len(parts) != 3 or parts[0] != JOIN_PREFIX or not all(parts):
             return None
@@ -48,15 +48,15 @@ class RegistrationAnswer(Wire):
     drone_id: str
     name: str
     public_key: str
-    """The control plane's, base64; its fingerprint must be the join token's."""
+    """The control plane's key, base64; its fingerprint must match the join token's."""
     credentials: str
     """An envelope with `Credentials`."""
     labels: dict[str, str] = Field(default_factory=dict)
-    """As recorded: labels fixed by the token win."""
+    """As recorded: labels fixed by the token take precedence."""
 
 
 class Credentials(Wire):
-    """Secrets of one drone: its Redis user and its key to the HTTP interface."""
+    """Secrets of one drone: its Redis user and its token for the HTTP interface."""
 
     broker_url: str = Field(repr=False)
     """redis://<user>:<password>@host:port/0"""

@@ -44,11 +44,11 @@ class TaskStatus(StrEnum):
     OPEN = "open"
     IN_PROGRESS = "in_progress"
     FAILED = "failed"
-    """Back to the user."""
+    """Returned to the user."""
     DONE = "done"
     """Can be reopened."""
     CANCELED = "canceled"
-    """For good."""
+    """Final."""
 
 
 class DroneStatus(StrEnum):
@@ -75,7 +75,7 @@ ORDER_TRANSITIONS: dict[OrderStatus, frozenset[OrderStatus]] = {
     _O.FAILED: frozenset({_O.QUEUED}),
     _O.CANCELED: frozenset({_O.QUEUED}),
 }
-"""Whatever is not in this table is a `Conflict` that names both states."""
+"""A transition that is not in this table is a `Conflict` that names both states."""
 
 RUN_TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
     RunStatus.RUNNING: frozenset({RunStatus.SUCCESS, RunStatus.FAILED, RunStatus.PREEMPTED, RunStatus.LOST}),
@@ -94,14 +94,14 @@ TURN_TRANSITIONS: dict[TurnStatus, frozenset[TurnStatus]] = {
 
 _T = TaskStatus
 TASK_TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
-    # To itself: another assignee, by a comment's tag.
+    # To itself: a comment's tag changes the assignee.
     _T.OPEN: frozenset({_T.OPEN, _T.IN_PROGRESS, _T.DONE, _T.CANCELED}),
     _T.IN_PROGRESS: frozenset({_T.OPEN, _T.FAILED, _T.CANCELED}),
     _T.FAILED: frozenset({_T.OPEN, _T.DONE, _T.CANCELED}),
     _T.DONE: frozenset({_T.OPEN}),
     _T.CANCELED: frozenset(),
 }
-"""S-024; who may ask for which, and with which assignee, is said where it is asked for."""
+"""S-024; the callers define who may request which transition, and with which assignee."""
 
 NOTICES = (
     "order.succeeded",
@@ -113,11 +113,11 @@ NOTICES = (
     "task.done",
     "task.canceled",
 )
-"""What people wait for, and webhooks tell them of. `task.waiting`: it came to the user."""
+"""Events that people wait for, and that webhooks send. `task.waiting`: the task was assigned to the user."""
 
 ENDED = frozenset({_O.SUCCEEDED, _O.FAILED, _O.CANCELED})
 IN_HAND = frozenset(_IN_HAND)
-"""A drone holds, or is about to hold, an order in one of these."""
+"""States in which a drone holds, or is about to hold, an order."""
 
 UNRESPONSIVE_AFTER = timedelta(seconds=15)
 OFFLINE_AFTER = timedelta(seconds=60)
@@ -134,7 +134,7 @@ def drone_status(  # noqa: PLR0913 - one argument per fact that decides
     running: int,
     concurrency: int,
 ) -> DroneStatus:
-    """Give the one word that the board shows, from what is known of the drone."""
+    """Return the status that the board shows for a drone with these facts."""
     silence = now - last_seen_at if last_seen_at else OFFLINE_AFTER
     if removed:
         return DroneStatus.REMOVED

@@ -1,4 +1,4 @@
-"""A subscription to Redis that notices when it has gone deaf: the same on both sides."""
+"""A subscription to Redis that detects when it is dead: the same on both sides."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from shared.sockets import Pings
 
 
 class CheckedSubscription(PubSub):
-    """One that notices when nobody is at the other end any more: then its next reading raises ConnectionError.
+    """Detects that the other end is gone: its next read then raises ConnectionError.
 
-    The connections of `pool` need a health check interval; every reading is to have a timeout.
+    The connections of `pool` need a health check interval; every read must have a timeout.
     """
 
     def __init__(self, pool: redis.ConnectionPool, **options: Any) -> None:

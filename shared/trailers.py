@@ -1,4 +1,4 @@
-"""Trailers of commits and pull requests: which model had a hand in the work, and which order it was."""
+"""Trailers of commits and pull requests: the model that assisted, and the order."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Literal, get_args
 Trailer = Literal["Assisted-by", "Fleet-Order"]
 TRAILERS: tuple[Trailer, ...] = get_args(Trailer)
 DEFAULT: tuple[Trailer, ...] = ("Fleet-Order",)
-"""Where nothing was chosen: work always says which order it came from."""
+"""Used if nothing was chosen: work always names its order."""
 _OURS = re.compile(rf"^(?:{'|'.join(TRAILERS)}): \S", re.MULTILINE)
 
 
 def trailers_of(chosen: Sequence[str], *, model: str, order_id: str) -> list[str]:
-    """The lines, in a fixed order; those of `DEFAULT` where nothing is chosen. What is not known here is left out."""
+    """The lines, in a fixed order; those of `DEFAULT` if nothing is chosen. Unknown trailers are left out."""
     wanted = chosen or DEFAULT
     lines = {
         "Assisted-by": f"Assisted-by: {_one_line(model)} via Dronefleet",
@@ -24,7 +24,7 @@ def trailers_of(chosen: Sequence[str], *, model: str, order_id: str) -> list[str
 
 
 def has_trailers(message: str) -> bool:
-    """Whether the last paragraph of a message has a trailer of ours already."""
+    """Whether the last paragraph of a message already has one of our trailers."""
     return _OURS.search(message.rstrip().rpartition("\n\n")[2]) is not None
 
 

@@ -1,7 +1,7 @@
 """Trajectories: the steps of a run as one document in mini-swe-agent's format, for its tools and for `drone replay`.
 
-The format (M-050, M-051) is `info`, `messages` and `trajectory_format`; a message is what went over the wire, with all
-that is known besides in `extra`. What this project has and that format does not is in `info.dronefleet`.
+The format (M-050, M-051) is `info`, `messages` and `trajectory_format`; a message is in wire format, with additional
+information in `extra`. Fields that only this project has are in `info.dronefleet`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from shared.transcripts import summary_message
 
 FORMAT = "mini-swe-agent-1.1"
 NOT_EXECUTED = "action was not executed"
-"""The `exception_info` of a call that was not run, in that format's own words."""
+"""The `exception_info` of a call that was not run, in that format's wording."""
 SUBMITTED = "Submitted"
 _EXIT_STATUS = {
     ExitStatus.SUBMITTED: SUBMITTED,
@@ -44,13 +44,13 @@ _EXIT_STATUS = {
     ExitStatus.TIME_LIMIT: "TimeExceeded",
     ExitStatus.FORMAT_ERRORS: "RepeatedFormatError",
 }
-"""In that format's words (M-005); the others keep ours, as an exception's class name would stand there."""
+"""Translated to that format (M-005); other statuses keep our value, in place of an exception's class name."""
 Doc = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What is known of a run beside its steps."""
+    """Facts about a run besides its steps."""
 
     order_id: str
     run_id: str
@@ -63,9 +63,9 @@ class RunFacts:
 
 
 def trajectory(facts: RunFacts, steps: Iterable[tuple[datetime, Body]]) -> Doc:
-    """The document of one run, in one pass over its steps. A run that has not ended gives what there is so far.
+    """Build the document of one run in one pass over its steps; for a run that has not ended, it covers those so far.
 
-    The system prompt is not among the steps, and so not in the document. What is unknown is null.
+    The system prompt is not among the steps, so it is not in the document. Unknown values are null.
     """
     builder = _TrajectoryBuilder()
     for at, body in steps:
@@ -75,7 +75,7 @@ def trajectory(facts: RunFacts, steps: Iterable[tuple[datetime, Body]]) -> Doc:
 
 @dataclass
 class _TrajectoryBuilder:
-    """The run as far as it has been builder."""
+    """The trajectory as built so far."""
 
     messages: list[Doc] = field(default_factory=list)
     started: RunStarted | None = None
@@ -86,7 +86,7 @@ class _TrajectoryBuilder:
     answers: int = 0
     cost: float | None = 0.0
     cost_before: float | None = 0.0
-    """Of the runs that the last one went on from."""
+    """Cost of the runs that the last one resumed."""
     _thought: ReasoningStep | None = None
     _calls: dict[str, ToolCall] = field(default_factory=dict)
     _held_back: set[str] = field(default_factory=set)
@@ -94,7 +94,7 @@ class _TrajectoryBuilder:
     def add(self, at: float, body: Body) -> None:
         match body:
             case RunStarted():
-                # A run that went on from another's checkpoint: what came before it cost something too.
+                # If this run resumes another's checkpoint, the earlier steps count towards the cost, too.
                 self.started, self.cost_before = body, self.cost
             case Prepared():
                 self.prepared, self.workspace = body, body.workspace
@@ -106,7 +106,7 @@ class _TrajectoryBuilder:
                 self._add_message(at, body)
 
     def finished(self) -> list[Doc]:
-        """The messages, with the one that says how the run ended."""
+        """Return the messages, including the one that says how the run ended."""
         if self.ended is None:
             return self.messages
         extra = {"exit_status": exit_status(self.ended), "submission": self.ended.response, "timestamp": self.ended_at}
@@ -125,7 +125,7 @@ class _TrajectoryBuilder:
                     self.workspace = self.workspace or older_steps.workspace_in(body.text)
                 self.messages.append(_said(at, body.text, body.source))
             case CompactionStep():
-                # The messages that it stands for are all here: this one says where the model saw them no more.
+                # The replaced messages are all here: this one marks where the model no longer saw them.
                 self.messages.append(_said(at, summary_message(body.summary).content, "compaction"))
             case _:
                 pass
@@ -160,7 +160,7 @@ class _TrajectoryBuilder:
             execution = "held_back" if held_back else older_steps.execution_of(body, is_shell=is_shell)
             note = older_steps.note_of(body, execution, is_shell=is_shell)
         why_ended = _why_ended(execution, note)
-        # A command submits with return code 0 alone.
+        # A command submits only with return code 0.
         code = 0 if is_shell and execution == "submitted" else body.return_code
         extra = {
             "raw_output": body.output.removesuffix(note),
@@ -175,7 +175,7 @@ class _TrajectoryBuilder:
 
 
 def _why_ended(execution: Execution, note: str) -> str:
-    """The `exception_info` of a call; empty where it came to its own end."""
+    """The `exception_info` of a call; empty if it ended normally."""
     match execution:
         case "held_back":
             return NOT_EXECUTED
@@ -186,7 +186,7 @@ def _why_ended(execution: Execution, note: str) -> str:
 
 
 def exit_status(ended: RunEnded) -> str:
-    """How a run ended, in the format's words where it has one."""
+    """How a run ended, in the format's wording if it has one."""
     known = {status.value: word for status, word in _EXIT_STATUS.items()}
     return known.get(ended.exit_status, ended.exit_status)
 
@@ -242,14 +242,14 @@ def _native(call: ToolCall) -> Doc:
 
 
 def _actions(calls: Iterable[ToolCall]) -> Iterator[Doc]:
-    """Commands as that format has them; calls of other tools are native alone."""
+    """Commands in that format's form; calls of other tools appear only as native calls."""
     for call in calls:
         if call.name == "shell" and (command := command_in(call.arguments)) is not None:
             yield {"command": command, "tool_call_id": call.id}
 
 
 def command_in(arguments: str) -> str | None:
-    """The command in a shell call's arguments; None where there is none."""
+    """The command in a shell call's arguments; None if there is none."""
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Conversations: the one rule that they keep, and how the steps of runs become one again.
+"""Conversations: their one rule, and how to rebuild them from the steps of runs.
 
 The rule: every call id is answered by exactly one tool message. An endpoint refuses a conversation that breaks it, so
 it holds after every step, however the step ended.
@@ -16,15 +16,15 @@ from shared.messages import Message, Part, ToolCall
 
 BROKEN_OFF = "This call was broken off"
 SITUATION = "<situation>"
-"""Begins what the loop adds below the prompt in the message that opens a run (`user.jinja`), and in no other."""
+"""Begins the text that the loop adds below the prompt, only in the message that opens a run (`user.jinja`)."""
 SUMMARY_BEGINS, SUMMARY_ENDS = "<summary>\n", "\n</summary>"
 
 
 def messages_of(bodies: Iterable[Body], history: Iterable[Message] = ()) -> list[Message]:
     """Return the conversation after the steps of one run, which began with `history`; without the system prompt.
 
-    A compaction step puts its summary in the place of what it stands for. The same steps give the same messages, byte
-    for byte, as the loop had them: the next turn's prompt begins with the same prefix.
+    A compaction step replaces messages with its summary. The steps give the same messages as in the loop, byte for
+    byte, so that the next turn's prompt begins with the same prefix.
     """
     messages = list(history)
     thought: ReasoningStep | None = None
@@ -51,23 +51,23 @@ def _result(body: ToolResultStep) -> Message:
 
 
 def compacted(messages: list[Message], summary: str, kept: int) -> list[Message]:
-    """The last `kept` messages, with the summary before them; `messages` has no system prompt."""
+    """Return the summary followed by the last `kept` messages; `messages` has no system prompt."""
     tail = messages[len(messages) - kept :] if kept else []
     return [summary_message(summary), *tail]
 
 
 def summary_message(summary: str) -> Message:
-    """What stands in a conversation for the part that was compacted."""
+    """The message that replaces the compacted part of a conversation."""
     return Message(role="user", content=f"{SUMMARY_BEGINS}{summary.strip()}{SUMMARY_ENDS}", part="summary")
 
 
 def said(body: UserStep) -> Message:
-    """The message of people, or of the loop itself, that such a step recorded."""
+    """The message of a user or of the loop that the step recorded."""
     return Message(role="user", content=body.text, part="opening" if body.source == "prompt" else "other")
 
 
 def summary_in(message: Message) -> str | None:
-    """The summary that a message consists of; None where it is any other message."""
+    """The summary in a summary message; None for any other message."""
     if _part(message) != "summary":
         return None
     return message.content.removeprefix(SUMMARY_BEGINS).removesuffix(SUMMARY_ENDS)
@@ -79,7 +79,7 @@ def opens_turn(message: Message) -> bool:
 
 
 def request_in(message: Message) -> str:
-    """What a person asked for in a message that opened a run, without what the loop added."""
+    """The user's request in a message that opened a run, without the text added by the loop."""
     before, tag, after = message.content.rpartition(SITUATION)
     return before if tag else after
 
@@ -91,14 +91,14 @@ def _part(message: Message) -> Part | None:
 
 
 def not_run(call: ToolCall, why: str) -> Message:
-    """Answer a call that was not run, and say why."""
+    """Return the answer to a call that was not run, with the reason."""
     return Message(role="tool", tool_call_id=call.id, content=f"This call was not run: {why}", is_error=True)
 
 
 def repaired(history: Iterable[Message]) -> list[Message]:
-    """Return a history that may have been cut anywhere as one that keeps the rule.
+    """Return a history that may have been cut anywhere in a form that follows the rule.
 
-    Calls that were never answered are answered as not run; answers to nothing are left out.
+    Unanswered calls are answered as not run; answers without a call are left out.
     """
     whole: list[Message] = []
     waiting: dict[str, ToolCall] = {}
@@ -115,9 +115,9 @@ def repaired(history: Iterable[Message]) -> list[Message]:
 
 
 def problems(messages: Iterable[Message | Mapping[str, Any]]) -> list[str]:
-    """Name every place where the rule is broken; empty for a valid transcript.
+    """Return every violation of the rule; empty for a valid transcript.
 
-    Messages may be the loop's own, or documents as they went over HTTP.
+    Messages may be the loop's messages, or documents in the format sent over HTTP.
     """
     found: list[str] = []
     expected: Counter[str] = Counter()

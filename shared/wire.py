@@ -1,4 +1,4 @@
-"""The base of all wire models: frozen, and deaf to fields it does not know, so that old and new sides can talk."""
+"""The base of all wire models: frozen, and ignoring unknown fields, so that old and new sides can communicate."""
 
 from __future__ import annotations
 

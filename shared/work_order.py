@@ -1,4 +1,4 @@
-"""The work order as it travels to a drone: all that the drone needs besides git (G-006, mended: no key in clear)."""
+"""The work order as sent to a drone: all that the drone needs besides git (G-006, fixed: no key in clear text)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from shared.wire import Wire
 
 Mode = Literal["plan", "build", "test", "ship", "develop"]
 Approve = Literal["yolo", "risky", "all"]
-"""Which calls wait for a person: none, those that could do harm, all that change something."""
+"""Which calls wait for approval: none, those that could do harm, all that change something."""
 Purpose = Literal["work", "describe", "pull_request"]
-"""What is to be done: work on the project with the loop, or a small service that leaves no work behind."""
+"""The kind of work: work on the project with the loop, or a small service that leaves no work behind."""
 Protocol = Literal["auto", "tools", "text"]
 
 
@@ -23,7 +23,7 @@ class Limits(Wire):
     """What a run may spend; 0 means no limit."""
 
     max_iterations: int = Field(50, ge=0)
-    """Answers of the model."""
+    """Number of model answers."""
     cost_limit: float = Field(3.0, ge=0)
     """USD."""
     token_limit: int = Field(0, ge=0)
@@ -37,15 +37,15 @@ class Limits(Wire):
     max_retries: int = Field(3, ge=0)
     base_delay: float = Field(2.0, ge=0)
     approval_timeout: float = Field(86400, ge=0)
-    """Seconds that a call waits for a person; then it counts as denied. They do not count as the run's time."""
+    """Seconds that a call waits for a person; then it counts as denied. The wait does not count as the run's time."""
     progress_timeout: float = Field(900, ge=0)
     """Seconds without any sign of progress (an event, text, output) after which the run is ended."""
     verify_attempts: int = Field(2, ge=0)
-    """How often a failed verification goes back to the model."""
+    """How often a failed verification is returned to the model."""
 
 
 class OrderProject(Wire):
-    """The repository, and what the project asks for around a run."""
+    """The repository, and the project's settings for a run."""
 
     id: str
     name: str
@@ -56,23 +56,23 @@ class OrderProject(Wire):
     setup: tuple[str, ...] = ()
     verify: tuple[str, ...] = ()
     trailers: tuple[str, ...] = ()
-    """Which trailers its commits carry: `Assisted-by`, `Fleet-Order`."""
+    """The trailers of its commits: `Assisted-by`, `Fleet-Order`."""
 
 
 class OrderSession(Wire):
-    """The chat that this order is a turn of."""
+    """The chat in which this order is a turn."""
 
     id: str
     name: str
     mode: Mode = "build"
     leaf: str | None = None
-    """The entry of the session that this turn goes on from."""
+    """The entry of the session from which this turn continues."""
     compact: str | None = None
-    """Somebody asked for a compaction before the turn begins, with these instructions, which may be empty."""
+    """Instructions of a requested compaction before the turn, possibly empty; None: no compaction was requested."""
 
 
 class OrderProvider(Wire):
-    """Where the model is reached. Either `api_key` (sealed in transit) or `key_variable` (never left the drone)."""
+    """The model's endpoint. Either `api_key` (sealed in transit) or `key_variable` (the key never leaves the drone)."""
 
     name: str
     model: str
@@ -81,38 +81,38 @@ class OrderProvider(Wire):
     api_key: str | None = Field(None, repr=False)
     key_variable: str | None = None
     context_window: int = Field(0, ge=0)
-    """Tokens; 0: what litellm knows of the model, else 131,072."""
+    """Tokens; 0: litellm's value for the model, else 131,072."""
     protocol: Protocol = "auto"
-    """How the model calls tools: natively, or as text in fenced blocks; auto: natively where it can."""
+    """How the model calls tools: natively, or as text in fenced blocks; auto: natively if it can."""
     params: dict[str, Any] = Field(default_factory=dict)
-    """temperature, top_p, top_k, max_tokens and whatever else the endpoint takes."""
+    """temperature, top_p, top_k, max_tokens and any other parameter that the endpoint accepts."""
     fallbacks: tuple[OrderProvider, ...] = ()
 
 
 class Base(Wire):
-    """What the work starts from. Both None: the tip of the project's branch."""
+    """The starting point of the work. Both None: the tip of the project's branch."""
 
     commit: str | None = None
     branch: str | None = None
-    """The branch on the remote that has the commit, where it was pushed."""
+    """The branch on the remote that has the commit, if it was pushed."""
     bundle: str | None = None
-    """SHA-256 of a git bundle blob that has the commit, for when the remote does not."""
+    """SHA-256 of a git bundle blob with the commit, in case the remote does not have it."""
     bundle_run: str | None = None
-    """The run whose blob that bundle is."""
+    """The run to which the bundle blob belongs."""
 
 
 class Resumed(Wire):
-    """Where an earlier run of the order was when it ended, for the run that goes on from there."""
+    """The checkpoint of an earlier run of the order, for the run that resumes from it."""
 
     run_id: str
     seq: int
-    """Of the checkpoint in that run; the order's context ends with it."""
+    """The checkpoint's seq in that run; the order's context ends with it."""
     base: str | None = None
-    """The commit that the order began from; None in an empty repository."""
+    """The commit from which the order started; None in an empty repository."""
     commit: str = ""
-    """The workspace at the checkpoint; empty: as the base."""
+    """The workspace at the checkpoint; empty: same as the base."""
     head: str = ""
-    """The agent's own last commit there; empty: the base."""
+    """The agent's last commit there; empty: the base."""
     bundle: str | None = None
     """SHA-256 of the blob with the commit, for a drone that does not have it."""
     bundle_run: str | None = None
@@ -122,13 +122,13 @@ class Resumed(Wire):
     why: str = ""
     """One sentence: what ended the earlier run."""
     by_hand: bool = False
-    """A person asked for it; the limits count anew."""
+    """A person requested it; the limits start from zero."""
     spent: Spent = Spent()
-    """What the limits were charged with up to the checkpoint; nothing where a person asked."""
+    """The amounts charged to the limits up to the checkpoint; zero if a person requested it."""
 
 
 class RosterAgent(Wire):
-    """One agent of an organization, as the others know it."""
+    """One agent of an organization, as seen by the others."""
 
     name: str
     boss: str | None = None
@@ -136,28 +136,28 @@ class RosterAgent(Wire):
 
 
 class Team(Wire):
-    """Whose turn on which task this order is. The prompt is the task's briefing."""
+    """The agent and task whose turn this order is. The prompt is the task's briefing."""
 
     organization: str
     purpose: str = ""
-    """What the organization is for."""
+    """The organization's purpose."""
     roster: tuple[RosterAgent, ...] = ()
-    """All its agents, by name; the same bytes for every order until somebody changes them."""
+    """All its agents, sorted by name; the same bytes for every order until an agent changes."""
     agent: str
     instructions: str | None = None
-    """The agent's own, where they were uploaded."""
+    """The agent's instructions, if they were uploaded."""
     instructions_path: str | None = None
-    """Else the file of the repository's default branch that has them."""
+    """Otherwise, their file on the repository's default branch."""
     instructions_url: str | None = Field(None, repr=False)
-    """The repository of that file, where it is not the order's own."""
+    """The repository of that file, if it is not the order's repository."""
     boss: str | None = None
     reports: tuple[str, ...] = ()
     task: str
     """`PAYM-0001`."""
     comments: int = 0
-    """That earlier runs of this order wrote; an agent that never wrote one is asked to."""
+    """Number of comments written by earlier runs of this order; an agent that never wrote one is asked to."""
     unseen: tuple[str, ...] = ()
-    """Those among them that this run's conversation does not show: they were cut off with their step, and stay."""
+    """Those of them that this run's conversation does not show: their step was cut off, but they stay in the thread."""
 
 
 class Describe(Wire):
@@ -169,7 +169,7 @@ class Describe(Wire):
 
 
 class OpenPullRequest(Wire):
-    """Service: open a pull request from a branch that is on the remote, or bring the open one up to date."""
+    """Service: open a pull request from a branch on the remote, or update the open one."""
 
     head: str
     """The branch."""
@@ -177,14 +177,14 @@ class OpenPullRequest(Wire):
     """None: the remote's default branch."""
     title: str
     body: str
-    """Put into the repository's template, where it has one."""
+    """Inserted into the repository's template, if it has one."""
     draft: bool = False
     replaces: int | None = None
-    """The number of the one before it, of the same work: closed once this one is open, with a word that names it."""
+    """Number of the previous pull request for the same work; closed once this one is open, with a comment naming it."""
 
 
 class SaidBefore(Wire):
-    """What a person said to the order before it was sent; the run hears it as if it were said while it begins."""
+    """A user message to the order before it was sent; the run receives it as if it arrived while the run begins."""
 
     text: str
     after: bool = False
@@ -197,7 +197,7 @@ class WorkOrder(Wire):
     order_id: str
     run_id: str
     generation: int
-    """Counts dispatches of the order; fences everything that a run does."""
+    """Counts dispatches of the order; fences all actions of a run."""
     attempt: int = 1
     drone_id: str
     organization: str = "default"
@@ -208,23 +208,23 @@ class WorkOrder(Wire):
     task: str | None = None
     purpose: Purpose = "work"
     team: Team | None = None
-    """Given where `agent` and `task` are."""
+    """Set if `agent` and `task` are."""
     describe: Describe | None = None
     pull_request: OpenPullRequest | None = None
     provider: OrderProvider
     limits: Limits = Limits()
     approve: Approve = "yolo"
     allow: tuple[str, ...] = ()
-    """Commands that need no approval, as shell patterns over the whole line: `git status*`."""
+    """Commands that need no approval, as shell patterns for the whole line: `git status*`."""
     base: Base = Base()
     context: tuple[Message, ...] = ()
     """The session so far, without system prompt."""
     context_blob: str | None = None
-    """SHA-256 of a blob with the context as a JSON list, when it is over 64 kB."""
+    """SHA-256 of a blob with the context as a JSON list, if it is larger than 64 kB."""
     resume: bool = False
-    """Whether `resumed` is given."""
+    """Whether `resumed` is set."""
     resumed: Resumed | None = None
-    """Go on from here instead of putting the prompt: `context` holds all that was said up to there."""
+    """Resume from here instead of sending the prompt: `context` contains the conversation up to this point."""
     prompt: str
     said: tuple[SaidBefore, ...] = ()
     submitted_at: datetime

@@ -1,1 +1,1 @@
-"""What every background part needs: a loop that goes on, a lease on its work, its timings."""
+"""What every background part needs: a loop that keeps running, a lease on its work, its timings."""

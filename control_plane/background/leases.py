@@ -1,6 +1,6 @@
-"""Who does which part of the work: a row with an expiry, held by renewing it before it ends.
+"""Decides which process does which part of the work: a row with an expiry, renewed before it expires.
 
-Times are each process's own; clocks of several control planes must agree to within a few seconds of the lease.
+Each process uses its own clock; the clocks of several control planes must agree to within a few seconds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Owners:
         self._ttl = timedelta(seconds=ttl_s)
 
     def hold(self, db: Session, name: str) -> bool:
-        """Take or renew one lease, in a writing transaction. False while somebody else has it."""
+        """Take or renew one lease, in a writing transaction. False while another process holds it."""
         now = self._clock.now()
         mine = or_(Lease.holder == self.holder, Lease.expires_at <= now)
         values = {"holder": self.holder, "expires_at": now + self._ttl}
@@ -39,26 +39,26 @@ class Owners:
         return _changed(db, insert(Lease).values(name=name, **values).on_conflict_do_nothing())
 
     def still_holds(self, db: Session, name: str) -> bool:
-        """Whether the lease is ours, locked until the transaction ends: nobody takes it before our writes are in."""
+        """Whether the lease is ours, locked until the transaction ends: it stays ours until our writes are in."""
         held = select(Lease.name).where(Lease.name == name, Lease.holder == self.holder)
         return db.scalar(held.with_for_update()) is not None
 
     def renew_all(self, db: Session) -> None:
-        """Renew whatever this process holds."""
+        """Renew all leases of this process."""
         db.execute(
             update(Lease).where(Lease.holder == self.holder).values(expires_at=self._clock.now() + self._ttl),
             execution_options={"synchronize_session": False},
         )
 
     def living(self, db: Session, prefix: str) -> dict[str, str]:
-        """Holders by name of the leases whose names begin with `prefix`, expired ones left out."""
+        """Holders by lease name, for unexpired leases whose names begin with `prefix`."""
         begun = select(Lease.name, Lease.holder).where(
             Lease.name.startswith(prefix, autoescape=True), Lease.expires_at > self._clock.now()
         )
         return {name: holder for name, holder in db.execute(begun)}
 
     def release(self, db: Session, names: Collection[str]) -> None:
-        """Let others have these at once."""
+        """Make these leases available to others immediately."""
         db.execute(
             delete(Lease).where(Lease.holder == self.holder, Lease.name.in_(names)),
             execution_options={"synchronize_session": False},

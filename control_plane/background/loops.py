@@ -1,4 +1,4 @@
-"""Background loops: a thread each, that is roused or looks by itself, logs what goes wrong and goes on."""
+"""Background loops: one thread each, woken or polling; a loop logs its errors and continues."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from shared.terminal import logs
 log = logs.get(__name__)
 
 _REMIND_EVERY = 20
-"""Failures of one loop in a row between two lines in the log."""
+"""Number of consecutive failures of one loop per log line."""
 
 
 @dataclass
 class Loop:
-    """One piece of work that is done again and again: at once when roused, else every `every` seconds."""
+    """A piece of work that is repeated: immediately when woken, otherwise every `every` seconds."""
 
     name: str
     body: Callable[[], None]
@@ -28,7 +28,7 @@ class Loop:
     failures: int = 0
 
     def run(self, stopping: threading.Event) -> None:
-        """Until `stopping`. An error ends the round, not the loop: it is told, and the next round comes later."""
+        """Run until `stopping`. An error ends the round, not the loop: it is logged, and the next round is delayed."""
         while not stopping.is_set():
             self.wake.clear()
             try:
@@ -53,7 +53,7 @@ class Loop:
 
 
 class Loops:
-    """Several loops and what else runs in threads beside them, started and stopped together."""
+    """Several loops and other threads beside them, started and stopped together."""
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
@@ -61,20 +61,20 @@ class Loops:
         self._threads: list[threading.Thread] = []
 
     def add(self, name: str, body: Callable[[], None], *, every: float) -> Loop:
-        """A further loop; it starts with `start`."""
+        """Add a loop; it starts with `start`."""
         loop = Loop(name, body, every)
         self._loops.append(loop)
         return loop
 
     def start(self) -> None:
         for loop in self._loops:
-            # Daemons: a body that hangs in a system call must not keep the process from ending.
+            # Daemon threads: a body that hangs in a system call must not keep the process from ending.
             thread = threading.Thread(target=loop.run, args=(self.stopping,), name=loop.name, daemon=True)
             thread.start()
             self._threads.append(thread)
 
     def stop(self, seconds: float = 4.0) -> list[str]:
-        """End all loops after their present round; returns the names of those that did not end in time."""
+        """End all loops after their current round; returns the names of those that did not end in time."""
         self.stopping.set()
         for loop in self._loops:
             loop.wake.set()

@@ -1,6 +1,7 @@
-"""Redis as the control plane uses it: the drones' queues and users, the runs' keys, and word of what changed.
+"""Redis as the control plane uses it: the drones' queues and users, the runs' keys, and change notifications.
 
-Every failure of the server leaves here as `Unreachable`; nobody else needs to know what the client library raises.
+A server that cannot be used raises `Unreachable`, and a refused login `FleetFault`; callers need not know the client
+library's connection errors.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from shared.sockets import keepalive_options
 from shared.subscriptions import CheckedSubscription
 
 WAKE = "fleet:wake"
-"""Channel that rouses the supervisor's loops: something was written that one of them is to act on."""
+"""Channel that wakes the supervisor's loops: something was written that one of them must act on."""
 RUN_KEY_SECONDS = 7 * 24 * 3600
 _TIMEOUT = 5.0
 
-# Both scripts are the only writers of a run's key on this side, besides `revoke` of a run that is lost. A key that says
-# claimed or revoked is never set back: that is what keeps an order from running twice.
+# These scripts, and `revoke` of a lost run, are the only writers of a run's key on this side. A claimed or revoked key
+# is never reset: this prevents an order from running twice.
 _OFFER = """
 local now = redis.call('GET', KEYS[1])
 if now and now ~= ARGV[1] then return now end
@@ -49,7 +50,7 @@ class Broker:
     def __init__(self, url: str, public_url: str | None = None) -> None:
         self.url = _understood(url)
         self._public = _understood(public_url or url)
-        # One try more than none: a connection that a restart of the server cut is made anew without a word.
+        # One retry: a connection that a server restart has cut is reopened silently.
         self.redis = redis.Redis.from_url(
             url,
             decode_responses=True,
@@ -68,7 +69,7 @@ class Broker:
     # --- the server ------------------------------------------------------------------
 
     def ping(self) -> None:
-        """Return if the server answers and lets us in. Raises Unreachable where not."""
+        """Return if the server responds and accepts our credentials. Raises Unreachable or FleetFault otherwise."""
         with self.reaching():
             self.redis.ping()
 
@@ -78,13 +79,13 @@ class Broker:
         return f"Valkey {info['valkey_version']}" if "valkey_version" in info else f"Redis {info['redis_version']}"
 
     def redis_version(self) -> tuple[int, int]:
-        """Major and minor version of Redis whose commands the server speaks. Raises Unreachable."""
+        """Major and minor Redis version whose commands the server supports. Raises Unreachable."""
         major, minor = str(self._info()["redis_version"]).split(".")[:2]
         return int(major), int(minor)
 
     @contextmanager
     def reaching(self) -> Iterator[None]:
-        """Whatever the server or the line does wrong inside is raised as FleetFault, mostly Unreachable."""
+        """Raise errors of the server or the connection inside the block as FleetFault, mostly Unreachable."""
         try:
             yield
         except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as error:
@@ -121,7 +122,7 @@ class Broker:
         return f"{parts.hostname}:{parts.port or 6379}"
 
     def subscribe(self, *channels: str, patterns: Iterable[str] = ()) -> PubSub:
-        """A subscription with a connection of its own; close it."""
+        """A subscription with its own connection; the caller closes it."""
         pubsub = CheckedSubscription(self.redis.connection_pool, ignore_subscribe_messages=True)
         with self.reaching():
             if channels:
@@ -135,13 +136,12 @@ class Broker:
         if "celery" in self.__dict__:
             self.celery.close()
 
-    # --- word of what changed ----------------------------------------------------------
+    # --- change notifications -----------------------------------------------------------
 
     def changed(self, order_id: str) -> None:
-        """Tell every follower that this order's row or steps changed, and the supervisor that there may be work.
+        """Notify every follower that this order's row or steps changed, and the supervisor that there may be work.
 
-        Call it after the commit. A server that does not answer is no error here: followers and loops also look by
-        themselves.
+        Call it after the commit. An unavailable server is not an error here: followers and loops also poll.
         """
         try:
             with self.redis.pipeline(transaction=False) as pipe:
@@ -152,7 +152,7 @@ class Broker:
             return
 
     def stepped(self, order_ids: Iterable[str]) -> None:
-        """As `changed`, for new steps alone: the supervisor sleeps on."""
+        """As `changed`, for new steps only: the supervisor is not woken."""
         try:
             with self.redis.pipeline(transaction=False) as pipe:
                 for order_id in order_ids:
@@ -162,7 +162,7 @@ class Broker:
             return
 
     def wake(self) -> None:
-        """Rouse the supervisor's loops; they look by themselves as well."""
+        """Wake the supervisor's loops; they also poll."""
         try:
             self.redis.publish(WAKE, "")
         except (redis.RedisError, OSError):
@@ -171,7 +171,7 @@ class Broker:
     # --- drones' users -------------------------------------------------------------------
 
     def drone_url(self, drone_id: str, password: str) -> str:
-        """The address that a drone is given, with its own user in it."""
+        """The address that a drone receives, with its own user in it."""
         parts = urlsplit(self._public)
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
         place = f"{drone_id}:{quote(password, safe='')}@{host}:{parts.port or 6379}"
@@ -190,11 +190,11 @@ class Broker:
             return {user for user in cast("list[str]", self.redis.acl_users()) if _is_drone(user)}
 
     def ensure_users(self, wanted: Mapping[str, str], there: set[str]) -> list[str]:
-        """Give each drone (id to password hash) its user, take away the users of drones that are no more.
+        """Give each drone (id to password hash) its user, and remove the users of drones that no longer exist.
 
-        `there` is what `users` said before `wanted` was read: a drone that registers in between is then in neither,
-        rather than in `there` alone, and keeps its user. Returns the ids that were missing or too many. In a process's
-        first call every user is written anew, so that a newer recipe takes effect; later only those that are missing.
+        `there` is the result of `users` from before `wanted` was read: a drone that registers in between is
+        never in `there` alone, and keeps its user. Returns the ids that were missing or surplus. The first call of a
+        process rewrites every user, so that a newer recipe takes effect; later calls write only the missing ones.
         """
         missing = [drone for drone in wanted if drone not in there or drone not in self._granted]
         surplus = sorted(there - set(wanted))
@@ -209,11 +209,12 @@ class Broker:
         return [drone for drone in missing if drone not in there] + surplus
 
     def remove_user(self, drone_id: str) -> None:
-        """Cut the drone off at once: its user, its connections, its keys."""
+        """Cut the drone off immediately: delete its user, its connections and its keys."""
         with self.reaching():
             self.redis.acl_deluser(drone_id)
             self._save_users()
-            # The runs' keys stay for their 7 days: nobody may claim what was revoked, whatever comes of the name.
+            # The runs' keys stay for their 7 days: a revoked run must not be claimed, regardless of what happens to the
+            # name.
             self.redis.delete(*_keys_of(drone_id))
         self._granted.discard(drone_id)
 
@@ -225,7 +226,7 @@ class Broker:
         try:
             self.redis.acl_save()
         except redis.ResponseError as error:
-            # A server without a file for its users forgets them when it restarts; `ensure_users` brings them back.
+            # A server without an ACL file loses its users when it restarts; `ensure_users` restores them.
             if "ACL file" not in str(error):
                 raise
 
@@ -240,17 +241,17 @@ class Broker:
     # --- runs' keys ------------------------------------------------------------------------
 
     def offer_run(self, drone_id: str, run_id: str, generation: int) -> bool:
-        """Write that this run may be claimed. False, and nothing written, where it was claimed or revoked already."""
+        """Write that this run may be claimed. Returns False and writes nothing if it was already claimed or revoked."""
         wanted = names.dispatched(generation)
         with self.reaching():
             found = self._offer(keys=[names.run_key(drone_id, run_id)], args=[wanted, RUN_KEY_SECONDS])
         return cast("str", found) == wanted
 
     def withdraw_run(self, drone_id: str, run_id: str, generation: int, *, if_missing: bool = True) -> str:
-        """Take back an offer, if nobody claimed it. Returns what the key was: `dispatched:…` means taken back.
+        """Withdraw an offer that is not claimed. Returns the previous value of the key: `dispatched:…` means withdrawn.
 
-        For a missing key '' is returned, as a claim may have come before Redis was emptied. With `if_missing` the key
-        is written as revoked all the same, so that no claim can follow; a drone that holds the run then ends it.
+        Returns '' for a missing key, because a claim may have come before Redis was emptied. With `if_missing`, the key
+        is still written as revoked, so that no claim can follow; a drone that holds the run then ends it.
         """
         offered, revoked = names.dispatched(generation), names.revoked(generation)
         args: list[str | int] = [offered, revoked, RUN_KEY_SECONDS, int(if_missing)]
@@ -258,12 +259,12 @@ class Broker:
             return cast("str", self._withdraw(keys=[names.run_key(drone_id, run_id)], args=args))
 
     def revoke_run(self, drone_id: str, run_id: str, generation: int) -> None:
-        """Write over whatever the key is: this run is over, also for a drone that claimed it."""
+        """Overwrite the key regardless of its value: this run is over, also for a drone that claimed it."""
         with self.reaching():
             self.redis.set(names.run_key(drone_id, run_id), names.revoked(generation), ex=RUN_KEY_SECONDS)
 
     def run_keys(self, drone_id: str, run_ids: Iterable[str]) -> dict[str, str]:
-        """What each run's key says; '' where there is none."""
+        """The value of each run's key; '' if there is none."""
         wanted = list(run_ids)
         if not wanted:
             return {}
@@ -272,7 +273,7 @@ class Broker:
         return {run: value or "" for run, value in zip(wanted, found, strict=True)}
 
     def lease(self, drone_id: str) -> str | None:
-        """The drone's lease as it wrote it (`boot:time`), or None when it ran out."""
+        """The drone's lease as the drone wrote it (`boot:time`), or None if it expired."""
         with self.reaching():
             return cast("str | None", self.redis.get(names.lease_key(drone_id)))
 
@@ -288,7 +289,7 @@ class Broker:
                 args=[order_id, run_id, generation, envelope],
                 task_id=run_id,
                 queue=names.queue(drone_id),
-                # What Flower and the logs show of the arguments: ids alone, though the rest is sealed anyway.
+                # The arguments as Flower and the logs show them: ids only, although the rest is sealed anyway.
                 argsrepr=f"order={order_id} generation={generation}",
                 retry=False,
             )
@@ -301,12 +302,12 @@ class Broker:
             return self.redis.llen(names.queue(drone_id))
 
     def prepare(self) -> None:
-        """Make ready what `publish_order` needs, so that the first order does not wait for it. Nothing is sent."""
+        """Prepare what `publish_order` needs, so that the first order does not wait for it. Nothing is sent."""
         _ = self.celery.amqp
 
     @cached_property
     def celery(self) -> Any:
-        """The Celery application that feeds the queues and speaks to Flower."""
+        """The Celery application that feeds the queues and sends events to Flower."""
         from celery import Celery
 
         app = Celery("dronefleet", broker=self.url, set_as_current=False)
@@ -315,7 +316,7 @@ class Broker:
             task_send_sent_event=True,
             broker_connection_retry=False,
             broker_connection_timeout=_TIMEOUT,
-            # The relay tries again by itself; a try must end, so that what can be told is told.
+            # The relay does its own retries; an attempt must end, so that its failure can be reported.
             broker_transport_options={
                 "max_retries": 1,
                 "interval_start": 0,

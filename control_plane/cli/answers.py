@@ -9,7 +9,7 @@ from shared.terminal.command_line import print_json, put
 
 
 def print_answer(answer: Any, text: Callable[[Any], str], *, as_json: bool) -> None:
-    """Print the answer: with `--json` the document as it came, else what `text` makes of it."""
+    """Print the answer: with `--json` the document as received, otherwise the result of `text`."""
     if as_json:
         print_json(answer)
     elif written := text(answer):
@@ -17,5 +17,5 @@ def print_answer(answer: Any, text: Callable[[Any], str], *, as_json: bool) -> N
 
 
 def short_time(text: str | None) -> str:
-    """A time of a document in short: `2026-11-21 12:00 UTC`."""
+    """A document's time in short form: `2026-11-21 12:00 UTC`."""
     return f"{text[:10]} {text[11:16]} UTC" if text else ""

@@ -1,6 +1,6 @@
-"""Getting a session's last work into a repository of one's own: fetched from the remote, else from a bundle.
+"""Gets a session's last work into a user's repository: fetched from the remote, else from a bundle.
 
-git itself sees to it that nothing is overwritten: no command here is forced.
+git itself ensures that nothing is overwritten: no command here is forced.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from shared.errors import Conflict, Invalid, NotFound
 
 Doc = dict[str, Any]
 SECONDS = 600
-"""For one command of git's."""
+"""Time limit of one git command."""
 
 
 @dataclass(frozen=True)
 class Checkout:
-    """A repository of a person's, and the work that is to come into it."""
+    """A user's repository, and the work to get into it."""
 
     directory: Path
     head: Doc
@@ -30,10 +30,10 @@ class Checkout:
     fetch_bundle: Callable[[], bytes]
 
     def run(self) -> str:
-        """Have the branch checked out at the work's head; says in one sentence what was done.
+        """Check the branch out at the work's head; returns a sentence that says what was done.
 
-        Raises Invalid where the directory is no git repository, Conflict where git refuses because something of the
-        person's would be lost, NotFound where the commits are nowhere to be had.
+        Raises Invalid if the directory is not a git repository, Conflict if git refuses because it would lose the
+        user's changes, NotFound if the commits are not available anywhere.
         """
         branch, commit = self.head["branch"], self.head["commit"]
         if self._git("rev-parse", "--show-toplevel").returncode != 0:
@@ -51,7 +51,7 @@ class Checkout:
         return f"{branch} is checked out in {self.directory} at {commit[:12]}, {whence}"
 
     def _see_to(self, branch: str, commit: str) -> str:
-        """Have the commit in the repository; says where it came from."""
+        """Get the commit into the repository; returns where it came from."""
         if self._has(commit):
             return "which was here already"
         remote = self._remote()
@@ -110,7 +110,7 @@ class Checkout:
 
 
 def remote_of(listing: str, url: str) -> str:
-    """Which remote to fetch from, by what `git remote -v` says: the one of this URL, else origin, else the URL."""
+    """The remote to fetch from, given `git remote -v`: the one with this URL, else origin, else the URL."""
     remotes = {line.split()[0]: line.split()[1] for line in listing.splitlines() if len(line.split()) > 1}
     same = [name for name, address in remotes.items() if address.rstrip("/") == url.rstrip("/")]
     return same[0] if same else "origin" if "origin" in remotes else url

@@ -1,4 +1,4 @@
-"""Which server `fleet` talks to, as whom: flag beats environment beats the `fleet up` that runs on this machine."""
+"""Which server `fleet` uses, and as whom: flags override the environment, which overrides the local `fleet up`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fleet_home() -> Path:
 
 
 def server_file() -> dict[str, str]:
-    """What the `fleet up` of this home wrote about itself; empty where none runs."""
+    """What the `fleet up` of this home wrote about itself; empty if none runs."""
     path = fleet_home() / "server.json"
     try:
         return dict(json.loads(path.read_text()))
@@ -35,9 +35,9 @@ def server_file() -> dict[str, str]:
 
 
 def client(org: str | None = None) -> FleetClient:
-    """A client for the server that was meant.
+    """A client for the selected server.
 
-    Raises Unreachable when nothing says where one is.
+    Raises Unreachable if none is selected.
     """
     from control_plane.client.fleet import FleetClient
 
@@ -46,7 +46,7 @@ def client(org: str | None = None) -> FleetClient:
 
 
 def server_and_token() -> tuple[str, str | None]:
-    """The address of the server that was meant, and the token for it. Raises Unreachable when nothing says where."""
+    """The address of the selected server, and the token for it. Raises Unreachable if none is selected."""
     local = server_file()
     url = os.environ.get("FLEET_URL") or local.get("url")
     if not url:
@@ -56,7 +56,7 @@ def server_and_token() -> tuple[str, str | None]:
             why=f"FLEET_URL is not set, and no `fleet up` runs with the home {fleet_home()}",
             next="fleet up    or   export FLEET_URL=https://fleet.example.org FLEET_API_TOKEN=…",
         )
-    # The local token is for the local server alone: it is not shown to whatever FLEET_URL names.
+    # The local token is for the local server only: it is not sent to another server that FLEET_URL names.
     token = os.environ.get("FLEET_API_TOKEN") or (local.get("token") if url == local.get("url") else None)
     return url, token
 

@@ -1,4 +1,4 @@
-"""The commands of the declared operations. A group's declarations are loaded when one of its commands is asked for."""
+"""The commands of the declared operations. A group's declarations are loaded when one of its commands is requested."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 @dataclass(frozen=True)
 class DerivedGroup:
-    """A group of commands that is derived from the declarations of a noun; others may be added to it by hand."""
+    """A group of commands derived from the declarations of a noun; hand-written commands can be added to it."""
 
     noun: str
     name: str
@@ -30,7 +30,7 @@ class DerivedGroup:
     add_others: Callable[[typer.Typer], None] | None = None
 
     def add_to(self, app: typer.Typer) -> None:
-        """Register the group; its declarations are not loaded yet."""
+        """Register the group without loading its declarations."""
         group = typer.Typer(
             name=self.name, cls=_loading(self), help=self.purpose, no_args_is_help=True, rich_markup_mode=None
         )
@@ -59,7 +59,7 @@ def _loading(group: DerivedGroup) -> type[FleetGroup]:
 
 
 def commands_of(noun: str, group: str) -> dict[str, Any]:
-    """The commands that the declarations of a noun have in a group, by their last word."""
+    """The commands that a noun's declarations define in a group, by their last word."""
     from control_plane.declarations import operation as declared
 
     made = typer.Typer(cls=FleetGroup, rich_markup_mode=None)

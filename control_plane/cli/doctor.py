@@ -1,4 +1,4 @@
-"""`fleet doctor`: what was found, what is wrong with it, and one fix each."""
+"""`fleet doctor`: what was found, what is wrong with it, and a fix for each problem."""
 
 from __future__ import annotations
 

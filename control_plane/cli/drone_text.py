@@ -11,7 +11,7 @@ Doc = dict[str, Any]
 
 
 def print_drones(drones: list[Doc]) -> None:
-    """A table of the drones."""
+    """Print the drones as a table."""
     columns = ("DRONE", "STATUS", "RUNNING", "QUEUED", "LABELS", "SANDBOX", "VERSION", "LAST SEEN")
     rows = [
         (
@@ -30,7 +30,7 @@ def print_drones(drones: list[Doc]) -> None:
 
 
 def drone_text(drone: Doc) -> str:
-    """One drone and what its runs do."""
+    """One drone and what its runs are doing."""
     lines = [
         f"drone     {drone['name']}  ({drone['id']})",
         f"status    {drone['status']}",

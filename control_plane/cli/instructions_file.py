@@ -1,4 +1,4 @@
-"""An agent's instructions as somebody has them on their machine: a file, or stdin."""
+"""An agent's instructions from the user's machine: a file, or stdin."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from shared.instructions import MAX_BYTES, instructions_of, too_large
 
 
 def read_instructions(file: str, given: Mapping[str, Any]) -> str:
-    """The text of `file`, of stdin where it is `-`; `given` has the agent's name.
+    """The text of `file`, or of stdin for `-`; `given` has the agent's name.
 
-    Raises Invalid `E-AGENT-INSTRUCTIONS` where it is not there, is empty, too large, or no text.
+    Raises Invalid `E-AGENT-INSTRUCTIONS` if it is missing, empty, too large, or not text.
     """
     try:
         return instructions_of(_content(file))

@@ -16,7 +16,7 @@ Doc = dict[str, Any]
 
 
 def lines_of(answer: Doc, operation: Operation) -> str:
-    """A line for each field that has a label, a further one for each further value."""
+    """A line for each field that has a label, and one more for each further value."""
     fields = [(name, info, about) for name, info, about in fields_of(operation.answer) if about.label]
     width = max(len(about.label) for _, _, about in fields)
     shown = [(about, _plain(answer.get(name), info.annotation, about)) for name, info, about in fields]
@@ -25,7 +25,7 @@ def lines_of(answer: Doc, operation: Operation) -> str:
 
 
 def print_rows(answers: list[Doc], operation: Operation, command: Command) -> None:
-    """A table of the columns that the command names."""
+    """Print the columns that the command names as a table."""
     fields = {name: (info, about) for name, info, about in fields_of(get_args(operation.answer)[0])}
     columns = [(name, *fields[name]) for name in command.columns]
     cells = [[(each[name], info.annotation, about) for name, info, about in columns] for each in answers]
@@ -34,7 +34,7 @@ def print_rows(answers: list[Doc], operation: Operation, command: Command) -> No
 
 
 def _plain(value: Any, annotation: Any, about: About) -> Any:
-    """A time in short, a switch as on or off; any other value as it is."""
+    """A time in short form, a switch as on or off, any other value unchanged."""
     if value_type(annotation) is datetime:
         return short_time(value) or None
     if value_type(annotation) is bool and "/" in about.flag:

@@ -1,4 +1,4 @@
-"""What `fleet doctor` finds on this machine, and what the server it talks to finds of itself."""
+"""The checks of `fleet doctor` on this machine, and the checks of the server it talks to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def diagnose(org: str | None, *, fix: bool, as_json: bool) -> int:
-    """Examine this side and the server, print it, and return the exit code: 1 only where something failed."""
+    """Check this machine and the server, print the results, and return the exit code: 1 only if a check failed."""
     fleet: FleetClient | None = None
     trouble: FleetError | None = None
     try:

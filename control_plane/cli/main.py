@@ -1,4 +1,4 @@
-"""`fleet`: puts the command groups together. Nothing heavy is imported before a command runs."""
+"""`fleet`: assembles the command groups. Nothing heavy is imported before a command runs."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ for group in (
 
 
 def main() -> None:
-    """The entry of the `fleet` script."""
+    """The entry point of the `fleet` script."""
     sys.exit(run(app))
 
 

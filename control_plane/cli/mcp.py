@@ -1,4 +1,4 @@
-"""`fleet mcp` and `fleet install-skill`: the fleet for other programs' models."""
+"""`fleet mcp` and `fleet install-skill`: the fleet for models in other programs."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def add_to(app: typer.Typer) -> None:
 def mcp(org: Org = None) -> None:
     """Serve the fleet's tools over stdin and stdout, for a program that speaks MCP.
 
-    Such a program starts it; docs/mcp.md says how it is told to. A control plane that is away makes each call an
-    error, until it is back.
+    Such a program starts it; docs/mcp-server.md shows how to set that up. While the control plane is unavailable, each
+    call is an error.
     """
     import anyio
 
     from control_plane.mcp_server.proxy import Upstream, serve
 
     if sys.stdin.isatty():
-        say("a program is to speak MCP here, on stdin and stdout; docs/mcp.md says how it is connected. Ctrl-C ends it")
-    # The thread that reads stdin cannot be interrupted, and there is nothing to put away.
+        say("this expects an MCP client on stdin and stdout, see docs/mcp-server.md; Ctrl-C ends it")
+    # The thread that reads stdin cannot be interrupted, and there is nothing to clean up.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     anyio.run(partial(serve, Upstream(server_and_token, organization(org))))
 

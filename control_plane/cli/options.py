@@ -1,4 +1,4 @@
-"""The fields of a request as arguments and options of a command, and what was typed as values for the request."""
+"""The fields of a request as arguments and options of a command, and the typed text as values for the request."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NUMBERS = {int: "<int>", float: "<float>"}
 
 
 def parameters(operation: Operation, command: Command) -> Iterator[Parameter]:
-    """A parameter for each name of the path and each field; numbers too arrive as text, and the request checks them."""
+    """A parameter for each path name and each field; numbers also arrive as text, and the request validates them."""
     for name, info, about in names_of(operation):
         yield _argument(name, info, about)
     changes = operation.method == "PATCH"
@@ -62,7 +62,7 @@ def values(operation: Operation, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def parameter(name: str, annotation: Any, default: Any) -> Parameter:
-    """One parameter of the function that a command is made of."""
+    """One parameter of the function behind a command."""
     return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
@@ -72,7 +72,7 @@ def flag_of(name: str, about: About) -> str:
 
 
 def is_switch(about: About) -> bool:
-    """Whether false is something else than not given: `--on/--off`."""
+    """Whether false differs from not given: `--on/--off`."""
     return "/" in about.flag
 
 
@@ -97,7 +97,7 @@ def _option(name: str, info: FieldInfo, about: About, command: Command, *, chang
 
 
 def _secret(name: str, about: About) -> Iterator[Parameter]:
-    """A secret is never typed where a list of processes or a history shows it."""
+    """A secret is never typed where a process list or a shell history shows it."""
     flag, what = flag_of(name, about), about.label
     variable = typer.Option(f"{flag}-env", metavar="VAR", help=f"Read the {what} from this variable here.")
     stdin = typer.Option(f"{flag}-stdin", help=f"Read the {what} from stdin.")
@@ -128,7 +128,7 @@ def _repeats(kind: Any) -> bool:
 
 
 def _emptied(name: str, info: FieldInfo, about: About, value: Any) -> Any:
-    """A list or a mapping without entries. Raises Invalid where some are given as well."""
+    """An empty list or mapping. Raises Invalid if entries are given as well."""
     if value:
         both = f"{flag_of(name, about)} and {about.none} are both given"
         raise Invalid(both, code="E-USAGE", next="leave one of them out")
@@ -136,14 +136,14 @@ def _emptied(name: str, info: FieldInfo, about: About, value: Any) -> Any:
 
 
 def named(reference: str) -> Callable[..., Any]:
-    """The function of the command line that `module:function` names."""
+    """The command-line function that `module:function` names."""
     module, _, name = reference.partition(":")
     found: Callable[..., Any] = getattr(import_module(f"control_plane.cli.{module}"), name)
     return found
 
 
 def _completion(info: FieldInfo, about: About) -> Callable[[str], list[str]] | None:
-    """The values that the shell offers: those of the type, or those that a list on the server has."""
+    """The values that the shell offers: those of the type, or those in a list on the server."""
     choices = choices_of(info.annotation)
     if not choices and not about.source:
         return None
@@ -155,7 +155,7 @@ def _completion(info: FieldInfo, about: About) -> Callable[[str], list[str]] | N
 
 
 def _listed(source: str) -> list[str]:
-    """What the list of a noun has; nothing where it cannot be asked, as a shell that completes shows no errors."""
+    """The entries of a noun's list; empty if the server cannot be asked, because completion shows no errors."""
     noun, _, field = source.partition(":")
     try:
         listed = client().call(import_module(f"control_plane.declarations.{noun}").LIST)

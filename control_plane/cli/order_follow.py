@@ -11,11 +11,11 @@ from shared.terminal.output import paint, print_json_line, printable, put, say
 
 Doc = dict[str, Any]
 STREAMED_AS = {"assistant": "text", "reasoning": "thinking", "tool_result": "output"}
-"""The kind of delta in which each kind of step was in flight."""
+"""The kind of delta that streams each kind of step."""
 
 
 def follow_as_json(fleet: Any, order_id: str) -> Doc:
-    """One JSON event a line, and the order's document last; returns that document."""
+    """Print one JSON event per line, and the order's document last; returns that document."""
     order: Doc = {}
     for event, data in fleet.follow(order_id):
         if event == "end":
@@ -27,7 +27,7 @@ def follow_as_json(fleet: Any, order_id: str) -> Doc:
 
 
 def follow_as_text(fleet: Any, order_id: str) -> Doc:
-    """For people. Returns the order's document at its end."""
+    """Print for people. Returns the order's final document."""
     screen = _Screen(order_id)
     for event, data in fleet.follow(order_id):
         if event == "end":
@@ -39,7 +39,7 @@ def follow_as_text(fleet: Any, order_id: str) -> Doc:
 
 
 class _Screen:
-    """Remembers what is on the current line, so that streamed text and whole steps do not run into each other."""
+    """Tracks the current line, so that streamed text and whole steps do not run into each other."""
 
     def __init__(self, order_id: str) -> None:
         self._order_id = order_id
@@ -67,7 +67,7 @@ class _Screen:
     def _delta(self, data: Doc) -> None:
         kind = data["kind"]
         if kind == "tool_call":
-            # The arguments in flight are half JSON; the whole call follows as a step.
+            # Streamed arguments are incomplete JSON; the whole call follows as a step.
             return
         if kind != self._streaming:
             self.end_stream()
@@ -77,7 +77,7 @@ class _Screen:
         put(paint(text, "dim", sys.stdout) if kind in {"thinking", "output"} else text)
 
     def _step(self, step: Doc) -> None:
-        # What was streamed is on the screen already; its step only ends the line.
+        # Streamed text is already on the screen; its step only ends the line.
         shown = STREAMED_AS.get(step["kind"], "")
         self.end_stream()
         already = shown in self._streamed

@@ -131,7 +131,7 @@ def _ended(fleet: Any, order_id: str) -> Doc:
 
 
 def follow_to_the_end(fleet: Any, order_id: str, *, as_json: bool) -> int:
-    """Show an order on the terminal until it has ended; the exit code that stands for its outcome."""
+    """Show an order in the terminal until it has ended; returns the exit code for its outcome."""
     from control_plane.cli.order_follow import follow_as_json, follow_as_text
 
     order = (follow_as_json if as_json else follow_as_text)(fleet, order_id)
@@ -139,7 +139,7 @@ def follow_to_the_end(fleet: Any, order_id: str, *, as_json: bool) -> int:
 
 
 def cost(usd: float | None) -> str:
-    """Money for people; an unknown price is never shown as nothing."""
+    """Money for people; an unknown price is never shown as zero."""
     return "cost unknown" if usd is None else f"${usd:.4f}"
 
 

@@ -12,7 +12,7 @@ Doc = dict[str, Any]
 
 
 def organization_lines(organization: Doc) -> str:
-    """An organization, and below it its agents where the answer has them."""
+    """An organization, and below it its agents if the answer has them."""
     tasks = ", ".join(f"{number} {status}" for status, number in organization["tasks"].items() if number)
     totals = organization["totals"]
     lines = [

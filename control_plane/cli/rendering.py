@@ -18,7 +18,7 @@ _VERIFICATION = {
 
 
 def outcome_text(order: Doc) -> str:
-    """The end of an order: how, what came of it, what it cost."""
+    """The end of an order: its outcome, its results and its cost."""
     good = order["status"] == "succeeded"
     stats = order["stats"]
     lines = [
@@ -63,7 +63,7 @@ def order_text(order: Doc) -> str:
 
 
 def money(usd: float | None) -> str:
-    """A price that is not known is said to be so, and never shown as nothing."""
+    """An unknown price is shown as unknown, never as zero."""
     return "cost unknown (the model has no known price)" if usd is None else f"cost     ${usd:.4f}"
 
 
@@ -72,7 +72,7 @@ def _allowed(order: Doc) -> str:
 
 
 def _doing(order: Doc) -> list[str]:
-    """What its run does, and, where nothing comes of it, what would change that."""
+    """What the run is doing and, if it is stalled, what would change that."""
     if not (doing := order.get("doing")):
         return []
     line = f"doing    {printable(doing)}"
@@ -83,7 +83,7 @@ def _doing(order: Doc) -> list[str]:
 
 
 def _waiting(order: Doc) -> list[str]:
-    """What waits for a person, and what people said that the run has not heard."""
+    """What waits for a person, and user messages that the run has not received."""
     lines = []
     if call := order["waiting_for"]:
         until = f", until {call['until']}" if call["until"] else ""
@@ -102,7 +102,7 @@ def _branch(order: Doc) -> str:
 
 
 def _pull_request(document: Doc) -> str:
-    """What became of it; one that is to be opened by hand has its text in `--json`."""
+    """The state of the pull request; the text of one that a person must open is in `--json`."""
     parts = document["state"], document["url"], document["why"] and f"({document['why']})"
     return printable(" ".join(filter(None, parts)))
 

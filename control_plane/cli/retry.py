@@ -1,4 +1,4 @@
-"""`fleet retry` and `fleet resume`: an order that failed or was canceled runs again."""
+"""`fleet retry` and `fleet resume`: run a failed or canceled order again."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def made_task(task: Doc) -> str:
 
 
 def schedule_text(schedule: Doc) -> str:
-    """What a person is shown of a schedule."""
+    """A schedule as text for people."""
     missed = "one task for all that was missed" if schedule["missed"] == "once" else "what was missed is left out"
     lines = [
         f"schedule  {schedule['name']}  ({'on' if schedule['enabled'] else 'off'})",

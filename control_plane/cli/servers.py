@@ -90,9 +90,9 @@ def flower(
 
 
 def _fleet_to_watch(environ: Mapping[str, str]) -> tuple[FleetSettings, str]:
-    """The settings of the fleet that Flower shows, and Flower's password, empty where none is set.
+    """The settings of the fleet that Flower shows, and Flower's password, empty if none is set.
 
-    Without FLEET_BROKER_URL it is the `fleet up` that runs here. Raises Precondition where there is none.
+    Without FLEET_BROKER_URL, this is the `fleet up` that runs here. Raises Precondition if there is none.
     """
     from control_plane.core.settings import read_settings
     from control_plane.embedded.plan import LOOPBACK
@@ -106,14 +106,14 @@ def _fleet_to_watch(environ: Mapping[str, str]) -> tuple[FleetSettings, str]:
         "database_url": data.database_url,
         "broker_url": f"redis://control:{known.broker_password}@{LOOPBACK}:{known.broker_port}/0",
     }
-    # What the environment says of these two goes before the local fleet's own.
+    # For these two, the environment takes precedence over the local fleet.
     own = {"master_key_file": data.master_key, "blob_dir": data.blobs}
     local |= {name: str(path) for name, path in own.items() if f"FLEET_{name.upper()}" not in environ}
     return read_settings(**local), environ.get(PASSWORD_VARIABLE, known.flower_password)
 
 
 def _local_data() -> DataDir:
-    """The data directory of the `fleet up` that runs here. Raises Precondition where none runs."""
+    """The data directory of the `fleet up` that runs here. Raises Precondition if none runs."""
     from control_plane.embedded.data_dir import DataDir
 
     local = server_file()

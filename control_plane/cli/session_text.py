@@ -66,14 +66,14 @@ def _short(text: str) -> str:
 
 
 def begun_text(session: Doc) -> str:
-    """The id alone for scripts, and how work is submitted to it."""
+    """Print the id alone for scripts, and how to submit work to the session."""
     put(f"{session['id']}\n")
     say(f"  next  fleet submit PROMPT --project {session['project']} --session {session['id']}")
     return ""
 
 
 def forked_text(session: Doc) -> str:
-    """The new session's id alone for scripts, and where it continues."""
+    """Print the new session's id alone for scripts, and where the session continues."""
     put(f"{session['id']}\n")
     say(f"forked from session {session['forked_from']}; it goes on from {_place(session)}")
     return ""

@@ -1,4 +1,4 @@
-"""`fleet session`: chats and their trees. What is here is what the declarations of sessions cannot say."""
+"""`fleet session`: chats and their trees. Contains what the declarations of sessions cannot express."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fleet status`: the whole at a glance."""
+"""`fleet status`: the whole fleet at a glance."""
 
 from __future__ import annotations
 
@@ -46,6 +46,6 @@ def _lines(found: Doc) -> str:
 
 
 def _counts(counts: Mapping[str, int], none: str) -> str:
-    """`2 online, 1 busy`; what is 0 is left out."""
+    """`2 online, 1 busy`; zeros are left out."""
     shown = [f"{count} {word.replace('_', ' ')}" for word, count in counts.items() if count]
     return ", ".join(shown) or none

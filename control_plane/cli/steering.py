@@ -1,4 +1,4 @@
-"""`fleet say, approve, deny`: what people tell an order while it runs."""
+"""`fleet say, approve, deny`: user input for a running order."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ Doc = dict[str, Any]
 
 
 def step_lines(step: Doc, *, streamed: bool = False, order_id: str = "") -> list[str]:
-    """The lines that show a step; none for what people need not see. `streamed`: its text is on the screen already.
+    """The lines that show a step; empty if people need not see it. `streamed`: its text is already on the screen.
 
-    With `order_id`, a call that waits for approval comes with the commands that decide it.
+    With `order_id`, a call that waits for approval is followed by the commands that decide it.
     """
     lines = _resumed(step) if step["kind"] == "resumed" else _lines(step, streamed)
     if step.get("undone") and lines:
@@ -38,7 +38,7 @@ def _lines(step: Doc, streamed: bool) -> rendered.Lines:
 
 
 def _resumed(step: Doc) -> rendered.Lines:
-    """Rendered here: the event names a run, the document the step and attempt that people know."""
+    """Rendered here: the event names a run, but the document names the step and attempt that people know."""
     where = f"step {step['from_step'] or '?'} of attempt {step['from_attempt'] or '?'}"
     drone = f" on drone {step['from_drone']}" if step["from_drone"] else ""
     return [(rendered.one_line(f"↻ resumed after {where}{drone}{': ' + step['why'] if step['why'] else ''}"), "yellow")]

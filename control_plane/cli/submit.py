@@ -99,7 +99,7 @@ _AS_THEY_ARE = (
 
 
 def _request(given: Doc) -> Doc:
-    """The request that the options make. Raises Invalid where they contradict each other."""
+    """The request that the options describe. Raises Invalid if they contradict each other."""
     if given["drone"] and given["label"]:
         raise Invalid("--drone and --label cannot be used together", code="E-USAGE", next="leave one of them out")
     prompt, timeout = given["prompt"], given["approval_timeout"]

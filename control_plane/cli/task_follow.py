@@ -1,4 +1,4 @@
-"""Following a task in a terminal: entries of its timeline as they come, through restarts of the server."""
+"""Following a task in a terminal: timeline entries as they arrive, across restarts of the server."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Doc = dict[str, Any]
 EVERY_S = 1.0
 MAX_WAIT_S = 10.0
 _OVERLAP = timedelta(minutes=1)
-"""What was written at the same time may become visible one after the other; what comes twice is told once."""
+"""Entries written at the same time may become visible one after the other; a duplicate is printed once."""
 
 
 def follow_task(fleet: Any, task_id: str, *, as_json: bool, clock: Clock | None = None) -> int:
-    """Tell what happens until a person is asked for or nothing more will; the exit code that stands for that."""
+    """Print what happens until a person is needed or nothing more will happen; returns the corresponding exit code."""
     screen = _Json() if as_json else _Text()
     seen = _SeenEntries()
     task: Doc = {}
@@ -41,7 +41,7 @@ class _SeenEntries:
         self.since: datetime | None = None
 
     def new(self, timeline: list[Doc]) -> list[Doc]:
-        """The entries that are new; a run is new when it begins and when it has ended."""
+        """The new entries; a run is new when it begins and again when it has ended."""
         fresh = [entry for entry in timeline if _key(entry) not in self._printed]
         self._printed.update(_key(entry) for entry in fresh)
         comments = [datetime.fromisoformat(entry["at"]) for entry in timeline if entry["kind"] == "comment"]
@@ -57,7 +57,7 @@ def _key(entry: Doc) -> tuple[str, str]:
 
 
 def _poll(fleet: Any, task_id: str, seen: _SeenEntries, clock: Clock) -> Iterator[Doc]:
-    """The task, once a second until it rests. Raises what the first look is refused with; later ones are repeated."""
+    """Yield the task once a second until it rests. Raises if the first request fails; later requests are retried."""
     failures, reached = 0, False
     while True:
         try:
@@ -84,7 +84,7 @@ def _rests(task: Doc) -> bool:
 
 
 class _Json:
-    """One JSON document a line: entries, changes of the state, and the task last."""
+    """One JSON document per line: entries, state changes, and the task last."""
 
     def __init__(self) -> None:
         self._state: Doc = {}
@@ -103,7 +103,7 @@ class _Json:
 
 
 class _Text:
-    """For people."""
+    """Text for people."""
 
     def __init__(self) -> None:
         self._teller = Teller()

@@ -1,4 +1,4 @@
-"""What schedules and triggers have in common on the command line: the options that describe the tasks they make."""
+"""What schedules and triggers share on the command line: the options that describe the tasks they create."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ _FIELDS = (
 
 
 def named_of(options: Doc, *names: str) -> Doc:
-    """Those of the options that were given; numbers are text, which the request checks."""
+    """The given options; numbers are text, which the request validates."""
     return {name: options[name] for name in names if options[name] is not None}
 
 
 def task_given(options: Doc) -> Doc:
-    """The fields of a task that the options name. Raises Invalid for two descriptions, NotFound for a missing file."""
+    """The task fields that the options name. Raises Invalid for two descriptions, NotFound for a missing file."""
     file = options.get("description_file")
     if file is not None and options.get("description") is not None:
         raise Invalid("two descriptions were given", code="E-USAGE", next="leave out --description")
@@ -56,7 +56,7 @@ def task_given(options: Doc) -> Doc:
 
 
 def task_lines(task: Doc) -> list[str]:
-    """What a person is shown of the tasks that will be made."""
+    """The tasks that will be created, as text for people."""
     first = (task.get("description") or "").strip().partition("\n")[0]
     named = {"title": task.get("title"), "told": first[:80]} | {
         each: task.get(each) for each in ("project", "assignee", "mode", "priority")
@@ -65,6 +65,6 @@ def task_lines(task: Doc) -> list[str]:
 
 
 def last_task(row: Doc) -> list[str]:
-    """The newest task that a schedule or trigger made, and why one could not be made."""
+    """The newest task that a schedule or trigger created, and why one could not be created."""
     last = f"{row['last_task']} at {short_time(row['last_at'])}" if row["last_task"] else "none yet"
     return [f"last task {last}", *([f"error     {row['last_error']}"] if row["last_error"] else [])]

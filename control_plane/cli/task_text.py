@@ -1,6 +1,6 @@
-"""Tasks and runs as text for people: a header, then the timeline as one would tell it.
+"""Tasks and runs as text for people: a header, then the timeline as a narrative.
 
-On a terminal the text is folded to its width; in a pipe each paragraph stays on its line.
+On a terminal the text is folded to its width; in a pipe each paragraph stays on one line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shared.terminal.output import Style, paint, printable
 
 Doc = dict[str, Any]
 OUTPUT = 500
-"""Characters of a tool's output that are shown, unless all of it is asked for (S-123)."""
+"""Characters of a tool's output that are shown, unless the full output is requested (S-123)."""
 WIDEST = 100
 _INDENT = " " * 7
 _TAG = re.compile(r"(?<![\w@])@[a-z][a-z0-9_]*")
@@ -36,7 +36,7 @@ _COLOUR: dict[str, Style] = {
 
 
 def task_text(task: Doc) -> str:
-    """A task in full: what it is and where it stands, then everything that happened, by day."""
+    """A task in full: its description and state, then everything that happened, by day."""
     teller = Teller()
     lines = [
         *_head(task),
@@ -48,13 +48,13 @@ def task_text(task: Doc) -> str:
 
 
 class Teller:
-    """Tells entries of a timeline one after the other; says the day where a new one begins."""
+    """Renders the entries of a timeline one after the other; adds the day when a new one begins."""
 
     def __init__(self) -> None:
         self._day = ""
 
     def lines(self, entry: Doc) -> list[str]:
-        """The lines of one entry, with an empty one behind what people and agents wrote."""
+        """The lines of one entry, with an empty line after text that people and agents wrote."""
         at = local(entry["at"])
         lines = self._new_day(at)
         own = _run(entry["run"], at) if entry["kind"] == "run" else _comment(entry["comment"], at)
@@ -88,7 +88,7 @@ def run_text(run: Doc, *, full: bool) -> str:
 
 
 def local(moment: str) -> datetime:
-    """A time of a document, as the clock on the wall of whoever reads it shows it."""
+    """A document's time in the reader's local time zone."""
     return datetime.fromisoformat(moment).astimezone()
 
 
@@ -126,7 +126,7 @@ def _limits(limits: Doc) -> str:
 
 
 def _description(task: Doc) -> list[str]:
-    """What was asked for, where that is more than the title."""
+    """The description, if it differs from the title."""
     if task["description"].strip() == task["title"].strip():
         return []
     return ["", *_paragraphs(task["description"], "  ")]
@@ -143,7 +143,7 @@ def _comment(comment: Doc, at: datetime) -> list[str]:
 
 
 def _run(run: Doc, at: datetime) -> list[str]:
-    """One line: who, where, how it ended, how long, for how much, and the branch."""
+    """One line: agent, drone, outcome, duration, cost and branch."""
     who = f"{run['agent'] or 'no agent'} on {run['drone'] or 'no drone'}"
     running = run["ended_at"] is None
     parts = [
@@ -188,7 +188,7 @@ def _output(text: str, *, full: bool) -> str:
 
 
 def _paragraphs(text: str, indent: str) -> list[str]:
-    """Text as it was written, each line folded by itself; code in fences is left alone."""
+    """The text as written, each line folded separately; fenced code is left alone."""
     lines: list[str] = []
     code = False
     for line in printable(text).strip("\n").split("\n"):
@@ -205,7 +205,7 @@ def _paragraphs(text: str, indent: str) -> list[str]:
 
 
 def _folded(text: str, first: str, others: str | None = None) -> list[str]:
-    """`text` behind `first`, folded to the terminal; lines that follow are as far in, or behind `others`."""
+    """`text` after `first`, folded to the terminal; further lines are indented equally, or begin with `others`."""
     if not text:
         return []
     others = " " * len(first) if others is None else others

@@ -25,7 +25,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def add_commands(group: typer.Typer) -> None:
-    """Register the commands of tasks that are written by hand."""
+    """Register the hand-written commands of tasks."""
     for name, command, example in (
         ("create", create, "fleet task create 'Add a currency to prices' --project shop"),
         ("follow", follow, "fleet task follow PAYM-0001"),

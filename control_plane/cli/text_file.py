@@ -1,4 +1,4 @@
-"""A text that a command is given as a file, or through a pipe."""
+"""Text that a command receives as a file or through a pipe."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shared.errors import Invalid, NotFound
 
 
 def text_of(file: str) -> str:
-    """The text of a file, or of stdin for `-`. Raises NotFound, and Invalid for what is no text."""
+    """The text of a file, or of stdin for `-`. Raises NotFound, or Invalid if it is not text."""
     try:
         raw = sys.stdin.buffer.read() if file == "-" else Path(file).expanduser().read_bytes()
         return raw.decode("utf-8-sig").rstrip("\n")

@@ -11,7 +11,7 @@ Doc = dict[str, Any]
 
 
 def print_join_tokens(tokens: list[Doc]) -> str:
-    """Print the table; nothing remains to be said."""
+    """Print the table; returns no further text."""
     rows = [
         (
             token["id"],
@@ -29,7 +29,7 @@ def print_join_tokens(tokens: list[Doc]) -> str:
 
 
 def print_api_tokens(tokens: list[Doc]) -> str:
-    """Print the table; nothing remains to be said."""
+    """Print the table; returns no further text."""
     rows = [
         (
             token["id"],

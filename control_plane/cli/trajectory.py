@@ -1,4 +1,4 @@
-"""`fleet trajectory`: a run of an order as a file that other tools read, and that `drone replay` plays."""
+"""`fleet trajectory`: a run of an order as a file that other tools can read and `drone replay` can play."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def trajectory(
     """Print what a run did, as a document in the format mini-swe-agent-1.1."""
     content = client(org).trajectory(order_id, run)
     if output is None:
-        # A document it is in any case; `--json` asks for no other.
+        # The output is a document in any case; `--json` changes nothing.
         sys.stdout.buffer.write(content + b"\n")
         return
     _write(output, content + b"\n")

@@ -20,7 +20,7 @@ from shared.terminal.output import printable
 
 _CHUNK = 64 * 1024
 _LAST = 1024 * 1024
-"""Bytes in which the last line is looked for."""
+"""Bytes at the end that are searched for the last line."""
 
 
 def add_commands(commands: typer.Typer) -> None:
@@ -76,7 +76,7 @@ def import_(
 
 
 def _into(path: Path, chunks: Iterable[bytes]) -> bytes:
-    """Write beside `path` and move it there when it is whole: half an export never bears its name."""
+    """Write next to `path` and move the file there when it is complete: a partial export never has the final name."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -92,7 +92,7 @@ def _into(path: Path, chunks: Iterable[bytes]) -> bytes:
 
 
 def _written(chunks: Iterable[bytes], into: BinaryIO) -> bytes:
-    """Write all of it; returns the end."""
+    """Write all chunks; returns the last bytes."""
     last = b""
     for chunk in chunks:
         into.write(chunk)
@@ -101,7 +101,7 @@ def _written(chunks: Iterable[bytes], into: BinaryIO) -> bytes:
 
 
 def _end_of(last: bytes) -> dict[str, Any]:
-    """The last line. Raises FleetFault where it is not the end."""
+    """The last line. Raises FleetFault if it is not the end record."""
     with suppress(ValueError):
         end = json.loads(last.rstrip(b"\n").rpartition(b"\n")[2])
         if last.endswith(b"\n") and isinstance(end, dict) and end.get("kind") == "end":

@@ -109,7 +109,7 @@ def edit(
 
 
 def trigger_text(trigger: Doc) -> str:
-    """What a person is shown of a trigger."""
+    """A trigger as text for people."""
     lines = [
         f"trigger   {trigger['name']}  ({'on' if trigger['enabled'] else 'off'})",
         f"kind      {trigger['kind']}",
@@ -123,7 +123,7 @@ def trigger_text(trigger: Doc) -> str:
 
 
 def _own(given: Doc) -> Doc:
-    """Secret and events, where they are named."""
+    """Secret and events, if given."""
     if given["every_event"] and given["event"]:
         raise Invalid("--every-event and --event were both given", code="E-USAGE", next="leave one of them out")
     events = {"events": given["event"] or []} if given["every_event"] or given["event"] else {}

@@ -1,4 +1,4 @@
-"""What a person typed, as the values of a request."""
+"""Text that a person typed, as the values of a request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shared.terminal.command_line import parse_labels, read_secret
 
 
 def value(text: Any, kind: Any, unit: str) -> Any:
-    """A mapping for `k=v` texts, an amount without its unit; all else as it was typed."""
+    """A mapping for `k=v` texts, an amount without its unit; any other value as typed."""
     if get_origin(kind) is dict:
         return parse_labels(text) if get_args(kind)[1] is str else pairs(text)
     if kind is float and "/" in unit:
@@ -20,7 +20,7 @@ def value(text: Any, kind: Any, unit: str) -> Any:
 
 
 def pairs(texts: list[str]) -> dict[str, Any]:
-    """`temperature=0.2` texts as a mapping; a value that is JSON is taken as such, any other as text."""
+    """`temperature=0.2` texts as a mapping; a value that is valid JSON is parsed, any other is text."""
     found: dict[str, Any] = {}
     for text in texts:
         key, equals, given = text.partition("=")
@@ -34,7 +34,7 @@ def pairs(texts: list[str]) -> dict[str, Any]:
 
 
 def secret(what: str, variable: str | None, from_stdin: bool) -> str | None:
-    """A secret from one of its two sources. Raises Invalid where both are named, or the one named is empty."""
+    """A secret from one of its two sources. Raises Invalid if both are named, or the named one is empty."""
     if variable and from_stdin:
         raise Invalid(f"name one source of the {what}", code="E-USAGE", why="a variable and stdin are both named")
     if from_stdin:
@@ -45,5 +45,5 @@ def secret(what: str, variable: str | None, from_stdin: bool) -> str | None:
 
 
 def or_stdin(text: str, _given: dict[str, Any]) -> str:
-    """A secret as it was typed; `-` reads it from stdin."""
+    """A secret as typed; `-` reads it from stdin."""
     return read_secret(text, "secret")

@@ -8,11 +8,11 @@ from control_plane.client.http import Doc, HttpCalls, part
 from control_plane.client.refusals import refusal, unreachable
 
 IMPORT_SECONDS = 1800.0
-"""For an organization to be taken in."""
+"""Timeout for the import of an organization."""
 
 
 class AutomationCalls(HttpCalls):
-    """A method per endpoint; what each raises is said at `FleetClient`."""
+    """A method per endpoint; `FleetClient` documents what each raises."""
 
     # --- export and import ----------------------------------------------------------------------
 
@@ -31,7 +31,7 @@ class AutomationCalls(HttpCalls):
             raise unreachable(self.url, error) from error
 
     def import_organization(self, pieces: Iterable[bytes], *, name: str | None = None) -> Doc:
-        """The new organization; `pieces` are what `export_organization` gave."""
+        """Return the new organization; `pieces` are the output of `export_organization`."""
         params = {} if name is None else {"name": name}
         return self._object(
             "POST", "/organizations/import", params=params, content=iter(pieces), timeout=IMPORT_SECONDS

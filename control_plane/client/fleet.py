@@ -1,6 +1,6 @@
 """The HTTP client of the command line: a method per endpoint, plain documents out, the fleet's own errors raised.
 
-httpx is imported by the first request and not before, so that `fleet --help` stays quick.
+httpx is imported by the first request, so that `fleet --help` stays fast.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class FleetClient(TeamCalls, AutomationCalls):
     server's code, why and next; `Unauthenticated` for a wrong token; `Unreachable` when nothing answers.
     """
 
-    # --- the server and who we are -------------------------------------------------------
+    # --- the server ----------------------------------------------------------------------
 
     def health(self) -> Doc:
         return self._object("GET", "/health")
@@ -37,7 +37,7 @@ class FleetClient(TeamCalls, AutomationCalls):
     def submit(self, request: Mapping[str, Any], *, idempotency_key: str | None = None) -> Doc:
         """Submit an order (`request`: the fields of `documents.SubmitRequest`) and return its whole document.
 
-        A request that was cut off in the middle is sent again under the same key, so that it never counts twice.
+        A request that was cut off is sent again with the same key, so that it never counts twice.
         """
         headers = {"Idempotency-Key": idempotency_key or secrets.token_hex(16)}
         try:
@@ -71,11 +71,11 @@ class FleetClient(TeamCalls, AutomationCalls):
     ) -> Iterator[tuple[str, Doc]]:
         """Yield `(event, data)` of an order until `end`: each step after `after` exactly once, in order.
 
-        Events: step, delta, order, heartbeat, end (the whole document, the last), and `connection`
-        ({"state": "lost", "why", "retry_in_s"} or {"state": "back"}) when the server went away and came back.
-        The first connection must work unless `patient`; after that it goes on until `give_up_after_s` of silence.
+        Events: step, delta, order, heartbeat, end (the whole document, the last), and `connection` ({"state": "lost",
+        "why", "retry_in_s"} or {"state": "back"}) when the connection is lost and restored. The first connection must
+        succeed unless `patient`; after that, retries continue until `give_up_after_s` of silence.
 
-        Raises Unreachable and what the server refuses with.
+        Raises Unreachable and the server's refusals.
         """
         path = f"/orders/{part(order_id)}/events"
         waiting = following.Patience(from_the_start=patient, give_up_after_s=give_up_after_s)

@@ -1,4 +1,4 @@
-"""Following an order over server-sent events, through lost connections and restarts of the server."""
+"""Following an order over server-sent events, across lost connections and restarts of the server."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     import httpx
 
 Connect = Callable[[int], AbstractContextManager[Iterator[bytes]]]
-"""Open the stream behind step number N and give its bytes; raises what `FleetClient` raises."""
+"""Open the stream after step number N and yield its bytes; raises the errors of `FleetClient`."""
 Following = Iterator[tuple[str, dict[str, Any]]]
 
 SILENCE_S = 25.0
-"""The server beats every 10 s; a stream that is silent for longer is dead, whatever TCP says."""
+"""The server sends a heartbeat every 10 s; a stream that is silent for longer is dead, even if TCP reports no error."""
 MAX_WAIT_S = 10.0
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to go on without a server."""
+    """How long to continue without a server."""
 
     from_the_start: bool = False
-    """Also the first connection may fail."""
+    """The first connection may also fail."""
     give_up_after_s: float | None = None
     """None: never."""
 
@@ -44,15 +44,15 @@ class ServerSentEvent:
 
 
 def follow(connect: Connect, after: int, patience: Patience, clock: Clock) -> Following:
-    """Yield events until `end`; connect again behind the last step seen whenever the stream breaks.
+    """Yield events until `end`; reconnects after the last step seen whenever the stream breaks.
 
-    Raises what the server refuses with, and Unreachable when `patience` is over.
+    Raises the server's refusals, and Unreachable when `patience` is exhausted.
     """
     return _Follower(connect, after, patience, clock).events()
 
 
 class _Follower:
-    """What is known between two connections: the last step seen, and since when nothing was heard."""
+    """The state between two connections: the last step seen, and the time of the last message."""
 
     def __init__(self, connect: Connect, after: int, patience: Patience, clock: Clock) -> None:
         self._connect = connect
@@ -89,14 +89,14 @@ class _Follower:
                     yield message.event, data
 
     def _is_new(self, step: dict[str, Any]) -> bool:
-        # A step that was sent twice, whoever's fault that is, is shown once.
+        # A step that was sent twice, for any reason, is yielded once.
         if step["seq"] <= self._last:
             return False
         self._last = step["seq"]
         return True
 
     def _count_failure(self, trouble: FleetError) -> float:
-        """Seconds until the next try; raises `trouble` when there is to be none."""
+        """Seconds until the next attempt; raises `trouble` if there is none."""
         if not self._reached:
             raise trouble
         self._failures += 1
@@ -145,10 +145,9 @@ def _decoded(message: ServerSentEvent) -> dict[str, Any]:
 def open_stream(
     http: httpx.Client, path: str, *, headers: Mapping[str, str], params: Mapping[str, str]
 ) -> Iterator[Iterator[bytes]]:
-    """Open a stream of events and give its bytes as they come.
+    """Open a stream of events and yield its bytes as they arrive.
 
-    Raises the refusal that the server answered with; Unreachable when it does not answer or falls silent, also while
-    the bytes are read.
+    Raises the server's refusal; Unreachable if it does not respond or falls silent, also while the bytes are read.
     """
     import httpx
 

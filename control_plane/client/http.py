@@ -1,6 +1,6 @@
-"""HTTP as the command line speaks it: a request, a document or the fleet's own error back.
+"""HTTP for the command line: sends a request, returns a document or raises the fleet's own error.
 
-httpx is imported by the first request and not before, so that `fleet --help` stays quick.
+httpx is imported by the first request, so that `fleet --help` stays fast.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class HttpCalls:
         self.close()
 
     def close(self) -> None:
-        """Let the connections go; the client opens new ones if it is used again."""
+        """Close the connections; the client opens new ones if it is used again."""
         if self._http is not None:
             self._http.close()
             self._http = None
@@ -58,10 +58,10 @@ class HttpCalls:
         idempotency_key: str | None = None,
         **names: str,
     ) -> Any:
-        """Have an operation carried out: its document, or list of documents, as JSON has it.
+        """Call an operation: returns its document, or list of documents, as parsed JSON.
 
-        `names` are those of its path. A request that takes an idempotency key and was cut off in the middle is sent
-        again under the same key, so that it never counts twice.
+        `names` are those in its path. A request that takes an idempotency key and was cut off is sent again with the
+        same key, so that it never counts twice.
         """
         values = {name: part(value) for name, value in {"organization": self.organization, **names}.items()}
         path = operation.path.format_map(values)
@@ -125,7 +125,7 @@ class HttpCalls:
 
 
 def part(name: str) -> str:
-    """`name` as one part of a path; an empty one would turn `show` into `ls`."""
+    """`name` as one path segment; an empty one would turn `show` into `ls`."""
     if not name or name in {".", ".."}:
         raise NotFound(f"{name!r} is not a name", code="E-NAME")
     return quote(name, safe="")

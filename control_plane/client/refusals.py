@@ -1,4 +1,4 @@
-"""What the HTTP client raises: the server's refusals as the fleet's own errors, and silence as Unreachable."""
+"""What the HTTP client raises: the server's refusals as the fleet's own errors, no response as Unreachable."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     import httpx
 
 CUT_OFF = "E-SERVER-SILENT"
-"""The server took the request and never finished the answer: it may have been carried out."""
+"""The server received the request but never finished the response: the request may have been carried out."""
 
 
 def refusal(url: str, response: httpx.Response) -> FleetError:
-    """The error that a problem document stands for: the class by its status, the words by the server."""
+    """The error that a problem document describes: the class from its status, the text from the server."""
     try:
         document = response.json()
     except ValueError:
@@ -24,7 +24,7 @@ def refusal(url: str, response: httpx.Response) -> FleetError:
 
 
 def unreachable(url: str, error: Exception) -> Unreachable:
-    """What to tell of a request that got no answer: refused, too slow, cut off, or no address at all."""
+    """The error for a request without a response: refused, too slow, cut off, or an invalid address."""
     import httpx
 
     if isinstance(error, httpx.InvalidURL | httpx.UnsupportedProtocol):

@@ -1,4 +1,4 @@
-"""What every operation is handed: the parts of the control plane, made once at the entry, and who is asking."""
+"""What every operation receives: the parts of the control plane, created once at the entry, and the caller."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Role = Literal["admin", "operator", "viewer"]
 
 @dataclass(frozen=True)
 class Core:
-    """The parts. Nothing here is global; a test makes its own."""
+    """The parts. Nothing here is global; a test creates its own."""
 
     settings: FleetSettings
     database: Database
@@ -39,7 +39,7 @@ class Core:
 
 @dataclass(frozen=True)
 class EndedRun:
-    """A run that has ended without a report of its drone."""
+    """A run that ended without a report from its drone."""
 
     run_id: str
     drone_id: str
@@ -50,27 +50,27 @@ class EndedRun:
 
 @dataclass(frozen=True)
 class Subscribers:
-    """What happens after an event of the order lifecycle; `control_plane.assemble` names all of it.
+    """What happens after an event in the order lifecycle; `control_plane.assemble` lists all of it.
 
     The callables of the first two fields run inside the transaction of the event: their writes are committed with it,
-    and what they raise rolls it back.
+    and an exception rolls it back.
     """
 
     order_ended: Sequence[Callable[[Session, Core, Order], None]]
-    """The order has just got its final status."""
+    """The order just reached its final status."""
     order_waits_for_person: Sequence[Callable[[Session, Core, Order, str], None]]
-    """The order has just become `awaiting_approval`; the text is the name of the tool that waits."""
+    """The order just became `awaiting_approval`; the text is the name of the waiting tool."""
     runs_ended: Sequence[Callable[[Core, Sequence[EndedRun]], None]]
-    """After the commit. A subscriber handles its own failures: nothing can be undone any more."""
+    """After the commit. A subscriber handles its own failures: nothing can be rolled back any more."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks, for which organization, and what they may do."""
+    """The caller's identity, organization and rights."""
 
     organization_id: str
     organization: str
     role: Role
     user: str
     everywhere: bool = False
-    """May act in every organization, and make new ones."""
+    """May act in every organization, and create new ones."""

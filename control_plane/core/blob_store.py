@@ -18,20 +18,20 @@ from shared.errors import FleetFault, Invalid, NotFound, TooLarge
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _CHUNK = 1 << 20
 MAX_SEALED = 64 * 1024 * 1024
-"""Bytes of what is sealed: it is in memory while that is done."""
+"""Maximum bytes of sealed content: it is in memory while it is sealed."""
 
 
 class BlobStore:
-    """`<root>/<first two characters>/<sha256>`. What is there is whole: it was renamed into place after an fsync.
+    """`<root>/<first two characters>/<sha256>`. An existing file is complete: it was renamed into place after an fsync.
 
-    What is sealed lies beside it with the ending `.sealed`, under the name that its content has in clear.
+    A sealed blob is stored in the same directory with the suffix `.sealed`, named after the SHA-256 of its plaintext.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def path(self, sha256: str, *, sealed: bool = False) -> Path:
-        """Where the blob lies or would lie. Raises Invalid where `sha256` is not a digest."""
+        """The path of the blob, whether it exists or not. Raises Invalid if `sha256` is not a digest."""
         if not _DIGEST.fullmatch(sha256):
             raise Invalid("the name of a blob is 64 hexadecimal characters: its SHA-256", code="E-BLOB-NAME")
         return self.root / sha256[:2] / (f"{sha256}.sealed" if sealed else sha256)
@@ -40,15 +40,15 @@ class BlobStore:
         return self.path(sha256).is_file()
 
     def store(self, sha256: str, stream: BinaryIO, *, limit: int = MAX_BYTES) -> int:
-        """Store what `stream` gives and return its size. Storing the same again changes nothing.
+        """Store the content of `stream` and return its size. Storing the same content again changes nothing.
 
-        Raises Invalid where the content has another digest, TooLarge over `limit`, FleetFault where the disk refuses.
+        Raises Invalid if the content has another digest, TooLarge over `limit`, FleetFault if the disk refuses.
         """
         with self._draft(sha256, self.path(sha256)) as draft:
             return _copy(stream, draft, sha256, limit)
 
     def store_sealed(self, sha256: str, stream: BinaryIO, seal: Callable[[bytes], bytes]) -> int:
-        """As `store`, but what goes onto the disk is what `seal` makes of it; all of it is in memory meanwhile."""
+        """As `store`, but writes the result of `seal` to disk; the whole content is in memory meanwhile."""
         content = BytesIO()
         size = _copy(stream, content, sha256, MAX_SEALED)
         with self._draft(sha256, self.path(sha256, sealed=True)) as draft:
@@ -60,7 +60,7 @@ class BlobStore:
         return self._read(self.path(sha256))
 
     def read_sealed(self, sha256: str, unseal: Callable[[bytes], bytes]) -> bytes:
-        """The content of what was sealed. Raises NotFound."""
+        """The content of a sealed blob. Raises NotFound."""
         return unseal(self._read(self.path(sha256, sealed=True)))
 
     def _read(self, path: Path) -> bytes:
@@ -71,7 +71,7 @@ class BlobStore:
 
     @contextmanager
     def _draft(self, sha256: str, path: Path) -> Iterator[BinaryIO]:
-        """A file to write to, which is in its place, and on the disk, when the block ends; it is gone if that fails."""
+        """A file to write to. When the block ends, it is in its place and on disk; if that fails, it is deleted."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".in-", delete=False) as draft:

@@ -1,4 +1,4 @@
-"""What the control plane is told at its entry: addresses, the database, the broker, the master key."""
+"""The control plane's settings, read at its entry: addresses, the database, the broker, the master key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shared.errors import Invalid
 
 
 class FleetSettings(BaseSettings):
-    """`FLEET_*` of the environment; what the constructor is given goes before it. Read once, passed down."""
+    """`FLEET_*` of the environment; constructor arguments take precedence. Read once, passed down."""
 
     model_config = SettingsConfigDict(env_prefix="FLEET_", extra="ignore", frozen=True)
 
@@ -22,17 +22,17 @@ class FleetSettings(BaseSettings):
     broker_url: str = Field(repr=False)
     """`redis://control:PASSWORD@host:port/0`: the control plane's own user."""
     master_key_file: Path | None = None
-    """32 bytes in base64; written on first use where it is not there."""
+    """32 bytes in base64; written on first use if the file does not exist."""
     master_key: str | None = Field(None, repr=False)
-    """The same, given itself; goes before the file."""
+    """The same key as a value; takes precedence over the file."""
     blob_dir: Path
     """Patches, bundles and logs."""
     host: str = "127.0.0.1"
     port: int = Field(8420, ge=0, le=65535)
     public_url: str | None = None
-    """The address of the HTTP interface that drones and browsers are given."""
+    """The address of the HTTP interface for drones and browsers."""
     public_broker_url: str | None = None
-    """The address of the broker that drones are given, without a user."""
+    """The address of the broker for drones, without a user."""
     flower_url: str | None = None
     allow_file_urls: bool | None = None
     """Whether a project's git URL may be `file://`; None: only while `host` is a loopback address."""
@@ -42,19 +42,19 @@ class FleetSettings(BaseSettings):
 
     @property
     def url(self) -> str:
-        """Where the HTTP interface is reached, without a slash at its end."""
+        """The URL of the HTTP interface, without a trailing slash."""
         return (self.public_url or f"http://{_bracketed(self.host)}:{self.port}").rstrip("/")
 
     @property
     def file_urls_allowed(self) -> bool:
-        """A `file://` URL names a file of the drone: harmless where both are one machine, a hole where they are not."""
+        """A `file://` URL names a file on the drone: harmless if both are one machine, a security hole if not."""
         return is_loopback(self.host) if self.allow_file_urls is None else self.allow_file_urls
 
 
 def read_settings(**given: Any) -> FleetSettings:
-    """The settings from the environment, with `given` before it.
+    """The settings from the environment; `given` takes precedence.
 
-    Raises Invalid that names every variable that is missing or wrong, and never shows a value.
+    Raises Invalid, which names every missing or wrong variable and never shows a value.
     """
     try:
         return FleetSettings(**given)

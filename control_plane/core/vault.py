@@ -1,4 +1,4 @@
-"""Secrets: sealed at rest under the master key, and the control plane's own keys to the drones' envelopes."""
+"""Secrets: sealed at rest under the master key, and the control plane's own keys for the drones' envelopes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from shared.errors import Precondition
 
 @dataclass(frozen=True)
 class BoxKeys:
-    """The control plane's X25519 keys, opened. The newest that is not retired seals; all of them open."""
+    """The control plane's X25519 keys, unsealed. The newest that is not retired seals; all of them open."""
 
     current_id: str
     pairs: dict[str, bytes]
@@ -38,23 +38,23 @@ class BoxKeys:
         return public_key(self.current_private_key())
 
     def private_keys(self) -> dict[str, bytes]:
-        """All keys that envelopes may still be sealed to: what `open_envelope(recipients=…)` takes."""
+        """All keys that envelopes may still be sealed to, as `open_envelope(recipients=…)` takes them."""
         return dict(self.pairs)
 
 
 class Vault:
-    """Seals texts under the master key. Whoever has the database alone reads none of them."""
+    """Seals texts under the master key. The database alone is not enough to read them."""
 
     def __init__(self, master_key: bytes) -> None:
         self._box = SecretBox(master_key)
         self._opened: dict[str, bytes] = {}
 
     def seal_content(self, content: bytes) -> bytes:
-        """A file's content as it may lie on the disk."""
+        """A file's content as it may be stored on disk."""
         return bytes(self._box.encrypt(content))
 
     def open_content(self, sealed: bytes) -> bytes:
-        """The content again. Raises Precondition as `open_at_rest`."""
+        """The unsealed content. Raises Precondition as `open_at_rest`."""
         try:
             return self._box.decrypt(sealed)
         except CryptoError as error:
@@ -66,11 +66,11 @@ class Vault:
             ) from error
 
     def seal_at_rest(self, text: str) -> str:
-        """`text` as it may lie in the database."""
+        """`text` as it may be stored in the database."""
         return base64.b64encode(bytes(self._box.encrypt(text.encode()))).decode()
 
     def open_at_rest(self, sealed: str) -> str:
-        """The text again. Raises Precondition where it was sealed under another master key, or altered."""
+        """The unsealed text. Raises Precondition if it was sealed under another master key, or altered."""
         try:
             return self._box.decrypt(base64.b64decode(sealed, validate=True)).decode()
         except (CryptoError, ValueError) as error:
@@ -82,7 +82,7 @@ class Vault:
             ) from error
 
     def box_keys(self, db: Session) -> BoxKeys:
-        """The keys to the drones' envelopes; opened ones are remembered, as every event needs them."""
+        """The keys for the drones' envelopes; unsealed keys are cached, because every event needs them."""
         rows = db.scalars(select(KeyPair).order_by(KeyPair.created_at, KeyPair.id)).all()
         current = [row.id for row in rows if row.retired_at is None]
         if not current:
@@ -90,10 +90,11 @@ class Vault:
         return BoxKeys(current[-1], {row.id: self._private_key(row) for row in rows})
 
     def ensure_box_keys(self, db: Session, clock: Clock) -> None:
-        """Make the first key pair where there is none; call it inside a writing transaction.
+        """Create the first key pair if there is none; call it inside a writing transaction.
 
-        Two control planes that start at once must agree on one, as its fingerprint goes into join tokens: the row of
-        the first organization is locked meanwhile (SQLite needs no such lock: its transaction began immediate).
+        Two control planes that start at the same time must agree on one, because its fingerprint goes into join tokens:
+        the row of the first organization is locked meanwhile (SQLite needs no such lock: its transaction began
+        immediate).
         """
         db.execute(select(Organization.id).order_by(Organization.created_at).limit(1).with_for_update())
         if db.scalar(select(KeyPair.id).where(KeyPair.retired_at.is_(None)).limit(1)) is None:
@@ -117,9 +118,9 @@ class Vault:
 
 
 def open_vault(settings: FleetSettings) -> Vault:
-    """The vault under the master key of the settings; a key file that is not there is written first (0600).
+    """The vault under the master key of the settings; a missing key file is written first (0600).
 
-    Raises Precondition where there is neither key nor file, or where what is there is no key.
+    Raises Precondition if there is neither key nor file, or if the value is not a key.
     """
     if settings.master_key:
         return Vault(_decoded(settings.master_key, "FLEET_MASTER_KEY"))
@@ -145,8 +146,8 @@ def _from_file(path: Path) -> bytes:
 
 
 def _create(path: Path) -> None:
-    # Written whole beside its place, then linked: another process that starts now sees no file or all of it, and of
-    # two that create it the second one's link fails and it reads the first one's.
+    # Written completely to a draft, then linked: another process that starts now sees no file or the whole file. If two
+    # processes create it, the second one's link fails and it reads the file of the first one.
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-") as draft:
         draft.write(base64.b64encode(random(SecretBox.KEY_SIZE)).decode() + "\n")

@@ -1,1 +1,1 @@
-"""The database: rows, engine, migrations. The row is the truth; Redis only carries."""
+"""The database: rows, engine, migrations. The row is authoritative; Redis is only transport."""

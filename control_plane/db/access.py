@@ -1,4 +1,4 @@
-"""Rows that let people and drones in: tokens, log-in links, browser sessions."""
+"""Rows that grant access to people and drones: tokens, log-in links, browser sessions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ApiToken(Owned, Row):
     role: Mapped[str] = mapped_column(String(16))
     """admin, operator or viewer."""
     everywhere: Mapped[bool] = mapped_column(default=False)
-    """It may act in every organization, and make new ones."""
+    """It may act in every organization, and create new ones."""
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     created_at: Mapped[datetime]
     last_used_at: Mapped[datetime | None]
@@ -57,7 +57,7 @@ class JoinToken(Owned, Row):
     labels: Mapped[dict[str, str]]
     """Fixed on every drone that joins with this token."""
     serves: Mapped[list[str]] = mapped_column(default=list)
-    """As on the drones that join with it."""
+    """Same as on the drones that join with it."""
     uses: Mapped[int]
     """How often it may be used in all."""
     used: Mapped[int] = mapped_column(default=0)

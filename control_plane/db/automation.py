@@ -1,4 +1,4 @@
-"""Rows of what begins and what tells by itself: schedules, triggers and webhooks."""
+"""Rows of automation: schedules, triggers and webhooks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from control_plane.db.types import ForeignText, UtcDateTime
 
 
 class Schedule(Owned, Row):
-    """Makes a task at the times of a cron line."""
+    """Creates a task at the times of a cron expression."""
 
     __tablename__ = "schedules"
     __table_args__ = (unique_while_alive("uq_schedules_name_alive", "name"),)
@@ -23,9 +23,9 @@ class Schedule(Owned, Row):
     cron: Mapped[str] = mapped_column(String(255))
     timezone: Mapped[str] = mapped_column(String(64), default="UTC")
     missed: Mapped[str] = mapped_column(String(8), default="once")
-    """once: what was missed while nobody looked is made up for by one task; skip: by none."""
+    """once: one task makes up for all missed times; skip: none does."""
     task: Mapped[dict[str, Any]]
-    """`documents.TaskRequest` without what is not given; title and description may have `{{date}}`."""
+    """`task_documents.TaskRequest` without the fields that are not given; title and description may use `{{date}}`."""
     enabled: Mapped[bool] = mapped_column(default=True)
     next_at: Mapped[datetime | None] = mapped_column(UtcDateTime, index=True)
     last_at: Mapped[datetime | None]
@@ -37,19 +37,19 @@ class Schedule(Owned, Row):
 
 
 class Trigger(Owned, Row):
-    """Makes a task of a signed request that a code host sends to `/hooks/<id>`."""
+    """Creates a task from a signed request that a code host sends to `/hooks/<id>`."""
 
     __tablename__ = "triggers"
     __table_args__ = (unique_while_alive("uq_triggers_name_alive", "name"),)
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(String(64))
     kind: Mapped[str] = mapped_column(String(16))
-    """github, gitlab, gitea or standard: whose signature and headers are looked for."""
+    """github, gitlab, gitea or standard: the expected signature and headers."""
     sealed_secret: Mapped[str] = mapped_column(Text)
     events: Mapped[list[str]]
-    """Names of events that count, `issues.opened` or `push`; empty: all."""
+    """Names of accepted events, for example `issues.opened` or `push`; empty: all."""
     task: Mapped[dict[str, Any]]
-    """As a schedule's; title and description are templates over the payload."""
+    """As in a schedule; title and description are templates over the payload."""
     enabled: Mapped[bool] = mapped_column(default=True)
     last_at: Mapped[datetime | None]
     last_task_id: Mapped[str | None] = mapped_column(TaskId)
@@ -60,7 +60,7 @@ class Trigger(Owned, Row):
 
 
 class TriggerDelivery(Owned, Row):
-    """A request that was taken in: the same id again is a repetition, and makes nothing."""
+    """An accepted request: the same id again is a duplicate, and creates nothing."""
 
     __tablename__ = "trigger_deliveries"
     trigger_id: Mapped[str] = mapped_column(Id, ForeignKey("triggers.id"), primary_key=True)
@@ -72,7 +72,7 @@ class TriggerDelivery(Owned, Row):
 
 
 class Webhook(Owned, Row):
-    """An address that is told of what people wait for, signed as Standard Webhooks says."""
+    """An address that is notified of what people wait for, signed according to Standard Webhooks."""
 
     __tablename__ = "webhooks"
     __table_args__ = (unique_while_alive("uq_webhooks_name_alive", "name"),)
@@ -81,7 +81,7 @@ class Webhook(Owned, Row):
     url: Mapped[str] = mapped_column(Text)
     sealed_secret: Mapped[str] = mapped_column(Text)
     events: Mapped[list[str]]
-    """`shared.states.NOTICES` that it wants; empty: all."""
+    """The `shared.states.NOTICES` that it receives; empty: all."""
     enabled: Mapped[bool] = mapped_column(default=True)
     failing_since: Mapped[datetime | None]
     last_at: Mapped[datetime | None]
@@ -91,12 +91,12 @@ class Webhook(Owned, Row):
 
 
 class WebhookDelivery(Owned, Row):
-    """One message to one address, until it was taken or given up."""
+    """One message to one address, until it is accepted or given up."""
 
     __tablename__ = "webhook_deliveries"
     __table_args__ = (Index("ix_webhook_deliveries_due", "done_at", "next_at"),)
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
-    """`msg_…`: the receiver tells a repetition by it."""
+    """`msg_…`: the receiver recognizes a duplicate by it."""
     webhook_id: Mapped[str] = mapped_column(Id, ForeignKey("webhooks.id"), index=True)
     event: Mapped[str] = mapped_column(String(64))
     data: Mapped[dict[str, Any]]
@@ -106,4 +106,4 @@ class WebhookDelivery(Owned, Row):
     created_at: Mapped[datetime]
     next_at: Mapped[datetime | None]
     done_at: Mapped[datetime | None]
-    """Taken, or given up: then `error` says why."""
+    """Accepted or given up; if given up, `error` says why."""

@@ -15,7 +15,7 @@ Id = String(ID_LENGTH)
 
 
 Seq = BigInteger().with_variant(Integer, "sqlite")
-"""SQLite only counts an INTEGER primary key up by itself."""
+"""SQLite auto-increments only an INTEGER primary key."""
 
 
 class Row(DeclarativeBase):
@@ -45,6 +45,6 @@ class Owned:
 
 
 def unique_while_alive(name: str, column: str) -> Index:
-    """What was removed stays for history and its name may be used again, so only living names are unique."""
+    """Unique only among living rows: a removed row stays for history, and its name may be reused."""
     alive = text("removed_at IS NULL")
     return Index(name, "organization_id", column, unique=True, sqlite_where=alive, postgresql_where=alive)

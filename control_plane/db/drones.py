@@ -1,4 +1,4 @@
-"""Rows of drones, their inboxes, and reports that could not be read."""
+"""Rows of drones, their inboxes, and unreadable reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Drone(Owned, Row):
     labels: Mapped[dict[str, str]]
     fixed_labels: Mapped[dict[str, str]]
     serves: Mapped[list[str]] = mapped_column(default=list)
-    """Ids of the organizations that it works for beside its own; `*`: all."""
+    """Ids of the organizations that it serves besides its own; `*`: all."""
     concurrency: Mapped[int] = mapped_column(default=1)
     sandbox: Mapped[str] = mapped_column(String(32), default="")
     version: Mapped[str] = mapped_column(String(32), default="")
@@ -31,13 +31,13 @@ class Drone(Owned, Row):
     token_hash: Mapped[str] = mapped_column(String(64), unique=True)
     """SHA-256 of its bearer token."""
     broker_password_hash: Mapped[str] = mapped_column(String(64))
-    """SHA-256 of its Redis password: enough to create its Redis user again after Redis was emptied."""
+    """SHA-256 of its Redis password: enough to recreate its Redis user after Redis was emptied."""
     registered_at: Mapped[datetime]
     removed_at: Mapped[datetime | None]
     draining: Mapped[bool] = mapped_column(default=False)
     boot_id: Mapped[str | None] = mapped_column(String(64))
     last_seen_at: Mapped[datetime | None]
-    """When a beat last arrived, by this side's clock."""
+    """When the last beat arrived, by this side's clock."""
     stopped_at: Mapped[datetime | None]
     """Set by the last beat of a clean stop, cleared by any later beat."""
     beat: Mapped[dict[str, Any] | None]
@@ -45,7 +45,7 @@ class Drone(Owned, Row):
 
 
 class InboxMessage(Owned, Row):
-    """A control message for a drone, until its beat says that it was acted on."""
+    """A control message for a drone, until a beat confirms that it was acted on."""
 
     __tablename__ = "inbox"
     id: Mapped[str] = mapped_column(Id, primary_key=True)
@@ -59,7 +59,7 @@ class InboxMessage(Owned, Row):
 
 
 class RawEvent(Owned, Row):
-    """A stream entry that could not be taken in; kept as it came, so that nothing is lost in silence."""
+    """A stream entry that could not be processed; kept unchanged, so that nothing is lost silently."""
 
     __tablename__ = "raw_events"
     id: Mapped[int] = mapped_column(Seq, primary_key=True, autoincrement=True)

@@ -1,8 +1,8 @@
 """The database: a transaction for reading, one for writing, and its failures as the fleet's own errors.
 
-SQLite and PostgreSQL are one to the rest of the code. On SQLite a writing transaction begins IMMEDIATE: with the
-driver's default two readers that both write would lose one of the writes. On PostgreSQL it is read committed, and the
-rows' own `UPDATE … WHERE` decides who was first.
+SQLite and PostgreSQL look the same to the rest of the code. On SQLite a writing transaction begins IMMEDIATE: with the
+driver's default, two transactions that both read and then write would lose one of the writes. On PostgreSQL the
+isolation level is read committed, and the rows' own `UPDATE … WHERE` decides which transaction was first.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ BUSY_SECONDS = 30.0
 """How long a SQLite writer waits for another."""
 CONNECT_SECONDS = 5
 ATTEMPTS = 5
-"""Of a piece of work whose transaction was chosen to give way."""
+"""Attempts for a piece of work whose transaction was chosen as a deadlock victim."""
 _BEGIN = "fleet_begin"
 
 
 class Database:
-    """Connections to one database. Safe to share between threads; made anew after a fork."""
+    """Connections to one database. Safe to share between threads; recreated after a fork."""
 
     def __init__(self, url: str, *, busy_seconds: float = BUSY_SECONDS) -> None:
         self.url = _understood(url)
@@ -50,17 +50,18 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """One transaction, committed where the block ends and rolled back where it raises.
+        """One transaction, committed when the block ends and rolled back if it raises.
 
-        Raises Unreachable (`E-DB-…`) where the database does not answer, is locked too long or has no room.
+        Raises Unreachable (`E-DB-…`) if the database does not respond or is locked too long, FleetFault (`E-DB-FULL`)
+        if it has no space.
         """
         with self._translated_errors(), self._writes.begin() as session:
-            # A statement right away: on SQLite the lock is taken here, before anything is read that is then written.
+            # Connect immediately: on SQLite this takes the lock before anything is read that is then written.
             session.connection()
             yield session
 
     def transact(self, work: Callable[[Session], T]) -> T:
-        """The result of `work` in a writing transaction; done again, up to 5 times, where a deadlock ended it.
+        """The result of `work` in a writing transaction; up to 5 attempts if a deadlock ends it.
 
         `work` must have no effect outside the database.
         """
@@ -73,13 +74,13 @@ class Database:
                 if not is_passing(error):
                     with self._translated_errors():
                         raise
-                # Whoever made us give way goes first.
+                # Let the competing transaction go first.
                 time.sleep(0.01 * 2**attempt)
         with self.write() as session:
             return work(session)
 
     def ping(self) -> str:
-        """Name and version of the server, for `doctor`. Raises Unreachable where it does not answer."""
+        """Name and version of the server, for `doctor`. Raises Unreachable if it does not respond."""
         with self.read() as session:
             if self.is_sqlite:
                 return f"SQLite {session.scalar(text('SELECT sqlite_version()'))}"
@@ -91,7 +92,7 @@ class Database:
         return self.url.render_as_string(hide_password=True)
 
     def dispose(self) -> None:
-        """Let all connections go; the next use opens new ones."""
+        """Close all connections; the next use opens new ones."""
         self.engine.dispose()
 
     @contextmanager
@@ -109,7 +110,7 @@ def _understood(text_: str) -> URL:
     try:
         url = make_url(text_)
     except ArgumentError:
-        # The text may hold a password in a place where no parser finds it, so it is not shown.
+        # The text may contain a password in a place where no parser finds it, so it is not shown.
         raise Invalid("the database URL is not one", code="E-DB-URL", next=_EXAMPLES) from None
     if url.get_backend_name() in {"postgresql", "postgres"}:
         return url.set(drivername="postgresql+psycopg")
@@ -127,7 +128,7 @@ def _postgres_engine(url: URL) -> Engine:
     return create_engine(
         url,
         isolation_level="READ COMMITTED",
-        # A server that was restarted leaves dead connections behind; asking first costs less than a failed request.
+        # A restarted server leaves dead connections behind; checking first costs less than a failed request.
         pool_pre_ping=True,
         pool_size=10,
         max_overflow=20,
@@ -150,11 +151,11 @@ def _sqlite_engine(url: URL, busy_seconds: float) -> Engine:
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # The driver must not begin transactions by itself: it would begin them deferred, whatever is asked for below.
+    # The driver must not begin transactions itself: it would begin them deferred, regardless of the statement below.
     connection.isolation_level = None
     for pragma in (
         "journal_mode = WAL",
-        # With WAL, FULL is what makes a commit survive a power cut, and a 201 promises just that.
+        # With WAL, FULL is what makes a commit survive a power failure, and a 201 promises exactly that.
         "synchronous = FULL",
         "foreign_keys = ON",
     ):

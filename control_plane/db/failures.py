@@ -1,4 +1,4 @@
-"""What a database driver raises, in the fleet's words: one table, applied once, at the edge of the engine."""
+"""Database driver errors as the fleet's errors: one table, applied once, at the edge of the engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SQLITE_GONE = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR, sqlite3
 
 
 def is_passing(error: DBAPIError) -> bool:
-    """Whether the same work, done again, may well succeed: a deadlock, a serialization failure, a held lock."""
+    """Whether a retry of the same work may succeed: a deadlock, a serialization failure, a held lock."""
     cause = error.orig
     if isinstance(cause, sqlite3.Error):
         return _sqlite_code(cause) in _SQLITE_PASSING
@@ -25,7 +25,7 @@ def is_passing(error: DBAPIError) -> bool:
 
 
 def translated(error: DBAPIError, shown_url: str) -> FleetError | DBAPIError:
-    """The error as a FleetError, or itself where it is none of the server's doing but a mistake of ours."""
+    """The error as a FleetError, or unchanged if it is our mistake and not the server's."""
     if _points_nowhere(error):
         return Conflict(
             "something that this refers to was removed meanwhile, and nothing was stored",
@@ -71,7 +71,7 @@ def _translated_sqlite(error: DBAPIError, shown_url: str) -> FleetError | None:
 def _translated_postgres(error: DBAPIError, shown_url: str) -> FleetError | None:
     if isinstance(error.orig, psycopg.errors.DiskFull):
         return _full(error, shown_url)
-    # psycopg raises the bare OperationalError where there is no connection, and gives it no SQLSTATE.
+    # psycopg raises the bare OperationalError if there is no connection, and sets no SQLSTATE.
     gone = (psycopg.errors.ConnectionException, psycopg.errors.AdminShutdown, psycopg.errors.CannotConnectNow)
     cause = error.orig
     bare = isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError) and cause.sqlstate is None
@@ -88,7 +88,7 @@ def _lacks_schema(error: DBAPIError) -> bool:
 
 
 def _points_nowhere(error: DBAPIError) -> bool:
-    """Whether a row names another that is not there: it was when the work looked, or the work would have refused."""
+    """Whether a row references a missing row: it existed when the work checked, or the work would have refused."""
     cause = error.orig
     if isinstance(cause, sqlite3.IntegrityError):
         return cause.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
@@ -114,7 +114,7 @@ def _full(error: DBAPIError, shown_url: str) -> FleetFault:
 
 
 def _sqlite_code(error: sqlite3.Error) -> int:
-    # Extended result codes carry the basic one in their low byte.
+    # The low byte of an extended result code is the basic one.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 

@@ -16,19 +16,19 @@ class Organization(Row):
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(String(64), unique=True)
     description: Mapped[str] = mapped_column(Text, default="")
-    """Its purpose, which its agents are told."""
+    """Its purpose, which its agents receive."""
     acronym: Mapped[str] = mapped_column(String(16))
-    """Begins the ids of its tasks; unique, so that no two ids collide (S-021, mended)."""
+    """Prefix of its task ids; unique, so that no two ids collide (S-021, fixed)."""
     last_task: Mapped[int] = mapped_column(default=0)
     """The number of its newest task; taken under the lock of this row."""
     project_id: Mapped[str | None] = mapped_column(Id)
-    """Where tasks work that name no project."""
+    """The project of tasks that name none."""
     concurrency: Mapped[int] = mapped_column(default=4)
     """Tasks in progress at once; 0: no limit."""
     max_hand_offs: Mapped[int] = mapped_column(default=20)
-    """From agent to agent in a row, until a task comes back to the user; 0: no limit."""
+    """Hand-offs in a row from agent to agent, until a task returns to the user; 0: no limit."""
     paused_at: Mapped[datetime | None]
-    """No task is begun while this is set; what is in progress goes on."""
+    """No task is started while this is set; tasks in progress continue."""
     created_at: Mapped[datetime]
 
 
@@ -54,7 +54,7 @@ class KeyPair(Row):
 
 
 class Lease(Row):
-    """A lease on a part of the work: `leader`, or `stream:<drone>`; whoever holds it renews it before it expires."""
+    """A lease on a part of the work: `leader`, or `stream:<drone>`; its holder renews it before it expires."""
 
     __tablename__ = "owners"
     name: Mapped[str] = mapped_column(String(64), primary_key=True)

@@ -1,4 +1,4 @@
-"""All rows as one: whoever makes, compares or empties every table imports this."""
+"""All rows together: import this to create, compare or empty every table."""
 
 from __future__ import annotations
 

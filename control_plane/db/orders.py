@@ -1,4 +1,4 @@
-"""Rows of work orders: the order, its turn, what people say to it, and its dispatches."""
+"""Rows of work orders: the order, its turn, user messages to it, and its dispatches."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _UNENDED = text("ended_at IS NULL")
 
 
 class Order(Owned, Row):
-    """A work order, and what became of it."""
+    """A work order and its outcome."""
 
     __tablename__ = "orders"
     __table_args__ = (
         UniqueConstraint("organization_id", "idempotency_key", name="uq_orders_idempotency"),
         Index("ix_orders_state", "organization_id", "status"),
         Index("ix_orders_mirrors", "project_id", "drone_id"),
-        # The few that have not ended, among all that ever were: where most have one state, an index over all is none.
+        # Only unended orders, a few among all orders ever: if most rows share one state, an index over all is useless.
         Index("ix_orders_unended", "status", "drone_id", sqlite_where=_UNENDED, postgresql_where=_UNENDED),
     )
     id: Mapped[str] = mapped_column(Id, primary_key=True)
@@ -46,7 +46,7 @@ class Order(Owned, Row):
     purpose: Mapped[str] = mapped_column(String(16), default="work")
     """`shared.work_order.Purpose`: work on the project, or a small service for the control plane."""
     asked: Mapped[dict[str, Any] | None]
-    """What a service is to be done with."""
+    """The input of a service."""
     agent_id: Mapped[str | None] = mapped_column(Id, index=True)
     """The agent whose turn on a task this is."""
     task_id: Mapped[str | None] = mapped_column(String(32), index=True)
@@ -56,23 +56,23 @@ class Order(Owned, Row):
     wanted_drone_id: Mapped[str | None] = mapped_column(Id, ForeignKey("drones.id"))
     wanted_labels: Mapped[dict[str, str]]
     drone_id: Mapped[str | None] = mapped_column(Id, ForeignKey("drones.id"), index=True)
-    """Where it is now, or where it ended."""
+    """Where it currently is, or where it ended."""
     run_id: Mapped[str | None] = mapped_column(Id)
-    """The current dispatch; whatever comes from another run is late."""
+    """The current dispatch; reports from other runs are late."""
     generation: Mapped[int] = mapped_column(default=0)
     attempt: Mapped[int] = mapped_column(default=0)
     lost_runs: Mapped[int] = mapped_column(default=0)
     max_attempts: Mapped[int] = mapped_column(default=3)
     fresh_generation: Mapped[int] = mapped_column(default=0)
-    """Runs of this generation and before are not gone on from: a retry begins anew."""
+    """Runs up to this generation are not resumed: a retry begins from scratch."""
     renewed_generation: Mapped[int] = mapped_column(default=0)
-    """What runs up to this generation spent does not count against the limits: a person let the order go on."""
+    """Spending of runs up to this generation does not count against the limits: a person resumed the order."""
     grant_until: Mapped[datetime | None]
-    """A push grant of the current generation is open until then."""
+    """A push grant of the current generation is open until this time."""
 
     status: Mapped[str] = mapped_column(String(24), index=True)
     explained: Mapped[str | None] = mapped_column(String(40))
-    """The `state` that the facts below are about; with another one they are out of date, and do not count."""
+    """The `state` that the facts below describe; if it differs, they are out of date and do not count."""
     returned_because: Mapped[Returned | None] = mapped_column(Fact(Returned))
     placed_because: Mapped[Placed | None] = mapped_column(Fact(Placed))
     waits_because: Mapped[Waits | None] = mapped_column(Fact(Waits))
@@ -81,8 +81,9 @@ class Order(Owned, Row):
     cancel_text: Mapped[str | None] = mapped_column(ForeignText)
     ended_because: Mapped[Ended | None] = mapped_column(Fact(Ended))
     reason_written: Mapped[str] = mapped_column("reason", ForeignText, default="")
-    """The sentence as it was when it was last written: for processes of the version before, which know no facts. It is
-    shown where one of them changed the order last, and never read otherwise."""
+    """The sentence as last written, for processes of the previous version, which do not know facts. It is shown only if
+    such a process changed the order last.
+    """
     exit_status: Mapped[str | None] = mapped_column(String(32))
     verification: Mapped[str | None] = mapped_column(String(24))
     """`shared.outcome.Verification`, once the order has ended."""
@@ -99,17 +100,17 @@ class Order(Owned, Row):
     push_error: Mapped[str | None] = mapped_column(ForeignText)
     late_refs: Mapped[list[str]]
     result_run_id: Mapped[str | None] = mapped_column(Id)
-    """The run whose patch and bundle these are."""
+    """The run that produced this patch and bundle."""
     patch_sha256: Mapped[str | None] = mapped_column(String(64))
     patch_bytes: Mapped[int] = mapped_column(default=0)
     bundle_sha256: Mapped[str | None] = mapped_column(String(64))
     pull_request: Mapped[dict[str, Any] | None]
-    """`documents.PullRequestDocument`, where one was asked for."""
+    """`declarations.pull_requests.PullRequestDocument`, if one was requested."""
     receipt: Mapped[dict[str, Any] | None]
 
     @property
     def facts(self) -> OrderFacts:
-        """Why the order is where it is; no facts where a process changed it that knows none."""
+        """Why the order is in its state; no facts if a process that does not know them changed the order."""
         if self.explained != explained(self.status, self.generation):
             return OrderFacts()
         asked = self.cancel_asked_by is not None
@@ -123,12 +124,12 @@ class Order(Owned, Row):
 
     @property
     def reason(self) -> str:
-        """Why the order is where it is, and what would change that, in one sentence for people."""
+        """Why the order is in its state, and what would change that, in one sentence for people."""
         return reason_text(OrderStatus(self.status), self.facts) or self.reason_written
 
 
 def explained(status: str, generation: int) -> str:
-    """The state that facts are about. An order that changes its state changes this, too."""
+    """The state that facts describe. An order that changes its state also changes this."""
     return f"{status}/{generation}"
 
 
@@ -148,7 +149,7 @@ REASON = (
 
 
 class Turn(Owned, Row):
-    """What the user sees of an order in its session; written when the order is submitted (G-009)."""
+    """The user's view of an order in its session; written when the order is submitted (G-009)."""
 
     __tablename__ = "turns"
     id: Mapped[str] = mapped_column(Id, primary_key=True)
@@ -167,7 +168,7 @@ class Turn(Owned, Row):
 
 
 class SteeringMessage(Owned, Row):
-    """Something that a person said to an order; every run of it that begins afresh hears it."""
+    """A user's message to an order; every run of the order that begins afresh receives it."""
 
     __tablename__ = "words"
     number: Mapped[int] = mapped_column(Seq, primary_key=True, autoincrement=True)
@@ -177,7 +178,7 @@ class SteeringMessage(Owned, Row):
     after: Mapped[bool] = mapped_column(default=False)
     interrupt: Mapped[bool] = mapped_column(default=False)
     run_id: Mapped[str | None] = mapped_column(Id)
-    """The dispatch that carries it in its order, as it was said before; any other run is told by its drone's inbox."""
+    """The dispatch whose order already contains it; other runs receive it through the drone's inbox."""
     at: Mapped[datetime]
 
 

@@ -25,7 +25,7 @@ class Provider(Owned, Row):
     """Names of providers."""
     sealed_key: Mapped[str | None] = mapped_column(Text)
     key_variable: Mapped[str | None] = mapped_column(String(128))
-    """The variable on the drone; the key itself is never here then."""
+    """The variable on the drone; in that case the key itself is never here."""
     created_at: Mapped[datetime]
     removed_at: Mapped[datetime | None]
 
@@ -40,15 +40,15 @@ class Project(Owned, Row):
     git_url: Mapped[str] = mapped_column(Text)
     """As it may be shown: without a password."""
     sealed_git_url: Mapped[str | None] = mapped_column(Text)
-    """The whole URL, sealed at rest, where it has a password."""
+    """The whole URL, sealed at rest, if it has a password."""
     branch: Mapped[str | None] = mapped_column(String(255))
     setup: Mapped[list[str]]
     verify: Mapped[list[str]]
     provider_id: Mapped[str | None] = mapped_column(Id, ForeignKey("providers.id"))
     budget_usd_day: Mapped[float | None]
     pull_requests: Mapped[str] = mapped_column(String(16), default="never")
-    """never, ready (title and body are made up) or open (and opened from a drone's workstation)."""
+    """never, ready (title and body are composed) or open (and opened from a drone's workstation)."""
     trailers: Mapped[list[str]] = mapped_column(default=list)
-    """Which trailers its commits and pull requests carry: Assisted-by, Fleet-Order."""
+    """The trailers of its commits and pull requests: Assisted-by, Fleet-Order."""
     created_at: Mapped[datetime]
     removed_at: Mapped[datetime | None]

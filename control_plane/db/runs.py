@@ -50,10 +50,10 @@ class Run(Owned, Row):
     doing: Mapped[str] = mapped_column(ForeignText, default="")
     doing_since: Mapped[datetime | None]
     progress_at: Mapped[datetime | None]
-    """When something last came of it, by this side's clock."""
+    """When it last made progress, by this side's clock."""
     waits_for: Mapped[str] = mapped_column(String(16), default="")
     resumed_run_id: Mapped[str | None] = mapped_column(Id)
-    """The run whose checkpoint this one went on from; what it did after that left the path."""
+    """The run from whose checkpoint this one resumed; its later steps left the path."""
     resumed_seq: Mapped[int] = mapped_column(default=0)
     last_seq: Mapped[int] = mapped_column(default=0)
     """Every event up to this one is stored."""

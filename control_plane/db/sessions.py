@@ -12,7 +12,7 @@ from control_plane.db.base import Id, Owned, Row, Seq
 
 
 class ChatSession(Owned, Row):
-    """A chat: its turns and changes are entries of a tree, and `leaf_id` is where the next turn goes on."""
+    """A chat: its turns and changes are entries of a tree, and the next turn continues from `leaf_id`."""
 
     __tablename__ = "sessions"
     id: Mapped[str] = mapped_column(Id, primary_key=True)
@@ -20,11 +20,11 @@ class ChatSession(Owned, Row):
     name: Mapped[str] = mapped_column(String(255))
     mode: Mapped[str] = mapped_column(String(16))
     approve: Mapped[str | None] = mapped_column(String(16))
-    """What its orders ask for where they do not say themselves."""
+    """The approval mode of its orders that set none."""
     allow: Mapped[list[str]] = mapped_column(default=list)
     """Commands that need no approval in this session."""
     leaf_id: Mapped[str | None] = mapped_column(Id)
-    """The entry that the next turn goes on from; None at the root."""
+    """The entry that the next turn continues from; None at the root."""
     compact: Mapped[str | None] = mapped_column(Text)
     """A compaction is due before the next turn, with these instructions."""
     forked_from_id: Mapped[str | None] = mapped_column(Id)
@@ -34,7 +34,7 @@ class ChatSession(Owned, Row):
 
 
 class SessionEntry(Owned, Row):
-    """One entry of a session's tree, never changed. A fork's first entry has its parent in the session it came from."""
+    """One entry of a session's tree, never changed. A fork's first entry has its parent in the original session."""
 
     __tablename__ = "session_entries"
     id: Mapped[str] = mapped_column(Id, primary_key=True)
@@ -45,6 +45,6 @@ class SessionEntry(Owned, Row):
     kind: Mapped[str] = mapped_column(String(24))
     """turn, compaction, leaf, label, model_change, mode_change or name."""
     order_id: Mapped[str | None] = mapped_column(Id, ForeignKey("orders.id"), index=True)
-    """Of a turn: its messages are the steps of the order's run."""
+    """For a turn: its messages are the steps of the order's run."""
     data: Mapped[dict[str, Any]]
     at: Mapped[datetime]

@@ -15,29 +15,29 @@ TaskId = String(32)
 
 
 class Agent(Owned, Row):
-    """An identity that a model takes on inside an organization (S-011). Never deleted: its cost stays its own."""
+    """An identity that a model takes on inside an organization (S-011). Never deleted: its cost stays attributed."""
 
     __tablename__ = "agents"
     __table_args__ = (UniqueConstraint("organization_id", "name", name="uq_agents_name"),)
     id: Mapped[str] = mapped_column(Id, primary_key=True)
     name: Mapped[str] = mapped_column(String(64))
     instructions: Mapped[str | None] = mapped_column(Text)
-    """Markdown that was uploaded; None where it lies in the project's repository."""
+    """Uploaded Markdown; None if the file is in the project's repository."""
     instructions_path: Mapped[str | None] = mapped_column(String(1024))
-    """A file of the repository, read from its default branch by every run."""
+    """A file in the repository, read from its default branch by every run."""
     project_id: Mapped[str | None] = mapped_column(Id, ForeignKey("projects.id"))
-    """The repository of `instructions_path`; None: that of the task."""
+    """The repository of `instructions_path`; None: the task's."""
     boss_id: Mapped[str | None] = mapped_column(Id, ForeignKey("agents.id"))
     max_iterations: Mapped[int] = mapped_column(default=50)
     cost_limit: Mapped[float | None]
     """USD for one run; None: as for any order."""
     provider_id: Mapped[str | None] = mapped_column(Id, ForeignKey("providers.id"))
     model: Mapped[str | None] = mapped_column(String(255))
-    """In place of the provider's own."""
+    """Overrides the provider's model."""
     labels: Mapped[dict[str, str]]
     """What a drone must have to run it."""
     concurrency: Mapped[int] = mapped_column(default=0)
-    """Tasks of this agent in progress at once; 0: no limit of its own."""
+    """Tasks of this agent in progress at once; 0: no separate limit."""
     description: Mapped[str] = mapped_column(ForeignText, default="")
     """Written by a model from the instructions (S-012), for the roster; empty until then."""
     created_at: Mapped[datetime]
@@ -62,15 +62,15 @@ class Task(Owned, Row):
     """None: the user."""
     project_id: Mapped[str] = mapped_column(Id, ForeignKey("projects.id"))
     session_id: Mapped[str] = mapped_column(Id, ForeignKey("sessions.id"))
-    """Its workspace, and the line of its branches: every run goes on from where the last one left."""
+    """Its workspace, and the line of its branches: every run continues where the previous one stopped."""
     mode: Mapped[str] = mapped_column(String(16), default="build")
     priority: Mapped[int] = mapped_column(default=0)
     limits: Mapped[dict[str, Any]]
-    """Fields of `shared.work_order.Limits` that count for all of its runs, over the agent's."""
+    """Fields of `shared.work_order.Limits` that apply to all of its runs and override the agent's."""
     order_id: Mapped[str | None] = mapped_column(Id)
-    """The newest run's order; only what comes from it moves the task."""
+    """The newest run's order; only its reports move the task."""
     hand_offs: Mapped[int] = mapped_column(default=0)
-    """From agent to agent since a person last had a hand in it."""
+    """From agent to agent since a person last intervened."""
     user: Mapped[str] = mapped_column(String(128), default="")
     queued_at: Mapped[datetime]
     """Its place in the queue: oldest first (S-102)."""
@@ -81,7 +81,7 @@ class Task(Owned, Row):
 
 
 class Comment(Owned, Row):
-    """One entry of a task's thread; only ever added (S-040)."""
+    """One entry of a task's thread; append-only (S-040)."""
 
     __tablename__ = "comments"
     __table_args__ = (Index("ix_comments_thread", "task_id", "id"),)
@@ -91,9 +91,9 @@ class Comment(Owned, Row):
     """An agent's name, `user` or `system`."""
     agent_id: Mapped[str | None] = mapped_column(Id, ForeignKey("agents.id"))
     user: Mapped[str] = mapped_column(String(128), default="")
-    """Who that user was: the name of the token."""
+    """The identity of that user: the name of the token."""
     kind: Mapped[str] = mapped_column(String(24), default="comment")
-    """comment; of the system, what it tells: see `control_plane.teams.system_notes`."""
+    """comment; for the system, the kind of note: see `control_plane.teams.system_notes`."""
     text: Mapped[str] = mapped_column(ForeignText)
     run_id: Mapped[str | None] = mapped_column(Id)
     """The run that wrote it, or that it is about."""

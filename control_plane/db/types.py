@@ -15,7 +15,7 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An aware UTC time in and out; SQLite itself would drop the zone. A naive time is refused."""
+    """An aware UTC time in both directions; SQLite itself would drop the zone. A naive time is refused."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -34,9 +34,9 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class ForeignText(TypeDecorator[str]):
-    """A text of any length that came from a drone or a model: what PostgreSQL refuses in a text is replaced, not lost.
+    """A text of any length from a drone or a model: characters that PostgreSQL refuses are replaced.
 
-    NUL and half surrogate pairs become U+FFFD, on both databases alike; a report is never refused for one character.
+    NUL and unpaired surrogates become U+FFFD, on both databases; a report is never refused because of one character.
     """
 
     impl = Text
@@ -52,9 +52,9 @@ class ForeignText(TypeDecorator[str]):
 
 
 class Fact(TypeDecorator[Any]):
-    """One of some pydantic models, as JSON. What only a newer version can read is read as None.
+    """One of several pydantic models, as JSON. A value that only a newer version can read is read as None.
 
-    It also takes what it stores: an import writes the JSON of the export.
+    It also accepts stored JSON: an import writes the JSON of the export.
     """
 
     impl = JSON(none_as_null=True)

@@ -1,6 +1,6 @@
-"""Applies migrations: brings a database's schema up to date, or says where it is and what it lacks.
+"""Applies migrations: brings a database's schema up to date, or reports its revision and what it lacks.
 
-Several control planes may start at once: whoever comes second waits, and finds nothing to do.
+Several control planes may start at the same time: the second one waits, and then finds nothing to do.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from shared.errors import Precondition
 
 _MIGRATIONS = Path(__file__).with_name("migrations")
 _ADVISORY_LOCK = 0x64726F6E65
-"""Any number that only the fleet uses: PostgreSQL's lock for "somebody migrates"."""
+"""An arbitrary number that only the fleet uses: PostgreSQL's lock for running migrations."""
 
 
 def apply_migrations(database_url: str, revision: str = "head") -> list[str]:
     """Bring the schema up to date, in one transaction, and return the ids of the revisions that were applied.
 
-    Raises Unreachable where the database does not answer, Precondition where it is newer than this program.
+    Raises Unreachable if the database does not respond, Precondition if it is newer than this program.
     """
     database = Database(database_url)
     try:
@@ -48,19 +48,19 @@ def newest_revision() -> str:
 
 
 def current_revision(database: Database) -> str | None:
-    """The id of the revision that the database has; None where it is empty."""
+    """The id of the database's revision; None if the database is empty."""
     with database.read() as session:
         return _current(session.connection())
 
 
 def pending_migrations(database: Database) -> list[str]:
-    """The ids of the revisions that the database lacks, oldest first. Raises Precondition where it is newer."""
+    """The ids of the revisions that the database lacks, oldest first. Raises Precondition if it is newer."""
     with database.read() as session:
         return _pending(session.connection())
 
 
 def require_current(database: Database) -> None:
-    """Return if the schema is up to date. Raises Precondition that says how to bring it there."""
+    """Return if the schema is up to date. Raises Precondition, which says how to update it."""
     missing = pending_migrations(database)
     if missing:
         raise Precondition(
@@ -90,7 +90,7 @@ def _current(connection: Connection) -> str | None:
 
 @cache
 def _history() -> list[str]:
-    """The ids of all revisions that this program knows, oldest first. To read them, Alembic runs their files."""
+    """The ids of all revisions that this program knows, oldest first. Alembic executes their files to read them."""
     return [script.revision for script in ScriptDirectory(str(_MIGRATIONS)).walk_revisions()][::-1]
 
 

@@ -1,4 +1,4 @@
-"""Rows of what a run asks a person."""
+"""Rows of the questions that a run asks a person."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPEN = text("closed_at IS NULL")
 class Wait(Owned, Row):
     """A run waits for a person: for approval of a call, or for an answer of another kind.
 
-    The first answer counts. The wait stays open until the run itself reports that it was decided.
+    The first answer counts. The wait stays open until the run itself reports the decision.
     """
 
     __tablename__ = "waits"
@@ -29,19 +29,19 @@ class Wait(Owned, Row):
     order_id: Mapped[str] = mapped_column(Id, ForeignKey("orders.id"), index=True)
     run_id: Mapped[str] = mapped_column(Id)
     subject: Mapped[str] = mapped_column(ForeignText)
-    """What is asked about, unique in the run: the id of a call."""
+    """What the question is about, unique in the run: the id of a call."""
     kind: Mapped[str] = mapped_column(String(16))
-    """`approval`; other kinds to come are rows like it."""
+    """`approval`; future kinds use the same rows."""
     text: Mapped[str] = mapped_column(ForeignText)
     choices: Mapped[list[str]]
     """Empty: any text is an answer."""
     default: Mapped[str | None] = mapped_column(ForeignText)
-    """What counts after the deadline."""
+    """The answer that counts after the deadline."""
     deadline: Mapped[datetime | None]
     role: Mapped[str] = mapped_column(String(16))
-    """The least role that may answer."""
+    """The minimum role that may answer."""
     details: Mapped[dict[str, Any]]
-    """What the kind has beside this: tool and reason of a call."""
+    """Further fields of the kind: tool and reason of a call."""
     asked_at: Mapped[datetime]
     answer: Mapped[str | None] = mapped_column(ForeignText)
     comment: Mapped[str] = mapped_column(ForeignText, default="")
@@ -51,4 +51,4 @@ class Wait(Owned, Row):
     decided_by: Mapped[str | None] = mapped_column(String(16))
     """`person`, `clock` or `interruption`, once it is decided."""
     closed_at: Mapped[datetime | None]
-    """The run waits for it no more."""
+    """The run no longer waits."""

@@ -59,7 +59,7 @@ CONCURRENCY = About("at once", "Tasks in progress at once; 0: any number.", unit
 class AgentRequest(Request):
     name: Annotated[str, NAME]
     instructions: Annotated[str | None, INSTRUCTIONS] = None
-    """Markdown; or else `instructions_path`."""
+    """Markdown; the alternative to `instructions_path`."""
     instructions_path: Annotated[str | None, INSTRUCTIONS_PATH] = None
     project: Annotated[str | None, PROJECT] = None
     boss: Annotated[str | None, BOSS] = None
@@ -97,7 +97,7 @@ class AgentDocument(Document):
     description: str
     instructions_path: Annotated[str | None, INSTRUCTIONS_PATH]
     instructions: str | None
-    """What was uploaded; null in lists, and where they lie in the repository."""
+    """The uploaded instructions; null in lists, and if they are in the repository."""
     project: Annotated[str | None, PROJECT]
     boss: Annotated[str | None, BOSS]
     reports: list[str]
@@ -113,7 +113,7 @@ class AgentDocument(Document):
     totals: Totals | None
     """Null in lists."""
     warnings: list[str] = Field(default_factory=list)
-    """What else changed with it, one sentence each (S-014)."""
+    """Other changes that it caused, one sentence each (S-014)."""
 
 
 class AgentNode(Document):

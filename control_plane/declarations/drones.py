@@ -1,4 +1,4 @@
-"""Drones: who they are, how they are, whether they take orders."""
+"""Drones: their identity, their state, and whether they take orders."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class DroneDocument(Document):
     id: str
     name: Annotated[str, NAME]
     organization: str | None
-    """Whose it is; null where that is none of the caller's business: it only serves them."""
+    """The organization that owns it; null for a caller whose organization it only serves."""
     serves: list[str]
-    """The organizations that it works for beside its own, as far as the caller may know of them; `*`: all."""
+    """The organizations that it serves besides its own, as far as the caller may see them; `*`: all."""
     status: str
     labels: dict[str, str]
     concurrency: int
@@ -32,9 +32,9 @@ class DroneDocument(Document):
     registered_at: datetime
     last_seen_at: datetime | None
     note: str = ""
-    """What people should know of it: that it runs on another machine than it was registered on."""
+    """A note for people: it runs on another machine than the one it was registered on."""
     doing: list[dict[str, Any]] = Field(default_factory=list)
-    """What each run in hand does, from the last beat."""
+    """What each of its runs is doing, from the last beat."""
 
 
 FOR_MODELS = {"name": "The drone's name; list_drones has them."}

@@ -1,7 +1,8 @@
 """What an operation is: one value that says who may call it, with what, what it answers, and through which doors.
 
-The HTTP route, the MCP tool, the command and the client's call are derived from it, each in a module `derived`. Nothing
-of the server is imported here: the command line reads declarations too.
+The HTTP route, the MCP tool, the command and the client's call are derived from it, by `derived_routes`,
+`derived_tools`, `derived_commands` and the client. No server module is imported here, because the command line also
+reads declarations.
 """
 
 from __future__ import annotations
@@ -36,33 +37,35 @@ NOUNS = (
     "triggers",
     "webhooks",
 )
-"""The modules beside this one, in the order in which their operations are listed."""
+"""The modules next to this one, in the order in which their operations are listed."""
 
 
 @dataclass(frozen=True)
 class About:
-    """What people are told of a field: `Annotated[str | None, About("branch", "Where work starts.")]`."""
+    """The description of a field for people: `Annotated[str | None, About("branch", "Where work starts.")]`."""
 
     label: str
-    """What stands before the value, and above its column."""
+    """Shown before the value, and above its column."""
     help: str = ""
     """One sentence: in help, in forms, in the OpenAPI document, to MCP clients."""
     unit: str = ""
     absent: str = ""
-    """What it means to give no value: `the remote's own`."""
+    """The meaning of no value: `the remote's own`."""
     source: str = ""
-    """Where the possible values come from: `providers:name` is the name in the list of providers."""
+    """The source of the possible values: `providers:name` is the name in the list of providers."""
     secret: bool = False
     """Never an argument: the command line reads it from a variable or from stdin."""
     flag: str = ""
-    """The option on the command line, where it is not the field's name; further names of it follow a blank. A switch
-    has both of its sides: `--on/--off`."""
+    """The option on the command line, if it differs from the field's name; further names follow after a space. A switch
+    has both of its sides: `--on/--off`.
+    """
     metavar: str = ""
     none: str = ""
-    """What takes the value away in a change: a word (`none`), for a list or mapping a flag (`--no-labels`)."""
+    """How a change removes the value: a word (`none`), or for a list or mapping a flag (`--no-labels`)."""
     reader: str = ""
-    """A function of `control_plane.cli` that reads what was typed, a file's name: `instructions_file:read`. It also
-    gets all that was given."""
+    """A function of `control_plane.cli` that reads the typed value, a file's name: `instructions_file:read`. It also
+    receives all given values.
+    """
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
         described: dict[str, Any] = handler(schema)
@@ -71,15 +74,15 @@ class About:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a call does to the fleet, as MCP's hints; clients ask their user by them."""
+    """The effect of a call on the fleet, as MCP's hints; clients use them to decide whether to ask their user."""
 
     reads: bool = False
     destroys: bool = False
-    """It overwrites, stops or removes what was there."""
+    """It overwrites, stops or removes something."""
     repeatable: bool = False
-    """The same call once more changes nothing more."""
+    """A repeated call changes nothing more."""
     begins_work: bool = False
-    """Agents run commands in a repository because of it."""
+    """It causes agents to run commands in a repository."""
 
 
 READS = Effect(reads=True, repeatable=True)
@@ -100,41 +103,41 @@ class Tool:
     effect: Effect
     description: str
     about: Mapping[str, str] = field(default_factory=dict)
-    """Descriptions of arguments where a model needs other words than a person."""
+    """Descriptions of arguments for which a model needs other words than a person."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Where a model shall get less than a person if it asks for nothing: `{"limit": 20}`."""
+    """Defaults that are smaller for a model than for a person: `{"limit": 20}`."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """The command of an operation. What it prints is derived from the labels of the answer's fields."""
+    """The command of an operation. Its output is derived from the labels of the answer's fields."""
 
     words: str
     """`project add`; the first word is the group."""
     help: str
     example: str
     arguments: tuple[str, ...] = ()
-    """Fields of the request that are given by position, behind the names of the path."""
+    """Fields of the request that are given by position, after the names in the path."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Where a person gets less than a script if they ask for nothing: `{"limit": 20}`."""
+    """Defaults that are smaller for a person than for a script: `{"limit": 20}`."""
     without: tuple[str, ...] = ()
     """Fields of the request that are for programs: the command has no option for them."""
     columns: tuple[str, ...] = ()
     """Fields shown in a table, for an answer that is a list."""
     empty: str = "nothing here yet"
     confirm: str = ""
-    """What is asked first: `Remove project {slug}?`; it gets `--yes` with it."""
+    """The question to confirm first: `Remove project {slug}?`; the command then also has `--yes`."""
     done: str = ""
-    """One sentence, which may name fields, instead of the answer's fields: `project {slug} is removed`."""
+    """One sentence, which may name fields, in place of the answer's fields: `project {slug} is removed`."""
     then: str = ""
-    """What is said after the answer: what to do with it."""
+    """Printed after the answer: what to do with it."""
     text: str = ""
     """A function of `control_plane.cli` that returns or prints the answer's text: `rendering:order_text`."""
 
 
 @dataclass(frozen=True)
 class ByHand:
-    """A door that is written by hand, under this name, because derivation would make it worse for people."""
+    """A hand-written door with this name, because derivation would make it worse for people."""
 
     name: str
     why: str
@@ -155,31 +158,31 @@ class Operation:
     """Unique: `add_project`. The route's operation id begins with it."""
     role: Role
     route: str
-    """`POST /projects`, below /api/v1."""
+    """`POST /projects`, under /api/v1."""
     run: str
-    """The function below `control_plane.operations` that carries it out: `projects:add`."""
+    """The function under `control_plane.operations` that implements it: `projects:add`."""
     answer: Any
     """The document, or a list of them."""
     summary: str
     tool: Tool | ByHand | NoDoor
     command: Command | ByHand | NoDoor
     request: type[Request] | None = None
-    """The body; the filters of a GET."""
+    """The body, or the filters of a GET."""
     names: Mapping[str, Any] = field(default_factory=dict)
-    """The fields of the path, with their types, in the order in which the function takes them."""
+    """The fields of the path with their types, in the order in which the function takes them."""
     more: str = ""
     """A second sentence for the OpenAPI document."""
     status: int = 200
     errors: tuple[int, ...] = ()
-    """Statuses beside 401 and 403 that the OpenAPI document names."""
+    """Statuses besides 401 and 403 that the OpenAPI document lists."""
     everywhere: bool = False
     """Only for a token that may act in every organization."""
     in_organization: bool = True
     """Whether it acts in the organization that the caller names; if not, in that of the caller's token."""
     idempotent: bool = False
-    """Takes an idempotency key: the same key with the same request has the same answer."""
+    """Takes an idempotency key: the same key with the same request returns the same answer."""
     route_by_hand: str = ""
-    """Why its route is not derived: it streams, or answers with a file."""
+    """Why its route is not derived: it streams, or returns a file."""
 
     @property
     def method(self) -> str:
@@ -191,27 +194,27 @@ class Operation:
 
     @property
     def body_optional(self) -> bool:
-        """Whether a request without a body is one: nothing in it is required, and it is no list of changes."""
+        """Whether a request may have no body: no field is required, and it is not a list of changes."""
         fields = self.request.model_fields.values() if self.request else ()
         return self.method == "POST" and not any(each.is_required() for each in fields)
 
 
 def operations_of(noun: str) -> Iterator[Operation]:
-    """The operations that a module of declarations has, in its order."""
+    """The operations that a module of declarations contains, in its order."""
     declared = vars(import_module(f"control_plane.declarations.{noun}")).values()
     return (each for each in declared if isinstance(each, Operation))
 
 
 def every_operation() -> list[Operation]:
-    """All of them."""
+    """All operations."""
     return [operation for noun in NOUNS for operation in operations_of(noun)]
 
 
-# --- what is known of a field --------------------------------------------------------------
+# --- fields --------------------------------------------------------------------------------
 
 
 def fields_of(model: Any) -> Iterator[tuple[str, FieldInfo, About]]:
-    """Each field of a model with what is said of it."""
+    """Each field of a model with its description."""
     for name, info in model.model_fields.items():
         yield name, info, about_of(name, info)
 
@@ -224,18 +227,18 @@ def names_of(operation: Operation) -> Iterator[tuple[str, FieldInfo, About]]:
 
 
 def about_of(name: str, info: FieldInfo) -> About:
-    """What is said of a field; of one of which nothing is said, its name."""
+    """The description of a field; for a field without one, its name."""
     found = [each for each in info.metadata if isinstance(each, About)]
     return found[-1] if found else About(label="", help=info.description or "", flag="", metavar=name.upper())
 
 
 def annotated(info: FieldInfo, *more: object) -> Any:
-    """The type of a field with all that is said of it, for a signature that is made."""
+    """The type of a field with all its metadata, for a generated signature."""
     return getitem(Annotated, (info.annotation, *info.metadata, *more))
 
 
 def choices_of(annotation: Any) -> tuple[str, ...]:
-    """The values that a field may have, where its type lists them: of a Literal, an enum, or a list of such."""
+    """The values that a field may have, if its type lists them: a Literal, an enum, or a list of these."""
     kind = value_type(annotation)
     if get_origin(kind) is Literal:
         return tuple(str(each) for each in get_args(kind))
@@ -245,7 +248,7 @@ def choices_of(annotation: Any) -> tuple[str, ...]:
 
 
 def value_type(annotation: Any) -> Any:
-    """The type of a field's value where it has one: `int` of `int | None`."""
+    """The type of a field's value without None: `int` of `int | None`."""
     if get_origin(annotation) in {Union, UnionType}:
         return next(each for each in get_args(annotation) if each is not type(None))
     return annotation

@@ -1,4 +1,4 @@
-"""Work orders: one prompt each, to be carried out on one project."""
+"""Work orders: one prompt each, for one project."""
 
 from __future__ import annotations
 

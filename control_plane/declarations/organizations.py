@@ -40,7 +40,7 @@ class OrganizationRequest(Request):
     name: Annotated[str, NAME]
     description: Annotated[str, DESCRIPTION] = ""
     project: Annotated[str | None, PROJECT] = None
-    """Slug of the project where tasks work that name none; it must be there already, so at first none is."""
+    """Slug of the project of tasks that name none; it must already exist, so a new organization has none."""
     concurrency: Annotated[int, CONCURRENCY] = Field(4, ge=0, le=1000)
     max_hand_offs: Annotated[int, HAND_OFFS] = Field(20, ge=0, le=10_000)
 
@@ -66,7 +66,7 @@ class OrganizationDocument(Document):
     paused_at: datetime | None
     agent_count: int
     tasks: dict[str, int]
-    """How many are in each state."""
+    """The number of tasks in each state."""
     totals: Totals
     created_at: datetime
     agents: list[AgentNode] | None = None
@@ -82,9 +82,9 @@ class StatusDocument(Document):
     organization: str
     paused: bool
     drones: dict[str, int]
-    """How many there are of each status."""
+    """The number of drones in each status."""
     orders: dict[str, int]
-    """Of those that have not ended, how many are in each state."""
+    """The number of unended orders in each state."""
     tasks: dict[str, int]
     active_runs: int
     max_concurrency: int

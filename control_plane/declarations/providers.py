@@ -1,4 +1,4 @@
-"""Providers: where models are reached, and with which key; a key goes in and never comes out."""
+"""Providers: where models are reached, and with which key; keys are write-only."""
 
 from __future__ import annotations
 

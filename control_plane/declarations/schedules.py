@@ -1,4 +1,4 @@
-"""Schedules: tasks at the times of a cron line."""
+"""Schedules: tasks at the times of a cron expression."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ScheduleDocument(Document):
     next_at: Annotated[datetime | None, About("next")]
     """Null while it is disabled."""
     upcoming: list[datetime]
-    """The next few, by which a person sees whether the line says what they mean."""
+    """The next few times, so that a person can check the cron expression."""
     last_at: datetime | None
     last_task: Annotated[str | None, About("last task")]
     last_error: Annotated[str, About("last error")]

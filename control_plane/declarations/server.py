@@ -1,4 +1,4 @@
-"""The server itself: who am I, what is wrong with it."""
+"""The server itself: the caller's identity, and the server's checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documents of sessions: what people and scripts see of them and of their trees."""
+"""The documents of sessions and of their trees, for people and scripts."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class EntryDocument(Document):
     kind: str
     """turn, or a note at a turn: compaction, leaf, label, model_change, mode_change, name."""
     parent: str | None
-    """The turn before it, or the one that a note is about; None: the root."""
+    """The turn before it, or the turn that a note is about; None: the root."""
     session: str
-    """Where it was written; a fork shows the turns that it has from another session."""
+    """The session in which it was written; a fork also shows turns from another session."""
     on_path: bool
-    """The next turn sees it."""
+    """Visible to the next turn."""
     is_leaf: bool
     error: bool
-    """A turn whose model could not be asked: the next turn does not see it."""
+    """A turn whose model could not be called: the next turn does not see it."""
     label: str | None
     data: dict[str, Any]
     turn: TurnDocument | None
@@ -62,14 +62,14 @@ class SessionSummary(Document):
     approve: str | None
     allow: list[str]
     turns: Annotated[int, About("turns")]
-    """Of its own, unfinished ones too."""
+    """Its own turns, including unfinished ones."""
     running: Annotated[str | None, About("running")]
-    """The order that has to end before the session's next one begins."""
+    """The order that must end before the session's next one begins."""
     leaf: str | None
-    """The entry that the next turn goes on from; None: the root."""
+    """The entry that the next turn continues from; None: the root."""
     forked_from: str | None
     compact: str | None
-    """A compaction is done before the next question, with these instructions."""
+    """A compaction runs before the next question, with these instructions."""
     created_at: datetime
     last_activity_at: Annotated[datetime, About("last activity")]
 
@@ -88,7 +88,7 @@ class CompactDocument(Document):
 
     session: str
     order: str | None
-    """The running order that was told; None: the next one does it."""
+    """The running order that was notified; None: the next one does it."""
     told: str
     """One sentence for people."""
 

@@ -29,7 +29,7 @@ from shared.work_order import Approve, Mode
 MAX_LISTED = 1000
 MAX_SESSION_NAME = 255
 MAX_ENTRY = 255
-"""Characters of what names an entry: its id, its order's, a label, or `root`."""
+"""Maximum characters of a reference to an entry: its id, its order's id, a label, or `root`."""
 SESSION_ID = About("session", "The session's id: 12 hexadecimal characters.", source="sessions:id", metavar="SESSION")
 PROJECT = About("project", "The project's slug.", source="projects:slug")
 NAME = About("name", "A name for people.")
@@ -56,7 +56,7 @@ class SessionRequest(Request):
     name: Annotated[str, NAME] = ""
     mode: Annotated[Mode, MODE] = "build"
     approve: Annotated[Approve | None, APPROVE] = None
-    """What its orders ask for where they do not say themselves."""
+    """The approval mode of its orders that set none."""
     allow: Annotated[list[str], ALLOW] = Field(default_factory=list)
 
 

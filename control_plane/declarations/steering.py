@@ -1,4 +1,4 @@
-"""Steering: what a person says to an order that has not ended, and decides about its calls that wait."""
+"""Steering: user input for an order that has not ended, and decisions about its waiting calls."""
 
 from __future__ import annotations
 

@@ -77,13 +77,13 @@ class CommentDocument(Document):
     id: str
     author: str
     user: str
-    """Who `user` was."""
+    """The identity of `user`."""
     kind: str
     text: str
     run: str | None
     at: datetime
     note: str = ""
-    """What follows from it, in the answer to whoever wrote it."""
+    """What follows from it, in the answer to its author."""
 
 
 class TaskRunDocument(Document):
@@ -134,7 +134,7 @@ class TaskSummary(Document):
     assignee: str
     """An agent's name, or `user`."""
     reason: str
-    """Why it waits, in one sentence, and what would change that; what its run does, while it is in progress."""
+    """Why it waits and what would change that, in one sentence; while it is in progress, what its run is doing."""
     project: str
     mode: str
     priority: int
@@ -147,7 +147,7 @@ class TaskSummary(Document):
     queued_at: datetime
     ended_at: datetime | None
     current_run_elapsed_seconds: float | None
-    """While it is in progress (S-025)."""
+    """Set while it is in progress (S-025)."""
     total_duration_seconds: float
     totals: Totals
 
@@ -163,7 +163,7 @@ class TaskDocument(TaskSummary):
     pull_request: dict[str, Any] | None
     timeline: list[TimelineEntry]
     note: str = ""
-    """What an action did, and what happens next, in the answer to it."""
+    """What an action did and what happens next; only in the answer to that action."""
     stopped_run: str | None = None
-    """The run that preempt or cancel asked to stop, in the answer to it."""
+    """The run that preempt or cancel asked to stop; only in the answer to that action."""
     warnings: list[str] = Field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Tokens that are handed out: to drones that join, to people and scripts, to browsers."""
+"""Tokens that are issued to drones that join, to people and scripts, and to browsers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class JoinTokenDocument(Document):
     """Shown once, when it is created."""
     labels: dict[str, str]
     serves: list[str]
-    """As on its drones."""
+    """Same as on its drones."""
     uses: int
     used: int
     created_at: datetime

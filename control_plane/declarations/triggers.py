@@ -1,4 +1,4 @@
-"""Triggers: signed requests of code hosts that become tasks."""
+"""Triggers: signed requests from code hosts that become tasks."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class TriggerRequest(Request):
     name: Annotated[str, NAME]
     kind: Annotated[TriggerKind, KIND]
     secret: Annotated[str | None, SECRET] = Field(None, repr=False)
-    """None: one is made, and shown once."""
+    """None: one is generated, and shown once."""
     events: Annotated[list[str], EVENTS] = Field(default_factory=list)
-    """Not given: those that the kind is mostly wanted for; an empty list: all."""
+    """Not given: the most common events of the kind; an empty list: all."""
     task: Annotated[TaskRequest, TASK] = Field(default_factory=lambda: TaskRequest(title=""))
-    """Title and description are templates; an empty title, and no description: the kind's own."""
+    """Title and description are templates; an empty title and no description: the kind's own."""
 
 
 class TriggerEdit(Request):
@@ -47,7 +47,7 @@ class TriggerDocument(Document):
     url: str
     """Where the code host sends its requests."""
     secret: str | None
-    """Shown once, when it is made."""
+    """Shown once, when it is generated."""
     events: Annotated[list[str], EVENTS]
     task: dict[str, Any]
     enabled: Annotated[bool, ENABLED]

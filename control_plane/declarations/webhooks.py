@@ -1,4 +1,4 @@
-"""Webhooks: addresses that are told, signed, of what people wait for."""
+"""Webhooks: addresses that receive signed messages about what people wait for."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class WebhookDocument(Document):
     name: Annotated[str, NAME]
     url: Annotated[str, URL]
     secret: Annotated[str | None, About("secret")]
-    """Shown once, when it is made."""
+    """Shown once, when it is generated."""
     events: Annotated[list[str], EVENTS]
     enabled: Annotated[bool, ENABLED]
     failing_since: Annotated[datetime | None, About("failing since")]
     waiting: Annotated[int, About("waiting", unit="messages")]
-    """Messages that were not taken yet."""
+    """Messages that were not accepted yet."""
     last_at: Annotated[datetime | None, About("last")]
     last_error: Annotated[str, LAST_ERROR]
     created_at: datetime

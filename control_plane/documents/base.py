@@ -24,7 +24,7 @@ USER = "user"
 SYSTEM = "system"
 MAX_TITLE = 500
 MAX_COMMENT = 100_000
-"""Characters. What is longer belongs into a file of the repository (S-072)."""
+"""Maximum characters. Longer text belongs in a file of the repository (S-072)."""
 
 
 MAX_INSTRUCTIONS = 100_000

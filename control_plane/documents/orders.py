@@ -26,15 +26,15 @@ class SubmitRequest(Request):
     max_run_seconds: float | None = Field(None, ge=0)
     verify_attempts: int | None = Field(None, ge=0, le=1000)
     approval_timeout: float | None = Field(None, ge=0)
-    """Seconds; 0: a call waits for a person as long as it takes."""
+    """Seconds; 0: a call waits for a person without limit."""
     progress_timeout: float | None = Field(None, ge=0)
     """Seconds without any sign of progress after which a run is ended; 0: never."""
     max_attempts: int | None = Field(None, ge=1, le=100)
     """How many runs may be lost before the order fails; None: 3."""
     approve: Approve | None = None
-    """None: what the session asks for, else yolo."""
+    """None: the session's setting, else yolo."""
     allow: list[str] = Field(default_factory=list)
-    """Commands that need no approval, as shell patterns, beside those of the session."""
+    """Commands that need no approval, as shell patterns, in addition to those of the session."""
 
 
 class ResumeRequest(Request):
@@ -44,7 +44,7 @@ class ResumeRequest(Request):
     cost_limit: float | None = Field(None, ge=0)
     max_run_seconds: float | None = Field(None, ge=0)
     say: str | None = None
-    """What its run hears first."""
+    """The first message that its run receives."""
 
 
 class SayRequest(Request):
@@ -52,19 +52,19 @@ class SayRequest(Request):
     after: bool = False
     """Wait until the model stops."""
     interrupt: bool = False
-    """Break off what runs now."""
+    """Abort what is running now."""
 
 
 class DecideRequest(Request):
     call: str | None = Field(None, max_length=1000)
-    """The id of the call; None: the one that waits longest."""
+    """The id of the call; None: the call that has waited longest."""
     comment: str = ""
     """For the model, and for those who read it later."""
 
 
 class ApproveRequest(DecideRequest):
     always: bool = False
-    """Let the same command through in later orders of the session."""
+    """Allow the same command in later orders of the session."""
 
 
 class StatsDocument(Document):
@@ -90,12 +90,12 @@ class RunDocument(Document):
     doing: str
     doing_since: datetime | None
     progress_at: datetime | None
-    """When something last came of it: an event, text, output."""
+    """When it last made progress: an event, text, output."""
     waits_for: str
-    """`person` or `provider` where it is quiet for a reason; else empty."""
+    """`person` or `provider` if it is quiet for that reason; else empty."""
     late: bool
     resumed_from: str | None
-    """The run whose checkpoint this one went on from."""
+    """The run from whose checkpoint this one resumed."""
 
 
 class StepDocument(Document):
@@ -122,13 +122,13 @@ class WaitingDocument(Document):
     choices: list[str]
     """Empty: any text is an answer."""
     default: str | None
-    """What counts after the deadline."""
+    """The answer that counts after the deadline."""
     deadline: datetime | None
     call_id: str
     tool: str
     why: str
     until: datetime | None
-    """Then it counts as denied; null: never."""
+    """When it counts as denied; null: never."""
 
 
 class SteeringMessageDocument(Document):
@@ -150,7 +150,7 @@ class OrderSummary(Document):
     exit_status: str | None
     attempt: int
     max_attempts: int
-    """So many runs may be lost; then the order fails."""
+    """The number of lost runs after which the order fails."""
     generation: int
     organization: str
     user: str
@@ -177,19 +177,19 @@ class OrderSummary(Document):
     approve: str
     allow: list[str]
     verification: str | None
-    """What the project's own commands said; null until the order has ended."""
+    """The result of the project's own commands; null until the order has ended."""
     waiting_for: WaitingDocument | None
     agent: str | None
     """The agent whose turn on `task` it is."""
     task: str | None
     purpose: str
-    """work, or a small service of the fleet's: describe, pull_request."""
+    """work, or a small service for the fleet: describe, pull_request."""
     pull_request: dict[str, Any] | None
-    """`team_documents.PullRequestDocument`, where one was asked for."""
+    """`declarations.pull_requests.PullRequestDocument`, if one was requested."""
     doing: str = ""
-    """What its run does, for how long, and from two minutes of silence on that nothing comes of it; else empty."""
+    """What its run is doing and for how long; after two minutes of silence, that it makes no progress; else empty."""
     stalled: bool = False
-    """Nothing has come of its run for two minutes, although it waits for nothing."""
+    """Its run has made no progress for two minutes, although it waits for nothing."""
     stats: StatsDocument
 
 
@@ -197,9 +197,9 @@ class OrderDocument(OrderSummary):
     """All that is known of an order (`fleet show --json`)."""
 
     todo: list[dict[str, Any]]
-    """The model's list, as it was last."""
+    """The latest state of the model's list."""
     unheard: list[SteeringMessageDocument]
-    """What people said and the run has not taken up."""
+    """User messages that the run has not taken up."""
     patch: str | None
     """The text; '' if nothing changed, null over 1 MB or while there is none yet."""
     runs: list[RunDocument]

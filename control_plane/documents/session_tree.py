@@ -1,4 +1,4 @@
-"""A session's tree in the order in which it is drawn: the line that goes on stays left, branches come before it."""
+"""A session's tree in drawing order: the line that continues stays left, branches come before it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Place:
     entry: Doc | None
     """None: the root."""
     depth: int
-    """How many branches it is away from the line that goes on."""
+    """Number of branches between it and the line that continues."""
     begins_branch: bool = False
     notes: list[Doc] = field(default_factory=list)
-    """What hangs on it, in the order of writing."""
+    """Its notes, in the order of writing."""
 
 
 def places(entries: Sequence[Doc]) -> list[Place]:
-    """Every turn of a session's document, the root first; each comes after the one that it goes on from."""
+    """Every turn of a session's document, the root first; each comes after the turn that it continues."""
     known = {entry["id"] for entry in entries}
     children: defaultdict[str | None, list[Doc]] = defaultdict(list)
     notes: defaultdict[str | None, list[Doc]] = defaultdict(list)
@@ -43,7 +43,7 @@ def _walk(children: dict[str | None, list[Doc]]) -> Iterator[tuple[Doc | None, i
         following = sorted(children[_id(entry)], key=lambda child: bool(child["on_path"]))
         if not following:
             continue
-        # The last one goes on in this line; the others are branches, drawn before it.
+        # The last one continues this line; the others are branches, drawn before it.
         waiting.append((following[-1], depth, False))
         waiting.extend((child, depth + 1, True) for child in reversed(following[:-1]))
 

@@ -1,4 +1,4 @@
-"""What runs cost in sum, as tasks, agents and organizations say it."""
+"""The total cost of runs, as tasks, agents and organizations report it."""
 
 from __future__ import annotations
 

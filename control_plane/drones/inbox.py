@@ -1,6 +1,7 @@
-"""Messages of the control plane for a drone: each is a row until the drone's beat says that it was acted on.
+"""Messages from the control plane to a drone: each is a row until the drone's beat confirms that it was acted on.
 
-The row is written with whatever caused it; the sender puts it into Redis afterwards, sealed, as often as it takes.
+The row is written in the same transaction as its cause; the sender puts it into Redis afterwards, sealed, as often as
+necessary.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def pending(db: Session, drone_id: str, run_id: str | None, kind: str) -> bool:
 
 
 def send_new(core: Core) -> int:
-    """Send what was not sent yet; returns how many messages that were."""
+    """Send unsent messages; returns their number."""
     with core.database.read() as db:
         unsent = select(InboxMessage).where(InboxMessage.sent_at.is_(None), InboxMessage.done_at.is_(None))
         rows = db.scalars(unsent.order_by(InboxMessage.created_at)).all()
@@ -53,7 +54,7 @@ def send_new(core: Core) -> int:
 
 
 def send_missing(core: Core) -> int:
-    """Send again what the drones have not acted on and Redis no longer has; returns how many messages that were."""
+    """Resend messages that the drones have not acted on and Redis no longer has; returns their number."""
     with core.database.read() as db:
         undone = select(InboxMessage).where(InboxMessage.sent_at.is_not(None), InboxMessage.done_at.is_(None))
         rows = db.scalars(undone.order_by(InboxMessage.created_at)).all()
@@ -63,7 +64,7 @@ def send_missing(core: Core) -> int:
 
 
 def acted_on(db: Session, core: Core, drone_id: str, message_ids: Iterable[str]) -> list[str]:
-    """Close the messages that the drone says it acted on; returns the ids that may leave Redis (`forget`)."""
+    """Close the messages that the drone reports as acted on; returns the ids that may leave Redis (`forget`)."""
     ids = list(message_ids)
     if ids:
         closing = update(InboxMessage).where(
@@ -74,7 +75,7 @@ def acted_on(db: Session, core: Core, drone_id: str, message_ids: Iterable[str])
 
 
 def forget(core: Core, drone_id: str, message_ids: Sequence[str]) -> None:
-    """Take messages that were acted on out of the drone's inbox in Redis; call it after the commit."""
+    """Delete messages that were acted on from the drone's inbox in Redis; call it after the commit."""
     if message_ids:
         with core.broker.reaching():
             core.broker.redis.hdel(names.inbox_key(drone_id), *message_ids)
@@ -98,7 +99,7 @@ def _put(core: Core, drone: Drone, rows: Sequence[InboxMessage], sender: bytes) 
     with core.broker.reaching(), core.broker.redis.pipeline(transaction=False) as pipe:
         for row in rows:
             envelope = _sealed(core, drone, row, sender)
-            # The hash first: a drone that hears the word and looks into its inbox finds it there.
+            # The hash first: a drone that receives the message and reads its inbox finds it there.
             pipe.hset(names.inbox_key(drone.id), row.id, envelope)
             pipe.publish(names.control_channel(drone.id), envelope)
         pipe.execute()
@@ -116,5 +117,5 @@ def _mark_sent(core: Core, rows: Sequence[InboxMessage], *, gone: Sequence[str])
     with core.database.write() as db:
         these = InboxMessage.id.in_([row.id for row in rows])
         db.execute(update(InboxMessage).where(these).values(sent_at=now))
-        # Nobody is left to act on what was meant for a drone that was removed.
+        # A removed drone can no longer act on its messages.
         db.execute(update(InboxMessage).where(these, InboxMessage.drone_id.in_(gone)).values(done_at=now))

@@ -1,4 +1,4 @@
-"""What each drone has in hand, and whether it takes work."""
+"""The load of each drone, and whether it takes work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAKEN = (*IN_HAND, OrderStatus.CANCELING)
 
 @dataclass(frozen=True)
 class Load:
-    """Orders of one drone: those that it runs, and those that wait in its queue."""
+    """Orders of one drone: running ones, and those that wait in its queue."""
 
     running: int = 0
     waiting: int = 0
@@ -31,7 +31,7 @@ class Load:
 
 
 def load_by_drone(db: Session) -> defaultdict[str, Load]:
-    """The load of every drone by its id; one without work has an empty one."""
+    """The load of every drone by its id; a drone without work has an empty one."""
     columns = (Order.drone_id, Order.status, func.count())
     taken = select(*columns).where(Order.ended_at.is_(None), Order.status.in_(_TAKEN))
     found: defaultdict[str, Load] = defaultdict(Load)
@@ -45,7 +45,7 @@ def load_by_drone(db: Session) -> defaultdict[str, Load]:
 
 
 def status_of(drone: Drone, load: Load, now: datetime) -> DroneStatus:
-    """The word that the board shows. A drone drains where either side says so."""
+    """The status that the board shows. A drone drains if either side says so."""
     return drone_status(
         now=now,
         last_seen_at=drone.last_seen_at,
@@ -91,10 +91,10 @@ def _draining(drone: Drone) -> DroneState:
 
 
 def is_today(moment: datetime | None, now: datetime) -> bool:
-    """Whether the time of day is enough for people."""
+    """Whether the time without a date is enough for people."""
     return moment is None or moment.date() == now.date()
 
 
 def has_ability(drone: Drone, ability: str) -> bool:
-    """Whether the drone said of itself that it can do this (`shared.events.ABILITIES`); an older one says nothing."""
+    """Whether the drone reported this ability (`shared.events.ABILITIES`); an older one reports none."""
     return ability in (drone.beat or {}).get("abilities", ())

@@ -1,4 +1,4 @@
-"""What `fleet up` says at the end of set-up: where everything is, how it is, what to type next, how to stop."""
+"""The output of `fleet up` at the end of set-up: addresses, states, next commands, and how to stop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class PartState:
 
 
 def box(plan: Plan, data: DataDir, login_url: str, parts: list[PartState]) -> str:
-    """The text of the box. Long addresses stand outside the frame's width rather than being cut."""
+    """The text of the box. Long addresses exceed the frame's usual width instead of being cut."""
     lines = [
         "Dronefleet is up",
         "",
@@ -52,7 +52,7 @@ def box(plan: Plan, data: DataDir, login_url: str, parts: list[PartState]) -> st
 
 
 def warning(plan: Plan) -> str | None:
-    """The loud warning for a fleet that is open to others without encryption, or None."""
+    """The prominent warning for a fleet that is open to other machines without encryption, or None."""
     if not plan.open_to_others:
         return None
     parts = [] if plan.encrypted else ["pages and API tokens"]

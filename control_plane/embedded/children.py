@@ -1,7 +1,7 @@
-"""Child processes of `fleet up`: started with a log of their own, restarted when they die, ended in order.
+"""Child processes of `fleet up`: started with separate logs, restarted when they die, ended in order.
 
-Each is in a session of its own, so that Ctrl-C in the terminal reaches `fleet up` alone, which then ends them one after
-the other. Each also gets its signal from the kernel should `fleet up` itself be killed.
+Each runs in a separate session, so that Ctrl-C in the terminal reaches only `fleet up`, which then ends them one after
+the other. Each also gets its signal from the kernel if `fleet up` itself is killed.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ class Child:
     command: Sequence[str]
     log: Path
     environment: Mapping[str, str] | None = None
-    """The whole of it; None: ours."""
+    """The complete environment; None: ours."""
     stop_seconds: float = 10.0
-    """How long it may take to end after it was asked to."""
+    """How long it may take to end after the request to stop."""
     stop_signal: signal.Signals = signal.SIGTERM
-    """Asks it to end in good order, and soon."""
+    """Asks it to end cleanly, and soon."""
     ready_seconds: float = 60.0
-    """How long it may take until it is ready."""
+    """How long it may take to become ready."""
     stops_first: bool = False
-    """Is asked to stop before any other part is, as the others take in what it hands back."""
+    """Is asked to stop before all other parts, because they process what it hands back."""
     process: subprocess.Popen[bytes] | None = None
     restarts: int = 0
     _next_try: float = 0.0
     _asked: bool = False
 
     def start(self) -> None:
-        """Start the process; what it prints goes to the end of its log."""
+        """Start the process; its output is appended to its log."""
         self._asked = False
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
@@ -61,11 +61,11 @@ class Child:
             )
 
     def died(self) -> int | None:
-        """The exit code of a process that ended without being asked to."""
+        """The exit code, if the process has ended."""
         return self.process.poll() if self.process else None
 
     def restart_when_due(self) -> bool:
-        """Start a dead child anew, waiting longer each time; True when it was started."""
+        """Restart a dead child, after a longer wait each time; True when it was started."""
         now = time.monotonic()
         if self._next_try == 0.0:
             self._next_try = now + RESTART_DELAYS[min(self.restarts, len(RESTART_DELAYS) - 1)]
@@ -77,19 +77,19 @@ class Child:
         return True
 
     def ask_to_stop(self) -> None:
-        """Ask the process to end, once: to a drone a second signal means more than the first."""
+        """Ask the process to end, only once: to a drone a second signal means more than the first."""
         if self.process is not None and self.process.poll() is None and not self._asked:
             self._asked = True
             self.process.send_signal(self.stop_signal)
 
     def hurry(self) -> None:
-        """Ask a process that may have been asked already to end at once."""
+        """Ask a process that may have been asked already to end immediately."""
         if self.process is not None and self.process.poll() is None:
             self._asked = True
             self.process.send_signal(signal.SIGTERM)
 
     def stop(self, *, at_once: bool = False) -> None:
-        """End the process: its signal, its time, then SIGKILL to its whole group."""
+        """End the process: its signal, its time limit, then SIGKILL to its whole group."""
         if self.process is None or self.process.poll() is not None:
             return
         self.ask_to_stop()
@@ -109,12 +109,12 @@ class Child:
 
 
 def without_fleet_secrets() -> dict[str, str]:
-    """Our environment without tokens and addresses that are the control plane's alone."""
+    """Our environment without the tokens and addresses that are for the control plane only."""
     return {name: value for name, value in os.environ.items() if not name.startswith("FLEET_")}
 
 
 def _end_with_parent(number: signal.Signals) -> None:
-    # Elsewhere there is no such call: what a killed `fleet up` leaves is for its user to end.
+    # This call exists only on Linux: elsewhere the user must end what a killed `fleet up` leaves behind.
     if sys.platform != "linux":
         return
     _libc.prctl(PR_SET_PDEATHSIG, number)

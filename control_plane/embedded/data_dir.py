@@ -1,4 +1,4 @@
-"""The directory in which `fleet up` keeps everything, and the one process that may use it at a time."""
+"""The directory in which `fleet up` keeps everything; one process may use it at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shared.errors import Conflict, Invalid
 
 @dataclass(frozen=True)
 class Remembered:
-    """What has to stay the same from one `fleet up` to the next, as drones were told of it when they registered."""
+    """What must stay the same from one `fleet up` to the next, because drones received it when they registered."""
 
     port: int = 0
     broker_port: int = 0
@@ -25,7 +25,7 @@ class Remembered:
 
 
 class DataDir:
-    """Paths below the directory, its lock, and what is remembered there."""
+    """Paths under the directory, its lock, and the values remembered there."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.expanduser().absolute()
@@ -40,9 +40,9 @@ class DataDir:
         self._lock: IO[str] | None = None
 
     def open(self) -> None:
-        """Make the directory and take its lock.
+        """Create the directory and take its lock.
 
-        Raises Conflict where another `fleet up` has it, and Invalid where it cannot be used.
+        Raises Conflict if another `fleet up` holds it, and Invalid if the directory cannot be used.
         """
         try:
             for path in (self.root, self.broker, self.blobs, self.logs, self.drones):
@@ -70,13 +70,13 @@ class DataDir:
         self._lock.flush()
 
     def close(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     def remembered(self) -> Remembered:
-        """What an earlier `fleet up` chose; passwords are made on first use."""
+        """The choices of an earlier `fleet up`; passwords are generated on first use."""
         known = {}
         if self._remembered.exists():
             known = json.loads(self._remembered.read_text())
@@ -93,7 +93,7 @@ class DataDir:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace `path` by `text`, readable by its owner alone; a reader sees the old or the new, never a half."""
+    """Replace `path` with `text`, readable only by its owner; a reader sees the old or the new text, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:

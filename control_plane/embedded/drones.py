@@ -1,4 +1,4 @@
-"""The drones that `fleet up` brings along: registered with a join token, through the door that everybody takes."""
+"""The drones that `fleet up` starts: registered with a join token, through the same interface as all others."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def home_of(data: DataDir, number: int) -> tuple[str, Path]:
 
 
 def registered_ids(data: DataDir) -> list[str]:
-    """The ids of the drones that were registered here, also by an earlier `fleet up`."""
+    """The ids of the drones that were registered here, including by an earlier `fleet up`."""
     return [str(json.loads(path.read_text())["drone_id"]) for path in sorted(data.drones.glob("*/drone.json"))]
 
 
 def register_missing(client: FleetClient, data: DataDir, url: str, count: int) -> list[tuple[str, Path]]:
-    """Name and home of each of `count` drones, which work for every organization; those that are new register first.
+    """Name and home of each of `count` drones, which work for every organization; new ones are registered first.
 
-    Raises FleetFault, with what `drone register` printed, when one cannot be registered.
+    Raises FleetFault, with the output of `drone register`, if one cannot be registered.
     """
     drones = [home_of(data, number) for number in range(1, count + 1)]
     for name, home in drones:

@@ -1,4 +1,4 @@
-"""The parts of an embedded fleet as child processes, and how each shows that it is ready."""
+"""The parts of an embedded fleet as child processes, and their readiness checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DRONE = (sys.executable, "-m", "drone.cli.main")
 
 
 def broker(plan: Plan, data: DataDir) -> Child:
-    """Valkey from its wheel, append-only, with the users that the fleet makes."""
+    """Valkey from its wheel, append-only, with the users that the fleet creates."""
     from control_plane.broker.valkey_config import program, write_config
 
     bind = (LOOPBACK, plan.bind) if plan.open_to_others and plan.bind != LOOPBACK else (LOOPBACK,)
@@ -43,7 +43,7 @@ def flower(plan: Plan, data: DataDir) -> Child:
 
 
 def drone(name: str, home: Path, data: DataDir) -> Child:
-    """One embedded drone, registered before. It gives its orders back at once: whoever stops a fleet does not wait."""
+    """One registered embedded drone. It hands its orders back immediately: stopping a fleet does not wait for them."""
     environment = {**without_fleet_secrets(), "DRONE_HOME": str(home)}
     log = data.log(f"drone-{name}")
     return Child(
@@ -59,7 +59,7 @@ def drone(name: str, home: Path, data: DataDir) -> Child:
 
 
 def wait_ready(child: Child, ready: Callable[[], bool], *, watch: Sequence[Child], pause: Callable[[], None]) -> None:
-    """Return when `ready()` is true. Raises FleetFault, with the end of its log, when the child ends or is too slow."""
+    """Return when `ready()` is true. Raises FleetFault, with the end of the log, if the child ends or is too slow."""
     import time
 
     deadline = time.monotonic() + child.ready_seconds

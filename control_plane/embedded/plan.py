@@ -1,4 +1,4 @@
-"""What `fleet up` is going to start, worked out before anything runs: addresses, ports, passwords, environments."""
+"""What `fleet up` will start, computed before anything runs: addresses, ports, passwords, environments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class UpOptions:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that the parts have to be told."""
+    """All values that the parts need."""
 
     options: UpOptions
     chosen: Remembered
@@ -89,7 +89,7 @@ def make_plan(options: UpOptions, data: DataDir) -> Plan:
     chosen = replace(
         last,
         port=choose_port(bind, wanted=options.port, last=last.port, flag="--port"),
-        # Registered drones know the broker's port, so it only changes when another program took it.
+        # Registered drones know the broker's port, so it changes only if another program took it.
         broker_port=choose_port(bind, wanted=0, last=last.broker_port, flag="--port"),
         flower_port=choose_port(bind, wanted=options.flower_port, last=last.flower_port, flag="--flower-port")
         if options.flower

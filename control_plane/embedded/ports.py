@@ -1,4 +1,4 @@
-"""Choosing ports: the one that was asked for, or the one of last time, or any that is free."""
+"""Choosing ports: the requested one, the previous one, or any free one."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from shared.errors import Conflict
 
 
 def choose_port(host: str, *, wanted: int, last: int, flag: str) -> int:
-    """A port to listen on at `host`. `wanted` 0 means: the one of last time if it is free, else any.
+    """A port to listen on at `host`. `wanted` 0 means the previous one if it is free, else any.
 
-    Raises Conflict where the wanted one is taken.
+    Raises Conflict if the wanted one is taken.
     """
     if wanted:
         if not is_free(host, wanted):

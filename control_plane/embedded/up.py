@@ -1,4 +1,4 @@
-"""`fleet up`: start every part in order, say so, keep them running, and end them in the opposite order."""
+"""`fleet up`: start every part in order, report it, keep them running, and end them in reverse order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOOK_EVERY = 0.5
 
 
 class Stopping(Exception):
-    """Somebody pressed Ctrl-C or sent SIGTERM while the parts were starting."""
+    """Ctrl-C or SIGTERM arrived while the parts were starting."""
 
 
 class EmbeddedFleet:
@@ -45,7 +45,7 @@ class EmbeddedFleet:
         self._stop = threading.Event()
 
     def run(self) -> int:
-        """Start, serve until a signal comes, stop. Returns the exit code; every child has ended by then."""
+        """Start, serve until a signal arrives, stop. Returns the exit code; every child has ended by then."""
         self.data.open()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
@@ -65,7 +65,7 @@ class EmbeddedFleet:
     # --- starting ------------------------------------------------------------------
 
     def start(self, plan: Plan) -> None:
-        """Bring every part up in the order in which they need each other, then print the box."""
+        """Start every part in dependency order, then print the box."""
         say(f"starting a fleet in {self.data.root}")
         self._start(parts.broker(plan, self.data), lambda: parts.port_answers(LOOPBACK, plan.chosen.broker_port))
         token = self._prepare(plan)
@@ -108,14 +108,14 @@ class EmbeddedFleet:
             raise Stopping
 
     def _prepare(self, plan: Plan) -> str:
-        """Bring the database up to date, and return the token of `server.json`."""
+        """Bring the database up to date, and return the token for `server.json`."""
         from control_plane.assemble import open_core
         from control_plane.core.settings import read_settings
         from control_plane.db.upgrade import apply_migrations
         from control_plane.operations.drones.managing import serve_all
 
         apply_migrations(self.data.database_url)
-        # Given, not put into our environment, which drones inherit: these are not their secrets.
+        # Passed as arguments, not through our environment, which drones inherit: these secrets are not for them.
         settings = read_settings(
             database_url=self.data.database_url,
             broker_url=plan.broker_url,
@@ -124,14 +124,14 @@ class EmbeddedFleet:
         )
         core = open_core(settings)
         try:
-            # Those of an earlier `fleet up` may be from a time when there was but one organization.
+            # Drones of an earlier `fleet up` may date from when there was only one organization.
             serve_all(core, registered_ids(self.data))
             return self._admin_token(core)
         finally:
             core.database.dispose()
 
     def _admin_token(self, core: Core) -> str:
-        """The one of last time if it still works and acts everywhere, else a new one."""
+        """The previous token if it still works and acts everywhere, else a new one."""
         from control_plane.operations.access import tokens
         from shared.errors import Unauthenticated
 
@@ -171,7 +171,7 @@ class EmbeddedFleet:
     # --- running and stopping ---------------------------------------------------------
 
     def watch(self) -> None:
-        """Until a signal comes, start anew whatever died, and say so."""
+        """Restart dead parts and report it, until a signal arrives."""
         reported: set[str] = set()
         while not self._stop.wait(LOOK_EVERY):
             for child in self.children:
@@ -184,7 +184,7 @@ class EmbeddedFleet:
                     reported.discard(child.name)
 
     def stop(self) -> None:
-        """End the parts, drones first, so that what they hand back is still taken in; the broker last."""
+        """End the parts: drones first, so that what they hand back is still processed; the broker last."""
         if self.children:
             say("stopping: drones hand back what they hold (Ctrl-C again: at once)")
         for child in self.children:
@@ -204,7 +204,7 @@ class EmbeddedFleet:
 
 
 def server_file(home: Path) -> Path:
-    """Where a running `fleet up` says how it is reached."""
+    """Where a running `fleet up` records how to reach it."""
     return home / "server.json"
 
 
@@ -220,7 +220,7 @@ def _healthy(client: FleetClient) -> bool:
 
 
 def up(options: UpOptions) -> int:
-    """Run an embedded fleet until it is told to stop."""
+    """Run an embedded fleet until it is stopped."""
     if sys.platform == "win32":
         raise Conflict("fleet up needs Linux or macOS", code="E-UP-PLATFORM")
     return EmbeddedFleet(options).run()

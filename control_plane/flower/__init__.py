@@ -1,1 +1,1 @@
-"""Flower beside the fleet: the window itself, and the events that keep it truthful."""
+"""Flower next to the fleet: its process, and the events that keep its display correct."""

@@ -1,4 +1,4 @@
-"""Word to Flower about runs whose drone cannot say how they ended; it would show them as STARTED for ever."""
+"""Events for Flower about runs whose drone cannot report their end; Flower would show them as STARTED forever."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logs.get(__name__)
 def announce_ended_runs(core: Core, runs: Sequence[EndedRun]) -> None:
     """Send Celery's own event for each run, under its drone's worker name.
 
-    Flower is a window, never the truth: what cannot be sent is logged and forgotten.
+    Flower is a display, never the source of truth: a failure to send is logged and not retried.
     """
     if not runs:
         return

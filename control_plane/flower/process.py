@@ -1,7 +1,7 @@
-"""Flower, as it is started for a fleet: behind a password, and knowing the queue of every registered drone.
+"""Flower, as started for a fleet: behind a password, and with the queue of every registered drone.
 
-Flower itself lists only the queues of workers that it has met. An order that waits for a drone that is switched off
-must be seen too, so the list of queues comes from the database.
+Flower itself lists only the queues of workers that it has seen. An order that waits for a drone that is switched off
+must also be visible, so the list of queues comes from the database.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def run(settings: FleetSettings, *, address: str, port: int, password: str) -> N
     extract_settings()
     setup_logging()
     app = Celery("fleet", broker=settings.broker_url)
-    # Flower keeps asking for a broker that is gone, as the fleet does.
+    # Flower retries a broker that is unavailable, as the fleet does.
     app.conf.broker_connection_retry_on_startup = True
     flower = Flower(capp=app, options=options, **web_settings)
     flower.add_handlers(r".*", [_broker_page(registered_queues(settings))])
@@ -40,7 +40,7 @@ def run(settings: FleetSettings, *, address: str, port: int, password: str) -> N
 
 
 def registered_queues(settings: FleetSettings) -> Callable[[], set[str]]:
-    """A function that names the queue of every drone that is registered now."""
+    """A function that returns the queue of every drone that is registered at the time of the call."""
     from sqlalchemy import select
 
     from control_plane.db.drones import Drone

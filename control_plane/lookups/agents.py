@@ -12,7 +12,7 @@ from control_plane.validation.checks import unknown
 
 
 def find_agent(db: Session, organization_id: str, name: str) -> Agent:
-    """The agent of this name that was not removed. Raises NotFound with the names that are near."""
+    """The agent with this name that was not removed. Raises NotFound with similar names."""
     known = {agent.name: agent for agent in active_agents(db, organization_id)}
     if name not in known:
         raise unknown("agent", name, known, "fleet agent ls")
@@ -22,5 +22,5 @@ def find_agent(db: Session, organization_id: str, name: str) -> Agent:
 def active_agents(db: Session, organization_id: str) -> Sequence[Agent]:
     """The agents of the organization that were not removed, by name."""
     alive = select(Agent).where(Agent.organization_id == organization_id, Agent.removed_at.is_(None))
-    # Not by the database, whose languages differ: the roster must be the same bytes everywhere.
+    # Not sorted by the database, because collations differ: the roster must be the same bytes everywhere.
     return sorted(db.scalars(alive), key=lambda agent: agent.name)

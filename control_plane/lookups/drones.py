@@ -13,14 +13,14 @@ EVERY = "*"
 
 
 def serves(drone: Drone, organization_id: str) -> bool:
-    """Whether the drone works for the organization: its own, or one that it was joined to serve."""
+    """Whether the drone works for the organization: its own, or one that it serves."""
     return drone.organization_id == organization_id or organization_id in drone.serves or EVERY in drone.serves
 
 
 def find_drone(db: Session, organization_id: str, name: str) -> Drone:
-    """The living drone of this name that serves the organization. Raises NotFound with the names that are near.
+    """The living drone with this name that serves the organization. Raises NotFound with similar names.
 
-    Its own goes before another organization's, and of those the one that was registered first.
+    The organization's own drone takes precedence over another organization's, and among those the one registered first.
     """
     found = serving(db, organization_id)
     named = [drone for drone in found if drone.name == name]
@@ -30,7 +30,7 @@ def find_drone(db: Session, organization_id: str, name: str) -> Drone:
 
 
 def serving(db: Session, organization_id: str, *, removed: bool = False) -> list[Drone]:
-    """The living drones that work for the organization, its own first; with `removed` those of the past too."""
+    """The living drones that work for the organization, its own first; with `removed`, also removed ones."""
     every = select(Drone).order_by(Drone.registered_at, Drone.id)
     rows = db.scalars(every if removed else every.where(Drone.removed_at.is_(None)))
     found = [drone for drone in rows if serves(drone, organization_id)]

@@ -16,7 +16,7 @@ DEFAULT = "default"
 
 
 def find_organization(db: Session, name: str) -> Organization:
-    """The organization of this name, for those who may see all. Raises NotFound with the names that are near."""
+    """The organization with this name, for callers who may see all. Raises NotFound with similar names."""
     row = db.scalar(select(Organization).where(Organization.name == name))
     if row is None:
         raise unknown("organization", name, db.scalars(select(Organization.name)), "fleet organization ls")
@@ -24,9 +24,9 @@ def find_organization(db: Session, name: str) -> Organization:
 
 
 def in_organization(core: Core, caller: Caller, name: str) -> Caller:
-    """The caller as they are in the organization of this name: with the same role.
+    """The caller, acting in the organization of this name: with the same role.
 
-    Raises NotFound where they may not see it, in the same words whether it exists or not (S-004).
+    Raises NotFound if they may not see it, with the same text whether it exists or not (S-004).
     """
     if name == caller.organization:
         return caller
@@ -43,10 +43,10 @@ def in_organization(core: Core, caller: Caller, name: str) -> Caller:
 
 
 def locked_organization(db: Session, organization_id: str) -> Organization:
-    """The organization, with its row locked until the transaction ends. Raises NotFound where it was removed."""
+    """The organization, with its row locked until the transaction ends. Raises NotFound if it was removed."""
     db.flush()
-    # Not FOR UPDATE, which waits for whoever has just written any row of the organization, as each of them points here:
-    # of two that had, both would wait for each other.
+    # Not FOR UPDATE, which waits for every transaction that has written a row of the organization, because each such
+    # row references this one: two of these transactions would wait for each other.
     row = db.get(Organization, organization_id, with_for_update={"key_share": True}, populate_existing=True)
     if row is None:
         raise NotFound("this organization was removed", code="E-ORGANIZATION-404", next="fleet organization ls")
@@ -54,7 +54,7 @@ def locked_organization(db: Session, organization_id: str) -> Organization:
 
 
 def system_caller(core: Core, organization: str = DEFAULT) -> Caller:
-    """The control plane itself, acting in an organization with every right."""
+    """The control plane itself, acting in an organization with all rights."""
     with core.database.read() as db:
         row = find_organization(db, organization)
         return Caller(row.id, row.name, role="admin", user="system", everywhere=True)

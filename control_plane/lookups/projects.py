@@ -10,7 +10,7 @@ from control_plane.validation.checks import unknown
 
 
 def find_project(db: Session, organization_id: str, slug: str) -> Project:
-    """The project of this slug. Raises NotFound with the slugs that are near."""
+    """The project with this slug. Raises NotFound with similar slugs."""
     row = db.scalar(living_projects(organization_id).where(Project.slug == slug))
     if row is None:
         known = [each.slug for each in db.scalars(living_projects(organization_id))]

@@ -10,7 +10,7 @@ from control_plane.validation.checks import unknown
 
 
 def find_provider(db: Session, organization_id: str, name: str) -> Provider:
-    """The provider of this name. Raises NotFound with the names that are near."""
+    """The provider with this name. Raises NotFound with similar names."""
     row = db.scalar(living_providers(organization_id).where(Provider.name == name))
     if row is None:
         known = [each.name for each in db.scalars(living_providers(organization_id))]
@@ -19,7 +19,7 @@ def find_provider(db: Session, organization_id: str, name: str) -> Provider:
 
 
 def only_provider(db: Session, organization_id: str) -> Provider | None:
-    """The organization's provider, where it has exactly one."""
+    """The organization's provider, if it has exactly one."""
     rows = db.scalars(living_providers(organization_id).limit(2)).all()
     return rows[0] if len(rows) == 1 else None
 

@@ -1,4 +1,4 @@
-"""Sessions and the entries of their trees, found by what people call them."""
+"""Sessions and the entries of their trees, found by the names that people use."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from shared.errors import Conflict, NotFound
 from shared.states import ENDED
 
 ROOT = "root"
-"""What people call the place before the first turn."""
+"""The name of the place before the first turn."""
 
 
 _NEAR = 1000
 
 
 def session_of(db: Db, organization_id: str, session_id: str, *, listing: str = "fleet session ls") -> ChatSession:
-    """The session of this id. Raises NotFound with the ids that are near."""
+    """The session with this id. Raises NotFound with similar ids."""
     row = db.get(ChatSession, session_id)
     if row is None or row.organization_id != organization_id:
         recent = select(ChatSession.id).where(ChatSession.organization_id == organization_id)
@@ -33,9 +33,9 @@ def session_of(db: Db, organization_id: str, session_id: str, *, listing: str = 
 
 
 def find_session(db: Db, organization_id: str, session_id: str, project: Project) -> ChatSession:
-    """The session that an order is about to join, locked. Raises NotFound, Conflict where it is another project's.
+    """The session that an order is about to join, locked. Raises NotFound, Conflict if it belongs to another project.
 
-    The lock is what keeps somebody from moving the session's leaf while an order enters it.
+    The lock keeps the session's leaf from moving while an order enters it.
     """
     row = session_of(db, organization_id, session_id, listing="without --session a new one begins")
     if row.project_id != project.id:
@@ -56,7 +56,7 @@ def unfinished(db: Db, session_id: str) -> Sequence[Order]:
 
 
 def refuse_while_busy(db: Db, chat: ChatSession) -> None:
-    """Return if the session is idle (O-003). Raises Conflict that names the order in the way."""
+    """Return if the session is idle (O-003). Raises Conflict, which names the blocking order."""
     if orders := unfinished(db, chat.id):
         raise Conflict(
             f"session {chat.id} is busy: its order {orders[0].id} is {orders[0].status}",
@@ -67,10 +67,10 @@ def refuse_while_busy(db: Db, chat: ChatSession) -> None:
 
 
 def tree_of(db: Db, chat: ChatSession) -> list[SessionEntry]:
-    """The session's entries in the order of their writing, and before them the turns that it has from others."""
+    """The session's entries in the order of their writing, preceded by the turns that it has from other sessions."""
     own = select(SessionEntry).where(SessionEntry.session_id == chat.id).order_by(SessionEntry.number)
     entries = list(db.scalars(own))
-    # The first entry of a fork hangs on the turn that it was forked at.
+    # The first entry of a fork is attached to the turn at which it was forked.
     first = entries[0].parent_id if entries else chat.leaf_id
     return [*way_to(db, first), *entries]
 
@@ -78,7 +78,7 @@ def tree_of(db: Db, chat: ChatSession) -> list[SessionEntry]:
 def find_place(db: Db, chat: ChatSession, name: str) -> SessionEntry | None:
     """The turn that `name` stands for, None for the root. Raises NotFound.
 
-    It may be an entry's id (a note's stands for the turn that it hangs on), an order's id or a label.
+    It may be an entry's id (a note's id stands for the turn that the note is attached to), an order's id or a label.
     """
     if name == ROOT:
         return None
@@ -96,5 +96,5 @@ def find_place(db: Db, chat: ChatSession, name: str) -> SessionEntry | None:
 
 
 def labels_of(entries: Sequence[SessionEntry]) -> dict[str | None, str]:
-    """The label of each place that has one; the last one given counts."""
+    """The label of each place that has one; the latest one counts."""
     return {entry.parent_id: str(entry.data["text"]) for entry in entries if entry.kind == "label"}

@@ -1,4 +1,4 @@
-"""Finding a task, and whom it can be given to; always within the caller's organization."""
+"""Finding a task, and its possible assignees; always within the caller's organization."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _T = TaskStatus
 
 
 def find_task(db: Session, caller: Caller, task_id: str) -> Task:
-    """The task of this id, in capitals or not. Raises NotFound, in the same words for one of another organization."""
+    """The task with this id, in any case. Raises NotFound, with the same text for a task of another organization."""
     wanted = select(Task).where(Task.id == task_id.upper(), Task.organization_id == caller.organization_id)
     task = db.scalar(wanted)
     if task is None:
@@ -27,18 +27,18 @@ def find_task(db: Session, caller: Caller, task_id: str) -> Task:
 
 
 def locked_task(db: Session, caller: Caller, task_id: str) -> Task:
-    """The task as it is now, with its organization locked: nobody else claims, routes or moves it until the commit."""
+    """The current task, with its organization locked: nothing else claims, routes or moves it until the commit."""
     locked_organization(db, caller.organization_id)
     return find_task(db, caller, task_id)
 
 
 def assignee(db: Session, organization_id: str, name: str) -> Agent | None:
-    """Whom this name means: None for `user`. Raises NotFound."""
+    """The assignee with this name: None for `user`. Raises NotFound."""
     return None if name == USER else find_agent(db, organization_id, name)
 
 
 def first_root_agent(db: Session, organization_id: str) -> Agent:
-    """The first agent by name that has no boss (S-022). Raises Precondition where there is none."""
+    """The first agent by name that has no boss (S-022). Raises Precondition if there is none."""
     agent = next((each for each in active_agents(db, organization_id) if each.boss_id is None), None)
     if agent is None:
         raise Precondition(
@@ -56,14 +56,14 @@ def refused(task: Task, may: str) -> Conflict:
 
 
 def _in_words(task: Task) -> str:
-    """The state as people say it; an open task is told apart by whom it waits for."""
+    """The state in words; for an open task, also whether it waits for an agent or for you."""
     if task.status == _T.OPEN:
         return "open and waits for an agent" if task.assignee_id else "open and waits for you"
     return "in progress" if task.status == _T.IN_PROGRESS else task.status
 
 
 def _way_on(task: Task) -> str:
-    """The command by which a task in this state can be worked on (again)."""
+    """The command with which work on a task in this state can continue."""
     match task.status:
         case _T.IN_PROGRESS:
             return f"fleet task preempt {task.id}    stops its run and gives it to you"

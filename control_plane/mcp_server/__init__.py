@@ -1,1 +1,1 @@
-"""The MCP server: the fleet's operations as tools for other programs' models (S-124)."""
+"""The MCP server: the fleet's operations as tools for models in other programs (S-124)."""

@@ -1,4 +1,4 @@
-"""What the server says of itself before any tool is called; the same over HTTP and over stdio."""
+"""What the server says about itself before any tool is called; the same over HTTP and over stdio."""
 
 from __future__ import annotations
 

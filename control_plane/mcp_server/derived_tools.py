@@ -25,14 +25,14 @@ KEY = Annotated[
 
 
 def tools() -> Iterator[ServedTool[Any]]:
-    """A tool for each operation that has one, those aside that are written by hand."""
+    """A tool for each operation that has one, except the hand-written ones."""
     for operation in every_operation():
         if isinstance(operation.tool, declared.Tool):
             yield derive(operation, operation.tool)
 
 
 def derive(operation: Operation, tool: declared.Tool) -> ServedTool[Any]:
-    """The tool of one operation: its arguments are the names of the path, the request's fields, the organization."""
+    """The tool of one operation: its arguments are the names in the path, the request's fields, the organization."""
     return ServedTool(
         name=tool.name,
         title=tool.title,

@@ -1,4 +1,4 @@
-"""`/mcp`: the MCP server over streamable HTTP, without sessions, behind the gate that all of HTTP is behind."""
+"""`/mcp`: the MCP server over streamable HTTP, without sessions, behind the same gate as all other HTTP."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from control_plane.mcp_server.server import mcp_server
 from shared.errors import Forbidden, Unauthenticated
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-"""Where a client's own page may come from, beside ours: an inspector that runs on this machine."""
+"""Allowed origins besides ours: an inspector that runs on this machine."""
 
 
 class McpEndpoint:
-    """An ASGI application that answers each message by itself: nothing is kept between two, any process may answer.
+    """An ASGI application that answers each message separately: it keeps no state, so any process may answer.
 
-    MCP 2026-07-28 is without sessions; a client of an older revision does its handshake, and is given none either.
+    MCP 2026-07-28 has no sessions; a client of an older revision does its handshake, and also gets none.
     """
 
     def __init__(self, core: Core) -> None:
@@ -34,7 +34,7 @@ class McpEndpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """As long as the server runs; a manager is good for one run."""
+        """The lifetime of the server; a manager can be run only once."""
         self._manager = StreamableHTTPSessionManager(mcp_server(self._core), json_response=True, stateless=True)
         async with self._manager.run():
             yield
@@ -52,8 +52,8 @@ class McpEndpoint:
 def refuse_strangers(headers: Headers, public_url: str) -> None:
     """Raise Forbidden for a request that was sent to another name than ours, or by a page of another site.
 
-    A page whose name was bound to this address after it was loaded (DNS rebinding) sends its own name as `Host`; an
-    address in figures cannot be bound to anything.
+    A page whose name was rebound to this address after it was loaded (DNS rebinding) sends its own name as `Host`; a
+    numeric address cannot be rebound.
     """
     public = _hostname(public_url)
     host, origin = headers.get("host", ""), headers.get("origin")
@@ -85,7 +85,7 @@ def _hostname(url: str) -> str | None:
 
 
 def _require_token(headers: Headers, scope: Scope) -> None:
-    """Raise where the caller came in by a browser's session, which is for pages, or is a drone."""
+    """Raise if the caller uses a browser session, which is for pages, or is a drone."""
     identity: Any = scope["state"]["identity"]
     if not isinstance(identity, Caller):
         raise Forbidden("this address is for people; the token is a drone's", code="E-TOKEN-KIND")

@@ -1,7 +1,7 @@
-"""`fleet mcp`: a server over stdin and stdout that hands every call on to the control plane's `/mcp`.
+"""`fleet mcp`: a server over stdin and stdout that forwards every call to the control plane's `/mcp`.
 
-There is one implementation of the tools. The connection is looked up for each call, so that a control plane that was
-stopped and started, at another address with another token, is found again.
+The tools are implemented only once. The connection is looked up for each call, so that a restarted control plane is
+found again, even at another address with another token.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from shared.terminal.boundary import version
 
 
 class ToolCalls(HttpCalls):
-    """The `/mcp` of one control plane. It keeps no sessions: each message stands for itself."""
+    """The `/mcp` of one control plane. It has no sessions: each message is independent."""
 
     def send(self, method: str, params: Mapping[str, Any], organization: str | None) -> Doc:
         """The result of one request.
 
-        Raises MCPError for an error of the protocol, Unreachable where nothing answers, and what is refused before the
-        message is read as the error that it is.
+        Raises MCPError for a protocol error, Unreachable if nothing responds, and the server's refusal if the request
+        is refused before the message is read.
         """
         meta = {PROTOCOL_VERSION_META_KEY: LATEST_MODERN_VERSION, CLIENT_CAPABILITIES_META_KEY: {}}
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
@@ -72,7 +72,7 @@ class ToolCalls(HttpCalls):
 
 
 class Upstream:
-    """The control plane that was meant, as it can be found at the moment."""
+    """The selected control plane, looked up for each call."""
 
     def __init__(self, find: Callable[[], tuple[str, str | None]], organization: str | None) -> None:
         self._find = find
@@ -81,7 +81,7 @@ class Upstream:
         self._calls: ToolCalls | None = None
 
     def send(self, method: str, params: Mapping[str, Any]) -> Doc:
-        """As `ToolCalls.send`; raises Unreachable also where nothing says where a control plane is."""
+        """As `ToolCalls.send`; also raises Unreachable if no control plane is selected."""
         where = self._find()
         if self._calls is None or where != self._where:
             self._where, self._calls = where, ToolCalls(*where)
@@ -108,14 +108,14 @@ def proxy(upstream: Upstream) -> Server[Any]:
 
 
 async def serve(upstream: Upstream) -> None:
-    """Answer what comes on stdin until it ends. Nothing but the protocol is written to stdout."""
+    """Answer messages on stdin until it ends. Only the protocol is written to stdout."""
     server = proxy(upstream)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 
 
 def _list(upstream: Upstream) -> ListToolsResult:
-    """The control plane's tools; while it is away our own, as clients ask once and keep what they were told."""
+    """The control plane's tools; our own while it is unavailable, because clients ask once and keep the answer."""
     try:
         return ListToolsResult.model_validate(upstream.send("tools/list", {}))
     except Unreachable:

@@ -1,4 +1,4 @@
-"""What a call of a tool gives: a document, or an error of the fleet in four parts; the one mapping of errors to MCP."""
+"""The result of a tool call: a document, or a fleet error in four parts; the only mapping of errors to MCP."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from shared.errors import FleetError
 
 
 def answered(answer: BaseModel | Sequence[BaseModel]) -> CallToolResult:
-    """The result that tells a document, or a list of them under `result`; its text is the same as JSON."""
+    """The result with a document, or with a list of documents under `result`; its text is the same as JSON."""
     if isinstance(answer, BaseModel):
         return _result(answer.model_dump(mode="json"))
     return _result({RESULT: [each.model_dump(mode="json") for each in answer]})
 
 
 def refused(error: FleetError) -> CallToolResult:
-    """The result that tells an error: `isError`, and as structured content what the problem document says over HTTP.
+    """The result for an error: `isError`, and as structured content what the problem document says over HTTP.
 
-    An unacceptable argument is told so too, and not as an error of the protocol: the model is to read it and mend the
+    An unacceptable argument is also reported this way, not as a protocol error: the model must read it and correct the
     call.
     """
     return _result(error_document(error), is_error=True)

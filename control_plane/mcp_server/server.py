@@ -1,4 +1,4 @@
-"""The MCP server over the operations: lists the tools, and calls one for whoever the gate let in."""
+"""The MCP server over the operations: lists the tools, and calls one for a caller that the gate admitted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from shared.terminal.boundary import version
 
 
 def mcp_server(core: Core) -> Server[Any]:
-    """The server, to be run by a transport that brings the request with its identity (`Gate`)."""
+    """The server, to be run by a transport that provides the request with its identity (`Gate`)."""
 
     async def list_tools(_context: Any, _params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[tool.listed for tool in TOOLS.values()])
@@ -39,7 +39,7 @@ def mcp_server(core: Core) -> Server[Any]:
         tool = TOOLS.get(params.name)
         if tool is None:
             raise _no_tool(params.name)
-        # A call that is canceled while it works is carried out all the same, and its answer dropped: each is a
+        # A call that is canceled while it runs is still carried out, and its answer dropped: each call is a
         # transaction, and none takes long.
         return await to_thread.run_sync(partial(_call, core, context.request, tool, params.arguments or {}))
 
@@ -55,7 +55,7 @@ def mcp_server(core: Core) -> Server[Any]:
 
 
 def _call(core: Core, request: Request, tool: ServedTool[Any], given: dict[str, Any]) -> CallToolResult:
-    """Call the operation and tell what it answers, or its error."""
+    """Call the operation and return its answer, or its error."""
     try:
         arguments = _arguments(tool, given)
         return answered(tool.run(core, _caller(core, request, arguments), arguments))
@@ -69,12 +69,12 @@ def _no_tool(name: str) -> MCPError:
 
 
 def _arguments(tool: ServedTool[Any], given: dict[str, Any]) -> Any:
-    # An error of the call and not of the protocol: the model is to read it and correct the call.
+    # An error of the call and not of the protocol: the model must read it and correct the call.
     return checked(tool.arguments, given, form=f"tools/list has the form of its arguments: {tool.name}")
 
 
 def _caller(core: Core, request: Request, arguments: Any) -> Caller:
-    """Who calls, in the organization that the call names, else the connection (`?org=`), else the token's own."""
+    """The caller, in the organization that the call names, else the connection (`?org=`), else the token's own."""
     named = arguments.organization if isinstance(arguments, InOrganization) else None
     organization = named if named is not None else request.query_params.get("org")
     return enter(core, request.scope["state"]["identity"], organization)

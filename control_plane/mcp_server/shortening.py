@@ -1,4 +1,4 @@
-"""Long documents made short, for a reader whose attention is small: what was left out can be asked for."""
+"""Shortens long documents for a reader with limited attention: what was left out can be requested."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shorter_order(order: OrderDocument) -> OrderDocument:
 
 
 def shortened(step: dict[str, Any]) -> dict[str, Any]:
-    """A step whose texts are cut, with how much was left out."""
+    """A step with its texts cut; each cut says how much was left out."""
     return {key: _cut(value) if isinstance(value, str) else value for key, value in step.items()}
 
 

@@ -1,4 +1,4 @@
-"""What a tool is: a thin function over an operation, its arguments as a request model, and what the client is told."""
+"""What a tool is: a thin function over an operation, its arguments as a request model, and its description."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from control_plane.documents.base import Request
 
 Schema = dict[str, Any]
 RESULT = "result"
-"""The key under which a list stands: up to MCP 2025-11-25 what a tool answers is an object."""
+"""The key of a list: up to MCP 2025-11-25 the answer of a tool is an object."""
 
 
 class McpToolArguments(Request):
-    """The arguments of a tool; one that does not exist is refused."""
+    """The arguments of a tool; an unknown one is refused."""
 
     about: ClassVar[Mapping[str, str]] = {}
-    """What the client is told of the fields that come from a request model."""
+    """Descriptions for the client, for the fields that come from a request model."""
 
 
 class InOrganization(McpToolArguments):
@@ -57,7 +57,7 @@ class ServedTool(Generic[A]):
     effect: Effect
     arguments: type[A]
     answers: Any
-    """The document that it answers with, or a list of them."""
+    """The document that it returns, or a list of them."""
     run: Callable[[Core, Caller, A], Any]
 
     @cached_property
@@ -83,9 +83,9 @@ class ServedTools(dict[str, ServedTool[Any]]):
     """Tools by name, in the order in which they were declared."""
 
     def declare(self, title: str, effect: Effect) -> Callable[[F], F]:
-        """Make a tool of a function `(core, caller, arguments)`, or of one that needs to know only the organization.
+        """Make a tool of a function `(core, caller, arguments)`, or of one that needs only the organization.
 
-        Its name is the function's, its description the docstring, its arguments and answer the types there.
+        Its name is the function's name, its description the docstring, its arguments and answer the annotated types.
         """
 
         def add(run: F) -> F:
@@ -106,7 +106,7 @@ def _without_arguments(run: Callable[[Core, Caller], Any], core: Core, caller: C
 
 
 def request_of(kind: type[R], arguments: McpToolArguments, defaults: Mapping[str, Any] = MappingProxyType({})) -> R:
-    """The operation's own request, with the fields that were given; the others keep their defaults, or have these."""
+    """The operation's own request with the given fields; the others keep their defaults, or take these."""
     given = arguments.model_dump(include=set(kind.model_fields), exclude_unset=True)
     return kind.model_validate({**defaults, **given})
 
@@ -115,7 +115,7 @@ def request_of(kind: type[R], arguments: McpToolArguments, defaults: Mapping[str
 
 
 class _Plain(GenerateJsonSchema):
-    """Without a title for each field, which would only say its name again."""
+    """Without field titles, which would only repeat the names."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
         return False
@@ -133,7 +133,7 @@ def input_schema(arguments: type[McpToolArguments]) -> Schema:
 
 
 def output_schema(answers: Any) -> Schema:
-    """The JSON schema of what a tool answers: a document, or an object with a list of them."""
+    """The JSON schema of a tool's answer: a document, or an object with a list of them."""
     schema = TypeAdapter(answers).json_schema(mode="serialization", schema_generator=_Plain)
     if schema.get("type") != "array":
         return schema

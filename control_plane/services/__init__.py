@@ -1,1 +1,1 @@
-"""Small services that drones do for the control plane, as orders with a purpose of their own."""
+"""Small services that drones perform for the control plane, as orders with a special purpose."""

@@ -1,4 +1,4 @@
-"""An agent's description, written by a model from its instructions (S-012): best effort, on any drone that can."""
+"""An agent's description, written by a model from its instructions (S-012): best effort, on any suitable drone."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from shared.terminal import logs
 from shared.work_order import Describe, Limits
 
 MAX_DESCRIPTION = 1000
-"""Characters. It is in the prompt of every agent of the organization."""
+"""Maximum characters. It is in the prompt of every agent of the organization."""
 LIMITS = Limits(max_iterations=5, cost_limit=0.5, max_run_seconds=300)
 PRIORITY = -10
-"""Work goes first."""
+"""Regular work goes first."""
 log = logs.get(__name__)
 
 
 def ask_description(db: Session, core: Core, agent: Agent, user: str = "") -> str | None:
-    """Ask for the agent's description; the order's id, or None where nobody could write one."""
+    """Ask for the agent's description; returns the order's id, or None if there is no project or provider for it."""
     project = _project(db, agent)
     provider = provider_of(db, agent, project) if project is not None else None
     if project is None or provider is None:
@@ -52,22 +52,22 @@ def ask_description(db: Session, core: Core, agent: Agent, user: str = "") -> st
 
 
 def order_ended(db: Session, _core: Core, order: Order) -> None:
-    """Take the description that a service order brought; a failed one leaves the agent without, and that is all."""
+    """Store the description that a service order produced; a failed one leaves the agent without."""
     if order.purpose != "describe":
         return
     asked = Describe.model_validate(order.asked)
     named = select(Agent).where(Agent.organization_id == order.organization_id, Agent.name == asked.agent)
-    # Locked: somebody may just be giving it other instructions.
+    # Locked: its instructions may be changing at the same time.
     agent = db.scalar(named.with_for_update().execution_options(populate_existing=True))
     if order.status != OrderStatus.SUCCEEDED:
         log.warning("an agent stays without a description", agent=asked.agent, order=order.id, why=order.reason)
-    # Its instructions may have changed since; then another order is on its way.
+    # If its instructions have changed since, another order is on its way.
     elif agent is not None and asked == _asked(agent):
         agent.description = cleaned(order.response or "")
 
 
 def cleaned(text: str) -> str:
-    """One paragraph, at most MAX_DESCRIPTION characters, ended at a sentence where one ends in time."""
+    """One paragraph of at most MAX_DESCRIPTION characters, ended after a full sentence if possible."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     if len(line) <= MAX_DESCRIPTION:
         return line

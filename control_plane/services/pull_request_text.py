@@ -1,4 +1,4 @@
-"""What a pull request says: a title, what was done, how that was verified, where it came from."""
+"""The text of a pull request: a title, what was done, how it was verified, where it came from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shared.outcome import Verification
 from shared.trailers import trailers_of
 
 MAX_TITLE = 72
-"""Characters of a title that is made up."""
+"""Maximum characters of a generated title."""
 MAX_SUMMARY = 20_000
 MAX_LISTED = 50
 VERIFICATION = "## Verification"
@@ -26,7 +26,7 @@ _FENCE = re.compile(r"^ {0,3}(?:```|~~~)")
 
 
 def title_of(about: str) -> str:
-    """The first line of what the work is about, in one line of at most 72 characters; empty where there is none."""
+    """The first line of what the work is about, as one line of at most 72 characters; empty if there is none."""
     first = next((line.strip() for line in about.splitlines() if line.strip()), "")
     words = " ".join(_MARK.sub("", first).split())
     return words if len(words) <= MAX_TITLE else words[: MAX_TITLE - 1].rstrip() + "…"
@@ -54,7 +54,7 @@ def body_of(db: Session, order: Order) -> str:
 
 
 def quiet(text: str) -> str:
-    """The text with its tags as code: on a code host, `@tester` would call a stranger of that name."""
+    """The text with its tags as code: on a code host, `@tester` would mention an unrelated user."""
     lines, fenced = [], False
     for line in text.splitlines():
         if _FENCE.match(line):
@@ -93,7 +93,7 @@ def _commits(order: Order) -> str:
 
 
 def _hand_offs(db: Session, task: Task) -> str:
-    """A line for each of the task's runs that ended, the oldest first; of many, the newest."""
+    """A line for each of the task's runs that ended, oldest first; if there are many, the newest ones."""
     turns = (
         select(Order, Agent.name)
         .outerjoin(Agent, Agent.id == Order.agent_id)

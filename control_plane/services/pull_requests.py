@@ -1,7 +1,7 @@
-"""Pull requests: asked for, opened from a drone's workstation, and noted on the order whose branch they are for.
+"""Pull requests: requested, opened from a drone's workstation, and recorded on the order whose branch they are for.
 
 One pull request for one line of work: the next order of a session, and with it the next turn on a task, builds on the
-branch of the one before, so its pull request takes the place of that one's, which is closed with a word that names it.
+branch of the previous one, so its pull request replaces the previous one, which is closed with a comment that names it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from shared.states import DroneStatus, OrderStatus
 from shared.work_order import Limits, OpenPullRequest
 
 SECONDS = 300.0
-"""For a drone to do it; a host's answer takes one or two."""
+"""Time for a drone to do it; a host responds within one or two seconds."""
 OPEN = frozenset({"opened", "updated"})
 _TAKES_WORK = frozenset({DroneStatus.ONLINE, DroneStatus.BUSY})
 
 
 def order_ended(db: Session, core: Core, order: Order) -> None:
-    """Ask for a pull request where the project wants one for each order that succeeded and was pushed."""
+    """Ask for a pull request if the project wants one for each order that succeeded and was pushed."""
     if order.purpose != "work" or order.task_id is not None:
         return
     wanted = db.get_one(Project, order.project_id).pull_requests
@@ -50,7 +50,7 @@ def order_ended(db: Session, core: Core, order: Order) -> None:
 
 
 def wording(db: Session, order: Order, *, title: str | None = None, draft: bool = False) -> OpenPullRequest:
-    """What is asked for an order whose branch is on the remote; `title` in place of the one that is made up."""
+    """The request for an order whose branch is on the remote; `title` replaces the generated one."""
     project = db.get_one(Project, order.project_id)
     return OpenPullRequest(
         head=order.branch or "",
@@ -63,7 +63,7 @@ def wording(db: Session, order: Order, *, title: str | None = None, draft: bool 
 
 
 def ask(db: Session, core: Core, order: Order, asked: OpenPullRequest, user: str) -> Order:
-    """Write the service order that opens it, and on the order that it was asked for."""
+    """Create the service order that opens it, and record the request on the order."""
     project = db.get_one(Project, order.project_id)
     chat = new_session(core, project, "build")
     chat.name = f"pull request of order {order.id}"
@@ -92,9 +92,9 @@ def ask(db: Session, core: Core, order: Order, asked: OpenPullRequest, user: str
 
 
 def noted(db: Session, service: Order, step: PullRequestStep) -> str | None:
-    """Write what became of it on the order that it is for, and return that one's id.
+    """Record the outcome on the order that it is for, and return that order's id.
 
-    None: what a service of before says counts no more.
+    None: reports of an earlier service no longer count.
     """
     order = _asked_by(db, service)
     if order is not None:
@@ -107,7 +107,7 @@ def noted(db: Session, service: Order, step: PullRequestStep) -> str | None:
 
 
 def service_ended(db: Session, _core: Core, service: Order) -> None:
-    """The service ended; where it told nothing, the order says that its pull request could not be opened, and why."""
+    """The service ended; if it reported nothing, the order says that its pull request could not be opened, and why."""
     if service.purpose != "pull_request":
         return
     order = _asked_by(db, service)
@@ -117,7 +117,7 @@ def service_ended(db: Session, _core: Core, service: Order) -> None:
 
 
 def _asked_by(db: Session, service: Order) -> Order | None:
-    """The order whose pull request this service was asked for last."""
+    """The order whose pull request was last requested from this service."""
     named = select(Order).where(
         Order.organization_id == service.organization_id,
         Order.project_id == service.project_id,
@@ -128,7 +128,7 @@ def _asked_by(db: Session, service: Order) -> Order | None:
 
 
 def _before(db: Session, order: Order) -> int | None:
-    """The number of the pull request whose branch this order's builds on, in the same session."""
+    """The number of the pull request whose branch this order's branch builds on, in the same session."""
     for entry in reversed(way_of(db, order)):
         if entry.session_id != order.session_id:
             return None
@@ -140,7 +140,7 @@ def _before(db: Session, order: Order) -> int | None:
 
 
 def _with_the_logins(db: Session, core: Core, order: Order) -> str | None:
-    """The drone that pushed the branch, where it takes work now: its workstation is known to the repository's host."""
+    """The drone that pushed the branch, if it takes work now: its workstation is known to the repository's host."""
     drone = db.get(Drone, order.drone_id) if order.drone_id else None
     if drone is None or not has_ability(drone, "teams") or not serves(drone, order.organization_id):
         return None

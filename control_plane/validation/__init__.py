@@ -1,1 +1,1 @@
-"""What a value must look like before it is stored, and secrets that are issued once."""
+"""The required form of values before they are stored, and secrets that are issued once."""

@@ -1,4 +1,4 @@
-"""What a value must look like before it is stored: each refusal names the field, the rule and the value's start."""
+"""The required form of values before they are stored: a refusal names the field, the rule and the value's start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shared.errors import Invalid, NotFound, TooLarge
 MAX_NAME = 64
 MAX_LABELS = 64
 MAX_SHOWN = 80
-"""Never more of what a caller sent is repeated to them."""
+"""The maximum of a caller's input that is repeated to them."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _RESERVED = frozenset({"user", "system"})
@@ -28,7 +28,7 @@ def shown(value: str) -> str:
 
 
 def check_name(what: str, name: str) -> str:
-    """The name of a project, provider or drone, as it is. Raises Invalid (`E-NAME`)."""
+    """The name of a project, provider or drone, unchanged. Raises Invalid (`E-NAME`)."""
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):
         raise Invalid(
             f"{shown(name)} cannot be the name of a {what}",
@@ -40,12 +40,12 @@ def check_name(what: str, name: str) -> str:
 
 
 def check_organization(name: str) -> str:
-    """The name of an organization: snake_case, and not one of the reserved ones (S-002). Raises Invalid."""
+    """The name of an organization: snake_case, and not a reserved one (S-002). Raises Invalid."""
     return _check_snake_case("an organization", name, "my_team")
 
 
 def check_agent(name: str) -> str:
-    """The name of an agent, which is also its tag: as an organization's (S-011). Raises Invalid."""
+    """The name of an agent, which is also its tag: same rules as for an organization (S-011). Raises Invalid."""
     return _check_snake_case("an agent", name, "code_reviewer")
 
 
@@ -61,7 +61,7 @@ def _check_snake_case(what: str, name: str, example: str) -> str:
 
 
 def check_text(what: str, text: str, *, limit: int, empty: bool = False) -> str:
-    """A text that both databases can store, as it is. Raises Invalid, and TooLarge over `limit` characters."""
+    """A text that both databases can store, unchanged. Raises Invalid, and TooLarge over `limit` characters."""
     if len(text) > limit:
         raise TooLarge(f"{what} has {len(text):,} characters; {limit:,} are allowed", code="E-TOO-LONG")
     if not empty and not text.strip():
@@ -72,7 +72,7 @@ def check_text(what: str, text: str, *, limit: int, empty: bool = False) -> str:
 
 
 def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """The labels, as they are. Raises Invalid (`E-LABEL`) that names the first bad one."""
+    """The labels, unchanged. Raises Invalid (`E-LABEL`), which names the first bad one."""
     if len(labels) > MAX_LABELS:
         raise Invalid(f"there are {len(labels)} labels; {MAX_LABELS} are allowed", code="E-LABEL")
     for key, value in labels.items():
@@ -86,7 +86,7 @@ def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_variable(name: str) -> str:
-    """The name of an environment variable, as it is. Raises Invalid."""
+    """The name of an environment variable, unchanged. Raises Invalid."""
     if not _VARIABLE.fullmatch(name):
         raise Invalid(
             f"{shown(name)} cannot be the name of an environment variable",
@@ -97,7 +97,7 @@ def check_variable(name: str) -> str:
 
 
 def check_json(what: str, value: Any, *, limit: int) -> None:
-    """Raise Invalid where `value` is not JSON that both databases can store, TooLarge over `limit` characters."""
+    """Raise Invalid if `value` is not JSON that both databases can store, TooLarge over `limit` characters."""
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -106,7 +106,7 @@ def check_json(what: str, value: Any, *, limit: int) -> None:
 
 
 def unknown(what: str, name: str, known: Iterable[str], listing: str) -> NotFound:
-    """The error for a name that does not exist, with the names that are near to it and the command that lists all."""
+    """The error for an unknown name, with similar names and the command that lists all."""
     near = get_close_matches(name[:MAX_NAME], list(known), n=3, cutoff=0.5)
     guess = f"did you mean {' or '.join(near)}? all of them: " if near else ""
     return NotFound(f"there is no {what} {shown(name)}", code=f"E-{what.upper()}-404", next=f"{guess}{listing}")

@@ -1,7 +1,7 @@
-"""The address of a repository: what may be one, and what may be shown of it.
+"""The address of a repository: which ones are accepted, and what may be shown of them.
 
-A project's URL goes to `git clone` on somebody's workstation, so forms that make git run a program (`ext::…`), read an
-option (`-…`) or look at the drone's own disk are refused here, and by the drone once more.
+A project's URL goes to `git clone` on a user's workstation, so forms that make git run a program (`ext::…`), read an
+option (`-…`) or read the drone's own disk are refused here, and again by the drone.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shared.redaction import redact_url
 MAX_URL = 2000
 _EXAMPLES = "https://host/path.git, ssh://git@host/path.git or git@host:path.git"
 _SCHEMES = frozenset({"https", "http", "ssh"})
-# user@host:path. A host with a slash before the colon would be a path, and one of one letter a drive.
+# user@host:path. A host with a slash before the colon would be a path, and a host of one letter a drive.
 _SCP_LIKE = re.compile(
     r"(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*@)?(?!(?:https?|ssh|file|git):)"
     r"[A-Za-z0-9\[][A-Za-z0-9.:\[\]_-]*[A-Za-z0-9\]]:(?![-:])[^\s\\]+"
@@ -28,21 +28,21 @@ _BRANCH = re.compile(r"(?!-)(?!.*(?:\.\.|@\{|//|/\.|\.lock(?:/|$)))(?![/.])[^\x0
 
 @dataclass(frozen=True)
 class GitUrl:
-    """A repository's address. `secret` is the whole URL where `shown` had to leave something out, else None."""
+    """A repository's address. `secret` is the whole URL if `shown` had to leave something out, else None."""
 
     shown: str
     secret: str | None
 
 
 def parse_git_url(text: str, *, files_allowed: bool) -> GitUrl:
-    """The URL as it is stored and shown. Raises Invalid (`E-GIT-URL`) that never repeats a password."""
+    """The URL as it is stored and shown. Raises Invalid (`E-GIT-URL`), which never repeats a password."""
     text = text.strip()
     if len(text) > MAX_URL:
         raise _refused(f"the git URL has {len(text):,} characters; {MAX_URL:,} are allowed")
     if not text or text.startswith("-") or "::" in text.split("/")[0] or not text.isprintable():
         raise _refused(f"{shown(redact_url(text))} is not a git URL")
     if text.startswith("/"):
-        # git decodes the path of a URL: a percent sign of the path itself has to be encoded.
+        # git decodes the path of a URL, so a percent sign in the path itself must be encoded.
         return _file("file://" + text.replace("%", "%25"), files_allowed=files_allowed)
     if text.startswith("file://"):
         return _file(text, files_allowed=files_allowed)
@@ -56,7 +56,7 @@ def parse_git_url(text: str, *, files_allowed: bool) -> GitUrl:
 
 
 def check_branch(name: str) -> str:
-    """The name of a branch, as git would take it. Raises Invalid."""
+    """The name of a branch, if git accepts it. Raises Invalid."""
     if len(name) > 200 or not _BRANCH.fullmatch(name):
         raise Invalid(f"{shown(name)} cannot be the name of a branch", code="E-BRANCH", next="for example main")
     return name

@@ -1,4 +1,4 @@
-"""Requests that do not have the form of one, told in the same words at every door: pydantic's findings, translated."""
+"""Malformed requests, reported with the same text at every door: pydantic's findings, translated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shared.errors import Invalid
 
 SHOWN_FIELDS = 5
 PLACES = frozenset({"body", "query", "path", "header"})
-"""Where HTTP found a field; the sentence is the same without."""
+"""The parts of a request in which HTTP found a field; the sentence omits them."""
 _WHOLE, _NUMBER, _BOOL = "must be a whole number", "must be a number", "must be true or false"
 _OBJECT, _TIME = "must be an object", "must be a date and time with its zone, such as 2026-01-31T12:00:00Z"
 WORDS: Mapping[str, str] = {
@@ -39,7 +39,7 @@ WORDS: Mapping[str, str] = {
     "too_long": "must have at most {max_length} values",
     "string_pattern_mismatch": "must match {pattern}",
 }
-"""By pydantic's type of error, with the values that it gives. A test knows all types that our requests can meet."""
+"""By pydantic's type of error, with the values that it provides. A test covers all types that requests can cause."""
 R = TypeVar("R", bound=BaseModel)
 
 
@@ -47,12 +47,12 @@ class FieldProblem(BaseModel):
     """One value of a request that is not acceptable."""
 
     field: str
-    """Where it is: `body.prompt`, `query.limit`."""
+    """Its location: `body.prompt`, `query.limit`."""
     what: str
 
 
 class InvalidRequest(Invalid):
-    """A request that does not have the form of one; names each field."""
+    """A malformed request; names each field."""
 
     def __init__(self, fields: Sequence[FieldProblem], form: str = "see /openapi.json for its form") -> None:
         named = "; ".join(f"{_without_place(each.field)}: {each.what}" for each in fields[:SHOWN_FIELDS])
@@ -62,7 +62,7 @@ class InvalidRequest(Invalid):
 
 
 def checked(model: type[R], given: Mapping[str, Any], *, form: str) -> R:
-    """The request that the fields make. Raises InvalidRequest; `form` says where its form is described."""
+    """The request with these fields. Raises InvalidRequest; `form` says where the request's form is described."""
     try:
         return model.model_validate(given)
     except ValidationError as error:
@@ -70,7 +70,7 @@ def checked(model: type[R], given: Mapping[str, Any], *, form: str) -> R:
 
 
 def field_problem(error: Mapping[str, Any]) -> FieldProblem:
-    """One finding of pydantic without the value: that may be a secret, or a megabyte."""
+    """One finding of pydantic without the value, which may be a secret, or a megabyte."""
     kind, where = error["type"], error["loc"]
     parts = where[:1] if kind == "json_invalid" else where
     message = str(error["msg"])

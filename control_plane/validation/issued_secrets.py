@@ -1,4 +1,4 @@
-"""Secrets that are handed out once: made here, stored as a hash only."""
+"""Secrets that are issued once: generated here, stored only as a hash."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ SESSION_PREFIX = "fs"
 
 
 def new_secret(prefix: str = "") -> str:
-    """32 random bytes in hexadecimal, after `<prefix>_`: no character of it needs quoting anywhere."""
+    """32 random bytes in hexadecimal, after `<prefix>_`: none of the characters needs quoting anywhere."""
     secret = secrets.token_hex(32)
     return f"{prefix}_{secret}" if prefix else secret
 
 
 def hashed(secret: str) -> str:
-    """What is stored of a secret. Plain SHA-256: 256 random bits leave nothing to guess, so nothing to slow down."""
+    """The stored form of a secret. Plain SHA-256: 256 random bits cannot be guessed, so a slow hash is unnecessary."""
     return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

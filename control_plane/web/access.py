@@ -1,4 +1,4 @@
-"""Who asks: bearer tokens, session cookies, and the rule that keeps other sites' forms out."""
+"""The caller's identity: bearer tokens, session cookies, and the rule that keeps other sites' forms out."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ OPEN = frozenset(
         ("GET", "/favicon.ico"),
     }
 )
-"""All that is answered without a token, beside static files."""
+"""All requests that are answered without a token, besides static files."""
 HOOKS = "/hooks/"
-"""Below it what code hosts send is known by its signature."""
+"""Requests of code hosts under this path are authenticated by their signature."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Gate:
-    """Lets nobody past without a token or a session, whatever the address: a route that is forgotten stays shut.
+    """Admits only requests with a token or a session, for every address: a forgotten route stays closed.
 
-    It stands before the body is read and before the route is looked up, so that a stranger learns neither.
+    It runs before the body is read and before the route is looked up, so that an unauthenticated client learns nothing
+    from either.
     """
 
     def __init__(self, app: ASGIApp, core: Core) -> None:
@@ -69,7 +70,7 @@ class Gate:
 
 
 def identify(core: Core, headers: Headers) -> Caller | AuthenticatedDrone:
-    """Whose request this is, by its bearer token, else by its session. Raises Unauthenticated."""
+    """The caller of a request, by its bearer token, else by its session. Raises Unauthenticated."""
     kind, _, bearer = headers.get("authorization", "").partition(" ")
     bearer = bearer.strip()
     if kind.lower() == "bearer" and bearer.startswith(f"{DRONE_PREFIX}_"):
@@ -97,7 +98,7 @@ def is_open(method: str, path: str) -> bool:
 
 
 def cookie_name(core: Core) -> str:
-    """The session cookie. Browsers keep one jar for all ports of a host: the port keeps two fleets apart."""
+    """The session cookie. Browsers share cookies between all ports of a host: the port keeps two fleets apart."""
     return f"fleet_session_{core.settings.port}"
 
 
@@ -111,9 +112,10 @@ def session_secret(headers: Headers, core: Core) -> str | None:
 
 
 def refuse_other_sites(headers: Headers, public_url: str) -> None:
-    """Raise Forbidden where a page of another site sends this request with the visitor's cookies.
+    """Raise Forbidden if a page of another site sends this request with the visitor's cookies.
 
-    Browsers say so in `Sec-Fetch-Site`, older ones and plain http in `Origin`; what says neither is no browser.
+    Browsers say so in `Sec-Fetch-Site`, older ones and plain http in `Origin`; a client that sends neither is not a
+    browser.
     """
     fetch_site = headers.get("sec-fetch-site")
     if fetch_site is not None:
@@ -134,7 +136,7 @@ def _address(scope: Scope) -> str:
     return f"{scope['path']}?{query}" if query else str(scope["path"])
 
 
-# --- what handlers ask for --------------------------------------------------------------------------
+# --- dependencies of handlers ------------------------------------------------------------------------
 
 
 async def core_of(request: Request) -> Core:
@@ -146,19 +148,19 @@ async def caller_of(
     request: Request,
     org: Annotated[str | None, Query(description="The organization; default: the token's own.", max_length=64)] = None,
 ) -> Caller:
-    """The person or script that asks. Raises Forbidden for a drone, NotFound for an organization it may not see."""
+    """The calling person or script. Raises Forbidden for a drone, NotFound for an organization that it may not see."""
     return await _caller_in(request, org)
 
 
 async def person_of(request: Request) -> Caller:
-    """Whoever asks, in the organization of their own token, whatever `?org=` says. Raises Forbidden for a drone."""
+    """The caller, in the organization of their own token, regardless of `?org=`. Raises Forbidden for a drone."""
     return await _caller_in(request, None)
 
 
 async def organization_caller_of(
     request: Request, organization: Annotated[str, Path(description="The organization's name.", max_length=64)]
 ) -> Caller:
-    """Whoever asks, as they are in the organization that the address names; `?org=` says nothing there."""
+    """The caller, acting in the organization that the address names; `?org=` is ignored there."""
     return await _caller_in(request, organization)
 
 
@@ -168,12 +170,12 @@ async def _caller_in(request: Request, organization: str | None) -> Caller:
         raise Forbidden("this address is for people; the token is a drone's", code="E-TOKEN-KIND")
     if organization is None or organization == identity.organization:
         return identity
-    # Only somebody who may act everywhere makes the database be asked, and that is not for the loop to wait for.
+    # Only a caller who may act everywhere causes a database query, which must not block the event loop.
     return await to_thread.run_sync(in_organization, request.app.state.core, identity, organization)
 
 
 async def drone_of(request: Request) -> AuthenticatedDrone:
-    """The drone that asks. Raises Forbidden for a person."""
+    """The calling drone. Raises Forbidden for a person."""
     identity = request.state.identity
     if not isinstance(identity, AuthenticatedDrone):
         raise Forbidden(
@@ -193,8 +195,8 @@ _BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="fa_... 
 
 
 def api_router(tag: str, prefix: str = "", *, is_open: bool = False) -> APIRouter:
-    """A router for a resource of the API. The token is documented there, and enforced by the gate alone.
+    """A router for a resource of the API. The token is documented there, and enforced only by the gate.
 
-    Its routes are complete as they are: FastAPI would analyze each of them anew for every router that includes it.
+    Its routes are complete: FastAPI would analyze each of them again for every router that includes it.
     """
     return APIRouter(prefix=API + prefix, tags=[tag], dependencies=[] if is_open else [Depends(_BEARER)])

@@ -1,4 +1,4 @@
-"""The web application, put together."""
+"""Assembles the web application."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
         version=version(),
         summary="Prompts go in as work orders, branches and patches come back.",
         openapi_tags=openapi.TAGS,
-        # Both pages would fetch scripts from somebody else's server.
+        # Both pages would load scripts from a third party's server.
         docs_url=None,
         redoc_url=None,
         lifespan=_lifespan,
@@ -51,8 +51,8 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
         Route(MCP, app.state.mcp, include_in_schema=False),
     ]
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
-    # The last one added is the outermost: every answer has the headers, every error below becomes a document, and
-    # nobody's body is read before we know who they are.
+    # The last one added is the outermost: every answer has the headers, every error below becomes a document, and no
+    # body is read before the caller is known.
     app.add_middleware(WholeBody)
     app.add_middleware(Gate, core=core)
     app.add_middleware(problems.Boundary)

@@ -1,4 +1,4 @@
-"""`/hooks/<trigger>`: open to everybody, as its requests are known by their signature and by nothing else."""
+"""`/hooks/<trigger>`: open to everyone, because its requests are authenticated only by their signature."""
 
 from __future__ import annotations
 

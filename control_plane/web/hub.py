@@ -1,6 +1,6 @@
-"""One subscription to the broker per process, shared by all open streams: who changed, and text in flight.
+"""One subscription to the broker per process, shared by all open streams: changed orders, and text in flight.
 
-Nothing but the display of text in flight depends on it. While the broker is away, streams ask the database instead.
+Only the display of text in flight depends on it. While the broker is unavailable, streams poll the database instead.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ class Subscription:
     order_id: str
     loop: asyncio.AbstractEventLoop
     source: Source | None = None
-    """Whose text in flight belongs to the order now; set by the stream."""
+    """The source of the order's current text in flight; set by the stream."""
     closing: bool = False
     _deltas: deque[Delta] = field(default_factory=lambda: deque(maxlen=WAITING_DELTAS))
     _changed: bool = False
     _something: asyncio.Event = field(default_factory=asyncio.Event)
 
     def post(self, delta: Delta | None = None) -> None:
-        """From any thread: a delta came, or (None) the order changed."""
+        """Callable from any thread: a delta arrived, or (None) the order changed."""
         try:
             self.loop.call_soon_threadsafe(self._take, delta)
-        except RuntimeError:  # the loop is closed: the server is stopping, and nobody reads any more
+        except RuntimeError:  # the loop is closed: the server is stopping, and there is no reader any more
             return
 
     async def wait(self, seconds: float) -> bool:
-        """Whether the order changed, after at most `seconds`; returns earlier for deltas too."""
+        """Whether the order changed, after at most `seconds`; also returns early for deltas."""
         try:
             async with asyncio.timeout(seconds):
                 await self._something.wait()
@@ -65,9 +65,9 @@ class Subscription:
         return changed
 
     def deltas(self) -> list[Delta]:
-        """The pieces of text that came since; those of one run and kind that follow each other are one.
+        """The pieces of text that arrived since the last call; consecutive pieces of one run and kind are joined.
 
-        Pieces with a step between them stay apart, as each is to be shown in its place.
+        Pieces with a step between them stay separate, because each is shown in its place.
         """
         joined: list[Delta] = []
         while self._deltas:
@@ -87,7 +87,7 @@ class Subscription:
 
 
 class Hub:
-    """A thread that listens to the broker and passes on what the open streams want."""
+    """A thread that listens to the broker and forwards what the open streams want."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -100,7 +100,7 @@ class Hub:
         self._closing = False
         self.readers = CapacityLimiter(READERS)
         self.connected = False
-        """Whether every change after this moment will be heard of."""
+        """Whether every change after this moment will be received."""
 
     def start(self) -> None:
         self._thread.start()
@@ -113,7 +113,7 @@ class Hub:
             self._thread.join(timeout=5)
 
     def close_streams(self) -> None:
-        """Let every stream end, also one that opens from now on; its client connects again, to whoever is there."""
+        """End every stream, including one that opens from now on; its client reconnects to a server that is running."""
         self._closing = True
         for subscription in self._all():
             subscription.closing = True
@@ -121,7 +121,7 @@ class Hub:
 
     @contextmanager
     def subscription(self, order_id: str) -> Iterator[Subscription]:
-        """A mailbox for changes of this order; open it before reading what is stored, so that nothing falls between."""
+        """A mailbox for changes of this order; open it before reading what is stored, so that no change is missed."""
         subscription = Subscription(order_id, asyncio.get_running_loop(), closing=self._closing)
         with self._lock:
             self._subscriptions.setdefault(order_id, set()).add(subscription)
@@ -143,7 +143,7 @@ class Hub:
                     self._receive()
             except (FleetError, RedisError) as error:
                 self._note_lost(error)
-            # The body of a background loop: without it every stream would have to ask the database for ever.
+            # The body of a background loop: if it ended, every stream would have to poll the database forever.
             except Exception:
                 log.exception("the live hub met an error that it does not know, and goes on")
             finally:
@@ -160,7 +160,7 @@ class Hub:
         if self._lost:
             log.info("live updates are back")
         self._lost, self.connected = False, True
-        # What was published before the server had subscribed us was not heard: every stream looks once.
+        # Messages published before the server had subscribed us were not received: every stream checks once.
         self._wake_all()
 
     def _receive(self) -> None:
@@ -190,7 +190,7 @@ class Hub:
             self._pass_on_live(names.drone_of(message["channel"]), message["data"])
 
     def _pass_on_live(self, drone_id: str, data: str) -> None:
-        """Open a drone's piece of text, if a stream waits for this drone, and give it to those whose order it is."""
+        """Open a drone's piece of text, if a stream waits for this drone, and pass it to the streams of its order."""
         source = next((each.source for each in self._all() if each.source and each.source.drone_id == drone_id), None)
         if source is None:
             return

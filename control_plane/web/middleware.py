@@ -1,4 +1,4 @@
-"""Layers around the application that look at bytes and headers: size and form of bodies, and what browsers may do."""
+"""Layers around the application for bytes and headers: size and form of bodies, and what browsers may do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_BODY = 2 * 1024 * 1024
 MAX_HOOK = 1024 * 1024
 BODY_SECONDS = 60
 STREAMED = re.compile(r"PUT /api/v1/runs/[^/]+/blobs/[^/]+|POST /api/v1/organizations/import")
-"""Their handlers write the body to disk as it comes, and count for themselves."""
+"""Their handlers write the body to disk as it arrives, and enforce their own limits."""
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -34,7 +34,7 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # With no-referrer, browsers would send `Origin: null` with our own forms, and they would be refused.
+    # With no-referrer, browsers would send `Origin: null` with our own forms, which would then be refused.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -43,7 +43,7 @@ HEADERS = {
 
 
 class SecurityHeaders:
-    """Adds to every answer what browsers may do with it; answers are not kept unless they say so themselves."""
+    """Adds headers that restrict browsers to every answer; answers are not cached unless they say so themselves."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -61,9 +61,10 @@ class SecurityHeaders:
 
 
 class WholeBody:
-    """Takes the body in before the application sees the request: at most 2 MB, within a minute.
+    """Reads the body before the application sees the request, within a minute: at most 2 MB, 1 MB from a code host.
 
-    The framework would answer 400 to whatever is raised while it reads; here a body too large is a 413 that says so.
+    The framework would answer 400 to any exception while it reads; here a body that is too large gets a 413 that says
+    so.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -83,26 +84,26 @@ class WholeBody:
             return
         hook = scope["path"].startswith("/hooks/")
         body = await _read(headers, receive, MAX_HOOK if hook else MAX_BODY)
-        # A code host has signed what people wrote there, a NUL too: what is no text is taken out later.
+        # A code host has signed what people wrote, including a NUL: characters that are not text are removed later.
         if not hook:
             refuse_no_text(body)
         await self._app(scope, _replay(body, receive), send)
 
 
 def refuse_nul(scope: MutableMapping[str, Any]) -> None:
-    """Raise Invalid for an address with a NUL in it: no name has one, and PostgreSQL would refuse the question."""
+    """Raise Invalid for an address with a NUL in it: no name contains one, and PostgreSQL would refuse the query."""
     if "\0" in scope["path"] or b"%00" in scope["query_string"]:
         raise Invalid("the address holds a NUL, which no name has", code="E-REQUEST")
 
 
 def refuse_no_text(body: bytes) -> None:
-    """Raise Invalid for JSON that spells a NUL or half of a surrogate pair: nothing behind here can hold either."""
+    """Raise Invalid for JSON with a NUL or an unpaired surrogate: nothing behind this layer can store either."""
     if not _SPELT.search(body):
         return
     try:
         waiting = [json.loads(body)]
     except (ValueError, RecursionError):
-        return  # no JSON: whoever reads it says so
+        return  # not JSON: its reader reports that
     while waiting:
         part = waiting.pop()
         if isinstance(part, str) and ("\0" in part or any("\ud800" <= letter <= "\udfff" for letter in part)):
@@ -114,7 +115,7 @@ def refuse_no_text(body: bytes) -> None:
 
 
 _SPELT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
-"""What such a text has in JSON; also what a harmless one may have, like two halves that belong together."""
+"""The JSON escapes of such a text; a harmless text may also contain them, for example both halves of a pair."""
 
 
 async def _read(headers: Headers, receive: Receive, limit: int) -> bytes:
@@ -138,7 +139,7 @@ async def _read(headers: Headers, receive: Receive, limit: int) -> bytes:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives the body once, and then whatever the server has to say: that the client left."""
+    """A `receive` that returns the body once, and then the server's messages: that the client disconnected."""
     given = False
 
     async def replay() -> Message:

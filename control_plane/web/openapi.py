@@ -1,4 +1,4 @@
-"""What the OpenAPI document says beside the routes: the problem document as the form of every error."""
+"""What the OpenAPI document contains besides the routes: the problem document as the form of every error."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ TAGS = [
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """`responses=` of a route for these statuses; 422 and 503 can happen everywhere."""
+    """`responses=` of a route for these statuses; 422 and 503 can always occur."""
     return {status: _described(status) for status in (*statuses, 422, 503)}
 
 
 def install(app: FastAPI) -> None:
-    """Let `app.openapi()` know the problem document."""
+    """Add the problem document to `app.openapi()`."""
     framework = app.openapi
 
     def openapi() -> dict[str, Any]:

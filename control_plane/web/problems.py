@@ -1,4 +1,4 @@
-"""Every refusal and failure as one document (RFC 9457) with code, why and next; to a browser, as a page."""
+"""Every refusal and failure as one document (RFC 9457) with code, why and next; for a browser, as a page."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Problem(BaseModel):
 
 
 class Throttled(TooOften):
-    """Too many tries from one address."""
+    """Too many attempts from one address."""
 
     def __init__(self, what: str, retry_after_s: int) -> None:
         super().__init__(what, code="E-TOO-OFTEN", next=f"try again in {retry_after_s} s")
@@ -50,9 +50,10 @@ class Throttled(TooOften):
 
 
 class Boundary:
-    """The outermost layer of ours: whatever is raised below becomes a problem document or an error page.
+    """The outermost layer except the headers: exceptions raised below become problem documents or error pages.
 
-    An error after the answer began can only end the connection, so that no reader takes the part for the whole.
+    An error after the answer began can only end the connection, so that no reader takes a partial answer for a complete
+    one.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -72,7 +73,7 @@ class Boundary:
         try:
             await self._app(scope, receive, watched)
         except ClientDisconnect:
-            # Whoever asked is gone, in the middle of what they were sending: there is nobody to tell.
+            # The client disconnected while sending its request: there is no recipient for an answer.
             return
         except FleetError as error:
             if began:
@@ -86,13 +87,13 @@ class Boundary:
 
 
 def install(app: FastAPI) -> None:
-    """Make the framework's own refusals (404, 405, 422) speak as ours do."""
+    """Give the framework's own refusals (404, 405, 422) the same form as ours."""
     app.add_exception_handler(HTTPException, _http_exception)
     app.add_exception_handler(RequestValidationError, _validation_error)
 
 
 def respond(scope: Scope, error: FleetError, status: int | None = None) -> Response:
-    """The answer that tells `error`: a page to a browser that asked for one, else the problem document."""
+    """The answer for `error`: a page for a browser that asked for one, else the problem document."""
     problem = problem_of(scope, error, status)
     headers = {"Cache-Control": "no-store"}
     if isinstance(error, Throttled):
@@ -101,7 +102,7 @@ def respond(scope: Scope, error: FleetError, status: int | None = None) -> Respo
         headers["WWW-Authenticate"] = 'Bearer realm="dronefleet"'
     if wants_page(scope):
         return error_page(problem.model_dump(), headers)
-    # ASCII: what a refusal repeats of a request may be half of a surrogate pair, which UTF-8 cannot hold.
+    # ASCII: a refusal may repeat an unpaired surrogate of the request, which UTF-8 cannot encode.
     return Response(json.dumps(problem.model_dump()), problem.status, headers, media_type=MEDIA_TYPE)
 
 
@@ -130,7 +131,7 @@ def problem_of(scope: Scope, error: FleetError, status: int | None = None) -> Pr
 
 
 def wants_page(scope: Scope) -> bool:
-    """Whether a browser navigates here; scripts and the pages' own fetches take JSON."""
+    """Whether a browser navigates here; scripts and the pages' own fetches get JSON."""
     if scope["path"].startswith(("/api/", "/openapi.json")):
         return False
     accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
@@ -162,7 +163,7 @@ async def _validation_error(request: Request, error: Exception) -> Response:
 
 
 def _full_disk(error: Exception) -> FleetFault | None:
-    """Wherever a request met it: not its fault, and over as soon as there is room."""
+    """The error for a full disk, wherever a request met it: not the request's fault, and over once there is space."""
     if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return None
     log.error("the disk is full", why=str(error))

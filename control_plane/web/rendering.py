@@ -1,4 +1,4 @@
-"""Pages from templates: everything that is put into one is escaped, times and figures are in words."""
+"""Pages from templates: every inserted value is escaped, times and figures are in words."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def environment() -> Environment:
 
 
 def plain(text: str) -> str:
-    """`text` as a page can show it: without terminal codes, and of a line that was overwritten only the last state."""
+    """`text` as a page can show it: without terminal codes, and with only the last state of an overwritten line."""
     lines = (line.rstrip("\r").rpartition("\r")[2] for line in _CONTROL.sub(_keep_breaks, text).split("\n"))
     return "\n".join(lines)
 
 
 def _keep_breaks(found: re.Match[str]) -> str:
-    # "Erase the line" is how progress bars go back to its start.
+    # "Erase the line" is how progress bars return to its start.
     return "\r" if found.group().endswith("K") else ""
 
 
@@ -90,7 +90,7 @@ def clock(moment: datetime | None) -> str:
 
 
 def money(usd: float | None) -> str:
-    """`$0.0312`; a price that is not known is not nothing."""
+    """`$0.0312`; an unknown price is not zero."""
     if usd is None:
         return "cost unknown"
     return f"${usd:.2f}" if usd == 0 or usd >= 1 else f"${usd:.4f}"
@@ -105,7 +105,7 @@ def patch_lines(patch: str) -> list[tuple[str, str]]:
     """Each line of a patch with the kind that colours it: file, hunk, add, del or same."""
     shown, in_hunk = [], False
     for line in plain(patch).removesuffix("\n").split("\n")[:SHOWN_PATCH_LINES]:
-        # Only outside a hunk is "--- " the name of a file; inside it is a line that began with two dashes.
+        # "--- " names a file only outside a hunk; inside, it is a line that began with two dashes.
         in_hunk = line.startswith("@@") or (in_hunk and not line.startswith("diff "))
         shown.append((_IN_HUNK.get(line[:1], "same") if in_hunk else "file", line))
     return shown

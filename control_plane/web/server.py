@@ -11,14 +11,14 @@ from control_plane.web.app import create_app
 from control_plane.web.stream import Pace
 
 GRACE_S = 10
-"""How long requests in hand may take once the server was told to stop."""
+"""How long running requests may take after the server was asked to stop."""
 
 
 class ApiServer(uvicorn.Server):
-    """uvicorn, but told to stop it ends the live streams first: it would wait for them for ever."""
+    """uvicorn, but when asked to stop it ends the live streams first: it would wait for them forever."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more connections, end the streams, let requests finish, then stop."""
+        """Accept no more connections, end the streams, let requests finish, then stop."""
         self.config.app.state.live.hub.close_streams()  # type: ignore[union-attr]
         await super().shutdown(sockets)
 

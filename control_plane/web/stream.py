@@ -32,18 +32,18 @@ STEPS_AT_ONCE = 200
 
 @dataclass(frozen=True)
 class Pace:
-    """How often a stream does what it does by the clock, in seconds."""
+    """The intervals of a stream's timed actions, in seconds."""
 
     heartbeat_s: float = 10.0
     poll_s: float = 1.0
-    """How often the database is asked while nothing is heard of the broker."""
+    """How often the database is polled while the broker is unavailable."""
     figures_s: float = 2.0
-    """Tokens and cost change with every step; an `order` event for them alone comes no more often than this."""
+    """Tokens and cost change with every step; an `order` event for them alone is not sent more often than this."""
 
 
 @dataclass(frozen=True)
 class News:
-    """What the database had at one moment."""
+    """The state of the database at one moment."""
 
     order: OrderSummary
     source: Source | None
@@ -59,7 +59,7 @@ class News:
 
 
 StillAllowed = Callable[[], object]
-"""Raises Unauthenticated once the client's token or session is no good any more."""
+"""Raises Unauthenticated once the client's token or session is no longer valid."""
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,13 @@ class OrderStream:
                     yield event
 
     async def _is_allowed(self) -> bool:
-        """Ask again with each heartbeat: a token that was revoked must not be followed for as long as a run takes."""
+        """Checked again with each heartbeat: a revoked token must not be able to follow for as long as a run takes."""
         if time.monotonic() - self._allowed_at < self._pace.heartbeat_s:
             return True
         try:
             await self._read(self._still_allowed)
         except Unauthenticated:
-            # The client connects again, and is told by a 401.
+            # The client reconnects, and receives a 401.
             return False
         except FleetFault:
             return True
@@ -125,12 +125,12 @@ class OrderStream:
         try:
             return await self._read(_read_news, self._core, self._caller, self._order_id, last)
         except FleetFault as error:
-            # A stream outlives a database that is away for a moment; what came meanwhile is read when it is back.
+            # A stream outlives a short outage of the database; changes in the meantime are read when it is back.
             log.warning("a live stream waits for the database", order=self._order_id, why=error.what)
             return None
 
     async def _events_of(self, news: News) -> AsyncIterator[bytes]:
-        """The news as events. An order that ended is told after its last step, any other change before its steps."""
+        """The news as events. The end of an order is sent after its last step, any other change before its steps."""
         if not news.ended and self._is_worth_telling(news.order):
             yield self._order_event(news.order)
         for step in news.steps:
@@ -139,7 +139,7 @@ class OrderStream:
             yield self._order_event(news.order)
 
     async def _until_changed(self, mailbox: Subscription, *, calm: bool) -> AsyncIterator[bytes]:
-        """Deltas and heartbeats, until it is time to look into the database again."""
+        """Deltas and heartbeats, until it is time to query the database again."""
         looked_at = time.monotonic()
         while not mailbox.closing:
             now = time.monotonic()
@@ -151,12 +151,12 @@ class OrderStream:
             for delta in self._due(mailbox):
                 yield _event("delta", _Delta(run=delta.run_id, kind=delta.kind, text=delta.text))
             changed = await mailbox.wait(max(due - now, 0.05))
-            # Also without a word from the broker: a message that was lost costs one heartbeat, not the stream.
+            # Also without a message from the broker: a lost message costs one heartbeat, not the stream.
             if (changed and calm) or time.monotonic() - looked_at >= asking:
                 return
 
     def _due(self, mailbox: Subscription) -> list[Delta]:
-        """Text in flight whose turn it is: pub/sub is faster than the database, and must not overtake a step."""
+        """Text in flight that is due: pub/sub is faster than the database, and must not overtake a step."""
         self._held += mailbox.deltas()
         source = mailbox.source
         if source is None:
@@ -187,7 +187,7 @@ class _Delta(BaseModel):
 
 
 def _read_news(core: Core, caller: Caller, order_id: str, last: int) -> News:
-    # The order before its steps: whatever led to the state that is seen here is then among the steps.
+    # The order before its steps: everything that led to the state seen here is then among the steps.
     order = reading.order_summary(core, caller, order_id)
     source = source_of(core, order_id)
     return News(order, source, reading.steps_after(core, caller, order_id, last, STEPS_AT_ONCE))

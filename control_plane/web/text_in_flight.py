@@ -1,4 +1,4 @@
-"""Text in flight: which drone's belongs to an order, and opening what that drone sealed."""
+"""Text in flight: which drone's text belongs to an order, and opening what that drone sealed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Source:
     run_id: str | None
     public_key: bytes
     stored_seq: int = 0
-    """The last event of the run that is stored; text that was said after a later one has to wait for it."""
+    """The last stored event of the run; text after a later event must wait for that event."""
 
     def sends(self, drone_id: str, run_id: str) -> bool:
         """Whether this drone's text of this run is the order's."""
@@ -37,7 +37,7 @@ class Source:
 
 
 def source_of(core: Core, order_id: str) -> Source | None:
-    """Where the order's text in flight comes from; None while no drone has it."""
+    """The source of the order's text in flight; None while no drone has it."""
     query = (
         select(Order.drone_id, Order.run_id, Drone.public_key, Run.last_seq)
         .join(Drone, Drone.id == Order.drone_id)
@@ -52,7 +52,7 @@ def source_of(core: Core, order_id: str) -> Source | None:
 
 
 class LiveKeys:
-    """The control plane's private keys, kept open: a piece of text comes every few milliseconds."""
+    """The control plane's private keys, kept unsealed: a piece of text arrives every few milliseconds."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -60,7 +60,7 @@ class LiveKeys:
         self._read_at = -KEYS_AGAIN_S
 
     def open_delta(self, source: Source, envelope: str) -> Delta | None:
-        """The piece of text, or None, with a line in the log, where it is not this drone's or cannot be opened."""
+        """The piece of text, or None, with a line in the log, if it is not this drone's or cannot be opened."""
         keys = self._keys_for(recipient_of(envelope))
         try:
             expected = Binding(direction="live", drone=source.drone_id)
@@ -69,11 +69,11 @@ class LiveKeys:
         except (CannotOpen, ValidationError) as error:
             log.warning("text in flight is left out", drone=source.drone_id, why=str(error)[:200])
             return None
-        # What is inside must be what it was bound to.
+        # The content must match its binding.
         return delta if (opened.binding.order, opened.binding.run) == (delta.order_id, delta.run_id) else None
 
     def _keys_for(self, wanted: str) -> dict[str, bytes]:
-        # Keys may be rotated while we run; a stranger's key id must not make us read the database each time.
+        # Keys may be rotated while we run; an unknown key id must not cause a database read each time.
         if wanted not in self._keys and time.monotonic() - self._read_at > KEYS_AGAIN_S:
             self._read_at = time.monotonic()
             with self._core.database.read() as db:

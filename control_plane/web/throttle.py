@@ -1,4 +1,4 @@
-"""How often one address may try what is open to strangers."""
+"""How often one address may use what is open without a token."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from control_plane.web.problems import Throttled
 LIMITS = {
     "log-in": parse("20/minute"),
     "registration": parse("120/minute"),
-    # One address of a code host sends what happens in all repositories of an organization.
+    # One address of a code host sends the events of all repositories of an organization.
     "hook": parse("600/minute"),
 }
 
 
 class Throttle:
-    """Counts in this process's memory. The secrets have 256 bits: this spares the database, it does not guard them."""
+    """Counts in this process's memory, to spare the database. The secrets need no protection: they have 256 bits."""
 
     def __init__(self) -> None:
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
     def count(self, what: str, address: str) -> None:
-        """Count one try of `what`. Raises Throttled, with the seconds until the next one is taken."""
+        """Count one attempt of `what`. Raises Throttled, with the seconds until the next one is accepted."""
         limit = LIMITS[what]
         if not self._limiter.hit(limit, what, address):
             resets_at, _left = self._limiter.get_window_stats(limit, what, address)

@@ -1,4 +1,4 @@
-"""The whole fleet in a throw-away directory: one order from prompt to branch, by the commands that a person would type.
+"""The whole fleet in a throw-away directory: one order from prompt to branch, with the commands a user would type.
 
     python deploy/demo/demo.py
 
@@ -27,7 +27,7 @@ PROMPT = "The test fails: `sh test.sh`. Find the bug in slug.sh, mend it there a
 
 
 def main() -> int:
-    """Play the demo and say how it went, as an exit code."""
+    """Play the demo and return its exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     given = settings(["MODEL", "API_BASE", "API_KEY"])
@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def play(stage: Stage) -> None:
-    """Each line is one thing that a person does, in the order they would do it."""
+    """Each line is one thing a user does, in order."""
     say(f"Dronefleet demo, in {stage.directory}")
     with step("a git repository with a failing test"):
         remote = failing_repository(stage)
@@ -79,21 +79,21 @@ def play(stage: Stage) -> None:
 
 
 def bring_up(stage: Stage) -> None:
-    """Start the control plane and return once it says that it is up, and is."""
+    """Start the control plane; return once it reports that it is up and its health check answers."""
     ports = ["--port", str(free_port()), "--flower-port", str(free_port())]
     up = stage.start("fleet up", [FLEET, "up", "--data-dir", stage.directory / "data", *ports, "--drones", "0"])
     wait_for("the control plane", lambda: boxed(up, "Log in") and ask(stage, "health"), seconds=60, part=up)
 
 
 def boxed(up: Started, name: str) -> str:
-    """What stands behind a name in the box that `fleet up` prints; empty until it did."""
+    """The address next to a name in the box that `fleet up` prints; empty until it is printed."""
     text = up.log.read_text(encoding="utf-8", errors="replace")
     found = re.search(rf"(?m)^\W*{name} +(http.*?)\W*$", text)
     return found[1] if found else ""
 
 
 def ask(stage: Stage, path: str) -> Any:
-    """GET something from the control plane as `fleet` does, without starting a process for it; None without answer."""
+    """GET a path from the control plane as `fleet` does, without starting a process; None if there is no answer."""
     server = json.loads((stage.directory / "fleet" / "server.json").read_text(encoding="utf-8"))
     request = urllib.request.Request(f"{server['url']}/api/v1/{path}")  # noqa: S310 - http, loopback
     request.add_header("Authorization", f"Bearer {server['token']}")
@@ -109,7 +109,7 @@ def join(stage: Stage) -> Started:
     url = json.loads((stage.directory / "fleet" / "server.json").read_text(encoding="utf-8"))["url"]
     token = stage.run(FLEET, "token", "create").strip()
     stage.run(DRONE, "register", "--url", url, "--name", "demo", "--label", "demo=yes", DRONE_TOKEN=token)
-    # Not SIGTERM, which would let a run in hand come to its end first.
+    # Not SIGTERM, which would wait for an active run to finish.
     return stage.start("drone start", [DRONE, "start"], stop_signal=signal.SIGQUIT)
 
 
@@ -123,7 +123,7 @@ def model_shown() -> str:
 
 
 def introduce_model(stage: Stage) -> None:
-    """Name the provider: the caller's model, or a scripted one that is started here."""
+    """Add the provider: the caller's model, or a scripted one that is started here."""
     given = settings(["MODEL", "API_BASE", "API_KEY"])
     model = given.get("MODEL", "openai/scripted")
     base = given.get("API_BASE", "") if given else scripted_model(stage)
@@ -158,7 +158,7 @@ def submit(stage: Stage) -> dict[str, Any]:
 
 
 def report(stage: Stage, order: dict[str, Any], remote: Path) -> None:
-    """Print what came back, and check it against the repository itself."""
+    """Print the result, and check it against the repository itself."""
     if not order["pushed"]:
         raise DemoFailed(f"the branch was not pushed: {order['push_error']}")
     branch, stats = order["branch"], order["stats"]
@@ -190,7 +190,7 @@ def complain(failure: DemoFailed) -> None:
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
-    # Once only: a second Ctrl-C must not break off the stopping itself and leave half of it running.
+    # Only once: a second Ctrl-C must not interrupt the shutdown and leave half of the processes running.
     for either in (signal.SIGINT, signal.SIGTERM):
         signal.signal(either, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""The demo's project: a small repository whose one test fails, behind a bare remote that takes pushes."""
+"""The demo's project: a small repository with one failing test, behind a bare remote that accepts pushes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ exit $failed
 
 
 def failing_repository(stage: Stage) -> Path:
-    """Make the repository and push it; return the bare remote."""
+    """Create the repository and push it; return the bare remote."""
     work, remote = stage.directory / "work", stage.directory / "slugs.git"
     work.mkdir()
     for name, text in FILES.items():
@@ -51,7 +51,7 @@ def failing_repository(stage: Stage) -> Path:
 
 
 def tests_pass(stage: Stage, remote: Path, branch: str) -> bool:
-    """Run the repository's test on a branch, in a clone of its own."""
+    """Run the repository's test on a branch, in a separate clone."""
     clone = stage.directory / f"check-{branch.replace('/', '-')}"
     stage.run("git", "clone", "--quiet", "--branch", branch, remote, clone)
     done = subprocess.run(["sh", "test.sh"], cwd=clone, capture_output=True, timeout=20, check=False)

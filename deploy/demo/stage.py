@@ -26,7 +26,7 @@ SECRET = re.compile(r"(f[ajd]_|token=)[A-Za-z0-9_-]+")
 
 
 class DemoFailed(Exception):
-    """Something did not work; `log` is the file whose end says more."""
+    """A step failed; the end of the file `log` has the details."""
 
     def __init__(self, what: str, log: Path | None = None) -> None:
         super().__init__(what)
@@ -40,7 +40,7 @@ def say(text: str = "") -> None:
 
 @contextmanager
 def step(title: str) -> Iterator[None]:
-    """Print one line with the time that the block took; on a terminal the line is there from the start."""
+    """Print one line with the duration of the block; on a terminal the line appears at the start."""
     began = time.monotonic()
     if sys.stdout.isatty():
         sys.stdout.write(f"  ..  {title:<{TITLE}}\r")
@@ -51,7 +51,7 @@ def step(title: str) -> Iterator[None]:
 
 @dataclass
 class Started:
-    """One process of ours, and the file its output goes to."""
+    """A started process and the file its output goes to."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -59,7 +59,7 @@ class Started:
     stop_signal: signal.Signals = signal.SIGTERM
 
     def alive(self) -> None:
-        """Raises DemoFailed if it ended by itself."""
+        """Raise DemoFailed if the process has ended."""
         code = self.process.poll()
         if code is not None:
             raise DemoFailed(f"{self.name} ended with exit code {code}", self.log)
@@ -67,7 +67,7 @@ class Started:
 
 @dataclass
 class Stage:
-    """A directory of its own for everything, and a list of what was started in it, in order."""
+    """One directory for everything, and the processes started in it, in order."""
 
     directory: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="dronefleet-demo-")))
     started: list[Started] = field(default_factory=list)
@@ -75,19 +75,19 @@ class Stage:
     def environment(self, **more: str) -> dict[str, str]:
         """The caller's environment without its secrets and settings, with homes inside the directory.
 
-        A fleet that the caller has elsewhere must neither be found nor touched, and the key of a real model is for the
-        one command that stores it.
+        Commands must neither find nor touch another fleet of the caller, and only the one command that stores the key
+        of a real model may see it.
         """
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(SETTINGS)}
         homes = {"FLEET_HOME": str(self.directory / "fleet"), "DRONE_HOME": str(self.directory / "drone")}
-        # What a command writes beside its home (an unexpected error's full text) must go with the directory, too.
+        # Files that a command writes outside its home (an unexpected error's full text) must go with the directory.
         state = {"XDG_CONFIG_HOME": str(self.directory / "config"), "XDG_STATE_HOME": str(self.directory / "state")}
         return {**inherited, **homes, **state, **more}
 
     def start(
         self, name: str, command: Sequence[object], *, stop_signal: signal.Signals = signal.SIGTERM, **more: str
     ) -> Started:
-        """Start a process that runs until the end of the demo, in a session of its own: Ctrl-C is for us alone."""
+        """Start a process that runs until the end of the demo, in its own session: Ctrl-C reaches only the demo."""
         log = self.directory / f"{name.replace(' ', '-')}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(
@@ -102,7 +102,7 @@ class Stage:
         return self.started[-1]
 
     def run(self, *command: object, timeout: float = 30.0, **more: str) -> str:
-        """Run a command to its end and return its stdout. Raises DemoFailed with what it said if it failed."""
+        """Run a command to its end and return its stdout. Raises DemoFailed with the command's output if it fails."""
         try:
             done = subprocess.run(
                 [str(part) for part in command],
@@ -122,7 +122,7 @@ class Stage:
         return done.stdout
 
     def watch(self, *command: object, timeout: float) -> int:
-        """Run a command that talks to the person directly, and return its exit code."""
+        """Run a command that writes to the terminal directly, and return its exit code."""
         process = subprocess.Popen(
             [str(part) for part in command], stdin=subprocess.DEVNULL, env=self.environment(), start_new_session=True
         )
@@ -134,7 +134,7 @@ class Stage:
             _end(process)
 
     def close(self, *, keep: bool) -> list[str]:
-        """End what was started, last first; remove the directory unless told not to; return what had to be killed."""
+        """End all processes, last first; remove the directory unless `keep`; return the processes that were killed."""
         for one in reversed(self.started):
             _end(one.process, one.stop_signal)
         left = self._left_behind()
@@ -143,7 +143,7 @@ class Stage:
         return left
 
     def _left_behind(self) -> list[str]:
-        """Processes that still have to do with our directory: given a moment to end, then killed by id and named."""
+        """Wait up to 5 s for processes that still use the directory, kill the rest by id, and return ids and names."""
         deadline = time.monotonic() + 5
         while found := list(_with_a_hand_in(self.directory)):
             if time.monotonic() > deadline:
@@ -172,13 +172,13 @@ def free_port() -> int:
 
 
 def tail(log: Path, lines: int = 25) -> str:
-    """The end of a log, with tokens blotted out."""
+    """The end of a log, with tokens masked."""
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     return SECRET.sub(r"\1…", "\n".join(text.splitlines()[-lines:]))
 
 
 def settings(names: Sequence[str]) -> Mapping[str, str]:
-    """Those of the caller's variables that are set and not empty."""
+    """The named environment variables that are set and not empty."""
     return {name: os.environ[name] for name in names if os.environ.get(name)}
 
 
@@ -187,7 +187,7 @@ def _shown(command: Sequence[object]) -> str:
 
 
 def _end(process: subprocess.Popen[bytes], number: signal.Signals = signal.SIGTERM) -> None:
-    """A signal, its time, then SIGKILL to its whole session; nothing if it is gone already."""
+    """Send a signal, wait, then send SIGKILL to the whole process group; do nothing if the process has ended."""
     if process.poll() is not None:
         return
     process.send_signal(number)
@@ -199,13 +199,13 @@ def _end(process: subprocess.Popen[bytes], number: signal.Signals = signal.SIGTE
 
 
 def _with_a_hand_in(directory: Path) -> Iterator[psutil.Process]:
-    """Processes that were started with, run in or name our directory; not ourselves."""
+    """Other processes with our directory in their command line, environment or working directory."""
     mark = str(directory)
     for process in psutil.process_iter():
         try:
             traces = [*process.cmdline(), *process.environ().values(), process.cwd()]
             gone = process.status() == psutil.STATUS_ZOMBIE
-        except (psutil.Error, OSError):  # ended meanwhile, or of another user: then it is none of ours
+        except (psutil.Error, OSError):  # ended meanwhile, or owned by another user, so not one of ours
             continue
         if process.pid != os.getpid() and not gone and any(mark in trace for trace in traces):
             yield process

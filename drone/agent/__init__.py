@@ -1,1 +1,1 @@
-"""The agentic workflow loop: what it needs from the world, how it runs, what it says to the model."""
+"""The agentic workflow loop: its interfaces, its control flow and its prompts."""

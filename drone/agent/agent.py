@@ -1,4 +1,4 @@
-"""The agentic workflow loop: ask the model, run its calls, and again, until it stops or something stops it."""
+"""The agentic workflow loop: ask the model, run its calls and repeat, until the model stops or the run is stopped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OVERFLOW = "context_overflow"
 class Agent:
     """One run of the loop. The transcript is valid after every step, however the step ended.
 
-    Pass the `budget` where its limits shall also end a command or a stream: the tools' check and the model's controls
+    Pass a `budget` if its limits must also end a running command or stream: the tools' check and the model's controls
     are then `BudgetedControls(controls, budget)`.
     """
 
@@ -44,19 +44,19 @@ class Agent:
     clock: Clock
     budget: Budget | None = None
     store_log: StoreLog | None = None
-    """Keeps the full log of a call and returns its SHA-256; None: logs stay where the tool left them."""
+    """Stores the full log of a call and returns its SHA-256; None: logs stay where the tool left them."""
     hooks: Hooks = field(default_factory=NoHooks)
     guardrails: Guardrails = field(default_factory=NoGuardrails)
     approvals: Approvals | None = None
     """None: no call waits for a person."""
     compaction: Compaction | None = None
-    """None: a conversation that outgrows the window ends the run."""
+    """None: a conversation that exceeds the window ends the run."""
     ids: set[str] = field(default_factory=set)
-    """Call ids that are taken; a child shares its parent's, so that a word about one call never counts for another."""
+    """Call ids in use; a child shares its parent's, so that a decision on one call never applies to another."""
     notices: Callable[[], Sequence[Message]] = tuple
-    """Messages of the run itself for the next question alone; they stay in no transcript."""
+    """Messages of the run itself for the next question only; they are not added to the transcript."""
     on_step: Callable[[Message], None] | None = None
-    """Called after each complete step, when all calls of its message are answered: a later run can go on from there."""
+    """Called after each complete step, when all calls of its message are answered: a later run can resume from it."""
 
     def __post_init__(self) -> None:
         self.phase: AgentPhase = "idle"
@@ -73,35 +73,34 @@ class Agent:
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
-        """The tools that the model was told of, the same for the whole run."""
+        """The tools offered to the model, the same for the whole run."""
         return self._tools
 
     def run(self, system: str, history: Sequence[Message], prompt: str, source: Source = "prompt") -> Outcome:
-        """Step until the model stops or a limit is reached, and say how it ended.
+        """Step until the model stops or a limit is reached, and return the outcome.
 
-        `source` tells on whose behalf the opening message is said. A Preempted without an outcome goes on to the
-        caller, who knows why the run was to stop, and so does any error that is a bug. Raises Conflict while the agent
-        is busy.
+        `source` is the author of the opening message. A Preempted without an outcome propagates to the caller, which
+        knows why the run had to stop, and so does any error that is a bug. Raises Conflict while the agent is busy.
         """
         with self._in_phase("turn"):
             self.begin(system, history, prompt, source)
             return self._until_it_ends()
 
     def go_on(self, *texts: str) -> Outcome:
-        """After `run`: put these to the model, on behalf of the loop, and step until it ends again."""
+        """After `run`: send these texts to the model on behalf of the loop, and step until it ends again."""
         with self._in_phase("turn"):
             self._record.say(texts, "loop")
             return self._until_it_ends()
 
     def take_up_messages(self) -> bool:
-        """Take in what people have said since the model stopped; whether there was something."""
+        """Add user messages received since the model stopped to the transcript; True if there were any."""
         waiting = len(self.transcript)
         self._record.say(self.controls.steering(), "steer")
         self._record.say(self.controls.follow_ups(), "follow_up")
         return len(self.transcript) > waiting
 
     def begin(self, system: str, history: Sequence[Message], prompt: str, source: Source = "prompt") -> None:
-        """Lay the opening messages down and start the clock; `run` does this before its first step."""
+        """Record the opening messages and start the clock; `run` does this before its first step."""
         self.guardrails.turn_starts()
         self.hooks.notify(hook.Input(prompt))
         system = self.hooks.system_prompt(system)
@@ -129,7 +128,7 @@ class Agent:
         )
 
     def step(self) -> None:
-        """Put one question to the model and act on the answer."""
+        """Ask the model once and act on the answer."""
         number = self._budget.iterations + 1
         self.hooks.notify(hook.TurnStart(number))
         try:
@@ -143,7 +142,7 @@ class Agent:
     def query(self) -> Message:
         """Ask the model, and return its message once it is charged, recorded and in the transcript.
 
-        Raises LimitsExceeded when there is no budget for a further call, FormatError when the answer is of no use.
+        Raises LimitsExceeded when there is no budget for a further call, FormatError when the answer is unusable.
         """
         self._bounded.check()
         self._budget.check_iterations()
@@ -162,8 +161,8 @@ class Agent:
     def execute(self, message: Message) -> None:
         """Run the calls of a message in order, each answered by one tool message; without calls the model has stopped.
 
-        Raises Submitted when the model is done, or when every call's hooks say that it is. Calls after that one are
-        not run, and are answered as such.
+        Raises Submitted when the model is done, or when the hooks of every call end the turn. Calls after a submission
+        are not run, and their answers say so.
         """
         if not message.tool_calls:
             raise Submitted(outcome=Outcome(ExitStatus.STOPPED, "The model ended its work.", message.content))
@@ -176,7 +175,7 @@ class Agent:
         self._record.say(self.controls.steering(), "steer")
 
     def compact(self, instructions: str = "") -> bool:
-        """Compact now, between two turns; whether that was possible. Raises Conflict while the agent is busy."""
+        """Compact now, between two turns; True if anything was compacted. Raises Conflict while the agent is busy."""
         if self.phase != "idle":
             raise self._busy()
         return self._compact("asked", instructions)
@@ -216,20 +215,20 @@ class Agent:
                 self._record.model_failed(failed)
                 return self._ended(Outcome(ExitStatus.MODEL_ERROR, failed.what, self.transcript.last_text()))
             except Exception as error:
-                # Nothing is known of it here: the run's boundary records and judges it, and finds a whole transcript.
+                # The cause is unknown here: the run's boundary records and classifies it, with a valid transcript.
                 self._record.abandoned()
                 self.hooks.notify(hook.AgentError(str(error) or type(error).__name__, ""))
                 raise
 
     def _ended(self, outcome: Outcome) -> Outcome:
         self.guardrails.turn_ends()
-        # Everything was recorded before it was acted on: what is said here is durable already.
+        # Everything was recorded before it was acted on, so these events announce durable state.
         for event in (hook.AgentEnd(outcome), hook.SavePoint(), hook.Settled()):
             self.hooks.notify(event)
         return outcome
 
     def _make_room(self) -> None:
-        """Compact before the question where it is asked for, or where the window would be too full."""
+        """Compact before the question if requested, or if the window would be too full."""
         if self.compaction is None:
             return
         asked = self.controls.compaction_asked()
@@ -239,7 +238,7 @@ class Agent:
             elif self.compaction.due(self.transcript):
                 self._compact("window")
         except ModelCallFailed as failed:
-            # There is still room for the question: its own fate decides, not the summary's.
+            # There is still room for the question: its result decides the run, not the summary's.
             self._record.model_failed(failed)
 
     def _compact(self, cause: Literal["window", "overflow", "asked"], instructions: str = "") -> bool:
@@ -250,7 +249,7 @@ class Agent:
             return self.compaction.compact(self.transcript, cause, instructions)
 
     def _asked(self) -> ModelResponse:
-        """Ask; a conversation that is too long is compacted first and asked again, as often as other calls are."""
+        """Ask; if the conversation is too long, compact it and retry, as often as other calls are retried."""
         attempt = 0
         while True:
             attempt += 1
@@ -282,11 +281,11 @@ class Agent:
         return FormatError(Message(role="user", content=problem), outcome=outcome)
 
     def _outcome(self, signal: InterruptLoop) -> Outcome | None:
-        """Say how the run ends by this signal; None when it goes on."""
+        """Return the outcome that this signal gives the run; None if the run continues."""
         if isinstance(signal, Preempted) and signal.outcome is None:
             raise signal
         if isinstance(signal, Submitted):
-            # What people said meanwhile is not lost: the model stops only when nobody has a word left for it.
+            # User messages that arrived meanwhile are not lost: the model stops only when none are waiting.
             if self.take_up_messages():
                 return None
             return signal.outcome or Outcome(ExitStatus.SUBMITTED, "The model submitted its work.")

@@ -1,4 +1,4 @@
-"""What is wrong with an answer, said so that the model can mend it."""
+"""Problems with an answer, worded so that the model can fix them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from drone.agent.values import ModelResponse, ToolSpec
 from shared.messages import Message, ToolCall
 
 DEEPEST = 64
-"""Levels of nesting in a call's arguments; what is to be stored and sent as JSON must not come near 255."""
+"""Levels of nesting in a call's arguments; values that are stored and sent as JSON must stay far below 255."""
 _EMPTY = (
     "Your last answer held neither text nor a tool call. Call a tool to go on; when you are done, call `submit` or "
     "answer with a short summary."
@@ -22,10 +22,9 @@ _CUT = (
 
 
 def with_distinct_ids(message: Message, taken: Collection[str]) -> Message:
-    """Return the message with a call id of its own on every call; `taken` are ids of earlier messages.
+    """Return the message with a unique id on every call; `taken` are ids of earlier messages.
 
-    Some endpoints number the calls of each message from zero again, or give none an id: results could then not be
-    told apart.
+    Some endpoints restart the numbering for each message, or send no ids: results would then be ambiguous.
     """
     used = set(taken)
     calls = []
@@ -37,7 +36,7 @@ def with_distinct_ids(message: Message, taken: Collection[str]) -> Message:
 
 
 def format_problem(answer: ModelResponse) -> str | None:
-    """Say why an answer cannot be acted on at all; None if it can."""
+    """Return why an answer cannot be acted on at all; None if it can."""
     if answer.message.tool_calls:
         return None
     if answer.finish_reason == "length":
@@ -46,7 +45,7 @@ def format_problem(answer: ModelResponse) -> str | None:
 
 
 def call_problem(call: ToolCall, tools: Sequence[ToolSpec], *, cut: bool) -> str | None:
-    """Say why a call cannot be run, and how to mend it; None if it can. `cut`: the answer reached the length limit."""
+    """Return why a call cannot be run and how to fix it; None if it can. `cut`: the answer reached the length limit."""
     names = [tool.name for tool in tools]
     if not call.name:
         return f"Error: this call names no tool. Call one of: {', '.join(names)}."
@@ -67,7 +66,7 @@ def call_problem(call: ToolCall, tools: Sequence[ToolSpec], *, cut: bool) -> str
 
 
 def parsed_arguments(call: ToolCall) -> Any:
-    """Return the arguments as a value, or the model's own text where it is not JSON, or nested deeper than DEEPEST."""
+    """Return the arguments as a value, or the model's own text if it is not JSON or is nested deeper than DEEPEST."""
     try:
         arguments = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -84,7 +83,7 @@ def _nested(call: ToolCall) -> str:
 
 
 def _depth(value: Any) -> int:
-    """How deep lists and objects are nested; without recursion, which has a limit of its own."""
+    """Nesting depth of lists and objects; without recursion, which has its own limit."""
     depth, level = 0, [value]
     while level := [inner for each in level if isinstance(each, list | dict) for inner in _inside(each)]:
         depth += 1

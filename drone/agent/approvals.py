@@ -1,4 +1,4 @@
-"""Which calls wait for a person: none, those that could do harm, or all that change something (M-012)."""
+"""Which calls wait for approval: none, those that could do harm, or all that change something (M-012)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from shared.messages import ToolCall
 from shared.work_order import Approve
 
 READING = frozenset({"file_read", "glob", "grep", "todo", "submit", "add_comment"})
-"""Tools of ours that change nothing outside the run."""
+"""Built-in tools that change nothing outside the run."""
 WORKING = frozenset({"file_write", "editor", "spawn"})
-"""Tools of ours that change files of the workspace alone; `spawn` asks for each call of the child by itself."""
+"""Built-in tools that change only workspace files; with `spawn`, each call of the child is checked separately."""
 
 _RISKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), why)
@@ -63,18 +63,18 @@ _ASSIGNMENT = re.compile(r"^\w+=")
 class AskingFor:
     """Implements `drone.agent.protocols.Approvals` for one order.
 
-    `approve` is yolo (nothing waits), risky or all; `allow` are patterns over whole command lines that never wait.
-    A line of several commands is allowed only by a pattern for each of them: `git status*` does not let
-    `git status; rm -rf .` through.
+    `approve` is yolo (nothing waits), risky or all; `allow` are patterns for whole command lines that never wait.
+    A line of several commands is allowed only if each of them matches a pattern: `git status*` does not allow
+    `git status; rm -rf .`.
     """
 
     approve: Approve
     allow: Sequence[str] = ()
     read_only: Collection[str] = field(default_factory=frozenset)
-    """Tools of others that say of themselves that they change nothing."""
+    """Foreign tools that declare themselves read-only."""
 
     def why(self, call: ToolCall) -> str | None:
-        """Say why a call has to wait; None if it may be run at once."""
+        """Return why a call has to wait; None if it may run immediately."""
         if self.approve == "yolo" or call.name in READING or call.name in self.read_only:
             return None
         if call.name == "shell":
@@ -96,7 +96,7 @@ class AskingFor:
         whole = command.strip()
         if whole in self.allow or escape(whole) in self.allow:
             return True
-        # A redirection writes somewhere, whatever the command is.
+        # A redirection writes to a file, even if the command itself does not.
         return ">" not in whole and bool(parts) and all(self._matches(part) for part in parts)
 
     def _matches(self, part: str) -> bool:
@@ -104,9 +104,10 @@ class AskingFor:
 
 
 def risk_of(command: str) -> str | None:
-    """Say what harm a shell line could do; None where none is known.
+    """Return the harm a shell line could do; None if none is known.
 
-    This reads words and knows nothing of what scripts do: it is a help for people, not a wall. The sandbox is the wall.
+    This only reads words and does not know what scripts do: it helps people to decide and is no security boundary. The
+    sandbox is the boundary.
     """
     for phrase, why in _PHRASES:
         if phrase.search(command):
@@ -119,7 +120,7 @@ def risk_of(command: str) -> str | None:
 
 
 def _programs(command: str) -> list[str]:
-    """The program of each simple command in a line, without its directory."""
+    """Return the program of each simple command in a line, without its directory."""
     found = []
     for part in _SEPARATORS.split(command):
         words = [word for word in _words(part) if not _ASSIGNMENT.match(word)]

@@ -1,4 +1,4 @@
-"""What a run has spent, and when that is enough: answers, tokens, money and time."""
+"""What a run has spent, and its limits: answers, tokens, money and time."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from shared.work_order import Limits
 
 
 class Budget:
-    """Counts a run's spending against its limits, of which 0 is none.
+    """Counts a run's spending against its limits; a limit of 0 means no limit.
 
-    A call whose price is unknown makes the run's cost unknown; the cost limit then binds the part that is known.
+    A call whose price is unknown makes the run's cost unknown; the cost limit then applies to the known part.
     """
 
     def __init__(self, limits: Limits, clock: Clock, before: Spent | None = None) -> None:
-        """`before` is what an earlier run had spent, from which this one goes on: it counts against the limits."""
+        """`before` is the spending of the earlier run that this one resumes: it counts against the limits."""
         self.limits = limits
         self._before = before or Spent()
         self.iterations = self._before.iterations
-        """Answers of the model."""
+        """Number of model answers."""
         self._clock = clock
         self._started: float | None = None
         self._paused: float | None = None
@@ -34,13 +34,13 @@ class Budget:
         self._known_cost = 0.0
 
     def start(self) -> None:
-        """Let the time run from now on; a second call changes nothing."""
+        """Start the clock; a second call has no effect."""
         if self._started is None:
             self._started = self._clock.monotonic()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Let no time pass for the run while it waits for a person."""
+        """Pause the run's clock while it waits for a person."""
         self._paused = self._clock.monotonic()
         try:
             yield
@@ -50,7 +50,7 @@ class Budget:
 
     @contextmanager
     def at_most(self, answers: int) -> Iterator[None]:
-        """Let the model give no more than so many answers meanwhile, within all the limits that hold anyway."""
+        """Allow at most this many more answers inside the block; all other limits still apply."""
         before, most = self.limits, self.iterations + answers
         fewer = min(before.max_iterations, most) if before.max_iterations else most
         self.limits = before.model_copy(update={"max_iterations": fewer})
@@ -61,7 +61,7 @@ class Budget:
 
     @property
     def answers_left(self) -> int | None:
-        """How many more the limit of answers leaves; None: there is no such limit."""
+        """Answers left within the limit; None: there is no limit."""
         limit = self.limits.max_iterations
         return max(0, limit - self.iterations) if limit else None
 
@@ -70,12 +70,12 @@ class Budget:
         return self.answers_left != 0
 
     def charge(self, usage: Usage) -> None:
-        """Add one answer. Answers that cannot be used are charged too: they were paid for."""
+        """Add one answer. Unusable answers are charged too: they were paid for."""
         self.iterations += 1
         self.charge_apart(usage)
 
     def charge_apart(self, usage: Usage) -> None:
-        """Add what was spent on something else than an answer of the loop's, such as a summary."""
+        """Add spending on anything other than an answer in the loop, such as a summary."""
         self._known_cost += usage.cost_usd or 0.0
         unknown = usage.cost_usd is None or self._spent.cost_usd is None
         self._spent = self._spent.model_copy(
@@ -94,7 +94,7 @@ class Budget:
         return self._spent.model_copy(update={"duration_ms": round(self._elapsed() * 1000)})
 
     def spent(self) -> Spent:
-        """What counts against the limits, that of the earlier run included."""
+        """What counts against the limits, including the earlier run."""
         before = self._before
         return Spent(
             iterations=self.iterations,
@@ -105,7 +105,7 @@ class Budget:
         )
 
     def check(self) -> None:
-        """Raise LimitsExceeded, which fails the run with its work kept, when money, tokens or time are used up."""
+        """Raise LimitsExceeded, which fails the run but keeps its work, when money, tokens or time are used up."""
         limits, before = self.limits, self._before
         tokens = before.input_tokens + before.output_tokens + self._spent.input_tokens + self._spent.output_tokens
         cost = before.cost_usd + self._known_cost
@@ -118,7 +118,7 @@ class Budget:
             raise _ended(ExitStatus.TOKEN_LIMIT, f"The token limit was reached: {tokens} of {limits.token_limit}.")
 
     def check_iterations(self) -> None:
-        """Raise LimitsExceeded, which here is a success that says so, when the model has answered often enough."""
+        """Raise LimitsExceeded when the limit of answers is reached; the run then succeeds, with this as its reason."""
         limit = self.limits.max_iterations
         if not self.may_answer:
             raise _ended(ExitStatus.MAX_ITERATIONS, f"The limit of {limit} answers was reached; the work is kept.")
@@ -131,14 +131,14 @@ class Budget:
 
 
 class BudgetedControls:
-    """Controls whose `check` also looks at the budget: for whatever runs long inside a step, a command or a stream."""
+    """Controls whose `check` includes the budget: for long operations inside a step, such as commands and streams."""
 
     def __init__(self, controls: Controls, budget: Budget) -> None:
         self._controls = controls
         self._budget = budget
 
     def check(self) -> None:
-        # The fleet's word comes first: a run that was told to stop must not report a limit instead.
+        # The fleet's request comes first: a run that was asked to stop must not report a limit instead.
         self._controls.check()
         self._budget.check()
 

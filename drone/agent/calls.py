@@ -1,4 +1,4 @@
-"""The way of one call: checked, let through by hooks, guardrails and people, run, looked at, answered."""
+"""The path of one call: check, hooks, guardrails and approval, execution, judgement of the result, answer."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from shared.messages import ToolCall
 from shared.outcome import ExitStatus, Outcome
 
 LOOK_UP_EVERY = 0.2
-"""Seconds between two looks for a person's answer."""
+"""Seconds between two checks for a person's answer."""
 
 
 @dataclass(frozen=True)
 class Calls:
-    """Runs the calls of one agent. Exactly one result is recorded for each call, also for one that was not let through.
+    """Runs the calls of one agent. Exactly one result is recorded for each call, even if the call was not run.
 
-    The order is the rule's (O-091): hooks of `tool_call`, guardrails, the person, the tool, hooks of `tool_result`,
-    guardrails again.
+    The order is fixed (O-091): hooks of `tool_call`, guardrails, approval by a person, the tool, hooks of
+    `tool_result`, guardrails again.
     """
 
     transcript: RecordedTranscript
@@ -37,17 +37,17 @@ class Calls:
     clock: Clock
     toolbox: Toolbox
     tools: Sequence[ToolSpec]
-    """The tools that the model was told of."""
+    """The tools offered to the model."""
     hooks: Hooks
     guardrails: Guardrails
     approvals: Approvals | None
     approval_timeout: float
 
     def run(self, call: ToolCall, *, cut: bool) -> bool:
-        """Run a call and record its result; returns whether a hook wants no further question to the model.
+        """Run a call and record its result; return True if a hook wants the model not to be asked again.
 
         `cut`: the answer that holds the call reached the length limit. Raises Halted when a guardrail ends the run,
-        and whatever a tool lets through.
+        and any signal that the tool lets through.
         """
         self.transcript.called(call)
         self.budget.count_tool_call()
@@ -75,7 +75,7 @@ class Calls:
         return None if problem is None else ToolResult(problem, is_error=True)
 
     def _refused(self, call: ToolCall, verdict: Verdict) -> ToolResult | None:
-        """The result of a call that is not run; None: it is."""
+        """Return the result of a call that must not run; None if it may run."""
         if verdict.action == "halt":
             raise _halted(verdict)
         if verdict.action == "block":
@@ -89,7 +89,7 @@ class Calls:
         return _held_back(f"This call was not approved{f': {ruling.comment}' if ruling.comment else '.'}")
 
     def _asked(self, call: ToolCall, why: str) -> Ruling:
-        """Wait for a person, without letting the run's time pass. Raises what the controls raise meanwhile."""
+        """Wait for a person's ruling while the run's clock is paused. Raises what the controls raise meanwhile."""
         timeout = self.approval_timeout
         until = self.clock.now() + timedelta(seconds=timeout) if timeout else None
         self.recorder.record(ApprovalStep(call_id=call.id, tool=call.name, why=why, until=until))
@@ -121,7 +121,7 @@ class Calls:
         return ruling
 
     def _ruled(self, call: ToolCall, verdict: Verdict) -> str:
-        """Record what a guardrail had to say, and return what the model shall read of it beside the result."""
+        """Record a guardrail's verdict, and return the text that the model sees with the result."""
         if verdict.action == "allow":
             return ""
         if verdict.guardrail:
@@ -141,7 +141,7 @@ class Calls:
 
 
 def in_words(call: ToolCall) -> str:
-    """`shell: npm test`: the tool, and what it is pointed at where that is a command or a file."""
+    """`shell: npm test`: the tool, and its target if that is a command or a file."""
     try:
         arguments = json.loads(call.arguments)
     except ValueError:

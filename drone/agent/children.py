@@ -1,8 +1,8 @@
-"""Child agents: a part of the work done in a conversation of its own, of which the parent reads the end alone (O-080).
+"""Child agents: part of the work, done in a separate conversation of which the parent reads only the end (O-080).
 
 A child has its parent's model, system prompt and list of tools, byte for byte, so that the endpoint's cache holds its
-prefix; which tools it may really use is checked when they are called. It has no children, no session and no extensions,
-and everything that it spends is the parent's.
+prefix; the tools it may actually use are checked when they are called. It has no children, no session and no
+extensions, and its spending is charged to the parent.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _NOT_FOR_CHILDREN = {
     SPAWN: "a child agent cannot have children; do this part yourself.",
     "add_comment": "a child agent does not write into the thread; say it in your answer.",
 }
-"""Tools that are in the request, since its bytes are the parent's, and why a call is not run."""
+"""Tools that are in the request, because its bytes are the parent's, and why calls to them are not run."""
 
 
 @dataclass(frozen=True)
 class Children:
-    """Makes the children of one agent."""
+    """Creates the children of one agent."""
 
     model: Model
     toolbox: Toolbox
@@ -44,10 +44,10 @@ class Children:
     ids: set[str]
     system: str
     hooks: Hooks = field(default_factory=NoHooks)
-    """Children have no extensions, but policies hold for them as well."""
+    """Children have no extensions, but policies apply to them as well."""
 
     def spawn(self, call_id: str, task: str, tools: Collection[str] | None = None) -> ToolResult:
-        """Let a child do `task` with `tools`, None for all that children may have, and return its last word.
+        """Let a child do `task` with `tools` (None: all tools that children may use), and return its final answer.
 
         Raises what the controls and the shared limits raise: that ends the parent's step as well.
         """
@@ -77,7 +77,7 @@ class Children:
 
 
 class _Whitelisted:
-    """All tools in the request, some of them in reach (O-081)."""
+    """All tools are in the request, only some may be called (O-081)."""
 
     def __init__(self, toolbox: Toolbox, names: Collection[str] | None) -> None:
         self._toolbox = toolbox
@@ -97,7 +97,7 @@ class _Whitelisted:
 
 
 class _SharedGuardrails:
-    """The parent's rules with what they have counted so far: a child does not begin anew."""
+    """The parent's rules with their current counts: a child does not start from zero."""
 
     def __init__(self, guardrails: Guardrails) -> None:
         self.before = guardrails.before
@@ -111,7 +111,7 @@ class _SharedGuardrails:
 
 
 class _ChildRecorder:
-    """Records a child's steps below the call that it works for."""
+    """Records a child's steps under the call that started it."""
 
     def __init__(self, recorder: Recorder, call_id: str) -> None:
         self._recorder = recorder
@@ -119,7 +119,7 @@ class _ChildRecorder:
 
     def record(self, body: Body) -> int:
         if isinstance(body, ApprovalStep | DecisionStep):
-            # A person has to see these as they are: the whole order waits for them.
+            # These are not wrapped, because a person must see them: the whole order waits.
             return self._recorder.record(body)
         return self._recorder.record(ChildStep(call_id=self._call_id, step=body.model_dump(mode="json")))
 
@@ -131,7 +131,7 @@ class _ChildRecorder:
 
 
 class _ChildControls:
-    """Ends a child with its parent. What people say is for the parent: their interruption ends the child."""
+    """Ends a child with its parent. User messages go to the parent: an interruption ends the child."""
 
     def __init__(self, controls: Controls) -> None:
         self._controls = controls

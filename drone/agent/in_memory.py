@@ -1,6 +1,6 @@
-"""The loop's surroundings when nobody watches: events kept in memory, no orders from outside, tools that echo.
+"""An in-memory environment for the loop: events kept in memory, no input from outside, tools that echo.
 
-For the warm-up, the benchmarks and the tests; real in every respect but that nothing leaves the process.
+For the warm-up, the benchmarks and the tests; it behaves like the real one, except that nothing leaves the process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SUBMIT = ToolSpec(
 
 
 class KeptEvents:
-    """A recorder that keeps what it is given."""
+    """A recorder that keeps everything in memory."""
 
     def __init__(self) -> None:
         self.bodies: list[Body] = []
@@ -43,7 +43,7 @@ class KeptEvents:
 
 
 class QuietControls:
-    """Controls through which only what is put into them is said: texts, or a signal that the next check raises."""
+    """Controls that return only what was put into them: texts, or a signal that the next check raises."""
 
     def __init__(self) -> None:
         self.to_steer: list[str] = []
@@ -77,7 +77,7 @@ class NoHooks:
     """Hooks of a run without extensions."""
 
     def notify(self, event: HookEvent) -> None:
-        """Nobody listens."""
+        """Do nothing: there are no listeners."""
 
     def system_prompt(self, text: str) -> str:
         return text
@@ -99,7 +99,7 @@ class NoHooks:
 
 
 class NoGuardrails:
-    """Guardrails of a run that has none: whatever is called is run."""
+    """Guardrails of a run without rules: every call is run."""
 
     def turn_starts(self) -> None:
         """Nothing is counted."""
@@ -115,9 +115,9 @@ class NoGuardrails:
 
 
 class EchoToolbox:
-    """Two tools: `echo` returns its text, `submit` ends the run. `ran` has every call that was run.
+    """Two tools: `echo` returns its text, `submit` ends the run. `ran` contains every call that was run.
 
-    `on_call` is called first, as long as a call runs: it may let time pass, or raise.
+    `on_call` is called at the start of each call: it may let time pass, or raise.
     """
 
     def __init__(self, on_call: Callable[[ToolCall], object] = lambda _: None) -> None:

@@ -1,4 +1,4 @@
-"""What the model is told: a system prompt whose bytes depend on nothing that changes, and the message that opens a run.
+"""Prompts for the model: a system prompt whose bytes depend only on stable inputs, and the message that opens a run.
 
 The system prompt is in cache order, the most stable part first (O-060, S-070). Date, directory, session and budget are
 in the user message, so that the prefix stays byte-identical between runs.
@@ -17,9 +17,9 @@ from shared.roster import draw
 from shared.work_order import Resumed, Team, WorkOrder
 
 MAX_INSTRUCTIONS = MAX_CHARACTERS
-"""Characters of project instructions that enter the prompt."""
+"""Characters of project instructions that are included in the prompt."""
 READING = "file_read"
-"""Without this tool no skill could be read, and none is listed."""
+"""Without this tool skills cannot be read, so none are listed."""
 _SECTIONS = (
     "rules",
     "thread",
@@ -34,7 +34,7 @@ _SECTIONS = (
     "skills",
     "channel",
 )
-"""In cache order; a template that gives nothing leaves its section out."""
+"""In cache order; a template that renders to nothing omits its section."""
 
 
 def system_prompt(
@@ -43,10 +43,10 @@ def system_prompt(
     """Return the system prompt of an order: the same bytes for the same team, mode, parts, channel and tools.
 
     An agent's turn has three more sections: how a thread works, the same for all agents (A, with the rules), the
-    organization (B) and the agent (C). What changes from task to task is in none of them (S-070).
+    organization (B) and the agent (C). None of them contains anything that changes from task to task (S-070).
 
-    `parts` is what `read_sources` gave, or the project's instructions alone. `channel` names where the conversation is
-    held, where that makes a difference. What goes wrong with a template of the owner's is added to `parts.problems`.
+    `parts` is the result of `read_sources`, or only the project's instructions. `channel` names where the conversation
+    takes place, if that matters. Problems with a template of the owner are added to `parts.problems`.
     """
     parts = PromptParts(instructions=parts.strip()) if isinstance(parts, str) else parts
     templates = Templates(parts.templates, parts.problems)
@@ -68,9 +68,9 @@ def system_prompt(
 
 
 def user_prompt(order: WorkOrder, workspace: Path, now: datetime, parts: PromptParts | None = None) -> str:
-    """Return the message that opens a run: the prompt as it was written, then date, directory and budget."""
+    """Return the message that opens a run: the prompt as written, then date, directory and budget."""
     parts = parts or PromptParts()
-    # Not the whole order: it holds the provider's key.
+    # Do not pass the whole order: it contains the provider's key.
     text = Templates(parts.templates, parts.problems).render(
         "user.jinja",
         prompt=order.prompt,
@@ -84,10 +84,10 @@ def user_prompt(order: WorkOrder, workspace: Path, now: datetime, parts: PromptP
 
 
 def resumed_prompt(resumed: Resumed, team: Team | None = None) -> str:
-    """Return the one line that opens a run which goes on from a checkpoint of an earlier one.
+    """Return the message that opens a run resumed from a checkpoint of an earlier one.
 
-    It says what was salvaged and what was not: the model is asked again, and must not rely on what is gone. Comments
-    that were cut off with their step stay in the thread, and are named.
+    It says what was kept and what was not: the model is asked again and must not rely on what is lost. Comments whose
+    step was cut off stay in the thread, and are listed.
     """
     parts = ["This work was broken off and goes on here, with the files as they were after your last complete step."]
     if resumed.cut_off:
@@ -99,7 +99,7 @@ def resumed_prompt(resumed: Resumed, team: Team | None = None) -> str:
 
 
 def _told_of(team: Team) -> dict[str, object]:
-    """What the templates are given of a team: nothing that differs between two tasks of one agent."""
+    """Team values for the templates: nothing that differs between two tasks of one agent."""
     return {
         "organization": team.organization,
         "purpose": team.purpose.strip(),
@@ -112,7 +112,7 @@ def _told_of(team: Team) -> dict[str, object]:
 
 
 def _unseen(team: Team | None) -> str:
-    """The comments that a run of this turn wrote before it was broken off, and that this one would write again."""
+    """List the comments that an interrupted run of this turn wrote, so that this run does not write them again."""
     if team is None or not team.unseen:
         return ""
     texts = "\n\n".join(f"<comment>\n{text}\n</comment>" for text in team.unseen)

@@ -1,4 +1,4 @@
-"""The run's record and its transcript, kept in step: every message is recorded, durably, before it is acted on."""
+"""The run's record and its transcript, kept in sync: every message is recorded durably before it is acted on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ StoreLog = Callable[[Path], str | None]
 
 
 class RecordedTranscript:
-    """Writes each thing once to the recorder, then to the transcript. If recording fails, nothing was appended."""
+    """Writes each message once to the recorder, then to the transcript. If recording fails, nothing is appended."""
 
     def __init__(self, recorder: Recorder, store_log: StoreLog | None = None) -> None:
         self.transcript = Transcript()
@@ -29,12 +29,12 @@ class RecordedTranscript:
         self._running: str | None = None
 
     def open(self, system: str, history: Sequence[Message], prompt: str, source: Source) -> None:
-        """Begin with the system prompt and the session so far, which are known, and the prompt, which is recorded."""
+        """Start with the system prompt and the session so far, which are not recorded, and the prompt, which is."""
         self.transcript.append(Message(role="system", content=system), *history)
         self.say([prompt], source)
 
     def say(self, texts: Iterable[str], source: Source) -> None:
-        """Add messages on behalf of people or of the loop."""
+        """Add messages on behalf of users or the loop."""
         for text in texts:
             step = UserStep(text=text, source=source)
             self._recorder.record(step)
@@ -57,7 +57,7 @@ class RecordedTranscript:
         self.transcript.append(message)
 
     def called(self, call: ToolCall) -> None:
-        """Record a call that is about to be run."""
+        """Record a call that is about to run."""
         self._recorder.record(ToolCallStep(call_id=call.id, tool=call.name, arguments=parsed_arguments(call)))
         self._running = call.id
 
@@ -83,7 +83,7 @@ class RecordedTranscript:
         self._running = None
 
     def interrupted(self, signal: InterruptLoop) -> None:
-        """Answer every call that is still open, then add what the signal carries.
+        """Answer every call that is still open, then add the signal's messages.
 
         In this order, because nothing may come between a call and its result.
         """
@@ -94,11 +94,11 @@ class RecordedTranscript:
         self.say(texts, "steer" if isinstance(signal, Interrupted) else "loop")
 
     def model_failed(self, failed: ModelCallFailed) -> None:
-        """Record that there is no answer, for people and in full."""
+        """Record that there is no answer, with a sentence for people and the full detail."""
         self._recorder.record(ErrorStep(what=failed.what, detail=failed.detail, code=failed.code))
 
     def abandoned(self) -> None:
-        """Answer open calls because of an error that is not ours to judge; the run's boundary records the error."""
+        """Answer open calls after an unexpected error; the run's boundary records the error."""
         self.interrupted(InterruptLoop())
 
     def _close(self, call: ToolCall, given: str | None, signal: InterruptLoop) -> None:
@@ -109,7 +109,7 @@ class RecordedTranscript:
 
 
 def _open_result(given: str | None, signal: InterruptLoop) -> ToolResult:
-    """The result of the call that was running when the signal came; `given` is its own answer or its output so far."""
+    """Result of the call that was running when the signal came; `given` is its own answer or its output so far."""
     if isinstance(signal, Submitted):
         text = given or "Submitted."
         return ToolResult(text, execution="submitted", note=text)

@@ -1,4 +1,4 @@
-"""The transcript of a run: what the model has been told and has said, valid after every step."""
+"""The transcript of a run: the model's input and output, valid after every step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shared.transcripts import compacted
 
 
 class Transcript(Sequence[Message]):
-    """Messages in order, the system prompt first. They are only ever appended to, but for a compaction."""
+    """Messages in order, the system prompt first. Messages are only appended, except for a compaction."""
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self._messages = list(messages)
@@ -42,10 +42,10 @@ class Transcript(Sequence[Message]):
         return len(self._messages)
 
     def compact(self, summary: str, kept: int) -> None:
-        """Let `summary` stand for everything between the system prompt and the last `kept` messages."""
+        """Replace everything between the system prompt and the last `kept` messages with `summary`."""
         system, rest = self._messages[:1], self._messages[1:]
         self._messages = [*system, *compacted(rest, summary, kept)]
 
     def replace_last(self, *messages: Message) -> None:
-        """Let these stand for as many at the end: the same messages, some of them shortened."""
+        """Replace as many messages at the end with these: the same messages, some of them shortened."""
         self._messages[len(self._messages) - len(messages) :] = messages

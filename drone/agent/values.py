@@ -1,4 +1,4 @@
-"""What passes between the loop and its surroundings: tools, calls, answers, verdicts."""
+"""Values exchanged between the loop and its environment: tools, calls, answers, verdicts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from shared.events import Execution, Usage
 from shared.messages import Message
 
 DeltaKind = Literal["text", "thinking", "tool_call", "output"]
-"""What a piece of text in flight belongs to; `output` is what a running command prints."""
+"""What a piece of streamed text belongs to; `output` is the output of a running command."""
 
 
 WaitsFor = Literal["", "person", "provider"]
-"""What a run waits for that is no lack of progress: a person's answer, or a time that the provider named."""
+"""A wait that does not count as lack of progress: for a person's answer, or for a delay that the provider requested."""
 
 
 OnDelta = Callable[[DeltaKind, str], None]
@@ -24,7 +24,7 @@ OnDelta = Callable[[DeltaKind, str], None]
 
 @dataclass(frozen=True)
 class ToolSpec:
-    """A tool as the model is told of it; `parameters` is a JSON schema of type object."""
+    """A tool as described to the model; `parameters` is a JSON schema of type object."""
 
     name: str
     description: str
@@ -33,48 +33,48 @@ class ToolSpec:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What a call came to. `output` is what the model is shown; `log` holds all of it where that was longer."""
+    """The result of a call. `output` is shown to the model; `log` contains the full output if that was longer."""
 
     output: str
     return_code: int | None = None
     is_error: bool = False
     execution: Execution = "answered"
     note: str = ""
-    """What was added to the output for the model; `output` ends with it."""
+    """A note added to the output for the model; `output` ends with it."""
     output_bytes: int = 0
     log: Path | None = None
 
 
 def with_note(output: str, note: str) -> str:
-    """The output with a note of the fleet on a line of its own below it."""
+    """The output, followed by a note of the fleet on a separate line."""
     end = "" if not output or output.endswith("\n") else "\n"
     return f"{output}{end}{note}"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a guardrail says of a call."""
+    """A guardrail's decision on a call."""
 
     action: Literal["allow", "warn", "block", "halt"] = "allow"
     reason: str = ""
     """For the model, and for people."""
     code: str = ""
     guardrail: str = ""
-    """The name of the one that spoke."""
+    """The name of the guardrail that decided."""
 
 
 @dataclass(frozen=True)
 class Patched:
-    """A result after all hooks had their say."""
+    """A result after all hooks have modified it."""
 
     result: ToolResult
     terminate: bool = False
-    """No further question to the model, if every call of the message says so."""
+    """End the turn without asking the model again, if every call of the message requests it."""
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """A person's answer to a call that waits."""
+    """A person's decision on a call that waits."""
 
     approved: bool
     comment: str = ""
@@ -88,16 +88,16 @@ class ModelResponse:
     usage: Usage = field(default_factory=Usage)
     finish_reason: str = ""
     model: str = ""
-    """The model that answered, which is a fallback's name where one stepped in."""
+    """The model that answered; a fallback's name if one was used."""
     duration_ms: int = 0
     format_problem: str = ""
-    """Why this answer cannot be acted on, where the way in which the model calls tools has rules of its own."""
+    """Why this answer cannot be acted on, if the model's way of calling tools has additional rules."""
 
 
 class ModelCallFailed(FleetFault):
     """No answer from the model, after all retries and fallbacks. The loop ends the run as `model_error`.
 
-    `error_class` is the class of the last failure, `detail` all that is known of it.
+    `error_class` is the class of the last failure, `detail` its full text.
     """
 
     def __init__(self, what: str, *, error_class: str, detail: str = "", next: str = "") -> None:

@@ -1,1 +1,1 @@
-"""The `drone` command line: a module per command, put together in `main`."""
+"""The `drone` command line: one module per command, combined in `main`."""

@@ -1,4 +1,4 @@
-"""`drone doctor`: look at everything that a drone needs, and say what to do where it is not well."""
+"""`drone doctor`: check everything that a drone needs, and report how to fix problems."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def command(as_json: JsonFlag = False) -> None:
     from drone.installation.service import unit_text, write_unit
 
     chosen = settings.load()
-    chosen.home.config()  # a service that cannot start helps nobody
+    chosen.home.config()  # fails if not registered: the service could not start
     path = write_unit(chosen) if shutil.which("systemctl") else None
     if as_json:
         print_json({"path": str(path) if path else None, "unit": unit_text(chosen), "next": list(_NEXT)})

@@ -58,7 +58,7 @@ def command(
     from drone.local.run import run_here
     from drone.processes.reaping import become_reaper
 
-    become_reaper()  # whatever the model starts, however it hides, can then be found and ended
+    become_reaper()  # so that every process started by the model can be found and ended, even if it detaches
     result = run_here(
         LocalWishes(
             prompt=sys.stdin.read() if prompt == "-" else prompt,
@@ -77,7 +77,7 @@ def command(
     )
     _show(result, trajectory, as_json=as_json)
     if result.interrupted:
-        raise KeyboardInterrupt  # the work is out; now the command ends as any interrupted one does
+        raise KeyboardInterrupt  # the work is printed; now the command ends like any interrupted one
     return 0 if result.succeeded else 1
 
 
@@ -88,7 +88,7 @@ def _show(result: LocalResult, trajectory: Path | None, *, as_json: bool) -> Non
         try:
             trajectory.write_text(json.dumps(trajectory_of(result), ensure_ascii=False) + "\n", encoding="utf-8")
         except OSError as error:
-            # The patch is the work, and is printed all the same.
+            # The patch is the work, and is printed anyway.
             say(f"the trajectory could not be written: {trajectory}: {error.strerror}")
     if as_json:
         print_json(document(result))
@@ -97,7 +97,7 @@ def _show(result: LocalResult, trajectory: Path | None, *, as_json: bool) -> Non
 
 
 def _print_patch(result: LocalResult) -> None:
-    """The patch byte for byte: files may be in any encoding, and the patch must apply."""
+    """Print the patch byte for byte: files may be in any encoding, and the patch must apply."""
     if result.patch:
         sys.stdout.buffer.write(result.patch)
         sys.stdout.buffer.flush()

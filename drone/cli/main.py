@@ -1,4 +1,4 @@
-"""The entry of `drone`: which commands there are, and under which heading."""
+"""The entry point of `drone`: its commands and their headings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`drone replay`: play a recorded run with the real tools, and name the first observation that differs."""
+"""`drone replay`: play a recorded run with the real tools, and report the first observation that differs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def command(
     from drone.replay import ReplayWishes, load, replay
 
     recording = load(trajectory)
-    become_reaper()  # whatever a command starts, however it hides, can then be found and ended
+    become_reaper()  # so that every process started by a command can be found and ended, even if it detaches
     result = replay(recording, ReplayWishes(repo, sandbox, command_timeout), os.environ)
     if as_json:
         print_json(result.document())

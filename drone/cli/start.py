@@ -1,4 +1,4 @@
-"""`drone start`: take orders until told to stop."""
+"""`drone start`: take orders until asked to stop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def command() -> int:
     from drone.workspace import copy_owner_config
 
     chosen = settings.load()
-    chosen.home.config()  # not registered: said at once, before anything is started
+    chosen.home.config()  # reports a missing registration before anything is started
     policy.load(chosen.policy_file)
     copy_owner_config(chosen.home.git_config_file, chosen.environ)
     return start(chosen.home)

@@ -1,4 +1,4 @@
-"""`drone status`: what this drone is and does."""
+"""`drone status`: this drone's registration, state and runs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Code that owners and projects bring into a run: hooks, guardrails and tools, bounded, and harmless where broken.
+"""Code that owners and projects add to a run: hooks, guardrails and tools, bounded, and harmless if broken.
 
-What the author of an extension needs is named here; docs/extensions.md explains it.
+This module exports the names that extension authors need; docs/extensions.md explains them.
 """
 
 from drone.agent.hooks.events import CANCEL, Block, Patch

@@ -1,4 +1,4 @@
-"""What `extend(api)` is given: the ways in which an extension takes part in a run."""
+"""The argument of `extend(api)`: an extension's interface to a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ METHODS = ("before_call", "after_call", "on_turn_start", "on_turn_end")
 
 @dataclass
 class Contributions:
-    """What files brought: taken as a whole when all are read, or not at all."""
+    """Contributions of files: applied together when all files are read, or not at all."""
 
     handlers: list[Registered] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
@@ -31,17 +31,17 @@ class Contributions:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where something came from."""
+    """The origin of a contribution."""
 
     source: str
-    """In words, for reports: its kind, file and directory."""
+    """Description for reports: its kind, file and directory."""
     stem: str
-    """Its name without these."""
+    """Its bare name."""
     policy: bool = False
 
 
 class Api:
-    """One extension's way in. It is open while `extend` runs; handlers alone may be registered afterwards, too."""
+    """One extension's interface. It is open while `extend` runs; later, only handlers may be registered."""
 
     def __init__(
         self, origin: Origin, context: ExtensionContext, bus: HookBus, make_tool: Callable[..., ExtensionTool]
@@ -54,9 +54,9 @@ class Api:
         self._state = "open"
 
     def on(self, event: str, handler: Handler) -> Callable[[], None]:
-        """Have `handler(event, context)` called for an event, `*` for all, and return what takes it back.
+        """Register `handler(event, context)` for an event, `*` for all, and return a function that removes it.
 
-        Raises ValueError for an event that does not exist, TypeError for a handler that cannot be called, or is async.
+        Raises ValueError for an event that does not exist, TypeError for a handler that is not callable or is async.
         """
         one = Registered(event, handler, self._origin.source, self._origin.policy)
         if self._state == "open":
@@ -72,9 +72,9 @@ class Api:
     ) -> None:
         """Give the model a tool. `parameters` is a JSON schema of type object; `act(arguments)` returns a text.
 
-        With `read_only` the tool may be used in mode plan, and without a person's approval.
+        With `read_only` the tool may be used in mode plan, and without approval.
 
-        Raises ValueError for a name or a schema that no endpoint would take.
+        Raises ValueError for a name or a schema that no endpoint would accept.
         """
         self._only_in_extend()
         if not callable(act):
@@ -84,16 +84,16 @@ class Api:
         self.brought.tools.append(tool)
 
     def guardrail(self, rule: object) -> None:
-        """Add a rule behind those of the guardrail files. Raises TypeError for an object without any of its methods."""
+        """Add a rule after those of the guardrail files. Raises TypeError for an object without any rule methods."""
         self._only_in_extend()
         self.brought.rules.append(rule_of(rule, self._origin, len(self.brought.rules) + 1))
 
     def goes_live(self) -> None:
-        """Called when what was brought is taken."""
+        """Called when the contributions are applied."""
         self._state = "live"
 
     def close(self) -> None:
-        """Called when it is not, or no longer."""
+        """Called when the contributions are not applied, or are removed."""
         self._state = "closed"
 
     def _only_in_extend(self) -> None:
@@ -102,7 +102,7 @@ class Api:
 
 
 def rule_of(judge: object, origin: Origin, number: int = 1, *, from_file: bool = False) -> Rule:
-    """A rule as it was exported, the `number`th of its file. Raises TypeError for what is no guardrail."""
+    """Return the rule for an exported guardrail, the `number`th of its file. Raises TypeError if it is no guardrail."""
     if isinstance(judge, type) or not any(callable(getattr(judge, method, None)) for method in METHODS):
         raise TypeError(f"a guardrail is an object with {', '.join(METHODS)}, or some of them; {judge!r:.80} is none")
     own = getattr(judge, "name", None)

@@ -1,4 +1,4 @@
-"""What a handler is given beside its event: a view of the run, and what may be asked of it (O-057)."""
+"""The context passed to a handler with its event: a view of the run, and requests to it (O-057)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class ContextUsage:
     """How full the model's window is."""
 
     tokens: int | None
-    """As of the last answer; None as long as nobody counted them."""
+    """As of the last answer; None while no count is known."""
     window: int
 
 
 class Running(Protocol):
-    """The run, as far as extensions see it."""
+    """The part of the run that extensions can access."""
 
     @property
     def cwd(self) -> Path: ...
@@ -59,7 +59,7 @@ class Running(Protocol):
 
 @dataclass(frozen=True)
 class RunningAgent:
-    """Implements `Running` for an agent that has these controls and this recorder."""
+    """Implements `Running` for an agent with these controls and this recorder."""
 
     agent: Agent
     controls: HeldControls
@@ -68,7 +68,7 @@ class RunningAgent:
     session_id: str
     model: str
     compact_now: Callable[[str], bool]
-    """The agent's own way to compact between two runs of the loop."""
+    """Compacts the agent's conversation between two runs of the loop."""
 
     def is_idle(self) -> bool:
         return self.agent.phase == "idle"
@@ -93,7 +93,7 @@ class RunningAgent:
 
 
 class ExtensionContext:
-    """The context object, one for all extensions of a run. Before that begins, everything but `reload` fails."""
+    """The context object, one for all extensions of a run. Before the run begins, everything except `reload` fails."""
 
     def __init__(self, reload: Callable[[], None], sleep: Callable[[float], None] = time.sleep) -> None:
         self._reload = reload
@@ -115,15 +115,15 @@ class ExtensionContext:
 
     @property
     def model(self) -> str:
-        """The model's name, as the provider has it."""
+        """The provider's name for the model."""
         return self._running.model
 
     def is_idle(self) -> bool:
-        """Whether the agent neither works nor compacts."""
+        """Whether the agent is neither running a turn nor compacting."""
         return self._running.is_idle()
 
     def has_pending_messages(self) -> bool:
-        """Whether somebody said something that the model has not been told yet."""
+        """Whether there are user messages that the model has not received yet."""
         return self._running.has_pending_messages()
 
     def abort(self, reason: str = "it was asked for.") -> None:
@@ -139,15 +139,15 @@ class ExtensionContext:
         return self._running.context_usage()
 
     def get_system_prompt(self) -> str:
-        """The prompt as the model has it; empty until the first turn begins."""
+        """The model's current system prompt; empty until the first turn begins."""
         return self._running.system_prompt()
 
     def compact(self, instructions: str = "") -> None:
-        """Have the conversation compacted before the model's next question."""
+        """Request a compaction before the next question to the model."""
         self._running.ask_compaction(plain(str(instructions)))
 
     def run_compaction(self, instructions: str = "") -> bool:
-        """Compact now and return whether that was possible. Raises Conflict unless the agent is idle."""
+        """Compact now; True if anything was compacted. Raises Conflict unless the agent is idle."""
         if not self._running.is_idle():
             raise Conflict(
                 "the agent is busy", code="E-AGENT-BUSY", next="compact(), which waits for the next question"
@@ -155,11 +155,11 @@ class ExtensionContext:
         return self._running.compact_now(plain(str(instructions)))
 
     def reload(self) -> None:
-        """Read all extensions and guardrails anew, within a handler after the event; tools stay as they were."""
+        """Reload all extensions and guardrails; inside a handler, after the event. Tools stay unchanged."""
         self._reload()
 
     def wait_for_idle(self, seconds: float | None = None) -> bool:
-        """Wait until the agent is idle, False when `seconds` are over before. Raises Conflict within a handler."""
+        """Wait until the agent is idle; False if `seconds` elapse first. Raises Conflict inside a handler."""
         if inside():
             raise Conflict(
                 "a handler cannot wait for the agent, which waits for the handler",

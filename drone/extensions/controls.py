@@ -1,4 +1,4 @@
-"""The run's controls with what extensions ask for put in, and with the signals that came while one was waited for."""
+"""The run's controls, extended by requests of extensions and by signals that arrived during a call of an extension."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from shared.outcome import ExitStatus, Outcome
 
 
 class HeldControls:
-    """Implements `drone.agent.protocols.Controls` around the run's own. Threads may share one.
+    """Implements `drone.agent.protocols.Controls` around the run's controls. Threads may share one.
 
-    A signal must not break into a hook: a step could be recorded and yet be missing from the transcript. So it is held
-    here and comes out at the loop's next `check`.
+    A signal must not interrupt a hook: a step could be recorded and yet be missing from the transcript. So it is held
+    here and raised at the loop's next `check`.
     """
 
     def __init__(self, controls: Controls) -> None:
@@ -28,10 +28,10 @@ class HeldControls:
         self._end_after_step: str | None = None
         self._step_is_over = False
 
-    # --- for whoever waits for an extension ------------------------------------------
+    # --- for the code that waits for an extension ------------------------------------
 
     def stop_waiting(self) -> bool:
-        """Whether the run is to end. What a person wants to say does not end it, and is held until the next check."""
+        """Whether the run has to end. A user's interruption does not end it, and is held until the next check."""
         if not self._ends():
             try:
                 self._controls.check()
@@ -54,14 +54,14 @@ class HeldControls:
         self._compact = instructions
 
     def pending(self) -> bool:
-        """Whether somebody has said something that the model has not been told yet."""
+        """Whether there are user messages that the model has not received yet."""
         with self._lock:
             self._steering += self._controls.steering()
             self._follow_ups += self._controls.follow_ups()
             return bool(self._steering or self._follow_ups or self._held)
 
     def left_over(self) -> list[str]:
-        """Take what people said and nobody asked for any more: it was looked at by `pending`, or held."""
+        """Take undelivered user messages: those fetched by `pending`, and those of held signals."""
         with self._lock:
             said = [
                 message.content
@@ -76,7 +76,7 @@ class HeldControls:
     # --- for the loop ---------------------------------------------------------------------
 
     def check(self) -> None:
-        """As the run's own. Raises Halted as well, when an extension wants the run to end."""
+        """Like the check of the run's controls. Also raises Halted when an extension wants the run to end."""
         if self._held:
             raise self._next_held()
         self._controls.check()
@@ -86,7 +86,7 @@ class HeldControls:
 
     def steering(self) -> list[str]:
         if self._end_after_step is not None:
-            # The loop asks when the calls of a message are done; the check that follows ends the run.
+            # The loop calls this when the calls of a message are done; the check that follows ends the run.
             self._step_is_over = True
             return []
         with self._lock:
@@ -111,7 +111,7 @@ class HeldControls:
         return any(not isinstance(signal, Interrupted) for signal in self._held)
 
     def _next_held(self) -> InterruptLoop:
-        """The signal that ends the run, if there is one, else the first."""
+        """Take the signal that ends the run, if there is one, otherwise the first."""
         with self._lock:
             self._held.sort(key=lambda signal: isinstance(signal, Interrupted))
             return self._held.pop(0)

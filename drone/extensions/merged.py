@@ -1,4 +1,4 @@
-"""All extensions and guardrails of a run, as one set of hooks, rules and tools; merged anew by `reload`."""
+"""All extensions and guardrails of a run, merged into one set of hooks, rules and tools; `reload` merges again."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ from shared.events import CommentStep, ErrorStep
 
 @dataclass(frozen=True)
 class Services:
-    """What extensions need of a run, and the bounds that they are held to, in seconds."""
+    """What extensions need from a run, and their time limits in seconds."""
 
     recorder: Recorder
     controls: Controls
     max_retries: int = 3
-    """Of a model call; extensions are told."""
+    """Of a model call; reported to extensions."""
     read_only: Collection[str] = ()
-    """Names of further tools, such as MCP servers', that change nothing."""
+    """Names of further tools that change nothing, for example of MCP servers."""
     tool_seconds: float = 120.0
     """0: no limit."""
     call_seconds: float = 5.0
     load_seconds: float = 10.0
     limits: Callable[[], None] = lambda: None
-    """Raises LimitsExceeded when the run has used up its time or money; looked at while a tool runs."""
+    """Raises LimitsExceeded when the run has used up its time or money; called while a tool runs."""
     on_reload: Callable[[], None] = lambda: None
-    """Called after each merge but the first."""
+    """Called after each merge except the first."""
 
 
 def load(sources: Sources, services: Services) -> Extensions:
-    """Read everything that the sources have. What cannot be loaded is recorded as an error step and left out."""
+    """Load everything in the sources. A file that cannot be loaded is recorded as an error step and left out."""
     extensions = Extensions(sources, services)
     extensions.merge()
     return extensions
 
 
 class Extensions:
-    """What a run has of extensions. `bind` it to the agent before that begins, `close` it at the end.
+    """The extensions of a run. `bind` them to the run before the agent begins, `close` them at the end.
 
-    The agent takes `hooks`, `guardrails`, and, as everything else of the run that records or checks, `recorder` and
+    The agent takes `hooks` and `guardrails`; it and all other parts of the run that record or check take `recorder` and
     `controls`; its toolbox takes `tools`.
     """
 
@@ -72,19 +72,19 @@ class Extensions:
         self.recorder = ObservedRecorder(services.recorder, self.hooks, services.max_retries)
         self.tools: tuple[ExtensionTool, ...] = ()
         self.loaded: tuple[str, ...] = ()
-        """What was loaded, in words and in order."""
+        """Descriptions of the loaded files, in order."""
         self._live: list[ModuleLoader] = []
         self._merging = threading.Lock()
         self._wanted = False
 
     def bind(self, running: Running) -> None:
-        """Give the context object its run."""
+        """Connect the context object to its run."""
         self.context.bind(running)
 
     def reload(self) -> None:
-        """Read everything anew. Within a handler this is done after the event, since reading takes its time.
+        """Reload everything. Inside a handler this happens after the event, because reading takes time.
 
-        The tools that the model was told of at the start stay as they are: they are part of the prompt's prefix.
+        The tools offered to the model at the start stay unchanged: they are part of the prompt's prefix.
         """
         if inside():
             self._wanted = True
@@ -93,7 +93,7 @@ class Extensions:
             self._services.on_reload()
 
     def close(self) -> None:
-        """Let go of modules and threads, and name what people said and nobody took any more."""
+        """Release modules and threads, and record user messages that arrived too late."""
         for text in self.controls.left_over():
             self._services.recorder.record(CommentStep(text=f"This came too late for the run: {text}"))
         for loading in self._live:
@@ -102,7 +102,7 @@ class Extensions:
         self._tool_calls.close()
 
     def merge(self) -> None:
-        """Read what the sources have now, and take it in the place of what was there."""
+        """Read the sources, and replace the current contributions with the new ones."""
         with self._merging:
             brought, live = self._read()
             for before in self._live:
@@ -170,7 +170,7 @@ class Extensions:
         return tuple(kept.values())
 
     def _report(self, what: str, detail: str) -> None:
-        # Past the observed recorder: an extension that fails on errors must not be told of its own.
+        # Bypasses the observed recorder: an extension that fails on errors must not receive its own.
         self._services.recorder.record(ErrorStep(what=what, detail=detail, code=EXTENSION_FAILED))
 
     def _reload_if_wanted(self) -> None:

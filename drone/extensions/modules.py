@@ -1,4 +1,4 @@
-"""One file, or one entry point, made into what it brings; modules are private, so that names cannot collide."""
+"""Loads the contributions of one file or entry point; modules are private, so that names cannot collide."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _numbers = count(1)
 
 
 class LoadFailed(Exception):
-    """Nothing of a file was taken. `stand_in` blocks every call where the file says that it is a policy."""
+    """A file was not loaded at all. If the file declares itself a policy, `stand_in` blocks every call."""
 
     def __init__(self, what: str, detail: str, stand_in: Rule | None) -> None:
         super().__init__(what)
@@ -29,7 +29,7 @@ class LoadFailed(Exception):
 
 
 class ModuleLoader:
-    """The loading of one file; `close` takes it out of the process again."""
+    """Loads one file; `close` removes it from the process."""
 
     def __init__(self, found: Found, make_api: Callable[[Origin], Api]) -> None:
         self.found = found
@@ -40,7 +40,7 @@ class ModuleLoader:
         self._policy = False
 
     def load(self, calling: Calling) -> Contributions:
-        """What the file brings. Raises LoadFailed, whatever the file does."""
+        """Return the file's contributions. Raises only LoadFailed, for any failure of the file."""
         try:
             brought = calling(self._loaded)
         except CallFailed as failed:
@@ -52,7 +52,7 @@ class ModuleLoader:
         return brought
 
     def goes_live(self) -> None:
-        """What was brought is taken."""
+        """Called when the contributions are applied."""
         if self._api:
             self._api.goes_live()
 
@@ -84,9 +84,9 @@ class ModuleLoader:
         self._content = content(self.found.path)
         module = ModuleType(self._module)
         module.__file__ = str(self.found.path)
-        # stdout belongs to `drone run --json`, and to nobody else.
+        # stdout is reserved for `drone run --json`.
         module.__dict__["print"] = _print_to_stderr
-        # Compiled from the text, not imported: nothing is written beside the file. Dataclasses look their module up.
+        # Compiled from the text, not imported, so no bytecode is written. Dataclasses need the entry in sys.modules.
         code = compile(text(self._content), module.__file__, "exec", dont_inherit=True)
         sys.modules[self._module] = module
         exec(code, module.__dict__)  # noqa: S102 - that is what an extension is
@@ -108,7 +108,7 @@ class ModuleLoader:
 
 
 class _Shut:
-    """The rule in the place of a policy that is missing: nothing is run."""
+    """The rule that replaces a missing policy: it blocks every call."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason

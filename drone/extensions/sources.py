@@ -1,4 +1,4 @@
-"""Where extensions and guardrails come from, and the reading of their files within bounds."""
+"""Sources of extensions and guardrails, and bounded reading of their files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 GROUP = "dronefleet.extensions"
-"""The group of entry points by which an installed package brings extensions."""
+"""The entry point group through which installed packages provide extensions."""
 LARGEST = 1_000_000
-"""Bytes of a file that is taken."""
+"""Maximum bytes of a file."""
 _SAYS_POLICY = re.compile(rb"(?m)^[ \t]*policy[ \t]*(?::[^=\n]+)?=[ \t]*True\b")
 
 _WORDS = {"extension": "extension", "guardrail": "guardrail file"}
@@ -23,25 +23,25 @@ Kind = Literal["extension", "guardrail"]
 
 @dataclass(frozen=True)
 class Sources:
-    """Directories that have `extensions/*.py` and `guardrails/*.py`; None or not there: nothing from it."""
+    """Directories with `extensions/*.py` and `guardrails/*.py`; None or a missing directory provides nothing."""
 
     drone: Path | None = None
-    """The drone's home: what its owner put there."""
+    """The drone's home, with the owner's files."""
     project: Path | None = None
-    """What the repository's default branch has in `.dronefleet/`; None unless the owner's policy allows it."""
+    """`.dronefleet/` of the repository's default branch; None unless the owner's policy allows it."""
     entry_points: bool = True
-    """Also what is installed beside the drone."""
+    """Whether to include extensions of packages installed with the drone."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """Something to load."""
+    """An extension or guardrail to load."""
 
     kind: Kind
     name: str
-    """Without its ending."""
+    """Without the file extension."""
     source: str
-    """In words."""
+    """Description for reports."""
     path: Path | None = None
     entry_point: EntryPoint | None = None
 
@@ -51,7 +51,7 @@ class UnreadableSource(Exception):
 
 
 def found_in(directory: Path | None, kind: Kind, owner: str) -> list[Found]:
-    """The files of one kind, by name; those that begin with `_` or `.` are left out. Raises OSError."""
+    """Return the files of one kind, sorted by name; those that begin with `_` or `.` are skipped. Raises OSError."""
     if directory is None:
         return []
     place = directory / f"{kind}s"
@@ -67,7 +67,7 @@ def found_in(directory: Path | None, kind: Kind, owner: str) -> list[Found]:
 
 
 def installed() -> list[Found]:
-    """The extensions that installed packages bring, by name."""
+    """Return the extensions of installed packages, sorted by name."""
     points = sorted(entry_points(group=GROUP), key=lambda point: point.name)
     return [
         Found("extension", point.name, f"the installed extension {point.name} ({point.value})", entry_point=point)
@@ -76,8 +76,8 @@ def installed() -> list[Found]:
 
 
 def content(path: Path) -> bytes:
-    """A file's bytes. Raises UnreadableSource, or OSError."""
-    # Without waiting: opening a FIFO that nobody writes to would never return.
+    """Return a file's bytes. Raises UnreadableSource or OSError."""
+    # Non-blocking: opening a FIFO without a writer would never return.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise UnreadableSource("it is not a file")
@@ -85,7 +85,7 @@ def content(path: Path) -> bytes:
 
 
 def text(found: bytes) -> str:
-    """A file's text. Raises UnreadableSource for one that is too large or not UTF-8."""
+    """Return a file's text. Raises UnreadableSource if it is too large or not UTF-8."""
     if len(found) > LARGEST:
         raise UnreadableSource(f"it is larger than {LARGEST:,} bytes")
     try:
@@ -95,5 +95,5 @@ def text(found: bytes) -> str:
 
 
 def says_policy(found: bytes) -> bool:
-    """Whether a file declares itself, or a rule of its own, to be a policy: asked where it could not be loaded."""
+    """Whether a file declares itself or one of its rules a policy; used when the file could not be loaded."""
     return _SAYS_POLICY.search(found) is not None

@@ -1,7 +1,7 @@
-"""Foreign code in a thread of its own, for as long as we care to wait: a slow or endless one cannot hold the run up.
+"""Runs foreign code in a separate thread with a time limit: slow or endless code cannot delay the run.
 
-A thread that was given up is asked to end by an exception in it, which reaches Python code but no call into the system;
-what does not end is a daemon thread, which hinders nothing but itself.
+An abandoned thread is asked to end by an exception raised in it, which interrupts Python code but no system call; a
+thread that does not end is a daemon thread and blocks nothing else.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from queue import SimpleQueue
 from drone.agent.hooks.calling import CallFailed, at_once, inside
 
 LOOK_UP_EVERY = 0.1
-"""Seconds between two looks at whether the run is to end."""
+"""Seconds between two checks whether the run has to end."""
 
 
 class ForeignCalls:
     """A `drone.agent.hooks.calling.Calling`: one call at a time, each for at most `seconds`, 0 for no limit.
 
-    `stop_waiting` says whether the run is to end; a call is then given up as well.
+    `stop_waiting` returns whether the run has to end; a running call is then abandoned as well.
     """
 
     def __init__(self, seconds: float, stop_waiting: Callable[[], bool] = lambda: False) -> None:
@@ -34,7 +34,7 @@ class ForeignCalls:
     def __call__(self, act: Callable[[], object]) -> object:
         """Return what `act` returns. Raises CallFailed."""
         if inside():
-            return at_once(act)  # somebody waits for this thread already
+            return at_once(act)  # another call already waits for this thread
         with self._lock:
             worker = self._worker = self._worker or _Worker()
             job = worker.take(act)
@@ -47,14 +47,14 @@ class ForeignCalls:
         return job.answer
 
     def close(self) -> None:
-        """Let the thread end."""
+        """End the thread when its jobs are done."""
         with self._lock:
             if self._worker:
                 self._worker.leave()
             self._worker = None
 
     def _waited(self, job: _Job) -> CallFailed | None:
-        """Wait for a job; why it is given up, or None when it is done."""
+        """Wait for a job; return why it is abandoned, or None when it is done."""
         until = time.monotonic() + (self._seconds or math.inf)
         while not job.done.wait(max(0.0, min(LOOK_UP_EVERY, until - time.monotonic()))):
             if self._stop_waiting():
@@ -81,7 +81,7 @@ class _Job:
 
 
 class _Worker:
-    """A thread that runs jobs one after the other; a new one for each call would cost more than most handlers do."""
+    """A thread that runs jobs one after the other; a new one for each call would cost more than most handlers."""
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
@@ -98,7 +98,7 @@ class _Worker:
 
     def abandon(self) -> None:
         self.leave()
-        # `while True: pass` would take its share of the interpreter for the rest of the run.
+        # Otherwise `while True: pass` would use its share of the interpreter for the rest of the run.
         ident = ctypes.c_ulong(self._thread.ident or 0)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(SystemExit))
 

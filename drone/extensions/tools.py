@@ -1,4 +1,4 @@
-"""Tools that extensions bring: arguments checked against their schema, calls bounded, every result valid."""
+"""Tools from extensions: arguments checked against their schema, calls bounded, every result valid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shared.messages import ToolCall
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 SHOWN = 10_000
-"""Characters of a result that the model is shown, as of a command's output."""
+"""Characters of a result that are shown to the model, as for a command's output."""
 PROBLEMS = 3
 
 Act = Callable[[dict[str, Any]], object]
@@ -33,11 +33,11 @@ class ExtensionTool:
     act: Act
     calling: Calling
     check: Callable[[], None]
-    """Raises what ends the run."""
+    """Raises the signal that ends the run."""
     report: Report
 
     def execute(self, call: ToolCall) -> ToolResult:
-        """Run a call; whatever goes wrong is a result that says so. Raises what `check` raises."""
+        """Run a call; every failure becomes a result that describes it. Raises what `check` raises."""
         try:
             result = self.calling(lambda: _result(self.act(self._arguments(call))))
         except CallFailed as failed:
@@ -69,11 +69,11 @@ class ExtensionTool:
 
 
 class _WrongUse(Exception):
-    """The model's mistake, not the extension's."""
+    """An error of the model, not of the extension."""
 
 
 def tool_spec(name: str, description: str, parameters: dict[str, Any] | None) -> ToolSpec:
-    """What the model is told. Raises ValueError for what no endpoint would take."""
+    """Return the tool's description for the model. Raises ValueError if no endpoint would accept it."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise ValueError(f"a tool's name has letters, digits, - and _, at most 64: {name!r} is none")
     schema = {"type": "object", "properties": {}} if parameters is None else json.loads(json.dumps(parameters))
@@ -84,7 +84,7 @@ def tool_spec(name: str, description: str, parameters: dict[str, Any] | None) ->
 
 
 def validator(schema: dict[str, Any]) -> Any:
-    """What checks arguments. Raises ValueError for a schema that is none."""
+    """Return a validator for arguments. Raises ValueError for an invalid schema."""
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped] # takes long, and few runs need it
     from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
 

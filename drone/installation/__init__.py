@@ -1,1 +1,1 @@
-"""What `drone register` leaves on a machine: home, settings, policy, and the commands that inspect them."""
+"""The result of `drone register` on a machine: home, settings, policy, and the commands that inspect them."""

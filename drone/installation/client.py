@@ -1,4 +1,4 @@
-"""The drone's side of the HTTP interface, as far as joining and leaving go (blobs have a module of their own)."""
+"""The drone's HTTP client for joining and leaving a fleet (blobs have a separate module)."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class ControlPlane:
         self._send("DELETE", "/registrations/self")
 
     def confirm_registration(self) -> None:
-        """Ask whether this drone is registered there still. Raises Unauthenticated where it was removed."""
+        """Check that this drone is still registered. Raises Unauthenticated if it was removed."""
         self._send("GET", "/registrations/self")
 
     def server_time(self) -> datetime | None:
-        """Ask whether the server is there; its clock as its answer gave it, where it did."""
+        """Check that the server answers; return its clock from the `Date` header, None if there is no valid one."""
         answer = self._send("GET", "/health")
         date = answer.headers.get("Date")
         try:
@@ -61,9 +61,9 @@ class ControlPlane:
             return None
 
     def _send(self, method: str, path: str, *, json: Any = None) -> httpx.Response:
-        """One request and its answer, or the error that the answer tells.
+        """Send a request and return the answer, or raise the error in the answer.
 
-        Raises Unreachable without an answer, and where what answered is no control plane.
+        Raises Unreachable if there is no answer, or if the server is not a control plane.
         """
         try:
             answer = self._http.request(method, path, json=json)
@@ -75,9 +75,9 @@ class ControlPlane:
 
 
 def server_url(text: str) -> str:
-    """A control plane's URL in one form: scheme, host, port and path, no slash at the end.
+    """A control plane's URL in normal form: scheme, host, port and path, without a trailing slash.
 
-    Raises Invalid for what is no http or https URL, and for one with a password in it.
+    Raises Invalid if it is not an http or https URL, or contains a password.
     """
     parts = urlsplit(text.strip())
     try:
@@ -104,7 +104,7 @@ def _unreachable(url: str, error: httpx.HTTPError) -> Unreachable:
 
 
 def _problem(answer: httpx.Response, url: str) -> FleetError:
-    """The error in an `application/problem+json` answer, as the class that its status stands for."""
+    """The error in an `application/problem+json` answer, as the class for its status."""
     try:
         document = answer.json()
     except ValueError:

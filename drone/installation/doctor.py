@@ -1,4 +1,4 @@
-"""The drone's checks: what it stands on (Python, git, sandbox, disk), who it is, and whom it can reach."""
+"""The drone's checks: its prerequisites (Python, git, sandbox, disk), its registration, and the servers it needs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ REGISTER = "drone register --url URL --token TOKEN        (the token: fleet toke
 
 
 def examine(settings: DroneSettings) -> list[Check]:
-    """Every check that makes sense now: those about the registration only where there is one."""
+    """All checks that apply now; those about the registration only if there is one."""
     home = settings.home
     checks = [
         check_python(),
@@ -51,7 +51,7 @@ def examine(settings: DroneSettings) -> list[Check]:
 
 
 def check_python() -> Check:
-    """3.11 to 3.13 are what the lock file was made for."""
+    """The lock file is made for Python 3.11 to 3.13."""
     supported = (3, 11) <= sys.version_info[:2] <= (3, 13)
     return Check(
         "D-PYTHON", OK if supported else WARN, "python", platform.python_version(), "use Python 3.11, 3.12 or 3.13"
@@ -59,7 +59,7 @@ def check_python() -> Check:
 
 
 def check_git() -> Check:
-    """Git is what the drone cannot do without."""
+    """The drone requires git."""
     try:
         answer = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
@@ -70,7 +70,10 @@ def check_git() -> Check:
 
 
 def check_litellm() -> Check:
-    """Looked up, not imported: that takes seconds. Its completion with tools needs `mcp`, which it does not declare."""
+    """Look up the version without an import, which takes seconds.
+
+    LiteLLM's completion with tools needs `mcp`, which it does not declare.
+    """
     try:
         found = f"{version('litellm')}, mcp {version('mcp')}"
     except PackageNotFoundError as error:
@@ -99,7 +102,7 @@ def check_disk(home: DroneHome) -> Check:
 
 
 def check_registration(home: DroneHome) -> Check:
-    """Whether there is a registration that can be read."""
+    """Whether there is a readable registration."""
     try:
         config = home.config()
         home.credentials()
@@ -124,7 +127,7 @@ def check_files(home: DroneHome) -> Check:
 
 
 def check_workspace(config: DroneConfig) -> Check:
-    """The workspace must be there, ours and writable."""
+    """The workspace must exist, be ours and be writable."""
     path = Path(config.workspace)
     if not path.exists():
         return Check("D-WORKSPACE", FAIL, "workspace", f"{path} is gone", f"mkdir {path}", lambda: claim_root(path))
@@ -136,7 +139,7 @@ def check_workspace(config: DroneConfig) -> Check:
 
 
 def check_sandbox(kind: str, environ: Mapping[str, str]) -> Check:
-    """Which sandbox the model's commands get, tried with a command."""
+    """The sandbox for the model's commands, tested with a command."""
     from drone.sandbox import choose
 
     try:
@@ -153,7 +156,7 @@ def check_sandbox(kind: str, environ: Mapping[str, str]) -> Check:
 
 
 def _trial(sandbox: Sandbox) -> str:
-    """What went wrong with one small command in the sandbox; empty if nothing did."""
+    """Run a small command in the sandbox and return its failure; empty if it succeeded."""
     with tempfile.TemporaryDirectory() as directory:
         result = sandbox.run("echo tried > file && cat file", workspace=Path(directory), timeout=20)
     if result.return_code == 0 and result.output.strip() == "tried":
@@ -170,7 +173,7 @@ def _writable(directory: Path) -> bool:
 
 
 def check_limits(home: DroneHome) -> Check:
-    """Which limits hold for the model's commands: always time, files and cores; memory and processes by a cgroup."""
+    """The limits on the model's commands: always time, files and cores; memory and processes through a cgroup."""
     always = "time, open files, core files"
     bounds = cgroup_bounds(home.holder())
     if len(bounds) == 2:
@@ -181,7 +184,7 @@ def check_limits(home: DroneHome) -> Check:
 
 
 def cgroup_bounds(pid: int | None, root: Path = Path("/sys/fs/cgroup")) -> list[str]:
-    """Which of memory and processes a cgroup (version 2) bounds for a process, by default this one."""
+    """The resources (memory, processes) that a cgroup (version 2) limits for a process, by default this one."""
     try:
         groups = Path(f"/proc/{pid or 'self'}/cgroup").read_text()
     except OSError:
@@ -201,7 +204,7 @@ def _bounded(file: Path) -> bool:
 
 
 def check_server(config: DroneConfig) -> Iterator[Check]:
-    """Whether the control plane answers, safely, and by the same clock."""
+    """Whether the control plane answers, over a safe connection, and with the same time."""
     before = datetime.now(UTC)
     try:
         with ControlPlane(config.server_url) as server:
@@ -220,7 +223,7 @@ def check_server(config: DroneConfig) -> Iterator[Check]:
 
 
 def check_clock(here: datetime, there: datetime) -> Check:
-    """The two clocks; the server's has whole seconds only."""
+    """Compare the two clocks; the server's has whole seconds only."""
     ahead = round((here - there).total_seconds())
     state = FAIL if abs(ahead) > CLOCK_FAIL_S else WARN if abs(ahead) > CLOCK_WARN_S else OK
     found = (

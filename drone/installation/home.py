@@ -1,6 +1,6 @@
-"""The drone's home directory: who it is, its keys, and where its runs, logs and workspaces lie.
+"""The drone's home directory: its identity, its keys, and the locations of its runs, logs and workspaces.
 
-Secrets are files of their own with mode 0600, written whole or not at all: under another name first, then renamed.
+Secrets are in separate files with mode 0600, written atomically: under another name first, then renamed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class DroneConfig(BaseModel):
-    """What a registered drone knows of itself and of its control plane; holds no secret."""
+    """What a registered drone knows about itself and its control plane; holds no secret."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -40,7 +40,7 @@ class DroneConfig(BaseModel):
     labels: dict[str, str] = Field(default_factory=dict)
     concurrency: int = Field(1, ge=1, le=64)
     sandbox: str = "auto"
-    """As asked for: auto, bwrap, docker or none; what `auto` comes to is decided at each start."""
+    """As requested: auto, bwrap, docker or none; `auto` is resolved at each start."""
     workspace: str
     """Absolute path."""
     host: str = ""
@@ -48,12 +48,12 @@ class DroneConfig(BaseModel):
 
     @property
     def control_plane_key(self) -> bytes:
-        """The control plane's public key, as the envelope wants it."""
+        """The control plane's public key, as the envelope expects it."""
         return base64.b64decode(self.control_plane_public_key)
 
 
 class DroneHome:
-    """Paths and files of one drone. Nothing is created before something is saved."""
+    """Paths and files of one drone. Nothing is created until something is saved."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -63,9 +63,9 @@ class DroneHome:
         self.lock_file = path / "lock"
         self.boot_file = path / "boot"
         self.drained_file = path / "drained"
-        """There while the fleet wants this drone to take no more orders."""
+        """Exists while this drone is drained: it takes no more orders."""
         self.git_config_file = path / "gitconfig"
-        """The owner's git configuration that fetches and pushes need, copied at register and start."""
+        """The owner's git configuration that fetches and pushes need, copied at registration and start."""
         self.log_dir = path / "logs"
         self.log_file = path / "logs" / "drone.log"
         self.runs_dir = path / "runs"
@@ -82,19 +82,19 @@ class DroneHome:
         return self.config_file.exists() and self.credentials_file.exists() and self.key_file.exists()
 
     def run_dir(self, run_id: str) -> Path:
-        """Where a run's journal, lock and logs lie; that it exists means that the run was claimed here."""
+        """The directory of a run's journal, lock and logs; if it exists, the run was claimed here."""
         return self.runs_dir / run_id
 
     def config(self) -> DroneConfig:
-        """Who this drone is. Raises Precondition where it is not registered or the file cannot be read."""
+        """The drone's configuration. Raises Precondition if it is not registered or the file cannot be read."""
         return _read(DroneConfig, self.config_file)
 
     def credentials(self) -> Credentials:
-        """The drone's secrets. Raises Precondition where it is not registered or the file cannot be read."""
+        """The drone's secrets. Raises Precondition if it is not registered or the file cannot be read."""
         return _read(Credentials, self.credentials_file)
 
     def private_key(self) -> bytes:
-        """The drone's X25519 key, 32 bytes. Raises Precondition where there is none or it is damaged."""
+        """The drone's X25519 key, 32 bytes. Raises Precondition if it is missing or damaged."""
         try:
             key = base64.b64decode(self.key_file.read_text().strip(), validate=True)
         except FileNotFoundError as error:
@@ -106,15 +106,15 @@ class DroneHome:
         return key
 
     def make_private_key(self) -> bytes:
-        """The key that is there, else a new one: registering again with the same key gives the same drone."""
+        """The existing key, else a new one: registering again with the same key gives the same drone."""
         if not self.key_file.exists():
             self._write(self.key_file, base64.b64encode(new_private_key()).decode() + "\n")
         return self.private_key()
 
     def save(self, config: DroneConfig, credentials: Credentials) -> None:
-        """Keep a registration. The configuration comes last: with it, the drone counts as registered."""
+        """Save a registration. The configuration is written last: once it exists, the drone counts as registered."""
         if not self.config_file.exists() or self.config().drone_id != config.drone_id:
-            # A new drone begins ready for work, whatever the one before it was told.
+            # A new drone starts ready for work, even if the previous one was drained.
             self.drained_file.unlink(missing_ok=True)
         self._write(self.credentials_file, credentials.model_dump_json(indent=2) + "\n")
         self._write(self.config_file, config.model_dump_json(indent=2) + "\n")
@@ -125,7 +125,7 @@ class DroneHome:
             file.unlink(missing_ok=True)
 
     def machine_id(self) -> str:
-        """This machine's own id, or one kept in the home where the system has none."""
+        """This machine's id, or one kept in the home if the system has none."""
         for file in (Path("/etc/machine-id"), self.path / "machine-id"):
             with contextlib.suppress(OSError):
                 if text := file.read_text().strip():
@@ -134,17 +134,17 @@ class DroneHome:
         return (self.path / "machine-id").read_text().strip()
 
     def new_boot(self) -> str:
-        """A fresh boot id, kept in the file `boot` for the time that the lock is held."""
+        """A new boot id, kept in the file `boot` while the lock is held."""
         boot_id = new_id()
         self._write(self.boot_file, boot_id + "\n")
         return boot_id
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the home for this process. Raises Conflict where another drone runs in it.
+        """Lock the home for this process. Raises Conflict if another drone runs in it.
 
-        The lock is the kernel's (flock): it ends with its holder, however that ends. The process id in the file is only
-        for people.
+        The kernel releases the lock (flock) when its holder ends for any reason. The process id in the file is only for
+        people.
         """
         self._make()
         with os.fdopen(os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:
@@ -157,7 +157,7 @@ class DroneHome:
             file.truncate(0)
 
     def holder(self) -> int | None:
-        """The process that runs the drone in this home, or None."""
+        """The id of the process that runs the drone in this home (0 if unknown), or None."""
         try:
             with self.lock_file.open("r+") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -169,7 +169,7 @@ class DroneHome:
         return None
 
     def loosely_kept(self) -> list[Path]:
-        """Files with secrets that others than their owner may read."""
+        """Files with secrets that users other than the owner can access."""
         files = (self.credentials_file, self.key_file)
         return [file for file in files if file.exists() and file.stat().st_mode & 0o077]
 
@@ -190,7 +190,7 @@ class DroneHome:
             ) from error
 
     def _write(self, file: Path, text: str) -> None:
-        """Put `text` into `file`, readable by its owner alone, so that a crash leaves the old file or the new one."""
+        """Write `text` to `file` atomically, readable only by its owner: a crash leaves the old file or the new one."""
         self._make()
         draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
@@ -213,7 +213,7 @@ def _read(model: type[T], file: Path) -> T:
 
 
 def _locked(file: TextIO) -> bool:
-    # More than one try, as `holder` takes the lock for an instant to see whether it is free.
+    # Retry, because `holder` takes the lock for an instant to check whether it is free.
     for _ in range(10):
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

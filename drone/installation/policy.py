@@ -1,6 +1,6 @@
-"""The owner's policy for this drone: what no control plane can override.
+"""The owner's policy for this drone, which no control plane can override.
 
-It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the one that DRONE_POLICY names):
+It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the file that DRONE_POLICY names):
 
     [repositories]
     extensions = false        # load extensions that a repository brings
@@ -11,8 +11,8 @@ It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the one that 
     [keys]                    # which variables may serve as a key or token, and the hosts they may be sent to
     OPENAI_API_KEY = ["api.openai.com"]
 
-Without a file nothing is allowed but pull requests, and fetching from `file://` for a control plane on loopback. A file
-that cannot be understood stops the drone: a guess could allow what its owner forbade.
+Without a file, only pull requests are allowed, and fetching from `file://` for a control plane on loopback. A file that
+cannot be understood stops the drone: a guess could allow something that its owner forbade.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Policy:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Variables that may serve as a key or token, each with the hosts that it may be sent to."""
     file: Path | None = field(default=None, compare=False)
-    """Where it was read from, or would be; None: no file has a say."""
+    """The file it was read from, or would be; None: no file applies."""
 
     @property
     def place(self) -> str:
@@ -53,7 +53,7 @@ class Policy:
         return str(self.file or "policy.toml")
 
     def check_git_url(self, url: str, server_url: str | None) -> None:
-        """Let a repository URL pass, or raise Forbidden. `server_url`: the control plane's, None for `drone run`."""
+        """Allow a repository URL, or raise Forbidden. `server_url`: the control plane's, None for `drone run`."""
         if is_remote(url):
             return
         if not is_local(url):
@@ -73,9 +73,9 @@ class Policy:
             )
 
     def check_key(self, variable: str, api_base: str | None) -> None:
-        """Let a variable be used as key for the endpoint at `api_base`, or raise Forbidden.
+        """Allow a variable as the key for the endpoint at `api_base`, or raise Forbidden.
 
-        Without `api_base` (the provider's own address, which LiteLLM knows) the hosts must be given as `"*"`.
+        Without `api_base` (LiteLLM knows the provider's own address) the hosts must be given as `"*"`.
         """
         hosts = self.keys.get(variable)
         target = urlsplit(api_base).hostname if api_base else None
@@ -90,13 +90,13 @@ class Policy:
 
 
 def policy_file(environ: Mapping[str, str]) -> Path:
-    """Where the policy is read from."""
+    """The path of the policy file."""
     named = environ.get("DRONE_POLICY")
     return Path(named) if named else config_home() / "dronefleet" / "policy.toml"
 
 
 def load(file: Path) -> Policy:
-    """The policy in `file`, the strictest where there is none. Raises Precondition where it cannot be understood."""
+    """The policy in `file`, the strictest if there is none. Raises Precondition if it cannot be understood."""
     try:
         document = tomllib.loads(file.read_text())
     except FileNotFoundError:
@@ -125,7 +125,7 @@ def _damaged(path: Path, why: str) -> Precondition:
 
 
 def is_remote(url: str) -> bool:
-    """Whether git would ask another machine: a URL with a scheme for that, or `user@host:path`."""
+    """Whether git would contact another machine: a URL with a remote scheme, or `user@host:path`."""
     scheme, separator, _ = url.partition("://")
     if separator:
         return scheme.lower() in _REMOTE_SCHEMES
@@ -135,7 +135,7 @@ def is_remote(url: str) -> bool:
 
 
 def is_local(url: str) -> bool:
-    """Whether git would read this machine's disk: `file://` or a path; neither this nor remote: a helper program."""
+    """Whether git would read this machine's disk: `file://` or a path. Other URLs that are not remote name a helper."""
     scheme, separator, _ = url.partition("://")
     if separator:
         return scheme.lower() == "file"

@@ -1,7 +1,7 @@
 """Joining and leaving a fleet: a join token becomes a registration in the drone's home.
 
-The order matters. Whatever can be refused here is refused before the token is used; nothing is saved before the answer
-was shown to come from the control plane that the token names.
+The order matters. All local checks come before the token is used; nothing is saved until the answer is verified to come
+from the control plane that the token names.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SANDBOXES = ("auto", "bwrap", "docker", "none")
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the owner asked for; None where they left it to us."""
+    """The owner's choices; None: the default."""
 
     url: str
     token: str = field(repr=False)
@@ -42,10 +42,9 @@ class Wishes:
 
 
 def register(home: DroneHome, wishes: Wishes, environ: Mapping[str, str]) -> DroneConfig:
-    """Register this machine's drone and keep the registration in `home`.
+    """Register this machine's drone and save the registration in `home`.
 
-    With the same key (it stays in the home) and name the answer is the same again, so a registration that was broken
-    off can be repeated.
+    The same key (it stays in the home) and name give the same answer, so an interrupted registration can be repeated.
 
     Raises Invalid, Precondition, Unreachable, Conflict (name taken) or Forbidden (token refused, wrong server).
     """
@@ -86,10 +85,10 @@ def register(home: DroneHome, wishes: Wishes, environ: Mapping[str, str]) -> Dro
 
 
 def unregister(home: DroneHome) -> DroneConfig:
-    """Leave the fleet, there and here; what this drone was. Workspaces, runs and logs stay.
+    """Leave the fleet, there and here; return the former configuration. Workspaces, runs and logs stay.
 
-    Raises Conflict while the drone runs, and Unreachable without an answer: the registration is then kept, as its keys
-    would still be good there.
+    Raises Conflict while the drone runs, and Unreachable if there is no answer: the registration is then kept, because
+    the control plane would still accept its keys.
     """
     config = home.config()
     if home.holder() is not None:
@@ -99,7 +98,7 @@ def unregister(home: DroneHome) -> DroneConfig:
             next="stop it: Ctrl-C where it runs, or systemctl --user stop dronefleet-drone",
         )
     with home.lock():
-        # One that was removed there has nothing left there to leave.
+        # A drone that was already removed there has nothing to unregister.
         with (
             ControlPlane(config.server_url, api_token=home.credentials().api_token) as server,
             suppress(Unauthenticated),
@@ -110,7 +109,7 @@ def unregister(home: DroneHome) -> DroneConfig:
 
 
 def open_answer(answer: RegistrationAnswer, *, token: JoinTokenString, key: bytes) -> Credentials:
-    """The credentials in the answer, after its sender was shown to be the control plane that the token names.
+    """The credentials in the answer, once its sender is verified as the control plane that the token names.
 
     Raises Forbidden for any other sender.
     """
@@ -164,7 +163,7 @@ def _checked_url(wishes: Wishes) -> str:
 
 
 def _sandbox(kind: str, environ: Mapping[str, str]) -> str:
-    """What the wished-for kind comes to on this machine. Raises Precondition where it cannot be had."""
+    """The actual kind for the requested one on this machine. Raises Precondition if it is unavailable."""
     if kind not in SANDBOXES:
         raise Invalid(f"no sandbox is called {kind!r}", code="E-SANDBOX", next=f"--sandbox {'|'.join(SANDBOXES)}")
     from drone.sandbox import choose
@@ -173,7 +172,7 @@ def _sandbox(kind: str, environ: Mapping[str, str]) -> str:
 
 
 def _usual_name(home: DroneHome) -> str:
-    """The name of the registration that is there, else the host's, with what a name cannot have left out."""
+    """The name of the existing registration, else the host name without the characters that a name cannot have."""
     if home.config_file.exists():
         return home.config().name
     host = socket.gethostname().partition(".")[0].lower()

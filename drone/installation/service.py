@@ -12,21 +12,21 @@ from shared.terminal.directories import config_home
 
 UNIT = "dronefleet-drone.service"
 STOP = """/bin/sh -c 'kill "$$MAINPID"; while kill -0 "$$MAINPID" 2>/dev/null; do sleep 0.5; done'"""
-"""Asks once, and waits until the drone is gone or systemd's patience at an end."""
+"""Asks once, and waits until the drone is gone or systemd's timeout expires."""
 STOP_SECONDS = 120
-"""For runs to end by themselves after `systemctl stop`; as long again for them to give their orders back."""
+"""Time for runs to finish after `systemctl stop`; then the same time again for them to give their orders back."""
 _OURS = "# Written by `drone install-service`; it may be written again."
 
 
 def unit_path() -> Path:
-    """Where systemd looks for the units of a user."""
+    """The path of the unit, where systemd looks for user units."""
     return config_home() / "systemd" / "user" / UNIT
 
 
 def unit_text(settings: DroneSettings) -> str:
-    """The unit for the drone with these settings, started by the Python that runs now.
+    """The unit for the drone with these settings, started by the current Python.
 
-    A drone that cannot start for a reason that its owner has to mend (exit codes 2 to 4 and 6) is not started again.
+    A drone that cannot start for a reason that its owner must fix (exit codes 2 to 4 and 6) is not restarted.
     """
     policy = settings.environ.get("DRONE_POLICY")
     variables = {"DRONE_HOME": str(settings.home.path), "PATH": settings.environ.get("PATH", os.defpath)}
@@ -46,8 +46,8 @@ def unit_text(settings: DroneSettings) -> str:
             "Restart=on-failure",
             "RestartSec=5",
             "RestartPreventExitStatus=2 3 4 6",
-            # Each signal goes to the parent alone; what is left in the end is killed. ExecStop sends the first, which
-            # lets runs end: systemd's own comes when the time is up, as the second, which has them given back.
+            # Each signal goes to the parent only; processes left at the end are killed. ExecStop sends the first
+            # signal, which lets runs finish. When the time is up, systemd sends the second: orders are given back.
             "KillMode=mixed",
             f"ExecStop={STOP}",
             f"TimeoutStopSec={STOP_SECONDS}",
@@ -60,7 +60,7 @@ def unit_text(settings: DroneSettings) -> str:
 
 
 def write_unit(settings: DroneSettings) -> Path:
-    """Write the unit and return its path. Raises Conflict where somebody else's file has its name."""
+    """Write the unit and return its path. Raises Conflict if a file that is not ours has its name."""
     path = unit_path()
     if path.exists() and not path.read_text().startswith(_OURS):
         raise Conflict(
@@ -74,6 +74,6 @@ def write_unit(settings: DroneSettings) -> Path:
 
 
 def _quoted(text: str) -> str:
-    """`text` as systemd reads it back: quotes and backslashes escaped, `%` doubled."""
+    """`text` quoted for systemd: quotes and backslashes escaped, `%` doubled."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'

@@ -16,7 +16,7 @@ _LEVELS = ("debug", "info", "warning", "error")
 
 @dataclass(frozen=True)
 class DroneSettings:
-    """What the environment says. What a flag can say too is read with the flags."""
+    """Settings from the environment. Those that also have a flag are read with the flags."""
 
     home: DroneHome
     """DRONE_HOME."""
@@ -25,11 +25,11 @@ class DroneSettings:
     log_level: str
     """DRONE_LOG_LEVEL."""
     environ: Mapping[str, str] = field(repr=False)
-    """All of it: git, the sandbox and the programs of the owner take what they need from there."""
+    """The whole environment: git, the sandbox and the owner's programs take what they need from it."""
 
 
 def load(environ: Mapping[str, str] = os.environ) -> DroneSettings:
-    """Read the settings. Raises Invalid for a value that has no meaning."""
+    """Read the settings. Raises Invalid for an invalid value."""
     level = environ.get("DRONE_LOG_LEVEL", "info").lower()
     if level not in _LEVELS:
         raise Invalid(f"DRONE_LOG_LEVEL={level} is not a level", code="E-SETTING", next="export DRONE_LOG_LEVEL=info")

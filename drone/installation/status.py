@@ -1,4 +1,4 @@
-"""What can be seen of this drone from outside its processes: its registration, its server, whether it runs."""
+"""The drone as seen from outside its processes: its registration, its server, and whether it runs."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ class Status:
 
     config: DroneConfig
     pid: int | None
-    """Of `drone start` in this home; None: it does not run."""
+    """Of `drone start` in this home; None: it is not running."""
     server_error: str | None
     """Why the control plane cannot be reached; None: it answers."""
     removed: str | None
-    """What the control plane says of a drone that it does not know any more; None where it does, or was not asked."""
+    """The control plane's message for a drone that it no longer knows; None if it knows it, or was not asked."""
 
 
 def status_of(home: DroneHome) -> Status:
-    """The status of the drone in `home`. Raises Precondition where it is not registered."""
+    """The status of the drone in `home`. Raises Precondition if it is not registered."""
     config = home.config()
     server_error, removed = _asked(config.server_url, home.credentials().api_token)
     return Status(config, home.holder(), server_error, removed)
 
 
 def _asked(url: str, api_token: str) -> tuple[str | None, str | None]:
-    """Why the server does not answer, and what it says of this drone where that was removed."""
+    """Why the server does not answer, and its message if this drone was removed."""
     try:
         with ControlPlane(url, api_token=api_token) as server:
             server.server_time()
-            # One that is older than the question answers with an error too, but not with this one.
+            # A control plane without this endpoint also answers with an error, but not with Unauthenticated.
             with suppress(NotFound, FleetFault):
                 server.confirm_registration()
     except Unauthenticated as error:

@@ -1,4 +1,4 @@
-"""Which directories are ours: one that was empty, or that holds our marker. Nothing else is ever written or removed."""
+"""Directories that are ours: they were empty, or hold our marker. Nothing else is ever written or removed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ WORKSPACE_MARKER = ".dronefleet-workspace"
 
 
 def claim_root(root: Path) -> str:
-    """Make `root` ours if it may be, and return the id of the workspace, which it keeps for good.
+    """Claim `root` if that is allowed, and return the permanent id of the workspace.
 
-    Raises Precondition where the directory is not empty and not ours, or cannot be used.
+    Raises Precondition if the directory is not empty and not ours, or cannot be used.
     """
     marker = root / WORKSPACE_MARKER
     try:

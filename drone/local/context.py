@@ -1,4 +1,4 @@
-"""What a run has around it when there is no fleet: one person with a keyboard, and memory for what it leaves behind."""
+"""The environment of a run without a fleet: one person with a keyboard, and blobs kept in memory."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from shared.outcome import ExitStatus, Outcome
 
 
 class LocalControls:
-    """Implements `drone.runs.run.RunWishes` for one person with a keyboard: Ctrl-C ends the run with its work."""
+    """Implements `drone.runs.context.RunWishes` for one person with a keyboard: Ctrl-C ends the run but keeps its
+    work.
+    """
 
     def __init__(self) -> None:
         self._wish: Wish | None = None
 
     def interrupt(self) -> None:
-        """Ask the run to end. Takes no lock, as it is called from a signal handler."""
+        """Ask the run to end. Takes no lock, because it is called from a signal handler."""
         self._wish = Wish("cancel", "interrupted with Ctrl-C")
 
     @property
@@ -24,7 +26,7 @@ class LocalControls:
         return self._wish
 
     def check(self) -> None:
-        """Return if the run may go on. Raises Preempted."""
+        """Return if the run may continue. Raises Preempted."""
         wish = self._wish
         if wish is not None:
             raise Preempted(outcome=Outcome(ExitStatus.CANCELED, wish.reason))
@@ -45,7 +47,7 @@ class LocalControls:
 
 
 class MemoryStore:
-    """Implements `drone.runs.blobs.Store` for a run whose blobs nobody fetches later."""
+    """Implements `drone.runs.blobs.Store` for a run whose blobs are not needed after it."""
 
     def __init__(self) -> None:
         self._blobs: dict[str, bytes] = {}

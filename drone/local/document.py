@@ -1,4 +1,4 @@
-"""The JSON document of `drone run`: the fields of an order, null where a control plane would have the answer."""
+"""The JSON document of `drone run`: the fields of an order, with null for values that only a control plane has."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from shared.work_order import WorkOrder
 T = TypeVar("T", bound=BaseModel)
 
 _LIFECYCLE = (RunStarted, Phase, Prepared, Delivered, RunEnded)
-"""Events that are no steps: what they say is in the order's own fields."""
+"""Events that are not steps: their information is in the order's fields."""
 
 
 @dataclass(frozen=True)
 class LocalResult:
-    """A run that came to its end: what was ordered, what happened, what came out."""
+    """A finished run: its order, its events and its patch."""
 
     order: WorkOrder
     events: tuple[Event, ...]
     patch: bytes | None
-    """None: there is none, as the run ended before anything was delivered."""
+    """None: the run ended before anything was delivered."""
     interrupted: bool = False
     """A person pressed Ctrl-C."""
 
@@ -56,7 +56,7 @@ def trajectory_of(result: LocalResult) -> dict[str, Any]:
 
 
 def document(result: LocalResult) -> dict[str, Any]:
-    """The fields that `fleet show --json` has, in the same order; JSON's own types only."""
+    """Return the fields of `fleet show --json`, in the same order; only JSON types."""
     order, ended = result.order, result.ended
     facts: dict[str, Any] = {
         "id": order.order_id,
@@ -88,7 +88,7 @@ def document(result: LocalResult) -> dict[str, Any]:
         "approve": order.approve,
         "allow": list(order.allow),
         "verification": (ended.verification or None) if ended else None,
-        # Nobody is asked, and nobody can say anything from outside.
+        # There are no approvals and no user messages from outside.
         "waiting_for": None,
         "doing": "",
         "stalled": False,
@@ -112,7 +112,7 @@ def _delivery(result: LocalResult) -> dict[str, Any]:
     prepared = result.last(Prepared)
     delivered = result.last(Delivered)
     return {
-        # The branch stays in a throw-away workspace: what a person gets is the patch.
+        # The branch stays in a temporary workspace: the user gets the patch.
         "branch": None,
         "base_commit": prepared.base_commit if prepared else None,
         "head_commit": delivered.head_commit if delivered else None,
@@ -155,7 +155,7 @@ def _time(result: LocalResult, *, first: bool) -> Any:
 
 
 def _steps(result: LocalResult) -> list[dict[str, Any]]:
-    """The steps, numbered without holes as those of an order are."""
+    """The steps, numbered without gaps like those of an order."""
     steps = [event for event in result.events if not isinstance(event.body, _LIFECYCLE)]
     return [
         {

@@ -1,4 +1,4 @@
-"""The work order of `drone run`, made from its command line: nobody else has a say in it."""
+"""The work order of `drone run`, built only from its command line."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from shared.terminal.output import say
 from shared.work_order import Limits, Mode, OrderProject, OrderProvider, OrderSession, WorkOrder
 
 HERE = "local"
-"""Stands for the drone, the boot and the names that only a fleet gives."""
+"""Placeholder for the drone, the boot and other names that only a fleet assigns."""
 
 
 @dataclass(frozen=True)
 class LocalWishes:
-    """What was asked for on the command line."""
+    """Options from the command line."""
 
     prompt: str
     repo: str
@@ -32,13 +32,13 @@ class LocalWishes:
     api_key_variable: str | None = None
     sandbox: str = "auto"
     context_window: int = 0
-    """Tokens; 0: as LiteLLM knows the model."""
+    """Tokens; 0: LiteLLM's value for the model."""
 
 
 def order_of(wishes: LocalWishes, env: Mapping[str, str]) -> WorkOrder:
-    """The order that these wishes come to; a repository on this machine is looked for at once.
+    """Return the order for these wishes; a repository on this machine is checked immediately.
 
-    Raises Invalid, NotFound, Precondition or Forbidden for what cannot begin.
+    Raises Invalid, NotFound, Precondition or Forbidden if the run cannot begin.
     """
     if not wishes.prompt.strip():
         raise Invalid("the prompt is empty", code="E-PROMPT-EMPTY", next='drone run "Make the tests pass" --repo .')
@@ -78,7 +78,7 @@ def _key(variable: str | None, env: Mapping[str, str]) -> str | None:
 
 
 def _git_url(repo: str) -> str:
-    """What git is to fetch from. Raises NotFound where there is no repository, Forbidden for a helper program."""
+    """Return the URL for git to fetch from. Raises NotFound without a repository, Forbidden for a helper program."""
     source = local_source(repo)
     Policy().check_git_url(source.url, None)
     if source.notice:

@@ -1,4 +1,4 @@
-"""Shows on stderr what a run of `drone run` does, while it does it."""
+"""Shows the progress of `drone run` live on stderr."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from shared.terminal.step_lines import Lines, event_lines
 
 
 class TerminalLink:
-    """Implements `drone.runs.pipe.Link` for a run that nobody but the person at the terminal follows.
+    """Implements `drone.runs.pipe.Link` for a run that only the person at the terminal follows.
 
-    Events are read back from the journal, so that what is shown is what was kept: redacted, and in its order.
+    Events are read back from the journal, so that the output matches the record: redacted, and in its order.
     """
 
     def __init__(self, journal_file: Path) -> None:
@@ -24,10 +24,10 @@ class TerminalLink:
         self._offset = 0
         self._lock = threading.Lock()
         self._in_flight = False
-        """Text without its end of line is on the screen."""
+        """Whether text without a final newline is on the screen."""
 
     def recorded(self) -> None:
-        """Show the events that came to the journal since the last look."""
+        """Show the events that were added to the journal since the last call."""
         with self._lock:
             while lines := journal.read(self._journal, self._offset):
                 for line in lines:
@@ -35,7 +35,7 @@ class TerminalLink:
                 self._offset = lines[-1].end
 
     def delta(self, kind: DeltaKind, text: str, after_seq: int = 0) -> None:  # noqa: ARG002
-        """Show text and thinking as they stream; calls and results are shown whole."""
+        """Show text and thinking as they stream; calls and results are shown when complete."""
         if kind not in {"text", "thinking"}:
             return
         with self._lock:
@@ -44,10 +44,10 @@ class TerminalLink:
             _err(paint(shown, "dim", sys.stderr) if kind == "thinking" else shown)
 
     def doing(self, text: str, waits_for: WaitsFor = "") -> None:
-        """Nothing: there is no heartbeat to carry it, and the events say the same."""
+        """Do nothing: there is no heartbeat to carry it, and the events show the same."""
 
     def progress(self) -> None:
-        """Nothing, as above."""
+        """Do nothing, as above."""
 
     def _show(self, body: Body) -> None:
         streamed = isinstance(body, AssistantStep | ReasoningStep)
@@ -60,7 +60,7 @@ class TerminalLink:
 
 
 def run_end_lines(body: RunEnded) -> Lines:
-    """How the run ended, and what it used. A price that is not known is said to be so."""
+    """Return how the run ended, and what it used. An unknown price is reported as unknown."""
     cost = "cost unknown" if body.stats.cost_usd is None else f"{body.stats.cost_usd:.4f} USD"
     tokens = f"{body.stats.input_tokens} + {body.stats.output_tokens} tokens"
     style: Style = "green" if body.status == "success" else "red"

@@ -1,7 +1,7 @@
 """`drone run`: the loop on a copy of a repository, without a control plane.
 
-The same run as on a drone (`drone.runs.run.execute`), with other surroundings: the journal is in a throw-away directory
-and is shown as it grows, blobs stay in memory, and nothing is pushed.
+The same run as on a drone (`drone.runs.run.execute`), in a different environment: the journal is in a temporary
+directory and is shown as it grows, blobs stay in memory, and nothing is pushed.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ from shared.work_order import WorkOrder
 
 
 def run_here(wishes: LocalWishes, environ: Mapping[str, str]) -> LocalResult:
-    """Run the loop to its end and return what came of it.
+    """Run the loop to its end and return the result.
 
-    Raises Invalid, NotFound, Precondition or Forbidden for what is wrong before it begins; what goes wrong later is in
-    the result. KeyboardInterrupt comes out at the second Ctrl-C alone.
+    Raises Invalid, NotFound, Precondition or Forbidden for problems before the start; later problems are in the result.
+    KeyboardInterrupt propagates only at the second Ctrl-C.
     """
     order = order_of(wishes, environ)
     policy = load_policy(policy_file(environ))
     sandbox = choose(wishes.sandbox, environ)
     if sandbox.warning:
         say(f"WARNING: {sandbox.warning}")
-    # Before the run begins: loading takes seconds, which must not count against the run's own time.
+    # Before the run begins: loading takes seconds, which must not count against the run's time.
     litellm()
-    # Children that were here before are not the run's: it must not end them.
+    # Children that already existed do not belong to the run: it must not end them.
     others = tuple(child.pid for child in psutil.Process().children())
     directory = Path(tempfile.mkdtemp(prefix="drone-run-"))
     return _LocalRun(order, policy, sandbox, directory, others, DroneHome.locate(environ).path, environ).to_its_end()
@@ -67,7 +67,7 @@ def run_here(wishes: LocalWishes, environ: Mapping[str, str]) -> LocalResult:
 
 @dataclass(frozen=True)
 class _LocalRun:
-    """One run in a throw-away directory."""
+    """One run in a temporary directory."""
 
     order: WorkOrder
     policy: Policy
@@ -142,7 +142,7 @@ class _LocalRun:
         return LocalResult(self.order, events, b"" if name is None else store.get(HERE, name), interrupted)
 
     def _clean_up(self, result: LocalResult) -> None:
-        """Remove the copy, but not where it is the only place that the work is in."""
+        """Remove the copy, unless it is the only place that contains the work."""
         if result.patch is None and result.last(Prepared) is not None:
             say(f"the work could not be turned into a patch; it is kept in {self.directory}")
         else:
@@ -151,7 +151,7 @@ class _LocalRun:
 
 @contextmanager
 def _interrupts_go_to(controls: LocalControls) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) asks the run to end, so that its work is kept; the second ends this process."""
+    """On the first Ctrl-C (or SIGTERM), ask the run to end and keep its work; on the second, end this process."""
 
     def first(number: int, _frame: Any) -> None:
         signal.signal(number, signal.default_int_handler)

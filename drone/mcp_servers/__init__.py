@@ -1,7 +1,7 @@
-"""MCP servers as tools of a run: what is configured, the connections, and a tool for each of theirs.
+"""MCP servers as tools of a run: configuration, connections, and one tool for each tool of a server.
 
-`read_configs` gives the servers, `connect` starts them; all of asyncio stays behind that. The mcp package is imported
-only where there is a server.
+`read_configs` returns the servers, `connect` starts them and hides asyncio. The mcp package is imported only if there
+is a server.
 """
 
 from __future__ import annotations

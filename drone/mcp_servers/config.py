@@ -1,4 +1,4 @@
-"""One configured MCP server, in the form that MCP clients have in common."""
+"""One configured MCP server, in the format common to MCP clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST_START = 15.0
 """Seconds within which all servers of a run must have started."""
 LONGEST_CALL = 3600.0
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-"""How the owner's file names a variable of the drone."""
+"""Reference to a variable of the drone in the owner's file."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -56,7 +56,7 @@ class ServerConfig(BaseModel):
     owners: bool
     """From the file of the drone's owner, not from a repository."""
     type: Literal["stdio", "http", "streamable-http", "streamable_http"] | None = None
-    """Other programs write it down; it says nothing that `command` or `url` does not."""
+    """Written by other programs; redundant, because `command` or `url` determines it."""
     command: Annotated[Text, AfterValidator(_filled)] | None = None
     args: list[Text] = Field(default_factory=list, repr=False)
     env: dict[Annotated[str, AfterValidator(_variable_name)], Text] = Field(default_factory=dict, repr=False)
@@ -65,12 +65,12 @@ class ServerConfig(BaseModel):
     timeout: float = Field(120.0, gt=0, le=LONGEST_CALL)
     """Seconds for one call."""
     start_timeout: float = Field(10.0, gt=0, le=LONGEST_START)
-    """Seconds until its tools must be known."""
+    """Seconds within which it must have listed its tools."""
     tools: list[str] | None = None
-    """Only these, by the names that the server gives them; None: all."""
+    """Only these, by the server's names; None: all."""
     disabled: bool = False
     allow_http: bool = False
-    """Plain http to another machine. Only the owner can allow it."""
+    """Allows plain http to another machine. Only the owner can set it."""
 
     @model_validator(mode="after")
     def _one_way_to_reach_it(self) -> Self:
@@ -82,7 +82,7 @@ class ServerConfig(BaseModel):
 
 
 def parsed(name: str, entry: Any, *, owners: bool, environ: Mapping[str, str]) -> ServerConfig:
-    """Turn one entry into a server; the owner's may refer to variables of the drone. Raises ValueError, with why."""
+    """Parse one entry; the owner's may refer to variables of the drone. Raises ValueError with the reason."""
     if not isinstance(entry, dict):
         raise ValueError("it is not an object with a `command` or a `url`")
     if owners:
@@ -96,7 +96,7 @@ def parsed(name: str, entry: Any, *, owners: bool, environ: Mapping[str, str]) -
 
 
 def unknown_keys(entry: object) -> list[str]:
-    """Keys that mean nothing here; they are left out."""
+    """Return unknown keys of an entry; they are ignored."""
     known = set(ServerConfig.model_fields) - {"name", "owners"}
     return sorted(str(key)[:40] for key in entry if key not in known) if isinstance(entry, dict) else []
 
@@ -130,7 +130,7 @@ def _check_url(url: str, *, plain: bool) -> None:
 
 
 def _sentences(error: ValidationError) -> Iterator[str]:
-    """What is wrong where, never the values: they may be secrets."""
+    """Describe each problem and its location, but never the values: they may be secrets."""
     for problem in error.errors(include_url=False, include_context=False, include_input=False)[:5]:
         place = ".".join(str(part)[:40] for part in problem["loc"])
         text = problem["msg"].removeprefix("Value error, ")

@@ -1,4 +1,4 @@
-"""One server over the life of a run: started, asked, and started anew after it ended."""
+"""One server during a run: started, called, and restarted after it ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_PAGES = 20
 
 
 class Connection:
-    """Lives in the loop's thread alone: every method is called there."""
+    """Belongs to the loop's thread: every method is called there."""
 
     def __init__(self, config: ServerConfig, make_server: MakeServer) -> None:
         self.config = config
@@ -26,7 +26,7 @@ class Connection:
         self._start: Start | None = None
 
     async def open(self) -> list[Tool]:
-        """Start the server and give its tools, at most one more than `MOST_TOOLS`. Raises ServerFailed."""
+        """Start the server and return its tools, at most one more than `MOST_TOOLS`. Raises ServerFailed."""
         await self.close()
         try:
             start = self._start = Start(self._make_server)
@@ -37,30 +37,30 @@ class Connection:
                 return await _listed(await start.client())
         except TimeoutError:
             why = f"did not start within {self.config.start_timeout:g} s"
-        except Exception as error:  # noqa: BLE001 - foreign code: whatever it is, the server cannot be used
+        except Exception as error:  # noqa: BLE001 - foreign code: after any error, the server is unusable
             why = await start.why(error)
-        # Not waited for: that would take time that the run and the other servers need.
+        # Do not wait for the end: the run and the other servers need the time.
         start.end()
         raise ServerFailed(why)
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
-        """Ask the server to do something; one that has ended is started anew first, once. Raises ServerFailed."""
+        """Call a tool of the server; if the server has ended, it is restarted first, once. Raises ServerFailed."""
         start = await self._living()
         try:
-            # Not `Client.call_tool`: that checks the answer against the server's own schema, with the server's own
-            # regular expressions, and one of those can hold up this thread for good.
+            # Not `Client.call_tool`: it checks the answer against the server's schema, whose regular expressions can
+            # block this thread forever.
             request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
             async with asyncio.timeout(self.config.timeout):
                 return await (await start.client()).session.send_request(request, CallToolResult)
         except TimeoutError:
             start.late()
             why = f"did not answer within {self.config.timeout:g} s"
-        except Exception as error:  # noqa: BLE001 - foreign code: whatever it is, it is this call's answer
+        except Exception as error:  # noqa: BLE001 - foreign code: any error is this call's answer
             why = await start.why(error)
         raise ServerFailed(f"{why}{start.outlook}")
 
     async def close(self) -> Ended:
-        """End the server, and say what was ended by that."""
+        """End the server, and return the processes ended by this."""
         start, self._start = self._start, None
         return Ended() if start is None else await start.closed()
 

@@ -1,7 +1,7 @@
-"""What can go wrong with a server, as one sentence; never the run's failure."""
+"""Failures of a server, as one sentence; they never fail the run."""
 
 from __future__ import annotations
 
 
 class ServerFailed(Exception):
-    """A server could not be started, or did not do what it was asked. The text goes on from the server's name."""
+    """A server could not be started, or a call failed. The text continues a sentence that begins with its name."""

@@ -1,6 +1,6 @@
-"""Reads which MCP servers are configured: by the drone's owner, and by the project where the policy allows it.
+"""Reads the configured MCP servers: those of the drone's owner, and those of the project if the policy allows it.
 
-Nothing in these files can stop a run: what is wrong is left out, and said in one sentence.
+These files can never stop a run: an invalid entry is left out and reported in one sentence.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _SECRET = re.compile("(?i)auth|key|token|secret|passw|cookie|credential")
 
 @dataclass(frozen=True)
 class Configs:
-    """The servers of a run, by name, and what is wrong with the files."""
+    """The servers of a run, sorted by name, and the problems with the files."""
 
     servers: tuple[ServerConfig, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 def read_configs(home: Path, project: Path | None, environ: Mapping[str, str]) -> Configs:
-    """Read `<home>/mcp.json` and `<project>/mcp.json`; the owner's entry wins over the project's of the same name.
+    """Read `<home>/mcp.json` and `<project>/mcp.json`; the owner's entry overrides the project's of the same name.
 
-    `project` is the directory `.dronefleet` of the repository, None where its servers are not allowed. `${VAR}` is
-    taken from `environ` in the owner's file, and left as it stands in the project's.
+    `project` is the directory `.dronefleet` of the repository, None if its servers are not allowed. `${VAR}` is
+    replaced from `environ` in the owner's file, and left unchanged in the project's.
     """
     problems: list[str] = []
     entries = _Entries(problems, environ)
@@ -51,9 +51,10 @@ def read_configs(home: Path, project: Path | None, environ: Mapping[str, str]) -
 
 
 def secrets_of(home: Path, environ: Mapping[str, str]) -> list[str]:
-    """What of the owner's servers nobody shall read in a run's record: a redactor takes these.
+    """Return the secrets of the owner's servers, which a redactor removes from a run's record.
 
-    The values of all variables that the file names, and of headers and variables whose names speak of a secret.
+    These are the values of all variables referenced in the file, and of headers and variables whose names suggest a
+    secret.
     """
     try:
         text = (_content(home / OWNER_FILE, follow=True) or b"").decode("utf-8", "replace")
@@ -63,13 +64,13 @@ def secrets_of(home: Path, environ: Mapping[str, str]) -> list[str]:
     for config in read_configs(home, None, environ).servers:
         for name, value in {**config.env, **config.headers}.items():
             if _SECRET.search(name):
-                # `Bearer` before it is none.
+                # The prefix `Bearer` is not part of the secret.
                 found |= {value, *value.split()[-1:]}
     return sorted(filter(None, found))
 
 
 class _Entries:
-    """The entries of both files; those that came later cover earlier ones, also where they are wrong."""
+    """The entries of both files; later ones override earlier ones, even if they are invalid."""
 
     def __init__(self, problems: list[str], environ: Mapping[str, str]) -> None:
         self._problems = problems
@@ -99,12 +100,12 @@ class _Entries:
 
 
 def _printable(text: str) -> str:
-    """The files' own words may hold anything, and the sentences go to journals and terminals."""
+    """Replace unprintable characters: text from the files may contain any, and goes to journals and terminals."""
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
 
 
 def _document(file: Path, *, follow: bool) -> dict[str, Any]:
-    """The entries by name; none where there is no file. Raises ValueError, with why."""
+    """Return the entries by name; none if there is no file. Raises ValueError with the reason."""
     content = _content(file, follow=follow)
     if content is None:
         return {}
@@ -115,7 +116,7 @@ def _document(file: Path, *, follow: bool) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON ({error})") from None
     except (ValueError, RecursionError):
-        # An integer of 5,000 digits, or lists in lists in lists.
+        # For example an integer of 5,000 digits, or deeply nested lists.
         raise ValueError("it is not JSON that can be read") from None
     if not isinstance(document, dict) or not isinstance(document.get("mcpServers"), dict):
         raise ValueError('it is not an object with "mcpServers" by name')
@@ -123,7 +124,7 @@ def _document(file: Path, *, follow: bool) -> dict[str, Any]:
 
 
 def _content(file: Path, *, follow: bool) -> bytes | None:
-    """All of a regular file. A link is the owner's own business; in a repository it could lead out of it."""
+    """Read a whole regular file. The owner may use links; in a repository, a link could lead out of it."""
     flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
     try:
         descriptor = os.open(file, flags)

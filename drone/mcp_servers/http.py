@@ -1,4 +1,4 @@
-"""Talks with an MCP server at an HTTP address (streamable HTTP), with bounds on time and size."""
+"""Communicates with an MCP server at an HTTP address (streamable HTTP), with limits on time and size."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from drone.processes.receipt import Ended
 from shared.loopback import is_loopback
 
 _SLACK = 10.0
-"""Seconds on top of a call's own time limit, so that it is that one which ends it."""
+"""Seconds added to a call's time limit, so that the call's limit applies first."""
 
 
 class HttpServer:
-    """The address of a server. Redirects are followed within its origin alone: that is where the headers belong."""
+    """The address of a server. Redirects are followed only within its origin, because the headers belong there."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._config = config
         self.counts = Ended()
-        """Nothing of it runs here."""
+        """Empty: no process of the server runs here."""
         self.ours = False
         self.note = ""
-        """What the last answer's status was, where it was no success."""
+        """Status of the last answer, if it was an error."""
 
     @contextlib.asynccontextmanager
     async def transport(
         self,
     ) -> AsyncIterator[tuple[Any, Any]]:
-        """Give the SDK's streams of its messages, to read and to write; at the end the session is closed."""
+        """Yield the SDK's message streams, to read and to write; at the end the session is closed."""
         config, url = self._config, str(self._config.url)
         async with (
             httpx2.AsyncClient(
                 headers={**config.headers, "Accept-Encoding": "identity"},
                 timeout=httpx2.Timeout(config.start_timeout, read=config.timeout + _SLACK),
-                # Proxies as the environment says, but never for this very machine.
+                # Proxies from the environment, but never for loopback addresses.
                 trust_env=not is_loopback(url),
                 event_hooks={"request": [self._before], "response": [self._after]},
             ) as client,
@@ -48,7 +48,7 @@ class HttpServer:
             yield streams
 
     async def _before(self, request: httpx2.Request) -> None:
-        if request.method == "DELETE":  # the farewell: nobody waits long for its answer
+        if request.method == "DELETE":  # closes the session: wait only briefly for the answer
             request.extensions["timeout"] = httpx2.Timeout(GRACE).as_dict()
 
     async def _after(self, response: httpx2.Response) -> None:
@@ -56,7 +56,7 @@ class HttpServer:
         if response.headers.get("content-encoding", "identity") != "identity":
             raise httpx2.StreamError("it sent a compressed answer, which nobody had asked for")
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            # Of an event stream each event is bounded.
+            # In an event stream, each event is already bounded.
             response.stream = _Bounded(response.stream)
 
 
@@ -73,7 +73,7 @@ class _Bounded(httpx2.AsyncByteStream):
         async for chunk in self._stream:
             left -= len(chunk)
             if left < 0:
-                # Of this kind, since the SDK makes it the answer to this one call, and goes on.
+                # Of this type, because the SDK turns it into the answer to this call and continues.
                 raise httpx2.StreamError(f"it is longer than {LARGEST_MESSAGE:,} bytes")
             yield chunk
 

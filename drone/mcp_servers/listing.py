@@ -1,4 +1,4 @@
-"""Which tools of a server the model is told of, and under which names."""
+"""The tools of a server that are offered to the model, and their names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mcp_types import Tool
 
 MOST_TOOLS = 128
-"""Of one server."""
+"""Maximum number of tools of one server."""
 LONGEST_NAME = 64
 LONGEST_DESCRIPTION = 2_000
 LARGEST_SCHEMA = 32_000
@@ -25,7 +25,7 @@ _SAID = 60
 
 @dataclass(frozen=True)
 class Listed:
-    """A tool of a server: its own name there, and how the model is told of it."""
+    """A tool of a server: its name there, and its description for the model."""
 
     tool: str
     spec: ToolSpec
@@ -33,13 +33,13 @@ class Listed:
 
 
 class Names:
-    """Gives out the names of all foreign tools of a run, each once."""
+    """Assigns unique names to all foreign tools of a run."""
 
     def __init__(self) -> None:
         self._given: set[str] = set()
 
     def give(self, server: str, tool: str) -> str:
-        """`mcp__<server>__<tool>` in the letters and the length that every provider takes."""
+        """Return `mcp__<server>__<tool>` with characters and a length that every provider accepts."""
         wanted = re.sub(r"[^a-zA-Z0-9_-]", "_", f"mcp__{server}__{tool}")
         name, number = wanted[:LONGEST_NAME], 1
         while name in self._given:
@@ -51,7 +51,7 @@ class Names:
 
 
 def listed(config: ServerConfig, tools: Sequence[Tool], names: Names, problems: list[str]) -> Iterator[Listed]:
-    """Choose from what the server offers, in its order; `problems` gets a sentence for what is left out."""
+    """Yield the selected tools of a server in its order; `problems` gets a sentence for each omission."""
     wanted = [tool for tool in tools if config.tools is None or tool.name in config.tools]
     for missing in sorted(set(config.tools or ()) - {tool.name for tool in tools}):
         problems.append(f"MCP server {config.name!r} has no tool {missing[:_SAID]!r}")

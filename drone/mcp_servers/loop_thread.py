@@ -1,4 +1,4 @@
-"""The one event loop of a run, in a thread of its own: asyncio ends here, outside there are plain waits."""
+"""The event loop of a run, in a separate thread: asyncio is confined to it, other code uses blocking waits."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 TICK = 0.05
-"""Seconds between two looks at `check` while something is waited for."""
+"""Seconds between two calls of `check` during a wait."""
 _STOP_SECONDS = 5.0
 
 
 class LoopThread:
-    """An event loop that runs until `stop`. A process that ends does not wait for it."""
+    """An event loop that runs until `stop`. Process exit does not wait for it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        # What goes wrong in a task that nobody waits for any more is not for the terminal.
+        # Errors of abandoned tasks must not be printed to the terminal.
         self._loop.set_exception_handler(lambda _loop, _context: None)
         self._thread = threading.Thread(target=self._run, name="mcp servers", daemon=True)
         self._thread.start()
@@ -29,20 +29,20 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def stop(self) -> None:
-        """Cancel what still runs, and end the thread; one that does not end is left behind."""
+        """Cancel running tasks and end the thread; a thread that does not end is left behind."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_STOP_SECONDS)
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            # The runner cancels what is left and closes the loop; we only want it to stand still until then.
+            # The runner cancels remaining tasks and closes the loop at the end of this block.
             runner.get_loop().run_forever()
 
 
 def all_done(futures: Sequence[Future[Any]], *, seconds: float, check: Callable[[], None]) -> bool:
-    """Wait until all have ended, looking at `check` many times a second; False when the time is up.
+    """Wait until all have ended, calling `check` many times a second; False when the time is up.
 
-    Whatever `check` raises comes out, after the futures were canceled.
+    Exceptions of `check` propagate after the futures are canceled.
     """
     deadline = time.monotonic() + seconds
     try:
@@ -51,7 +51,7 @@ def all_done(futures: Sequence[Future[Any]], *, seconds: float, check: Callable[
             if time.monotonic() > deadline:
                 return False
     except BaseException:
-        # A cancel, a limit, Ctrl-C: nobody will look at the answers any more.
+        # A cancel, a limit, Ctrl-C: the answers are no longer needed.
         for future in futures:
             future.cancel()
         raise

@@ -1,4 +1,4 @@
-"""What a server answered to a call, as the model is shown it."""
+"""A server's answer to a call, as shown to the model."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock
 
 _NAME = 200
-"""Characters of a server's own names for things, where they stand for what is not shown."""
+"""Characters of a server's names that are shown in place of omitted content."""
 
 
 def result_of(answer: CallToolResult, log: Path) -> ToolResult:
-    """Turn an answer into a result: its texts, and a line for each thing that is not text.
+    """Turn an answer into a result: its texts, and one line for each part that is not text.
 
-    Of over 10,000 characters the model gets the head and the tail, and `log` all of it.
+    If it exceeds 10,000 characters, the model gets the head and the tail, and `log` gets the full text.
     """
     return shown("\n".join(_parts(answer)) or "(no output)", log, is_error=answer.is_error)
 
 
 def shown(text: str, log: Path, *, is_error: bool) -> ToolResult:
-    """Give a text the bounds of a command's output."""
+    """Limit a text like a command's output."""
     output = Output(log)
     output.feed(text.encode("utf-8", "replace"))
     kept = output.close()

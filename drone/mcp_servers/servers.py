@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 
 _CLOSE_SECONDS = 15.0
 _MARGIN = 30.0
-"""Seconds on top of a server's own limits, after which we no longer believe that the loop will tell us."""
+"""Seconds added to a server's limits, after which the loop is considered unresponsive."""
 _LOGGERS = ("mcp", "client", "httpx2")
-"""Of the SDK: they would write tracebacks to the terminal for what is said in one sentence here."""
+"""Loggers of the SDK: they would write tracebacks to the terminal for errors reported in one sentence here."""
 
 
 @dataclass
 class McpServers:
-    """What `connect` gives. `tools` are in a stable order: by server, then as the server lists them."""
+    """The result of `connect`. `tools` are in a stable order: by server, then as the server lists them."""
 
     tools: list[ForeignTool] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    """Sentences: what is not there, and why."""
+    """One sentence for each missing server or tool, with the reason."""
     _running: _Running | None = None
 
     def close(self) -> None:
-        """End all servers, and count their processes for the receipt of a cancel (`sandbox.tally`). May be repeated."""
+        """End all servers and count their processes for the receipt of a cancel (`sandbox.tally`). Idempotent."""
         running, self._running = self._running, None
         if running is not None:
             running.close()
@@ -53,11 +53,11 @@ class McpServers:
 def connect(
     configs: Sequence[ServerConfig], *, sandbox: Sandbox, workspace: Path, log_dir: Path, check: Check
 ) -> McpServers:
-    """Start the servers, all at once and within 15 s, and give their tools; the caller closes what it gets.
+    """Start the servers in parallel within 15 s, and return their tools; the caller closes the result.
 
-    A server that cannot be started is one of the `problems`. What servers print on stderr goes to
-    `<log_dir>/mcp-server-….log`. `check` is looked at while something is waited for, here and in calls; whatever it
-    raises comes out, here with all servers ended.
+    A server that cannot be started is added to `problems`. Output of servers on stderr goes to
+    `<log_dir>/mcp-server-….log`. `check` is called during waits, here and in calls; its exceptions propagate, here
+    after all servers have ended.
     """
     if not configs:
         return McpServers()
@@ -74,7 +74,7 @@ def connect(
 
 
 class _Running:
-    """The connections, and the loop that they live in."""
+    """The connections, and the loop in which they run."""
 
     def __init__(self, sandbox: Sandbox, workspace: Path, log_dir: Path, check: Check) -> None:
         self._sandbox = sandbox
@@ -87,8 +87,8 @@ class _Running:
         self._loop = LoopThread()
 
     def start(self, configs: Sequence[ServerConfig], servers: McpServers) -> None:
-        """Fill in what the servers have to offer, and what is wrong with them."""
-        # Here, as it takes most of a second that a run without servers need not pay.
+        """Add the servers' tools and problems to `servers`."""
+        # Imported here: it takes most of a second, which a run without servers saves.
         from drone.mcp_servers.connection import Connection
 
         self._connections += [Connection(config, self._maker(config)) for config in configs]
@@ -127,7 +127,7 @@ class _Running:
         return asked.result()
 
     def _fresh_log(self) -> Path:
-        """A log that is not there yet: an earlier run in the same directory may have left some."""
+        """An unused log path: an earlier run in the same directory may have left logs."""
         return next(path for number in self._numbers if not (path := self._log_dir / f"mcp-{number:04}.log").exists())
 
     def _maker(self, config: ServerConfig) -> MakeServer:

@@ -1,4 +1,4 @@
-"""One start of a server, from its beginning to its end, and the reason of that in one sentence."""
+"""One start of a server, from beginning to end, and the reason for its end in one sentence."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ _CLOSE_SECONDS = 10.0
 _WHY_SECONDS = 0.5
 _SHOWN = 300
 _SESSION_GONE = "Session terminated"
-"""The SDK's words for a 404 on a session: the server was started anew meanwhile."""
+"""The SDK's message for a 404 on a session: the server was restarted meanwhile."""
 
 
 class Server(Protocol):
-    """What is started: a process, or a connection to an address."""
+    """A started server: a process, or a connection to an address."""
 
     @property
     def counts(self) -> Ended:
-        """The processes that there were when it was ended."""
+        """The processes that existed when it was ended."""
         ...
 
     @property
     def ours(self) -> bool:
-        """It is a process of the run, which begins and ends it."""
+        """Whether it is a process of the run, which starts and ends it."""
         ...
 
     @property
     def note(self) -> str:
-        """Whatever is known besides of what went wrong."""
+        """Additional information about an error."""
         ...
 
     def transport(self) -> Transport:
-        """Begin, and end with the context."""
+        """Start, and end with the context."""
         ...
 
 
 MakeServer = Callable[[Callable[[str], None]], Server]
-"""Prepares a start; what it is given is to be told why nothing can come from the server any more."""
+"""Prepares a start; it must call its argument with the reason when the server can no longer send anything."""
 
 
 class Start:
-    """Begins at once. A task holds the SDK's client open: its scopes must be left by the task that entered them."""
+    """Starts immediately. One task holds the SDK's client open: the task that entered its scopes must exit them."""
 
     def __init__(self, make_server: MakeServer) -> None:
         self._reason = ""
@@ -65,38 +65,38 @@ class Start:
 
     @property
     def outlook(self) -> str:
-        """What will become of it, to be added to what went wrong; empty where it just goes on."""
+        """What happens next, to append to an error; empty if the server keeps running."""
         if self.alive:
             return ""
         how = "starts it" if self._server.ours else "connects"
         return f"; the next call {how} again, without what it had in memory"
 
     async def client(self) -> Client:
-        """The client, as soon as both sides have agreed on a version. Raises whatever was in the way."""
+        """Return the client as soon as both sides have agreed on a version. Raises the error that prevented it."""
         return await asyncio.shield(self._ready)
 
     async def why(self, error: Exception) -> str:
-        """Say what went wrong, for a sentence that begins with the server's name."""
+        """Describe the error, for a sentence that begins with the server's name."""
         if isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
-            # The transport knows more, in a moment.
+            # The transport will know more in a moment.
             await asyncio.wait([self._task], timeout=_WHY_SECONDS)
         if isinstance(error, MCPError) and error.message == _SESSION_GONE:
             self._ended("has forgotten the session: it was started anew")
         return self._reason or self._said(error)
 
     def late(self) -> None:
-        """End a process that does not answer, as a command is that takes too long: its work shall not go on unseen."""
+        """End a process that does not answer, like a command that takes too long: it must not continue unobserved."""
         if self._server.ours:
             self.end()
 
     def end(self) -> None:
-        """Begin to end it."""
+        """Start ending it, without waiting."""
         self._stopping.set()
         if not self._ready.done():
             self._scope.cancel()
 
     async def closed(self) -> Ended:
-        """End it and wait for that; what had ended before is not counted."""
+        """End it and wait; a server that had already ended is not counted."""
         alive = self.alive
         self.end()
         await asyncio.wait([self._task], timeout=_CLOSE_SECONDS)
@@ -117,7 +117,7 @@ class Start:
                 async with Client(self._server.transport(), cache=None, client_info=info) as client:
                     self._ready.set_result(client)
                     await self._stopping.wait()
-        except Exception as error:  # noqa: BLE001 - foreign code; the reason is kept for whoever asks the server next
+        except Exception as error:  # noqa: BLE001 - foreign code; the reason is kept for the next caller
             self._reason = self._reason or self._said(error)
             if not self._ready.done():
                 self._ready.set_exception(error)
@@ -127,7 +127,7 @@ class Start:
 
 
 def sentence(error: BaseException) -> str:
-    """What happened, in a few words that can follow a name."""
+    """Describe an error in a few words that can follow a name."""
     first = next(_leaves(error))
     text = " ".join(str(first).split())[:_SHOWN]
     if isinstance(first, ValidationError):

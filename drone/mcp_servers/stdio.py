@@ -1,7 +1,7 @@
-"""Talks with an MCP server over its stdin and stdout: one JSON message a line, whatever else it may print.
+"""Communicates with an MCP server over stdin and stdout: one JSON message per line; other output is tolerated.
 
-The SDK's own transport holds a line of any length in memory, passes the drone's environment on and knows no sandbox;
-so this one implements the SDK's protocol for transports instead.
+The SDK's transport keeps lines of any length in memory, passes on the drone's environment and does not support the
+sandbox; so this one implements the SDK's protocol for transports instead.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from drone.sandbox.protocol import CommandLine
 LARGEST_MESSAGE = 8 * 1024 * 1024
 """Bytes of one message; a server that sends a longer one is ended."""
 MOST_NOISE = 1_000_000
-"""Bytes on stdout, without a message among them, until a server is given up; a line counts as `_LINE` bytes more."""
+"""Bytes on stdout without a message, after which a server is given up; each line counts `_LINE` bytes extra."""
 _LINE = 1_000
 GRACE = 2.0
-"""Seconds to go by itself after its stdin is closed, and again after TERM (MCP, lifecycle: shutdown)."""
+"""Seconds to exit after its stdin is closed, and again after TERM (MCP, lifecycle: shutdown)."""
 _READ = 64 * 1024
 _EXIT_SECONDS = 0.5
 _ANSWER = re.compile(rb'"id"\s*:\s*(\d{1,9})')
 _HEAD = 200
-"""Bytes in which a message says what it is."""
+"""Bytes at the start of a message that identify it."""
 
 Incoming = SessionMessage | Exception
 Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
 
 
 class StdioServer:
-    """One process of a server. `ended` is told why, as soon as nothing more can come from it."""
+    """One process of a server. `ended` is called with the reason as soon as the server can no longer send anything."""
 
     def __init__(self, line: CommandLine, log: ServerLog, ended: Callable[[str], None]) -> None:
         self._line = line
@@ -52,13 +52,13 @@ class StdioServer:
         self.note = ""
         self.ours = True
         self.counts = Ended()
-        """What was there when it was ended."""
+        """The processes that existed when it was ended."""
 
     @contextlib.asynccontextmanager
     async def transport(self) -> AsyncIterator[Streams]:
-        """Start the process and give the streams of its messages; at the end nothing of it is left.
+        """Start the process and yield its message streams; at the end, no process of it is left.
 
-        Raises OSError where it cannot be started.
+        Raises OSError if it cannot be started.
         """
         process = await self._start()
         incoming, receive = anyio.create_memory_object_stream[Incoming](0)
@@ -93,14 +93,14 @@ class StdioServer:
         )
 
     async def _end(self, process: asyncio.subprocess.Process) -> None:
-        """Ask it to go by closing its stdin, then end what is left of it and of all that it started."""
+        """Ask it to exit by closing its stdin, then end its remaining processes, including all that it started."""
         loop, stdin = asyncio.get_running_loop(), process.stdin
 
         def ask() -> None:
             if stdin is not None:
                 loop.call_soon_threadsafe(stdin.close)
 
-        # In a thread, as it waits: the loop meanwhile empties the pipes, which a server may need to come to its end.
+        # In a thread, because it waits: meanwhile the loop empties the pipes, which a server may need in order to exit.
         self.counts = await asyncio.to_thread(end_command, process.pid, self._line.mark, grace=GRACE, ask=ask)
         if stdin is not None:
             stdin.close()
@@ -112,16 +112,16 @@ class StdioServer:
         stdout = process.stdout
         if stdout is None:
             raise ValueError("the server was started without a pipe")
-        # Where the other end of the stream is closed we are ending it ourselves.
+        # If the other end of the stream is closed, we are ending the server ourselves.
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             why = await self._pass_on(stdout, incoming)
             self._ended(why or await self._how_it_went(process))
         incoming.close()
         while await stdout.read(_READ):
-            pass  # it must not hang on a full pipe on its way to the end
+            pass  # it must not block on a full pipe while it exits
 
     async def _pass_on(self, stdout: asyncio.StreamReader, incoming: MemoryObjectSendStream[Incoming]) -> str:
-        """Read messages as long as there are any; returns what the server did wrong, empty where it just ended."""
+        """Read messages until they end; return the server's violation, empty if it just ended."""
         try:
             while self._noise <= MOST_NOISE:
                 await self._deliver(await stdout.readuntil(b"\n"), incoming)
@@ -159,7 +159,7 @@ class StdioServer:
         self._all_noted = True
 
     async def _how_it_went(self, process: asyncio.subprocess.Process) -> str:
-        """Its end may be seen on the pipe before its exit code and its last words are known."""
+        """Describe the server's end; the pipe may close before its exit code and its last output are known."""
         deadline = asyncio.get_running_loop().time() + _EXIT_SECONDS
         while (process.returncode is None or not self._all_noted) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.01)
@@ -168,9 +168,9 @@ class StdioServer:
 
 
 def _message(line: bytes) -> JSONRPCMessage | None:
-    """The message in a line, or that it cannot be read; None where it is no message at all.
+    """Return the message in a line, or an error that it cannot be read; None if the line is not a message.
 
-    Invalid UTF-8 and halves of surrogate pairs are replaced: one bad file name in a long answer shall not lose it.
+    Invalid UTF-8 and lone surrogates are replaced: one bad file name must not lose a long answer.
     """
     if not line.lstrip().startswith(b"{"):
         return None
@@ -183,6 +183,6 @@ def _message(line: bytes) -> JSONRPCMessage | None:
     answered = _ANSWER.search(line[:_HEAD])
     if answered is None or b'"jsonrpc"' not in line[:_HEAD]:
         return None
-    # Whoever waits for this answer shall not wait until the time is up.
+    # The caller that waits for this answer must not wait until its time is up.
     unreadable = ErrorData(code=PARSE_ERROR, message="it is not JSON that can be read")
     return JSONRPCError(jsonrpc="2.0", id=int(answered[1]), error=unreadable)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
 Ask = Callable[[str, dict[str, Any]], "CallToolResult"]
-"""Calls a tool of a server by its own name. Raises ServerFailed, and what the run's check raises."""
+"""Calls a tool by the server's name for it. Raises ServerFailed, and what the run's check raises."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class McpTool:
         return self.listed.read_only
 
     def execute(self, call: ToolCall) -> ToolResult:
-        """Forward a call; whatever the server does to that, there is one result. Raises what the run's check raises."""
+        """Forward a call; there is exactly one result, even if the server fails. Raises what the run's check raises."""
         try:
             arguments = _arguments(call.arguments)
         except ValueError as error:

@@ -1,1 +1,1 @@
-"""Where a run's model is reached: LiteLLM behind the loop's protocol, and scripted stand-ins for tests and the demo."""
+"""Access to a run's model: LiteLLM behind the loop's protocol, and scripted stand-ins for tests and the demo."""

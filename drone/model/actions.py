@@ -1,6 +1,6 @@
-"""Tools for models that cannot call any: exactly one fenced action block in each answer, results as messages of text.
+"""Tools for models without tool calling: exactly one fenced action block in each answer, results as text messages.
 
-The section that tells a model of this is `templates/actions.jinja`; it comes last in the system prompt.
+`templates/actions.jinja` explains this to the model; it is the last section of the system prompt.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FORM = "```action TOOL, a line with a JSON object, ```"
 
 @dataclass(frozen=True)
 class ActionBlock:
-    """An action block as it stands in an answer."""
+    """An action block as written in an answer."""
 
     name: str
     body: str
@@ -34,7 +34,7 @@ class ActionBlock:
 
 
 def section(tools: Sequence[ToolSpec]) -> str:
-    """Return what a model is told of its tools: the same bytes for the same tools."""
+    """Return the prompt section that describes the tools: the same bytes for the same tools."""
     plain = [tool.name for tool in tools if _plain_parameter(tool)]
     submit = any(tool.name == "submit" for tool in tools)
     text: str = _template().render(tools=tools, plain=plain, submit=submit, fence="```")
@@ -42,9 +42,9 @@ def section(tools: Sequence[ToolSpec]) -> str:
 
 
 def in_text(message: Message, tools: Sequence[ToolSpec], names: Mapping[str, str]) -> Message:
-    """Return a message without calls: the tools are in the system prompt, and results are what the user says.
+    """Return a message without calls: the tools are in the system prompt, and results are user messages.
 
-    `names` has the tool of each call id.
+    `names` maps each call id to its tool.
     """
     if message.role == "system" and tools:
         return message.model_copy(update={"content": f"{message.content.rstrip()}\n\n{section(tools)}"})
@@ -58,9 +58,9 @@ def in_text(message: Message, tools: Sequence[ToolSpec], names: Mapping[str, str
 
 
 def acted(message: Message, tools: Sequence[ToolSpec], number: int, *, cut: bool) -> tuple[Message, str]:
-    """Return an answer with the call that its action block makes, or with none and what is wrong with it.
+    """Return an answer with the call from its action block, or without calls and with the problem.
 
-    `number` names the call. `cut`: the answer reached the length limit.
+    `number` becomes part of the call id. `cut`: the answer reached the length limit.
     """
     found = list(blocks(message.content))
     problem = _problem(found, cut=cut)
@@ -72,7 +72,7 @@ def acted(message: Message, tools: Sequence[ToolSpec], number: int, *, cut: bool
 
 
 def blocks(text: str) -> Iterator[ActionBlock]:
-    """Yield the action blocks of a text. Inside another fence there are none; a fence ends as it began (CommonMark)."""
+    """Yield the action blocks of a text. Blocks inside another fence do not count; fences follow CommonMark."""
     fence, name, body = "", "", list[str]()
     for line in text.split("\n"):
         match = _FENCE.match(line)
@@ -106,7 +106,7 @@ def _problem(found: Sequence[ActionBlock], *, cut: bool) -> str:
 
 
 def _arguments(block: ActionBlock, tools: Sequence[ToolSpec]) -> str:
-    """The arguments of a block as JSON; what is neither JSON nor plain text for its tool stays as it is."""
+    """Return a block's arguments as JSON; text that is neither JSON nor plain text for its tool stays unchanged."""
     tool = next((tool for tool in tools if tool.name == block.name), None)
     parsed = parsed_arguments(ToolCall(id="", name=block.name, arguments=block.body))
     known = tool.parameters.get("properties", {}) if tool else {}
@@ -119,7 +119,7 @@ def _arguments(block: ActionBlock, tools: Sequence[ToolSpec]) -> str:
 
 
 def _plain_parameter(tool: ToolSpec) -> str | None:
-    """The parameter that plain text is taken for: the only one that is required, or the only one; a string."""
+    """The parameter that plain text is assigned to: the only required one, or the only one; it must be a string."""
     known: dict[str, Any] = tool.parameters.get("properties", {})
     wanted = tool.parameters.get("required") or list(known)
     if len(wanted) != 1 or known.get(wanted[0], {}).get("type") != "string":
@@ -128,7 +128,7 @@ def _plain_parameter(tool: ToolSpec) -> str | None:
 
 
 def _own_text(message: Message) -> str:
-    """The text of an answer that made calls: its own, or with the blocks that it would have needed to make them."""
+    """The text of an answer with calls: unchanged if it has action blocks, otherwise with equivalent blocks added."""
     if any(blocks(message.content)):
         return message.content
     written = (f"{_around(call)}action {call.name}\n{call.arguments}\n{_around(call)}" for call in message.tool_calls)
@@ -136,14 +136,14 @@ def _own_text(message: Message) -> str:
 
 
 def _around(call: ToolCall) -> str:
-    """A fence that nothing in the arguments closes."""
+    """A fence that the arguments cannot close."""
     longest = max((len(run) for run in re.findall(r"`{3,}", call.arguments)), default=2)
     return "`" * (longest + 1)
 
 
 @cache
 def _template() -> Any:
-    # Nothing is escaped: the reader is a model, not a browser. A name that the template misspells is an error.
+    # Nothing is escaped: the reader is a model, not a browser. A misspelled name in the template is an error.
     environment = Environment(
         loader=PackageLoader("drone.model"),
         undefined=StrictUndefined,

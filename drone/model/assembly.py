@@ -1,4 +1,4 @@
-"""The pieces of a streamed answer, put together again."""
+"""Assembles a streamed answer from its pieces."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from drone.model.surrogates import whole, whole_json
 from shared.messages import Message, ToolCall
 
 LONGEST = 1_000_000
-"""Characters of an answer; no model gives out as many tokens at once, so that more is an endpoint run wild."""
+"""Maximum characters of an answer; no model produces that many tokens at once, so a longer one is an endpoint fault."""
 KEPT = 20_000
-"""Characters that are kept of each text of such an answer: enough to see what it was."""
+"""Characters kept of each text in a longer answer: enough to identify it."""
 
 _TEXTS = ("thinking", "text", "summary", "data", "signature")
-"""What comes in pieces within a block of thinking; the rest comes whole."""
+"""Fields of a thinking block that arrive in pieces; the others arrive whole."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class _CallInPieces:
 
 
 class Assembly:
-    """One answer, growing with its deltas. `thinking` says in which form the model signs what it thinks, if it does."""
+    """One answer, built from its deltas. `thinking` is the form in which the model signs its thinking, if any."""
 
     def __init__(self, on_delta: OnDelta, thinking: Thinking = "tags") -> None:
         self._on_delta = on_delta
@@ -50,11 +50,11 @@ class Assembly:
         return self._length > LONGEST
 
     def add(self, delta: Any) -> None:
-        """Take in one delta and pass its text on; what `on_delta` raises comes out."""
+        """Add one delta and pass its text to `on_delta`, whose exceptions propagate."""
         if thinking := getattr(delta, "reasoning_content", None):
             self._thinking.append(thinking)
             self._show("thinking", thinking)
-        if self._form == "blocks":  # others sign in ways that nobody wants back from us
+        if self._form == "blocks":  # other forms of signatures are not sent back
             self.sign(getattr(delta, "thinking_blocks", None) or ())
         if text := delta.content:
             self._text.append(text)
@@ -63,12 +63,12 @@ class Assembly:
             self._add_call(piece)
 
     def sign(self, pieces: Iterable[Mapping[str, Any]]) -> None:
-        """Take in pieces of blocks of thinking, in the form in which they are to go back."""
+        """Add pieces of thinking blocks, in the form in which they are sent back."""
         for piece in pieces:
             self._add_block(piece)
 
     def message(self) -> Message:
-        """Return the message as far as it came; of one that is too long, the beginning of everything."""
+        """Return the message received so far; if it is too long, the beginning of each text."""
         limit = KEPT if self.too_long else None
         return Message(
             role="assistant",
@@ -83,7 +83,7 @@ class Assembly:
         self._on_delta(kind, whole(text))
 
     def _add_block(self, piece: Mapping[str, Any]) -> None:
-        """Add a piece to the block that it goes on with, or as one of its own."""
+        """Add a piece to the block that it continues, or as a new block."""
         last = self._blocks[-1] if self._blocks else {}
         if not _goes_on(last, piece):
             self._blocks.append({key: value for key, value in piece.items() if value is not None})
@@ -99,7 +99,7 @@ class Assembly:
         if piece.id:
             call.id = piece.id
         function = piece.function
-        # The name comes whole in the first piece; some endpoints repeat it in every one.
+        # The first piece contains the whole name; some endpoints repeat it in every piece.
         if function.name and not call.name:
             call.name = function.name
             self._show("tool_call", f"{function.name} ")
@@ -117,17 +117,17 @@ class Assembly:
 
 
 def _is_another(call: _CallInPieces, piece: Any) -> bool:
-    """Whether a piece begins another call although it has the same index, which some endpoints give to every call."""
+    """Whether a piece starts another call despite having the same index; some endpoints use one index for all calls."""
     if piece.id and call.id:
         return bool(piece.id != call.id)
-    # Without ids a name that comes again tells, unless the call that is there is still without its end.
+    # Without ids, a repeated name marks a new call, unless the current call is still incomplete.
     if not (piece.function.name and call.arguments):
         return False
     return isinstance(parsed_arguments(call.call()), dict)
 
 
 def _goes_on(last: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
-    """Whether a piece belongs to the block before it: the same kind and place, and not signed yet."""
+    """Whether a piece belongs to the previous block: same type and index, and not signed yet."""
     if not last or piece.get("type") != last.get("type") or piece.get("index") != last.get("index"):
         return False
     whole = last.get("signature") or last["type"] in {"redacted_thinking", "reasoning.encrypted"}

@@ -11,21 +11,21 @@ from drone.model.route import Route
 from drone.model.stream_reader import Waits
 
 PLACEHOLDER_KEY = "no-key"
-"""Sent to an endpoint of one's own that was given no key; else litellm would take one from the environment."""
+"""Sent to a custom endpoint without a key; otherwise litellm would take one from the environment."""
 
 
 class ModelCall:
     """One streamed model call, and the figures known when it ended."""
 
     def __init__(self, way: Route, request: dict[str, Any], waits: Waits, client: Client) -> None:
-        # Here and not in the pump's thread: a first import of litellm is no silence of the model's.
+        # Here and not in the pump's thread: a first import of litellm must not count as silence of the model.
         self._arguments = _arguments(way, request, waits, client)
         self._client = client
         self._details_wanted = way.family.thinking == "details"
         self.finish_reason = ""
         self.usage: Any = None
         self.details: list[Any] = []
-        """OpenRouter's `reasoning_details`, piece by piece: litellm drops a chunk that has nothing else."""
+        """OpenRouter's `reasoning_details`, piece by piece: litellm drops a chunk that contains nothing else."""
 
     def chunks(self) -> Iterator[Any]:
         """Yield litellm's chunks; runs in the pump's thread."""
@@ -37,11 +37,11 @@ class ModelCall:
                 self.usage = getattr(chunk, "usage", None) or self.usage
                 yield chunk
         except OSError as error:
-            # Translated here, where an OSError can only be the connection's: outside it may be the journal's disk.
+            # Translated here, where an OSError can only be the connection's: elsewhere it may be the journal's disk.
             raise StreamBroken(f"{type(error).__name__}: {error}") from error
         finally:
             self._client.settle()
-        # litellm makes up a "stop" for a stream that ended without a reason; only what came from the wire counts.
+        # litellm invents a "stop" for a stream that ended without a reason; only a received reason counts.
         self.finish_reason = stream.received_finish_reason or stream.intermittent_finish_reason or ""
 
     def _tapped(self, stream: Iterator[Any]) -> Iterator[Any]:
@@ -63,9 +63,9 @@ def _arguments(way: Route, request: dict[str, Any], waits: Waits, client: Client
         "client": client.get() if way.own_client else None,
         "stream": True,
         "stream_options": {"include_usage": True},
-        # The pump bounds silence; the socket's own limit only ends what was given up.
+        # The pump limits silence; the socket's timeout only ends abandoned reads.
         "timeout": httpx.Timeout(waits.first + 5, connect=waits.connect),
-        # Retries are ours: litellm's would be silent, and would not look up when the run is called away.
+        # We retry ourselves: litellm's retries would be silent, and would not check whether the run must stop.
         "num_retries": 0,
         "max_retries": 0,
     }

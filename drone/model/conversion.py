@@ -1,4 +1,4 @@
-"""The loop's messages and tools in the words of chat completions, as the family of the model that reads them wants."""
+"""Converts the loop's messages and tools to chat completions, in the form that the model's family expects."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from shared.messages import Message, ToolCall
 Document = dict[str, Any]
 
 NO_ANSWER = "(no answer)"
-"""Stands for an assistant message that held nothing: endpoints refuse an empty one."""
+"""Replaces an empty assistant message: endpoints refuse those."""
 MARKER = {"type": "ephemeral"}
 LONGEST_BROKEN = 4_000
-"""Characters that are sent back of arguments that are no JSON object: enough to see what went wrong."""
+"""Characters sent back of arguments that are not a JSON object: enough to see what went wrong."""
 _NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
 class WireConversation:
-    """Converts one conversation, question after question: what was converted before is not converted again.
+    """Converts one conversation incrementally: messages of earlier questions are not converted again.
 
-    The same messages give the same documents, so that the prefix of two questions differs in its markers alone.
+    The same messages give the same documents, so that the prefix of two questions differs only in its markers.
     """
 
     def __init__(self, family: Family, model: str, tools: Sequence[ToolSpec]) -> None:
@@ -39,8 +39,8 @@ class WireConversation:
         self._documents: list[Document] = []
 
     def documents(self, messages: Sequence[Message]) -> list[Document]:
-        """Return the messages as an endpoint wants them; the documents may be changed, but not what they hold."""
-        asked = list(messages[:])  # a slice comes as a list at once, however slowly the sequence can be iterated
+        """Return the messages in the endpoint's format; the caller may modify the documents, but not their values."""
+        asked = list(messages[:])  # a slice copies the list at once, which is faster than iterating the sequence
         same = _same_from_the_start(self._messages, asked)
         self._documents[same:] = map(self._document, asked[same:])
         self._messages = asked
@@ -66,7 +66,7 @@ class WireConversation:
 
 
 def _same_from_the_start(known: list[Message], asked: list[Message]) -> int:
-    """How many messages are the same. Almost always all that are known: the very same, which is seen at a glance."""
+    """Number of equal messages at the start. Usually all known messages, as identical objects: the fast path."""
     if len(known) <= len(asked) and all(map(is_, known, asked)):
         return len(known)
     pairs = enumerate(zip(known, asked, strict=False))
@@ -74,7 +74,7 @@ def _same_from_the_start(known: list[Message], asked: list[Message]) -> int:
 
 
 def tools_to_wire(tools: Iterable[ToolSpec]) -> list[Document]:
-    """Return the tools as an endpoint wants them."""
+    """Return the tools in the endpoint's format."""
     return [
         {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.parameters}}
         for t in tools
@@ -82,12 +82,12 @@ def tools_to_wire(tools: Iterable[ToolSpec]) -> list[Document]:
 
 
 def _thought(message: Message, family: Family, model: str) -> Document:
-    """What goes back of a message's thinking: fields of their own, or a content that begins with it (G-007)."""
+    """A message's thinking in the form to send back: separate fields, or the start of the content (G-007)."""
     if own_blocks(message, family, model):
         name = "thinking_blocks" if family.thinking == "blocks" else "reasoning_details"
         return {name: [dict(block) for block in message.thinking_blocks]}
     if family.thinking == "filled":
-        # An empty one counts as missing; a blank is the least that is taken.
+        # An empty value counts as missing; a blank is the shortest value that is accepted.
         return {"reasoning_content": message.thinking or " "}
     if not message.thinking:
         return {}
@@ -97,14 +97,14 @@ def _thought(message: Message, family: Family, model: str) -> Document:
 
 
 def _call(call: ToolCall) -> Document:
-    # Endpoints check the names of past calls too, and refuse the whole conversation over one that cannot be.
+    # Endpoints check the names of past calls too, and refuse the whole conversation because of an invalid one.
     name = _NAME.sub("_", call.name)[:64] or "unnamed"
     return {"id": call.id, "type": "function", "function": {"name": name, "arguments": _json(call)}}
 
 
 def _json(call: ToolCall) -> str:
-    # Endpoints parse the arguments of past calls and refuse the whole conversation over broken ones. The model
-    # gets its own text back inside a valid object, beside the tool's message that it was broken.
+    # Endpoints parse the arguments of past calls and refuse the whole conversation because of invalid ones. The model
+    # gets its own text back inside a valid object, along with the tool's message that it was invalid.
     if isinstance(parsed_arguments(call), dict):
         return call.arguments
     text, more = call.arguments[:LONGEST_BROKEN], len(call.arguments) - LONGEST_BROKEN
@@ -112,7 +112,7 @@ def _json(call: ToolCall) -> str:
 
 
 def _taking_turns(documents: Iterable[Document]) -> list[Document]:
-    """Join what the user says in a row: many templates of models without tools know nothing else than turns."""
+    """Join consecutive user messages: many templates of models without tools require alternating turns."""
     turns: list[Document] = []
     for document in documents:
         if turns and document["role"] == "user" == turns[-1]["role"]:
@@ -123,8 +123,8 @@ def _taking_turns(documents: Iterable[Document]) -> list[Document]:
 
 
 def _marked(documents: list[Document]) -> list[Document]:
-    """Mark where a prompt cache shall cut: after the system prompt, which comes after the tools, after this question,
-    and where the question before ended, which is what the cache has by now. Four marks are the most that are taken.
+    """Mark the cache breakpoints: after the system prompt, which follows the tools, after this question, and at the end
+    of the previous question, which is cached by now. Endpoints accept at most four marks.
     """
     last = _last_said(documents, len(documents))
     before = _last_said(documents, _last_answer(documents))
@@ -141,5 +141,5 @@ def _last_answer(documents: list[Document]) -> int:
 
 
 def _last_said(documents: list[Document], end: int) -> int | None:
-    """The last message before `end` that the model did not say itself."""
+    """Index of the last message before `end` that is from a user or a tool."""
     return next((at for at in reversed(range(end)) if documents[at]["role"] in {"user", "tool"}), None)

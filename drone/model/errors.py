@@ -1,7 +1,7 @@
-"""What a failed model call means: one table over litellm's exceptions, and the texts that say more than their class.
+"""Classifies failed model calls: one table of litellm's exceptions, and texts that are more specific than their class.
 
-The class of an error decides alone whether the call is repeated. A test fails when litellm gains an exception that
-the table lacks.
+Only the class of an error decides whether the call is retried. A test fails when litellm gains an exception that the
+table lacks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shared.work_order import OrderProvider
 
 
 class ErrorClass(StrEnum):
-    """How a model call failed; RETRIED names those that may pass by themselves."""
+    """How a model call failed; RETRIED contains the classes that may be temporary."""
 
     RATE_LIMIT = "rate_limit"
     OVERLOADED = "overloaded"
@@ -40,15 +40,15 @@ RETRIED = frozenset({_E.RATE_LIMIT, _E.OVERLOADED, _E.SERVER, _E.TIMEOUT, _E.CON
 
 
 class StreamBroken(Exception):
-    """The stream ended without saying how the answer ends: it was cut, or it never was one."""
+    """The stream ended without a finish reason: it was cut off, or it was no stream of answers."""
 
 
 class StreamSilent(Exception):
-    """Nothing came for too long."""
+    """Nothing was received for too long."""
 
 
 class ContentFiltered(Exception):
-    """The endpoint ended the answer because of what it said."""
+    """The endpoint ended the answer because of its content."""
 
 
 BY_EXCEPTION: dict[str, ErrorClass] = {
@@ -85,7 +85,7 @@ BY_EXCEPTION: dict[str, ErrorClass] = {
     "UnsupportedParamsError": _E.FORMAT,
     "VectorStoreSearchError": _E.FORMAT,
 }
-"""By the exception's own name, so that this table can be read without the seconds that importing litellm takes."""
+"""By the exception's name, so that this table does not need litellm, whose import takes seconds."""
 
 _OURS: dict[type[Exception], ErrorClass] = {
     StreamBroken: _E.SERVER,
@@ -113,7 +113,7 @@ _TEXTS: tuple[tuple[re.Pattern[str], frozenset[ErrorClass], ErrorClass], ...] = 
     (re.compile(pattern, re.IGNORECASE | re.DOTALL), frozenset(within), meaning)
     for pattern, within, meaning in (
         (
-            # A quota that is there again in a minute is a rate limit, which some word in the same way.
+            # A quota that is available again in a minute is a rate limit, although some endpoints word it the same.
             r"\A(?!.*(?:(?:retry|try again) in|retrydelay)).*(?:insufficient.(?:quota|balance|credit)"
             r"|exceeded your current quota|credit balance|billing (?:hard |account|issue)"
             r"|payment required|out of credit)",
@@ -127,7 +127,7 @@ _TEXTS: tuple[tuple[re.Pattern[str], frozenset[ErrorClass], ErrorClass], ...] = 
             _E.CONTEXT_OVERFLOW,
         ),
         (
-            # A limit on tokens a minute that one request alone is over does not pass by waiting either.
+            # If one request alone exceeds a limit of tokens per minute, waiting does not help either.
             r"request.{0,3}too.large|entity too large",
             {_E.FORMAT, _E.SERVER, _E.UNKNOWN, _E.RATE_LIMIT},
             _E.CONTEXT_OVERFLOW,
@@ -147,7 +147,7 @@ _TEXTS: tuple[tuple[re.Pattern[str], frozenset[ErrorClass], ErrorClass], ...] = 
         (r"overloaded", {_E.SERVER, _E.UNKNOWN, _E.RATE_LIMIT}, _E.OVERLOADED),
     )
 )
-"""Endpoints that answer with the wrong status: what the text says counts, but only within the classes named."""
+"""For endpoints that answer with the wrong status: the text decides, but only within the given classes."""
 
 _UNREACHABLE = re.compile(
     r"connection refused|connection error|name or service not known|name resolution|nodename nor servname"
@@ -158,7 +158,7 @@ _UNREACHABLE = re.compile(
 
 @dataclass(frozen=True)
 class Failure:
-    """One failed call: its class, all that is known of it, and how long the server asked to be left alone."""
+    """One failed call: its class, its full text, and the seconds that the server asked to wait."""
 
     error_class: ErrorClass
     detail: str
@@ -170,9 +170,9 @@ class Failure:
 
 
 def classify(error: BaseException, now: datetime) -> Failure | None:
-    """Say what a failed call means; None where it was no failed call at all, but a bug or a signal.
+    """Classify a failed call; None if the error is not a failed call but a bug or a signal.
 
-    An ImportError is a bug however deeply litellm wrapped it: trying again would never help.
+    An ImportError is a bug even if litellm wrapped it several times: a retry would never help.
     """
     if _import_error(error):
         return None
@@ -188,7 +188,7 @@ def classify(error: BaseException, now: datetime) -> Failure | None:
 
 
 def sentence(failure: Failure, provider: OrderProvider) -> str:
-    """Say in one sentence for people why there is no answer (S-084); the whole text is in the failure's detail."""
+    """Return one sentence for people on why there is no answer (S-084); the failure's detail has the full text."""
     where = _where(provider)
     if failure.error_class is _E.SERVER and _UNREACHABLE.search(failure.detail):
         return f"{where} cannot be reached."
@@ -215,7 +215,7 @@ _SENTENCES = {
 def _where(provider: OrderProvider) -> str:
     if not provider.api_base:
         return f"The provider of {provider.model}"
-    # Host and port alone: an address may have a password in it.
+    # Only host and port: an address may contain a password.
     parts = urlsplit(provider.api_base)
     return f"The model endpoint {parts.hostname or '?'}{f':{parts.port}' if parts.port else ''}"
 

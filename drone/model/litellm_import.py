@@ -11,20 +11,20 @@ from functools import cache
 from typing import Any
 
 _SETTINGS = {
-    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # or the import fetches the price list from the network
-    "LOGGING_EXECUTOR_MAX_PENDING_TASKS": "0",  # or tasks queue up for a thread that did not survive the fork
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # otherwise the import fetches the price list from the network
+    "LOGGING_EXECUTOR_MAX_PENDING_TASKS": "0",  # otherwise tasks queue up for a thread that did not survive the fork
 }
 
 
 @cache
 def litellm() -> Any:
-    """Import litellm, which takes seconds where it was not preloaded, and return it quiet.
+    """Import litellm, which takes seconds unless it was preloaded, and return it with its output silenced.
 
-    Raises ImportError as it comes: that is a broken installation, never a reason to try again.
+    Raises ImportError unchanged: it means a broken installation, which a retry cannot fix.
     """
     os.environ.update(_SETTINGS)
     collects = gc.isenabled()
-    # A fifth of the import's time would go into looking through modules that all stay.
+    # A fifth of the import's time would be spent on collecting modules that all stay.
     gc.disable()
     try:
         import litellm as module
@@ -32,7 +32,7 @@ def litellm() -> Any:
         if collects:
             gc.enable()
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
-        # It logs tracebacks of what it then raises anyway, and warns that its log queue is as short as we made it.
+        # It logs tracebacks of exceptions that it raises anyway, and warns about the short log queue that we set.
         logging.getLogger(name).setLevel(logging.CRITICAL)
     module.suppress_debug_info = True
     module.telemetry = False
@@ -42,15 +42,15 @@ def litellm() -> Any:
 
 
 class Client:
-    """The HTTP client of litellm's own path, kept between the calls of a run so that its connection is reused."""
+    """The HTTP client for litellm's own providers, kept between the calls of a run so that its connection is reused."""
 
     def __init__(self) -> None:
         self._client: Any = None
         self._opened: defaultdict[int, list[Any]] = defaultdict(list)
-        """Answers that began, by the thread that reads them."""
+        """Responses that have started, by the thread that reads them."""
 
     def get(self) -> Any:
-        """Return the client, a new one after `drop`; making one takes half a millisecond once litellm is there."""
+        """Return the client, a new one after `drop`; creating one takes half a millisecond once litellm is loaded."""
         if self._client is None:
             litellm()
             from litellm.llms.custom_httpx.http_handler import HTTPHandler
@@ -60,10 +60,10 @@ class Client:
         return self._client
 
     def settle(self) -> None:
-        """Close what the calling thread has left of answers: litellm reads some of them almost to their end.
+        """Close responses left open by the calling thread: litellm does not read all of them to their end.
 
-        Else the garbage collector closes them, at any moment. If that is while the same thread holds the lock of the
-        pool of connections, which closing needs as well, it waits for itself for ever.
+        Otherwise the garbage collector closes them, at any moment. If the same thread then holds the lock of the
+        connection pool, which closing needs as well, it deadlocks.
         """
         for answer in self._opened.pop(threading.get_ident(), ()):
             answer.close()
@@ -72,7 +72,7 @@ class Client:
         self._opened[threading.get_ident()].append(answer)
 
     def drop(self) -> None:
-        """Close every connection: nothing else makes an endpoint stop generating what nobody reads any more."""
+        """Close every connection: this is the only way to stop an endpoint from generating an unwanted answer."""
         if self._client is not None:
             self._client.close()
             self._client = None

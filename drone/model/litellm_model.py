@@ -1,4 +1,4 @@
-"""Any model that LiteLLM reaches, behind the loop's protocol: streamed, retried by our rules, and cancelable."""
+"""Any model available through LiteLLM, behind the loop's protocol: streamed, retried by our rules, and cancelable."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from shared.work_order import Limits, OrderProvider
 class LiteLLMModel:
     """One order's provider and its fallbacks.
 
-    `api_key` is the resolved key of `provider`; fallbacks carry theirs in `api_key`. Once a fallback had to step in,
-    it stays for the rest of the run. `controls.check` is called while waiting, also before the first byte: where it
-    looks at the run's limits too, they bound all waiting.
+    `api_key` is the resolved key of `provider`; fallbacks have theirs in `api_key`. Once a fallback is used, it stays
+    for the rest of the run. `controls.check` is called while waiting, also before the first byte: if it checks the
+    run's limits too, they bound all waiting.
     """
 
     provider: OrderProvider
@@ -47,15 +47,15 @@ class LiteLLMModel:
 
     @property
     def window(self) -> int:
-        """Tokens that question and answer may have together, of the provider that is asked now."""
+        """Maximum tokens of question and answer together, for the current provider."""
         self._window = self._window or window_of(self.provider)
         return self._window
 
     def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
-        """Put the transcript to the provider, then to its fallbacks, and return the first whole answer.
+        """Send the transcript to the provider, then to its fallbacks, and return the first complete answer.
 
-        Raises ModelCallFailed when none of them gave one, and at once when the transcript is too long: whoever asks
-        can make it shorter, and no other provider could.
+        Raises ModelCallFailed when none of them gave one, and immediately when the transcript is too long: the caller
+        can shorten it, and no other provider could.
         """
         while True:
             try:
@@ -67,17 +67,17 @@ class LiteLLMModel:
                 self._record(0, 0, failed.error_class, f"{failed.what} Going on with {self.provider.model}.")
 
     def close(self) -> None:
-        """Let go of the connection that is kept between calls."""
+        """Close the connection that is kept between calls."""
         self._client.drop()
 
     def _use(self, provider: OrderProvider) -> None:
         self.provider = provider
-        # Both take litellm, which takes seconds where it is not loaded: not before they are needed.
+        # Both need litellm, which takes seconds to load, so they are computed only when needed.
         self._way: Route | None = None
         self._window = 0
 
     def _persist(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
-        """Repeat the call as long as its failures are of a kind that may pass, or that asking otherwise may mend."""
+        """Retry the call while its failures may be temporary or a change of the request may fix them."""
         way = self._way = self._way or Route(self.provider)
         attempt = 1
         while True:
@@ -86,7 +86,7 @@ class LiteLLMModel:
             except Exception as error:  # the boundary of foreign code: translated here, once
                 failure = classify(error, self.clock.now())
                 if failure is None:
-                    raise  # a bug, or a signal of the loop's own
+                    raise  # a bug, or a signal of the loop
                 changed = way.concede(failure)
                 if not changed and not may_pass(failure, attempt, self.limits):
                     raise self._failed(failure) from error
@@ -120,7 +120,7 @@ class LiteLLMModel:
     def _ask(
         self, way: Route, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta
     ) -> ModelResponse:
-        """Make one call. Nothing of an answer that broke off is kept: no tool ever runs on half a message."""
+        """Make one call. An incomplete answer is discarded: no tool ever runs on half a message."""
         started = self.clock.monotonic()
         call = ModelCall(way, way.request(messages, tools), self.waits, self._client)
         said = self._streamed(call, Assembly(on_delta, way.family.thinking))
@@ -139,7 +139,7 @@ class LiteLLMModel:
         )
 
     def _streamed(self, call: ModelCall, assembly: Assembly) -> Message:
-        """Read an answer to its end, or until it is longer than any model's; that counts as cut off by its length."""
+        """Read an answer to its end, or until it is longer than any real answer; that counts as cut off by length."""
         try:
             with closing(pumped(call.chunks, self.controls.check, self.waits, self.clock)) as chunks:
                 for chunk in chunks:

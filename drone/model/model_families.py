@@ -1,8 +1,8 @@
-"""What the families of models want of a conversation: one table by name, and what a provider's refusal changes in it.
+"""Conversation formats of model families: one table by name, and the changes after a provider's refusal.
 
-How thinking goes back: Anthropic checks its signed blocks (https://docs.anthropic.com, extended thinking), OpenRouter
-its `reasoning_details`; DeepSeek, Moonshot, GLM and MiniMax want `reasoning_content` back within a loop of tool calls;
-everybody else reads it before the content (G-007). Gemini's signatures travel inside litellm's call ids.
+How thinking is sent back: Anthropic checks its signed blocks (https://docs.anthropic.com, extended thinking),
+OpenRouter its `reasoning_details`; DeepSeek, Moonshot, GLM and MiniMax expect `reasoning_content` within a loop of tool
+calls; all others get it before the content (G-007). Gemini's signatures are part of litellm's call ids.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ Thinking = Literal["tags", "reasoning", "filled", "blocks", "details"]
 
 @dataclass(frozen=True)
 class Family:
-    """In which way a model is asked. A refusal may show that it wants another one; that then stays for the run."""
+    """The request format for a model. A refusal may show that it needs another one, which then stays for the run."""
 
     thinking: Thinking = "tags"
     markers: bool = False
-    """Whether the prompt cache is told where to cut."""
+    """Whether requests contain prompt cache markers."""
     text: bool = False
     """Whether tools are called in text."""
     leave_out: frozenset[str] = frozenset()
-    """Parameters of the provider that are not sent."""
+    """Provider parameters that are not sent."""
     conceded: frozenset[Concession] = frozenset()
-    """What was changed since, so that no change is made twice."""
+    """The changes made so far, so that none is made twice."""
 
 
 _CLAUDE = r"(?:anthropic/|bedrock/.*|vertex_ai(?:_beta)?/|azure_ai/)?(?:[\w-]+\.)*(?:anthropic\.)?claude-"
@@ -49,19 +49,19 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Family], ...] = tuple(
         (rf"(?:.*/)?(?:{_THINKERS})", Family("reasoning")),
     )
 )
-"""By the name that litellm is given; the first that matches from its beginning."""
+"""By the name passed to litellm; the first pattern that matches its beginning applies."""
 
 _VENDORS = {"anthropic": "anthropic-", "google": "google-", "openai": "openai-", "x-ai": "xai-"}
-"""OpenRouter's names of vendors, and how the `format` of the details that they understand begins."""
+"""OpenRouter's vendor names, and the prefix of the `format` of details that the vendor understands."""
 
 
 def family_of(model: str) -> Family:
-    """Return what is known of the model of this name, which is litellm's, `anthropic/claude-x`."""
+    """Return the family of a model by its litellm name, for example `anthropic/claude-x`."""
     return next((family for pattern, family in _FAMILIES if pattern.match(model)), Family())
 
 
 def own_blocks(message: Message, family: Family, model: str) -> bool:
-    """Whether a message has thinking in the form in which this family itself once gave it out."""
+    """Whether a message contains thinking in the form that this family produces."""
     blocks = message.thinking_blocks
     if blocks and family.thinking == "blocks":
         return all(_signed(block) for block in blocks)
@@ -87,7 +87,7 @@ def _understood(details: tuple[dict[str, Any], ...], model: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Concession:
-    """What is changed where a provider refuses the way in which it was asked."""
+    """A change of the request format after a provider refused it."""
 
     pattern: re.Pattern[str]
     change: Mapping[str, Any]
@@ -130,9 +130,9 @@ _REFUSALS = frozenset({ErrorClass.FORMAT, ErrorClass.MODEL_NOT_FOUND, ErrorClass
 
 
 def conceded(family: Family, failure: Failure, *, text: bool) -> tuple[Family, str] | None:
-    """Say in which other way to ask after a refusal, in a sentence too; None where nothing is left to be changed.
+    """Return the changed family after a refusal, with a sentence about it; None if there is nothing left to change.
 
-    `text`: whether tools may be called in text. Each change is made once at most, so that this comes to an end.
+    `text`: whether tools may be called in text. Each change is made at most once, so that retries end.
     """
     if failure.error_class not in _REFUSALS:
         return None

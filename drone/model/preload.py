@@ -1,10 +1,10 @@
-"""Imported once by the fork server: loads litellm and warms it, so that a run forked from there starts in milliseconds.
+"""Imported once by the fork server: loads and warms litellm, so that a run forked from it starts in milliseconds.
 
-Importing is the smaller half: litellm loads more modules at its first streamed call with tools, which every child
-would otherwise pay for by itself in seconds and megabytes. So a whole small run is made here against a scripted
-endpoint on loopback. It leaves neither a thread nor a connection behind, which would be broken in a child.
+The import is the smaller part: litellm loads more modules at its first streamed call with tools, which would otherwise
+cost every child seconds and megabytes. So a small complete run is made here against a scripted endpoint on loopback.
+It leaves neither a thread nor a connection behind, which would be broken in a child.
 
-The fork server keeps silent about a preload that cannot be imported: a child looks at `WARM` before it relies on it.
+The fork server ignores a preload that cannot be imported, so a child checks `WARM` before it relies on it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from shared.outcome import ExitStatus
 
 WARM = False
 PROBLEM = ""
-"""Why it is not warm although this module could be imported; runs then work, but each starts slowly."""
+"""Why the warm-up failed although this module could be imported; runs then work, but each starts slowly."""
 
 
 def warm_up() -> None:
-    """Make a small run of two answers over real HTTP, and leave neither a thread nor a connection of it behind."""
+    """Make a small run of two answers over real HTTP, without leaving a thread or a connection behind."""
     clock, recorder, controls = SystemClock(), KeptEvents(), QuietControls()
     before = set(threading.enumerate())
     with ScriptedServer(SCRIPT) as server:
@@ -41,15 +41,15 @@ def warm_up() -> None:
         raise OSError(f"the warm-up run ended with {outcome.exit_status}: {outcome.reason}")
     for thread in set(threading.enumerate()) - before:
         thread.join(timeout=5)
-    # What is here now lives as long as the process: children that do not look it through do not copy it either.
+    # Current objects live as long as the process: freezing them keeps collections in children from copying their pages.
     gc.collect()
     gc.freeze()
 
 
-litellm()  # an ImportError comes out: without litellm nothing can run
+litellm()  # an ImportError propagates: without litellm nothing can run
 try:
     warm_up()
     WARM = True
 except OSError as error:
-    # No loopback, no free port: the fork server goes on cold, and whoever asks is told why.
+    # No loopback, or no free port: the fork server continues cold, and PROBLEM gives the reason.
     PROBLEM = f"{type(error).__name__}: {error}"

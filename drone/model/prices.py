@@ -1,4 +1,4 @@
-"""What litellm knows of a model by its name, and what an answer cost."""
+"""What litellm knows about a model by its name, and the cost of an answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shared.events import Usage
 
 
 def listed(model: str) -> dict[str, Any]:
-    """Return what litellm's list says of a model; empty where the list does not have it."""
+    """Return litellm's list entry for a model; empty if there is none."""
     try:
         return dict(litellm().get_model_info(model))
     except Exception:  # noqa: BLE001 - foreign code: it raises a bare Exception for a model that its list lacks
@@ -17,7 +17,7 @@ def listed(model: str) -> dict[str, Any]:
 
 
 def usage_of(usage: Any, model: str) -> Usage:
-    """Read tokens and price off litellm's usage; thinking tokens are part of the output tokens."""
+    """Read tokens and price from litellm's usage; thinking tokens are part of the output tokens."""
     if usage is None:
         return Usage()
     answered = getattr(usage.completion_tokens_details, "reasoning_tokens", None)
@@ -32,7 +32,7 @@ def usage_of(usage: Any, model: str) -> Usage:
 
 
 def _price(usage: Any, model: str) -> float | None:
-    """USD by litellm's price list; None where the list does not have the model, which is never the same as 0."""
+    """USD according to litellm's price list; None if the model is not in the list, which is not the same as 0."""
     module = litellm()
     try:
         asked, answered = module.cost_per_token(model=model, usage_object=usage)

@@ -1,4 +1,4 @@
-"""How long a server asked to be left alone: in milliseconds, in seconds, or until a date."""
+"""The delay that a server requested: in milliseconds, in seconds, or until a date."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def asked_for(error: BaseException, now: datetime) -> float | None:
-    """Return the seconds that a failed call's headers name; None where they name none that can be understood."""
+    """Return the seconds requested by a failed call's headers; None if they contain no valid value."""
     headers = _headers(error)
     exact = _number(headers.get("retry-after-ms"))
     if exact is not None:
@@ -21,7 +21,7 @@ def asked_for(error: BaseException, now: datetime) -> float | None:
 
 
 def _headers(error: BaseException) -> Mapping[str, Any]:
-    """Headers as litellm keeps them; some of its providers put a prefix before the names."""
+    """Headers as litellm stores them; some of its providers add a prefix to the names."""
     found: Any = getattr(error, "litellm_response_headers", None)
     if not found:
         found = getattr(getattr(error, "response", None), "headers", None)

@@ -1,4 +1,4 @@
-"""The way in which one provider is asked: by which name, over which path, and in which words."""
+"""How one provider is called: model name, request path and request format."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from shared.messages import Message
 from shared.work_order import OrderProvider
 
 WINDOW = 131_072
-"""Tokens, where nobody knows better (G-034)."""
+"""Default in tokens, if the window is unknown (G-034)."""
 
 _OWN_PATHS = frozenset({"anthropic", "openrouter", "deepseek", "mistral"})
-"""Providers whose calls litellm makes itself, so that they take an HTTP client of ours, which can be closed."""
+"""Providers that litellm calls itself, so that they accept our HTTP client, which can be closed."""
 
 
 class Route:
-    """How a provider is asked for the rest of a run, unless it shows that it wants to be asked otherwise."""
+    """How a provider is called for the rest of a run, unless a refusal changes it."""
 
     def __init__(self, provider: OrderProvider) -> None:
         self.provider = provider
         self.model, self.own_client = _route(provider)
-        # An endpoint of one's own may serve anything by a name that the list happens to have.
+        # A custom endpoint may serve any model under a name that happens to be in the list.
         known = {} if provider.api_base else listed(provider.model)
         no_tools = known.get("supports_function_calling") is False
         text = provider.protocol == "text" or (provider.protocol == "auto" and no_tools)
@@ -38,7 +38,7 @@ class Route:
         self._wire: tuple[Sequence[ToolSpec], WireConversation] | None = None
 
     def request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> dict[str, Any]:
-        """Return what is asked, with the provider's own parameters."""
+        """Return the request, with the provider's parameters."""
         params = {name: value for name, value in self.provider.params.items() if name not in self.family.leave_out}
         offered = [] if self.family.text else tools_to_wire(tools)
         if offered and self.family.markers and messages[0].role != "system":
@@ -48,7 +48,7 @@ class Route:
     def read(
         self, message: Message, asked: Sequence[Message], tools: Sequence[ToolSpec], *, cut: bool
     ) -> tuple[Message, str]:
-        """Return an answer with the calls that it makes, and why it cannot be acted on, if so.
+        """Return an answer with its calls, and why it cannot be acted on; the reason is empty if it can.
 
         `cut`: it reached the length limit.
         """
@@ -58,7 +58,7 @@ class Route:
         return message, "" if message.tool_calls else spoken_call(message.content, tools)
 
     def concede(self, failure: Failure) -> str:
-        """Ask in another way from here on, if that is what a refusal is about; returns what was changed, or nothing."""
+        """Change the request format if the refusal calls for it; return a sentence about the change, or ''."""
         changed = conceded(self.family, failure, text=self.provider.protocol == "auto")
         if changed is None:
             return ""
@@ -73,15 +73,15 @@ class Route:
 
 
 def window_of(provider: OrderProvider) -> int:
-    """Tokens that question and answer may have together: the provider's own word, litellm's list, or 131,072."""
+    """Maximum tokens of question and answer together: the provider's setting, litellm's list, or 131,072."""
     return provider.context_window or listed(provider.model).get("max_input_tokens") or WINDOW
 
 
 def _route(provider: OrderProvider) -> tuple[str, bool]:
-    """Name the model for litellm, and say whether the call takes an HTTP client of ours.
+    """Return the model's name for litellm, and whether the call accepts our HTTP client.
 
-    Through `openai/` litellm's SDK transforms every past message at each call, so that a step costs more the longer
-    the run is; an endpoint with an address of its own speaks the same protocol and takes the path that does not.
+    With `openai/`, litellm's SDK transforms every past message at each call, so that a step costs more the longer the
+    run is; a custom endpoint speaks the same protocol and uses a path that does not do this.
     """
     prefix, _, rest = provider.model.partition("/")
     if prefix in _OWN_PATHS:

@@ -1,4 +1,4 @@
-"""Calls that a model wrote as text although it could have made them: nothing would be done, and the run would end."""
+"""Detects calls that a model wrote as text instead of making them: nothing would be done, and the run would end."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from drone.model.actions import blocks
 _MARKED = re.compile(r"<\|?tool_calls?(?:_begin)?\|?>|<function=|\[TOOL_CALLS\]|<invoke name=|<\|python_tag\|>")
 _WRAPPED = re.compile(r"\A\s*(?:```\w*\s*\n)?\s*(?P<json>[\[{].*[\]}])\s*(?:\n\s*```)?\s*\Z", re.DOTALL)
 _LONGEST = 100_000
-"""Characters; a longer text is no call that went astray."""
+"""Characters; a longer text is not a call written as text."""
 
 
 def spoken_call(text: str, tools: Sequence[ToolSpec]) -> str:
-    """Say that a text is a call of one of the tools, and how to make it; empty where it is none."""
+    """Return a message for the model if a text is a call of one of the tools; otherwise ''."""
     names = {tool.name for tool in tools}
     if not names or len(text) > _LONGEST:
         return ""
@@ -31,7 +31,7 @@ def spoken_call(text: str, tools: Sequence[ToolSpec]) -> str:
 
 
 def _named(text: str) -> Iterator[str]:
-    """What may be names of calls: of action blocks, after the marks of chat templates, where the whole text is JSON."""
+    """Yield possible call names: from action blocks, after chat template markers, and from texts that are JSON."""
     yield from (block.name for block in blocks(text))
     for mark in _MARKED.finditer(text):
         yield from re.findall(r"[\w-]+", text[mark.end() : mark.end() + 100])

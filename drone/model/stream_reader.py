@@ -1,9 +1,9 @@
-"""A stream read in a thread of its own, so that whoever waits for it can be called away at any moment.
+"""Reads a stream in a separate thread, so that the consumer can be interrupted at any moment.
 
 Why a thread: before the first byte, and between two, a synchronous read cannot be woken. Short read timeouts would
-break the request off instead of looking up, and not every provider's client lets its sockets be replaced. The price is
-one hand-over a chunk. A stream that is given up is closed at its next piece at the latest; one that stays silent keeps
-its daemon thread until the socket's own timeout, which hinders nothing, not even the end of the process.
+abort the request instead of allowing a check, and not every provider's client lets its sockets be replaced. The cost
+is one queue transfer per chunk. An abandoned stream is closed at its next piece at the latest; one that stays silent
+keeps its daemon thread until the socket's timeout, which blocks nothing, not even process exit.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from shared.clock import Clock
 T = TypeVar("T")
 
 LOOK_UP_EVERY = 0.1
-"""Seconds between two looks at whether the wait is still wanted."""
+"""Seconds between two checks whether to keep waiting."""
 
 
 @dataclass(frozen=True)
 class Waits:
-    """How long silence is borne, in seconds."""
+    """Maximum silence, in seconds."""
 
     connect: float = 10.0
     first: float = 300.0
-    """Until the first piece: a model may think for minutes without a word, and a local one has to read the prompt."""
+    """Until the first piece: a model may think for minutes without output, and a local one has to read the prompt."""
     between: float = 120.0
     """Between two pieces."""
 
@@ -37,9 +37,9 @@ class Waits:
 def pumped(
     source: Callable[[], Iterable[T]], check: Callable[[], None], waits: Waits, clock: Clock
 ) -> Generator[T, None, None]:
-    """Yield what `source()` yields, calling `check` while waiting; close this generator to give the stream up.
+    """Yield the items of `source()`, calling `check` while waiting; close this generator to abandon the stream.
 
-    Raises whatever the source raises, whatever `check` raises, and StreamSilent when nothing comes for too long.
+    Raises any exception of the source or of `check`, and StreamSilent when nothing is received for too long.
     """
     pump: _Pump[T] = _Pump(source)
     try:
@@ -57,7 +57,7 @@ class _Piece(Generic[T]):
 
 
 class _Pump(Generic[T]):
-    """The reading side: fills a queue until the source ends, fails or is no longer wanted."""
+    """The reading side: fills a queue until the source ends, fails or is abandoned."""
 
     def __init__(self, source: Callable[[], Iterable[T]]) -> None:
         self._source = source
@@ -90,5 +90,5 @@ class _Pump(Generic[T]):
                     break
                 self._queue.put(_Piece(value))
             self._queue.put(None)
-        except BaseException as error:  # noqa: BLE001 - handed over, and raised where the stream is consumed
+        except BaseException as error:  # noqa: BLE001 - passed on, and raised where the stream is consumed
             self._queue.put(error)

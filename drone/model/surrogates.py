@@ -1,4 +1,4 @@
-"""Halves of characters, which streams cut apart and models make up: they can be neither stored nor sent."""
+"""Lone surrogates, which streams split and models invent: they can be neither stored nor sent."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _ESCAPE = re.compile(
 
 
 def whole(text: str) -> str:
-    """Return text whose halves are joined where they belong together, and marked (U+FFFD) where they do not."""
+    """Return the text with surrogate pairs joined, and lone surrogates replaced by U+FFFD."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def whole_json(text: str) -> str:
-    """Return JSON, or what was meant for it, that has no half of a character in an escape either."""
+    """Return JSON, valid or not, without lone surrogates in its escapes either."""
     text = whole(text)
     if "\\ud" not in text.lower():
         return text

@@ -1,4 +1,4 @@
-"""The order and the script of the warm-up: every kind of thing that a stream may hold, once."""
+"""The order and the script of the warm-up: every kind of item in a stream, once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Ending processes: TERM, a grace, KILL, and a count of what was found.
+"""Ending processes: TERM, a grace period, KILL, and a count of the processes found.
 
-Each command lives below a *holder*, bwrap or the keeper, that keeps all its descendants below itself: `setsid`,
-`nohup` and double forks change session and parent, but not the ancestor. A mark in the environment is the second way
-to find them, for the case that the holder itself was killed. What outlives both is below the run, which adopts it.
+Each command runs below a *holder*, bwrap or the keeper, that keeps all its descendants below itself: `setsid`, `nohup`
+and double forks change session and parent, but not the ancestor. A mark in the environment is the second way to find
+them, in case the holder itself was killed. Processes that escape both are below the run, which adopts them.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from drone.processes.receipt import Ended
 from drone.processes.tree import alive, below, find, is_alive, marked, session_of, start_time, this_machine_boot
 
 TERM_SECONDS = 10.0
-"""For a process to clean up once it was asked to end; then it is killed."""
+"""Time for a process to clean up after SIGTERM; then it is killed."""
 _KILL_SECONDS = 5.0
 _TICK = 0.02
 Look = Callable[[], set[psutil.Process]]
-"""Finds the living processes that are to end."""
+"""Finds the live processes to end."""
 
 
 def end_command(holder_pid: int, mark: str, *, grace: float, ask: Callable[[], None] | None = None) -> Ended:
     """End all processes below the holder and all that carry `mark`, then the holder itself.
 
-    Within `grace` seconds after TERM a process may clean up; then it is killed. `ask` tells them in their own way
-    (closes their input, for example) that they may go: for that they get `grace` seconds before TERM.
+    A process has `grace` seconds after TERM to clean up; then it is killed. `ask` requests the end in another way
+    (closes their input, for example): for that they get `grace` seconds before TERM.
     """
     holder = find(holder_pid)
     if holder is None:
         return end_marked(mark)
-    # The holder is stopped first: it would answer the end of the main process by killing all others at once,
-    # which would rob them of their grace.
+    # The holder is stopped first: it would react to the end of the main process by killing all others at once,
+    # without the grace period.
     with contextlib.suppress(psutil.Error):
         holder.suspend()
     look = partial(_of_command, holder, mark)
@@ -47,19 +47,19 @@ def end_command(holder_pid: int, mark: str, *, grace: float, ask: Callable[[], N
         ask()
         _wait(found, grace)
     found |= _end(look, found, grace)
-    # The sandbox's own processes, which are not the command's: gone as well before somebody else counts what is left.
+    # The sandbox's own processes, which are not the command's, must also be gone before others count what is left.
     own = {holder, *below(holder)}
     _signal_all(own, "kill")
     _wait(found | own, _KILL_SECONDS)
-    # Orphans now that the holder is gone; the holder is for the code that started it.
+    # These are orphans now that the holder is gone; the code that started the holder reaps it.
     reap(found | own - {holder})
     return _count(found)
 
 
 def end_marked(mark: str) -> Ended:
-    """Kill all processes whose mark is, or begins with, `mark`: what outlived its holder, or an older boot.
+    """Kill all processes whose mark is, or begins with, `mark`: those that outlived their holder or an older boot.
 
-    Raises ValueError on an empty mark, which would be everybody's.
+    Raises ValueError on an empty mark, which would match every command.
     """
     if not mark:
         raise ValueError("a mark is needed to find processes by")
@@ -71,10 +71,10 @@ def end_marked(mark: str) -> Ended:
 def end_all(
     *, spare: Iterable[int] = (), at_once: bool = False, asked_at: Callable[[], float | None] = lambda: None
 ) -> Ended:
-    """End and reap every process below this one but those in `spare` and their descendants.
+    """End and reap every process below this one except those in `spare` and their descendants.
 
-    First asks (SIGTERM, ten seconds), unless `at_once`; then kills. `asked_at` tells when (monotonic) others of the
-    same run were asked already: the ten seconds count from then, so that two stages never add up.
+    Sends SIGTERM and waits ten seconds, unless `at_once`; then kills. `asked_at` returns when (monotonic) others of the
+    same run were already asked to end: the ten seconds count from then, so that two stages never add up.
     """
     me, spared = psutil.Process(), tuple(spare)
     asked = asked_at()
@@ -85,13 +85,13 @@ def end_all(
 
 
 def end_process(pid: int, started_at: float | None, machine_boot: str = "") -> Ended:
-    """Kill a process that an older boot of the drone started, and all below it, and say how many there were.
+    """Kill a process that an older boot of the drone started, and all below it; return how many there were.
 
-    None where it is gone, or where its pid belongs to another by now: `started_at` and `machine_boot` are what
-    `start_time` and `this_machine_boot` said of it then; without the latter the former alone counts.
+    The counts are zero if it is gone, or if its pid now belongs to another process: `started_at` and `machine_boot` are
+    the values of `start_time` and `this_machine_boot` from then; without the latter only the former counts.
     """
     if machine_boot not in {"", this_machine_boot()}:
-        # The machine was started since then: whatever has this pid, even with the same start time, is another process.
+        # The machine was restarted since then: a process with this pid, even with the same start time, is another one.
         return Ended()
     process = find(pid)
     if process is None or started_at is None or start_time(pid) != started_at:
@@ -103,18 +103,18 @@ def end_process(pid: int, started_at: float | None, machine_boot: str = "") -> E
 
 
 def _end(look: Look, known: set[psutil.Process], grace: float) -> set[psutil.Process]:
-    """End what `look` finds, and what was `known` before it: ask, unless there is no grace, then kill."""
+    """End the processes that `look` finds and those already `known`: TERM, unless there is no grace, then KILL."""
     found = known | look()
     if found and grace > 0:
         _signal_all(found, "terminate")
-        # What is stopped takes no TERM before it goes on.
+        # A stopped process does not handle TERM until it resumes.
         _signal_all(found, "resume")
         _wait(found, grace)
     return found | _kill_until_quiet(look)
 
 
 def _kill_until_quiet(look: Look) -> set[psutil.Process]:
-    """Kill, and look again: what forks while it is killed is caught in the next round."""
+    """Kill, and look again: processes forked meanwhile are caught in the next round."""
     seen: set[psutil.Process] = set()
     deadline = time.monotonic() + _KILL_SECONDS
     while found := look():
@@ -127,7 +127,7 @@ def _kill_until_quiet(look: Look) -> set[psutil.Process]:
 
 
 def _of_command(holder: psutil.Process, mark: str) -> set[psutil.Process]:
-    """All that the command started and that is alive; the holder is ours, though it carries the mark too."""
+    """All live processes that the command started; not the holder, which is ours, though it carries the mark too."""
     return {
         process
         for process in below(holder) | marked(mark)
@@ -136,9 +136,9 @@ def _of_command(holder: psutil.Process, mark: str) -> set[psutil.Process]:
 
 
 def _is_init_of(process: psutil.Process, holder: psutil.Process) -> bool:
-    """bwrap's init is a fork of bwrap: part of the sandbox, not of the command. It takes no TERM, and dies with bwrap.
+    """bwrap's init is a fork of bwrap: part of the sandbox, not of the command. It ignores TERM, and dies with bwrap.
 
-    Its command line alone would not do to know it by, as a process may give itself any name.
+    Its command line alone does not identify it, because a process may give itself any name.
     """
     try:
         return (
@@ -166,7 +166,7 @@ def _age(process: psutil.Process) -> tuple[float, int]:
 
 
 def _signal_all(processes: Iterable[psutil.Process], action: str) -> None:
-    # Parents first: a shell whose child ends before it does would say so, and begin its next command.
+    # Parents first: a shell whose child ends before it does would report that and start its next command.
     for process in sorted(processes, key=_age):
         # psutil compares the start time first, so that a reused pid is never hit.
         with contextlib.suppress(psutil.Error):

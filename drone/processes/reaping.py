@@ -1,8 +1,8 @@
 """Adopting orphans, and reaping those that have ended.
 
 A process that calls `become_reaper` inherits every orphan below it, so that `setsid`, `nohup` and double forks do not
-lead out of its tree: whatever a run started can be found from the run. In return it has to reap them, or each one stays
-as a zombie. bwrap leaves one with every command: it does not wait for the first process of its namespace.
+leave its tree: every process that a run started can be found from the run. In return it must reap them, or each one
+remains a zombie. bwrap leaves one with every command: it does not wait for the first process of its namespace.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ import psutil
 PR_SET_CHILD_SUBREAPER = 36
 _ON_ITS_WAY_SECONDS = 0.2
 _reaping = threading.Lock()
-"""Two threads must not reap at once: between the look and the reaping, a pid could come to mean another process."""
+"""Two threads must not reap at once: between the check and the reaping, a pid could be reused by another process."""
 
 
 def become_reaper() -> bool:
-    """Make this process the parent of all orphans below it; False where the system has no such thing."""
+    """Make this process the parent of all orphans below it; False if the system does not support that."""
     if not sys.platform.startswith("linux"):
         return False
     return bool(ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 def reap_adopted() -> None:
-    """Reap the zombies that this process adopted. Cheap: to be called after each command.
+    """Reap the zombies that this process adopted. Cheap: call it after each command.
 
-    Those that it started itself are left to the code that waits for them, in whichever library: reaped by anybody else
-    they would look as if they had ended with 0. An orphan that leads a session of its own cannot be told from them; it
-    is reaped when all processes of the run are ended.
+    Those that it started itself are left to the code that waits for them, in any library: reaped elsewhere, they would
+    appear to have ended with 0. An orphan that leads its own session cannot be distinguished from them; it is reaped
+    when all processes of the run are ended.
     """
     session = os.getsid(0)
     with _reaping:
         for pid in _children():
             if _leads_inner_namespace(pid):
-                # Its sandbox is gone, and it is on its way, with all that was in there.
+                # Its sandbox is gone, and it is about to end, with all processes in the namespace.
                 _wait_for_zombie(pid)
                 _reap(pid)
             elif _status(pid, "State") == "Z" and _status(pid, "NSsid") not in {str(session), str(pid)}:
-                # A process stays in the session of the one that started it, or leads one of its own.
+                # A process stays in the session of the process that started it, or leads its own.
                 _reap(pid)
 
 
 def reap(processes: Iterable[psutil.Process]) -> None:
-    """Reap those of `processes` that are zombies of this one. Nobody else may be waiting for them."""
+    """Reap those of `processes` that are zombie children of this one. No other code may be waiting for them."""
     with _reaping:
         for process in processes:
             with contextlib.suppress(psutil.Error):
@@ -60,7 +60,7 @@ def reap(processes: Iterable[psutil.Process]) -> None:
 
 
 def _leads_inner_namespace(pid: int) -> bool:
-    """Whether a child of ours is the first process of a PID namespace: those are started by sandboxes alone."""
+    """Whether a child of ours is the first process of a PID namespace: only sandboxes start those."""
     return bool(_status(pid, "NSpid", at=1))
 
 
@@ -71,7 +71,7 @@ def _wait_for_zombie(pid: int) -> None:
 
 
 def _status(pid: int, name: str, at: int = 0) -> str:
-    """A word of a line of /proc/<pid>/status; empty where there is none."""
+    """A word of a line of /proc/<pid>/status; empty if there is none."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines():
             if line.startswith(f"{name}:"):

@@ -1,4 +1,4 @@
-"""What a cancel's receipt counts: processes that were found, those that were ended, and survivors."""
+"""The counts in a cancel's receipt: processes found, processes ended, and survivors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shared.events import Receipt
 
 @dataclass(frozen=True)
 class Ended:
-    """Processes that were seen, that we ended, and that are still there."""
+    """The number of processes found, ended, and still alive."""
 
     found: int = 0
     ended: int = 0
@@ -20,7 +20,7 @@ class Ended:
         return Ended(self.found + other.found, self.ended + other.ended, self.survivors + other.survivors)
 
     def then(self, later: Ended) -> Ended:
-        """Both together, where the later look saw again what had survived the first."""
+        """The total of both, if the later look saw the survivors of the first again."""
         found = self.found - self.survivors + later.found
         return Ended(found, self.ended + later.ended, later.survivors)
 

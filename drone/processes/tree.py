@@ -1,4 +1,4 @@
-"""Finding processes: below another one, by the mark in their environment, and by what tells two with one pid apart."""
+"""Finding processes: below another one, by the mark in their environment, and by start time if a pid was reused."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def find(pid: int) -> psutil.Process | None:
 
 
 def below(root: psutil.Process, spare: Iterable[int] = ()) -> set[psutil.Process]:
-    """All descendants of `root`, zombies included, but those in `spare` and their descendants.
+    """All descendants of `root`, zombies included, except those in `spare` and their descendants.
 
-    One scan of the process table for the root and one for each that is spared, however many processes there are.
+    One scan of the process table for the root and one for each entry of `spare`, regardless of the number of processes.
     """
     found = _descendants(root)
     for each in filter(None, map(find, spare)):
@@ -44,10 +44,10 @@ def alive(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether the process runs. A zombie does not: it only waits for a parent that we may have stopped.
+    """Whether the process is running. A zombie is not: it only waits for a parent that we may have stopped.
 
-    Nor does a process without memory, which has come to its end and is not a zombie yet: it has no command line to know
-    it by any more.
+    Neither is a process without memory, which has ended but is not a zombie yet: it no longer has a command line that
+    identifies it.
     """
     try:
         if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
@@ -66,9 +66,9 @@ def session_of(pid: int) -> int | None:
 
 
 def start_time(pid: int) -> float | None:
-    """When the process began, in the kernel's own measure; None if there is none.
+    """The start time of the process, as the kernel measures it; None if there is no such process.
 
-    On Linux in ticks since boot: unlike psutil's figure it does not move when the wall clock is set.
+    On Linux in ticks since boot: unlike psutil's value it does not change when the wall clock is set.
     """
     stat = Path(f"/proc/{pid}/stat")
     with contextlib.suppress(OSError, psutil.NoSuchProcess):
@@ -79,7 +79,7 @@ def start_time(pid: int) -> float | None:
 
 
 def this_machine_boot() -> str:
-    """The kernel's id of the time since this machine was started; empty where there is no such thing."""
+    """The kernel's id of the machine's current boot; empty if there is none."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return ""
@@ -93,7 +93,7 @@ def _descendants(process: psutil.Process) -> set[psutil.Process]:
 
 
 def _marked_in_proc(wanted: bytes) -> list[int]:
-    """One read a process: psutil would parse each environment into a dictionary first."""
+    """One read per process: psutil would parse each environment into a dictionary first."""
     pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

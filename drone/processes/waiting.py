@@ -1,4 +1,4 @@
-"""Waiting for a process that this one started, without polling where the system allows that."""
+"""Waiting for a process that this one started, without polling if the system allows that."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 Wait = Callable[[float], int | None]
-"""Waits so many seconds at most; the exit code, or None while the process runs."""
+"""Waits at most the given seconds; returns the exit code, or None while the process runs."""
 
 
 @contextlib.contextmanager
 def exit_of(process: subprocess.Popen[bytes]) -> Iterator[Wait]:
-    """Give a function that waits for the end of a process.
+    """Yield a function that waits for the end of a process.
 
-    It returns at once: `Popen.wait` with a time limit looks at ever longer intervals, which for a command of some
-    milliseconds doubles the time.
+    It returns as soon as the process ends: `Popen.wait` with a timeout polls at increasing intervals, which doubles the
+    time of a command that takes a few milliseconds.
     """
     try:
         descriptor = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):  # not Linux, an old kernel, or a sandbox around us that does not know it
+    except (AttributeError, OSError):  # not Linux, an old kernel, or a sandbox around us that does not support it
         yield partial(_waited, process)
         return
     try:

@@ -1,7 +1,7 @@
-"""What people write for the system prompt: files of the drone's owner and of the project, read so that none can harm.
+"""User-written parts of the system prompt: files of the drone's owner and of the project, read safely.
 
-`read_sources` gives their texts, the skills and the owner's templates, with one sentence for each that was left out;
-`Templates` renders.
+`read_sources` returns their texts, the skills and the owner's templates, with one sentence for each that was left out;
+`Templates` renders them.
 """
 
 from __future__ import annotations

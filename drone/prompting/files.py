@@ -1,4 +1,4 @@
-"""Reads a text file that somebody else wrote: bounded, plain files only, and never a reason to fail."""
+"""Reads foreign text files: bounded, only plain files, and without ever raising."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 MAX_CHARACTERS = 40_000
-"""Of one file in the prompt."""
+"""Maximum characters of one file in the prompt."""
 _MAX_BYTES = 4 * (MAX_CHARACTERS + 1)
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A directory with such files. What is wrong with one is added to `problems` and the file counts as missing."""
+    """A directory with foreign text files. A problem with a file is added to `problems`, and the file is skipped."""
 
     path: Path
     shown_as: str
-    """How people know this directory."""
+    """The name of this directory in messages."""
     links: bool
-    """Whether links are followed: the owner may have put them there, a repository may not."""
+    """Whether links are followed: allowed for the owner's directory, but not for a repository."""
     problems: list[str] = field(default_factory=list)
 
     def text(self, name: str) -> str:
-        """A file's text without white space around it, cut at MAX_CHARACTERS with a word; empty if there is none."""
+        """Return a file's text, stripped and cut at MAX_CHARACTERS with a note; empty if there is no text."""
         text = self.whole(name)
         if text is None:
             return ""
@@ -35,7 +35,7 @@ class Folder:
         return text.strip()
 
     def whole(self, name: str) -> str | None:
-        """A file's text, or a little more than MAX_CHARACTERS of it; None if it is missing or cannot be used."""
+        """Return a file's text, or slightly more than MAX_CHARACTERS of it; None if it is missing or unusable."""
         try:
             content = self._content(name)
             return None if content is None else _decoded(content)
@@ -46,7 +46,7 @@ class Folder:
         return None
 
     def problem(self, name: str, what: str) -> None:
-        """Note what is wrong with a file."""
+        """Record a problem with a file."""
         self.problems.append(f"{self.shown_as}/{name} {what}.")
 
     def _content(self, name: str) -> bytes | None:
@@ -55,7 +55,7 @@ class Folder:
             status = path.stat() if self.links else path.lstat()
         except (FileNotFoundError, NotADirectoryError):
             return None
-        # Before it is opened: to open a FIFO or a device may wait, or do something.
+        # Checked before opening: opening a FIFO or a device may block, or have side effects.
         if not stat.S_ISREG(status.st_mode):
             raise ValueError(f"is {_kind(status.st_mode)}, not a file")
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if self.links else os.O_NOFOLLOW)
@@ -65,7 +65,7 @@ class Folder:
 
 def _decoded(content: bytes) -> str:
     try:
-        # Final only where it is all of the file: the end may lie in the middle of a character.
+        # Final only if this is the whole file: otherwise the end may be in the middle of a character.
         text = codecs.getincrementaldecoder("utf-8-sig")().decode(content, len(content) <= _MAX_BYTES)
     except UnicodeDecodeError as error:
         raise ValueError(f"is not UTF-8: byte {error.start}") from error

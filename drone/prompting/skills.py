@@ -1,4 +1,4 @@
-"""Skills: folders with a SKILL.md, of which the prompt lists name, description and place; the model reads the rest."""
+"""Skills: folders with a SKILL.md. The prompt lists name, description and location; the model reads the rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drone.prompting.files import Folder
 
 FILE = "SKILL.md"
 MOST = 100
-"""Skills that a prompt lists."""
+"""Maximum number of skills listed in a prompt."""
 _FOLDERS = 1000
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _NAME_CHARACTERS = 64
@@ -29,13 +29,13 @@ class Skill:
     name: str
     description: str
     location: str
-    """The path of its SKILL.md, as file_read takes it."""
+    """The path of its SKILL.md, as an argument for file_read."""
 
 
 def read_skills(folder: Folder, location: Callable[[str], str]) -> list[Skill]:
-    """The skills below `folder`'s `skills/`, in order of name; broken ones are among the folder's problems.
+    """Return the skills in `folder`'s `skills/`, sorted by name; broken ones are added to the folder's problems.
 
-    `location` gives the path to show for the SKILL.md in a folder of that name.
+    `location` returns the path to show for the SKILL.md in a folder of that name.
     """
     found: dict[str, Skill] = {}
     for name in _folders(folder):
@@ -50,7 +50,7 @@ def read_skills(folder: Folder, location: Callable[[str], str]) -> list[Skill]:
 
 
 def merged(preferred: Sequence[Skill], others: Sequence[Skill], problems: list[str]) -> tuple[Skill, ...]:
-    """All of them by name, at most MOST; of two with one name the preferred one."""
+    """Merge both, sorted by name, at most MOST; of two with the same name, the preferred one is kept."""
     known = {skill.name: skill for skill in preferred}
     for skill in others:
         if skill.name in known:
@@ -120,10 +120,10 @@ def _checked_description(description: object) -> str:
 
 
 def real_location(directory: Path) -> Callable[[str], str]:
-    """Where a skill of the drone's owner really lies, links followed: that is what may be read."""
+    """The real path of a skill of the drone's owner, with links resolved: that path is readable."""
     return lambda name: str((directory / "skills" / name / FILE).resolve())
 
 
 def workspace_location(name: str) -> str:
-    """Where a project's skill lies in the workspace."""
+    """The path of a project's skill in the workspace."""
     return f".dronefleet/skills/{name}/{FILE}"

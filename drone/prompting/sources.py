@@ -1,4 +1,4 @@
-"""Where the texts of the system prompt come from, and which one counts where several are there (O-060, O-061)."""
+"""Sources of the system prompt's texts, and their precedence (O-060, O-061)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from drone.prompting.templates import read_templates
 from drone.prompting.time_limit import within
 
 READ_SECONDS = 10.0
-"""A home on a disk that does not answer holds a run up no longer."""
+"""Maximum delay of a run if the home's disk does not respond."""
 
 
 @dataclass(frozen=True)
 class PromptSources:
-    """Directories with files for the prompt; None, or a missing one, has none.
+    """Directories with files for the prompt; None and a missing directory provide none.
 
-    The project's come from its default branch, never from the agent's own work. What both may have is in the order
-    of the prompt's cache: the project's first, which is the same on every drone.
+    The project's files come from its default branch, never from the agent's work. Files that both may provide are in
+    cache order: the project's first, because they are the same on every drone.
     """
 
     home: Path | None = None
@@ -32,12 +32,12 @@ class PromptSources:
 
 @dataclass(frozen=True)
 class PromptParts:
-    """The texts, each ready to be put into the prompt, or empty."""
+    """The texts, each ready for the prompt, or empty."""
 
     system: str = ""
-    """Takes the place of the whole identity section."""
+    """Replaces the whole identity section."""
     soul: str = ""
-    """Who the agent is, below our heading; only where `system` is empty."""
+    """The agent's identity, below our heading; used only if `system` is empty."""
     instructions: str = ""
     """AGENTS.md or AGENT.md."""
     appended: tuple[str, ...] = ()
@@ -45,15 +45,15 @@ class PromptParts:
     user: str = ""
     skills: tuple[Skill, ...] = ()
     templates: Mapping[str, str] = field(default_factory=dict)
-    """The owner's, by name, in the place of ours."""
+    """The owner's templates by name, which replace ours."""
     readable: tuple[Path, ...] = ()
-    """Directories outside the workspace that tools must be able to read: of the owner's skills."""
+    """Directories outside the workspace that tools must be able to read: those of the owner's skills."""
     problems: list[str] = field(default_factory=list)
-    """What was wrong with a file or a template, one sentence each, for people; rendering adds to it."""
+    """Problems with files and templates, one sentence each, for people; rendering adds to it."""
 
 
 def read_sources(sources: PromptSources, instructions: str = "", *, seconds: float = READ_SECONDS) -> PromptParts:
-    """Read all there is. Never fails: what is missing is empty, what is wrong is empty and among the problems.
+    """Read all sources. Never fails: missing parts are empty, invalid parts are empty and added to the problems.
 
     `instructions` is the text of the project's AGENTS.md, which the caller has read from its default branch.
     """

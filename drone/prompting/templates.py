@@ -1,4 +1,4 @@
-"""Renders the prompt's templates: ours, or the owner's of the same name as far as they work."""
+"""Renders the prompt's templates: ours, or the owner's of the same name if they work."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from drone.prompting.time_limit import within
 
 RENDER_SECONDS = 5.0
 _LARGEST = 10 * MAX_CHARACTERS
-"""Characters of one rendered section; more is a template gone wrong."""
+"""Characters of one rendered section; more means that the template is faulty."""
 _OWN_FILES = 100
 
 
 class Templates:
-    """Ours and the owner's. One of theirs that fails is noted once, and ours takes its place.
+    """Our templates and the owner's. If one of the owner's fails, this is recorded once, and ours is used instead.
 
-    Theirs may `{% include %}` or extend ours under the name `ours/<name>`.
+    The owner's may `{% include %}` or extend ours under the name `ours/<name>`.
     """
 
     def __init__(self, theirs: Mapping[str, str], problems: list[str], *, seconds: float = RENDER_SECONDS) -> None:
@@ -38,7 +38,7 @@ class Templates:
         self._seconds = seconds
 
     def render(self, name: str, **values: object) -> str:
-        """The text without white space around it."""
+        """Return the rendered text, stripped."""
         if name in self._theirs:
             try:
                 return within(self._seconds, lambda: self._their_text(name, values))
@@ -67,7 +67,7 @@ class Templates:
 
 
 def read_templates(home: Folder) -> dict[str, str]:
-    """The owner's templates by name; those that cannot be used are among the folder's problems."""
+    """Return the owner's templates by name; unusable ones are added to the folder's problems."""
     directory = home.path / "templates"
     if not directory.is_dir():
         return {}
@@ -99,7 +99,7 @@ def _said(error: Exception) -> str:
 
 @cache
 def _environment() -> Environment:
-    # Nothing is escaped: the reader is a model, not a browser. A name that a template misspells is an error.
+    # Nothing is escaped: the reader is a model, not a browser. A misspelled name in a template is an error.
     return Environment(
         loader=_loader(),
         undefined=StrictUndefined,

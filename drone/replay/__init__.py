@@ -1,7 +1,7 @@
-"""`drone replay`: recorded answers played through the loop, with the real tools, and what comes of them compared.
+"""`drone replay`: plays recorded answers through the loop, with the real tools, and compares the results.
 
-`recording` is what was recorded, `reading` gets it out of a file, `observations` out of a message; `playing` is the
-model and what else the loop needs around it, `comparing` looks at each result, `replay` puts them together.
+`recording` is the recorded data, `reading` reads it from a file, `observations` from a message; `playback` is the model
+and the rest of the loop's environment, `comparing` checks each result, `replay` combines them.
 """
 
 from drone.replay.reading import load

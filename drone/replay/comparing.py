@@ -1,4 +1,4 @@
-"""Looks at each result as the loop records it, and holds it against the recording; stops at the first that differs."""
+"""Compares each result that the loop records with the recording; stops at the first difference."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from shared.outcome import ExitStatus, Outcome
 
 _NUL = "\N{SYMBOL FOR NULL}"
 SHOWN_OUTPUT = 20_000
-"""Characters of an output that a report carries."""
+"""Characters of an output that are included in a report."""
 DIFF_LINES = 400
-"""Lines of each side that are compared for people, from the first that differs."""
+"""Lines of each side in a diff for people, starting at the first that differs."""
 DIFF_WIDTH = 500
 _BEFORE = 3
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What a call came to, as far as it is compared."""
+    """The compared part of a call's result."""
 
     output: str
     return_code: int | None
@@ -43,7 +43,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Difference:
-    """The first observation that is not the same."""
+    """The first observation that differs."""
 
     step: int
     """The answer, counted from 1."""
@@ -65,12 +65,12 @@ class Difference:
         }
 
     def diff(self) -> str:
-        """The outputs as a unified diff; empty where only the return code differs."""
+        """Return the outputs as a unified diff; empty if only the return code differs."""
         return diff_of(self.expected.output, self.actual.output)
 
 
 class Comparison:
-    """Implements `drone.agent.protocols.Recorder`; what passes through it is all that the loop does."""
+    """Implements `drone.agent.protocols.Recorder`, which sees everything that the loop does."""
 
     def __init__(self, script: Script, people: RecordedPeople, toolbox: RecordedToolbox, shell: RecordedShell) -> None:
         self._script = script
@@ -80,9 +80,9 @@ class Comparison:
         self._recorded = 0
         self.compared = 0
         self.not_run = 0
-        """Calls that were not run then, or cannot be here."""
+        """Calls that were not run in the recording, or cannot be run here."""
         self.unreadable = 0
-        """Calls whose observation was not recorded, or in a form that is not known."""
+        """Calls whose observation was not recorded, or was recorded in an unknown format."""
         self.difference: Difference | None = None
 
     def record(self, body: Body) -> int:
@@ -94,10 +94,10 @@ class Comparison:
         return self._recorded
 
     def delta(self, kind: DeltaKind, text: str) -> None:
-        """Nothing streams."""
+        """Do nothing: nothing is streamed."""
 
     def doing(self, text: str, waits_for: WaitsFor = "") -> None:
-        """Nobody asks."""
+        """Do nothing: there is no heartbeat."""
 
     def _result(self, body: ToolResultStep) -> None:
         step, number, call = self._script.find(body.call_id)
@@ -110,7 +110,7 @@ class Comparison:
             expected, actual = self._expected(call.expected), self._actual(body, call.expected)
             if not _same(call.expected, expected, actual):
                 self.difference = Difference(step, number, call, expected, actual)
-                # The loop stops at its next look, with a whole transcript.
+                # The loop stops at its next check, with a valid transcript.
                 why = f"The observation of step {step} differs."
                 self._people.stop = InterruptLoop(outcome=Outcome(ExitStatus.STOPPED, why))
 
@@ -121,17 +121,17 @@ class Comparison:
         return Observation(output, _code(expected.return_code), expected.timed_out)
 
     def _actual(self, body: ToolResultStep, expected: Expected) -> Observation:
-        """What came of it here, in the words of there."""
+        """Return the result of this replay, in the form of the recording."""
         result = self._shell.take()
         if result is None:
             return Observation(self._text(body.output), body.return_code, timed_out=False)
         output = self._text(whole_output(result))
         if expected.submits and output.lstrip().startswith(SUBMIT_LINE):
-            # What came before the line is not in the recording; ours is without white space around it, too.
+            # Output before the line is not recorded; our own recordings also strip the white space around the rest.
             rest = output.lstrip().partition("\n")[2]
             output = f"{SUBMIT_LINE}\n{rest.strip() if self._script.recording.own else rest}"
         if expected.timed_out and not self._script.recording.own:
-            # mini-swe-agent kills at once. We ask first, and a command may have a last word: that is not compared.
+            # mini-swe-agent kills immediately. We ask first, so a command may print more: this is not compared.
             output = output[: len(self._text(expected.output)) + expected.elided + len(self._text(expected.tail or ""))]
         if expected.tail is not None:
             output = _elided(output, len(self._text(expected.output)), expected)
@@ -139,7 +139,7 @@ class Comparison:
 
     def _text(self, text: str) -> str:
         text = self._script.places.there(text.replace("\0", _NUL))
-        # mini-swe-agent reads outputs in text mode, which knows one kind of line end alone.
+        # mini-swe-agent reads outputs in text mode, which normalizes line endings.
         return text if self._script.recording.own else text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -152,19 +152,19 @@ def _same(recorded: Expected, expected: Observation, actual: Observation) -> boo
 
 
 def _code(code: int | None) -> int | None:
-    """A process that died of signal n counts as 128 + n, as a shell would say it."""
+    """Map the death of a process by signal n to 128 + n, as shells do."""
     return 128 - code if code is not None and code < 0 else code
 
 
 def _elided(output: str, head: int, expected: Expected) -> str:
-    """`output` with as much left out as in the recording: no more is known of what was there."""
+    """Leave out as much of `output` as in the recording, which does not contain that part."""
     if len(output) <= head + expected.elided:
         return output
     return f"{output[:head]}\n[… {expected.elided:,} characters elided …]\n{output[head + expected.elided :]}"
 
 
 def diff_of(expected: str, actual: str) -> str:
-    """A unified diff of what matters: from the first line that differs, cut to what a person can read."""
+    """Return a unified diff that starts near the first differing line, cut to a readable size."""
     old, new = expected.removesuffix("\n").split("\n"), actual.removesuffix("\n").split("\n")
     if old == new:
         return ""

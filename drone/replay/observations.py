@@ -1,4 +1,4 @@
-"""What a recorded observation says: from `extra`, else from the text with its template taken off."""
+"""Reads recorded observations: from `extra`, otherwise from the text without its template."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drone.replay.recording import Expected
 from shared.older_steps import note_of_shell
 
 _TIMED_OUT = re.compile(r"timed out|^ended after ")
-"""In the `exception_info` of mini-swe-agent, and of our own exports from before `execution`."""
+"""In the `exception_info` of mini-swe-agent, and of our exports that predate `execution`."""
 _RETURN_CODE = re.compile(r"<returncode>\s*(-?\d+)\s*</returncode>")
 _EXCEPTION = re.compile(r"<exception>(.*?)</exception>", re.DOTALL)
 _OUTPUT = re.compile(r"<output>\n?(.*)</output>", re.DOTALL)
@@ -22,18 +22,18 @@ _PARTS = re.compile(
     re.DOTALL,
 )
 _ELIDED = re.compile(r"\n\[… ([\d,]+) characters elided …\]\n")
-"""Between head and tail of what our own shell has shown."""
+"""Separates head and tail in the output of our shell tool."""
 
 
 def expected_of(message: Mapping[str, Any], tool: str) -> tuple[Expected | None, bool]:
-    """What an observation holds (None: it cannot be read), and whether the call was run at all.
+    """Return the contents of an observation (None: it cannot be read), and whether the call was run at all.
 
-    A call that ended in another exception than its time limit counts as not run: nobody knows how far it came.
+    A call that ended in an exception other than its time limit counts as not run: its progress is unknown.
     """
     extra = message.get("extra")
     if isinstance(extra, Mapping) and isinstance(extra.get("raw_output"), str):
         if tool == "shell" and extra.get("execution") == "submitted":
-            # What it printed is in the message that says how the run ended.
+            # Its output is in the message that says how the run ended.
             return None, True
         return _expected(tool, extra["raw_output"], extra.get("returncode"), str(extra.get("exception_info") or ""))
     text = text_of(message)
@@ -43,7 +43,7 @@ def expected_of(message: Mapping[str, Any], tool: str) -> tuple[Expected | None,
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """The text of a message, in one of the forms in which it may be there."""
+    """Return the text of a message in any of its possible formats."""
     content = message.get("content", message.get("output"))
     if isinstance(content, list):
         parts = [item.get("text") for item in content if isinstance(item, Mapping)]
@@ -52,7 +52,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def whole(text: str) -> str:
-    """`text` with U+FFFD for halves of characters, which JSON can name and no program can be given."""
+    """Replace lone surrogates by U+FFFD: JSON can express them, but they cannot be passed to a program."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -61,7 +61,7 @@ def whole(text: str) -> str:
 
 
 def is_observation(message: Mapping[str, Any]) -> bool:
-    """Whether a user message is what a command came to, and not what somebody said."""
+    """Whether a user message is the result of a command rather than text from a user."""
     extra = message.get("extra")
     if isinstance(extra, Mapping) and extra:
         return "raw_output" in extra or "returncode" in extra
@@ -79,7 +79,7 @@ def _expected(tool: str, output: str, code: object, exception: str) -> tuple[Exp
 
 
 def _ended(expected: Expected, code: object, exception: str) -> tuple[Expected | None, bool]:
-    """Add how it ended to what it printed."""
+    """Add how the command ended to its output."""
     if _TIMED_OUT.search(exception):
         return replace(expected, timed_out=True), True
     if exception:

@@ -1,4 +1,4 @@
-"""The recorded directory and the workspace: each stands for the other, in commands one way, in outputs the other."""
+"""Maps the recorded directory to the workspace in commands, and back in outputs."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ _ENDS = r"(?![\w-]|\.\w)"
 
 @dataclass(frozen=True)
 class Places:
-    """Where the run was recorded, and where it is played; an empty or root directory stands for nothing."""
+    """The directories of the recording and of the replay; an empty or root directory is not mapped."""
 
     recorded: str
     workspace: str
 
     def here(self, text: str) -> str:
-        """`text` as it is to be played."""
+        """Map `text` from the recording to the replay."""
         return _moved(text, self.recorded, self.workspace)
 
     def there(self, text: str) -> str:
-        """`text` as it would have been recorded."""
+        """Map `text` from the replay to the recording."""
         return _moved(text, self.workspace, self.recorded)
 
     def arguments_here(self, arguments: str) -> str:
-        """A call's arguments as they are to be played; what is no JSON object stays as it is."""
+        """Map a call's arguments to the replay; text that is not a JSON object stays unchanged."""
         try:
             given = json.loads(arguments)
         except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The recording in the place of a model, of the people around it, and of what is not there any more."""
+"""Replaces the model, the people and unavailable tools with the recording."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from shared.trajectories import NOT_EXECUTED
 
 @dataclass
 class Script:
-    """The recording, and how far it has been played. Call ids are its own: recorded ones may repeat."""
+    """The recording, and how far it has been played. It assigns new call ids, because recorded ones may repeat."""
 
     recording: Recording
     places: Places
     played: int = 0
-    """Answers that were given."""
+    """Number of answers given so far."""
     _calls: dict[str, tuple[int, int, RecordedCall]] = field(default_factory=dict)
 
     @property
     def turn(self) -> RecordedTurn | None:
-        """The answer that was given last."""
+        """The last answer given."""
         return self.recording.turns[self.played - 1] if self.played else None
 
     @property
     def left(self) -> int:
-        """Answers that were not given."""
+        """Number of answers not given yet."""
         return len(self.recording.turns) - self.played
 
     def next(self) -> tuple[RecordedTurn, tuple[ToolCall, ...]]:
-        """The next answer, with its calls as they are to be made here. Raises InterruptLoop at the recording's end."""
+        """Return the next answer, with its calls mapped to the replay. Raises InterruptLoop at the recording's end."""
         if not self.left:
             raise InterruptLoop(outcome=Outcome(ExitStatus.STOPPED, "The recording ends here."))
         turn = self.recording.turns[self.played]
@@ -49,7 +49,7 @@ class Script:
         return turn, tuple(made)
 
     def find(self, call_id: str) -> tuple[int, int, RecordedCall]:
-        """Step, number in the step and call of an id."""
+        """Return step, number in the step and call for an id."""
         return self._calls[call_id]
 
 
@@ -62,17 +62,17 @@ class RecordedModel:
         self._script = script
 
     def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:
-        """The next recorded answer, whatever was asked."""
+        """Return the next recorded answer, regardless of the arguments."""
         del messages, tools, on_delta
         turn, calls = self._script.next()
         message = Message(role="assistant", content=turn.content, thinking=turn.thinking, tool_calls=calls)
-        # An answer of no use was answered then: with the same words now.
+        # In the recording, an unusable answer was followed by a message: repeat its text.
         problem = turn.said[0] if turn.said and not calls and not turn.content.strip() else ""
         return ModelResponse(message, model="recorded", format_problem=problem)
 
 
 class RecordedPeople:
-    """Implements `drone.agent.protocols.Controls`: says what was said then, and ends the run when told to."""
+    """Implements `drone.agent.protocols.Controls`: repeats recorded user messages, and ends the run on request."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -84,7 +84,7 @@ class RecordedPeople:
             raise self.stop
 
     def steering(self) -> list[str]:
-        """What followed the results of the last answer, once."""
+        """Return the messages that followed the results of the last answer, once."""
         turn = self._script.turn
         if turn is None or self._told == self._script.played:
             return []
@@ -102,10 +102,10 @@ class RecordedPeople:
 
 
 class RecordedToolbox:
-    """Implements `drone.agent.protocols.Toolbox`: the real tools, but a call that was not run then is not run now.
+    """Implements `drone.agent.protocols.Toolbox`: the real tools, but calls not run in the recording are skipped.
 
-    Tools that are not here are known by name, and not run: those of MCP servers and child agents, and those that were
-    not there then either, as the answer to such a call names the ones that were.
+    Unavailable tools are listed by name and not run: those of MCP servers and child agents, and those that did not
+    exist in the recording either, because the answer to a call of them lists the tools that did.
     """
 
     def __init__(self, toolbox: Toolbox, script: Script) -> None:
@@ -125,5 +125,5 @@ class RecordedToolbox:
         return self._toolbox.execute(call)
 
     def runs(self, call_id: str, tool: str) -> bool:
-        """Whether this call is made here."""
+        """Whether this call is run here."""
         return self._script.find(call_id)[2].executed and tool not in self._missing

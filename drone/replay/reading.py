@@ -1,4 +1,4 @@
-"""Reads a trajectory file into a recording, or says why it is none; nothing in it is taken on trust."""
+"""Reads a trajectory file into a recording, or reports why it is not one; the contents are untrusted."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Doc = Mapping[str, Any]
 
 
 def load(path: Path) -> Recording:
-    """Read a trajectory. Raises Invalid for a file that cannot be read, or that holds no trajectory of this format."""
+    """Read a trajectory. Raises Invalid for a file that cannot be read, or that is not a trajectory of this format."""
     return recording_of(_parsed(path, _text(path)), str(path))
 
 
 def recording_of(document: Any, name: str = "the document") -> Recording:
-    """Make a recording of a trajectory's document. Raises Invalid where it is not one, or the model says nothing."""
+    """Convert a trajectory document to a recording. Raises Invalid if it is not one, or contains no model answers."""
     messages = _messages(document, name)
     info = _object(document.get("info"))
     environment = _object(_object(info.get("config")).get("environment"))
@@ -85,7 +85,7 @@ def _messages(document: Any, name: str) -> list[Doc]:
 
 
 def _grouped(messages: Sequence[Doc]) -> tuple[list[str], list[_AnswerGroup]]:
-    """The messages before the first answer, and the answers with what belongs to each."""
+    """Return the messages before the first answer, and the answers with the messages that belong to each."""
     opening: list[str] = []
     groups: list[_AnswerGroup] = []
     for message in messages:
@@ -111,7 +111,8 @@ def _turn(group: _AnswerGroup, regexes: Sequence[str]) -> RecordedTurn:
         observation = _observation(group.observations, call_id, number)
         expected, executed = (None, True) if observation is None else expected_of(observation, call.tool)
         made.append(replace(call, expected=expected, executed=executed))
-    # After a command that submits, the run goes on only if a person said so; it was run, though nothing says it.
+    # After a submitting command, the run continues only at a user's request; the command was run, although the
+    # recording does not say so.
     if made and not _rejected(group.said) and (at := _submitting(made)) is not None:
         made[at] = replace(made[at], executed=True)
     thinking = message.get("reasoning_content")
@@ -124,7 +125,7 @@ def _turn(group: _AnswerGroup, regexes: Sequence[str]) -> RecordedTurn:
 
 
 def _calls(message: Doc, content: str, regexes: Sequence[str]) -> list[tuple[RecordedCall, str]]:
-    """The calls of a message with their ids: native ones, else what was run, else the one fenced block."""
+    """The calls of a message with their ids: native calls, else executed actions, else the only fenced block."""
     native = message.get("tool_calls")
     if isinstance(native, list) and native:
         return [_native(call) for call in native if isinstance(call, dict)]
@@ -155,7 +156,7 @@ def _actions(message: Doc) -> list[Doc]:
 
 
 def _observation(observations: Sequence[Doc], call_id: str, number: int) -> Doc | None:
-    """The observation of a call: by its id, else by its place."""
+    """The observation of a call: by its id, else by its position."""
     ids = [str(each.get("tool_call_id") or each.get("call_id") or "") for each in observations]
     if call_id and call_id in ids:
         return observations[ids.index(call_id)]
@@ -163,7 +164,7 @@ def _observation(observations: Sequence[Doc], call_id: str, number: int) -> Doc 
 
 
 def _with_submission(turn: RecordedTurn, last: Doc) -> RecordedTurn:
-    """What the last command printed is in the message that says how the run ended, if it was the one to submit."""
+    """Add the output of a submitting last command, which is in the message that says how the run ended."""
     extra = _object(last.get("extra"))
     at = _submitting(turn.calls)
     if last.get("role") != "exit" or extra.get("exit_status") != SUBMITTED or at is None:
@@ -176,7 +177,7 @@ def _with_submission(turn: RecordedTurn, last: Doc) -> RecordedTurn:
 
 
 def _submitting(calls: Sequence[RecordedCall]) -> int | None:
-    """The call that submitted: the first with the line in its text whose output was not recorded."""
+    """The call that submitted: the first one with the line in its text and without a recorded output."""
     return next(
         (at for at, call in enumerate(calls) if call.expected is None and SUBMIT_LINE in call.command),
         None,
@@ -188,7 +189,7 @@ def _rejected(said: Sequence[Doc]) -> bool:
 
 
 def _regexes(model: Doc) -> tuple[str, ...]:
-    """How actions are found in a text: as the recorded configuration says, else by the fences that are known."""
+    """Expressions that find actions in a text: from the recorded configuration, else for the known fences."""
     regex = model.get("action_regex")
     try:
         return (re.compile(regex).pattern, *_FENCES) if isinstance(regex, str) and regex else _FENCES

@@ -1,4 +1,4 @@
-"""A recorded run as replay needs it: what the model said, what each call came to, and what people said between."""
+"""A recorded run in the form needed for replay: the model's answers, the results of calls, and user messages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Expected:
-    """What a call came to when it was recorded."""
+    """The recorded result of a call."""
 
     output: str
-    """All of it; with a `tail`, its beginning."""
+    """The whole output; with a `tail`, its beginning."""
     return_code: int | None = None
     """None: the tool has none, or the command was ended by its time limit."""
     timed_out: bool = False
@@ -19,27 +19,27 @@ class Expected:
     elided: int = 0
     """Characters between `output` and `tail` that were not recorded."""
     submits: bool = False
-    """The output is that of the command which submitted, put together again from the submission."""
+    """The output is that of the submitting command, reconstructed from the submission."""
 
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """One call of a tool; `tool` is one of ours, for a recorded `bash` it is `shell`."""
+    """One tool call; `tool` is one of our names: a recorded `bash` is `shell`."""
 
     tool: str
     arguments: str
-    """As the model gave them, JSON where it kept to it."""
+    """As written by the model: JSON, if it is valid."""
     expected: Expected | None = None
-    """None: not recorded, or in a form that cannot be read."""
+    """None: not recorded, or in an unreadable format."""
     executed: bool = True
-    """False: it was not run then, and so is not run now."""
+    """False: it was not run in the recording, so it is not run in the replay."""
     command: str = ""
-    """What it was, for people."""
+    """The call, as shown to people."""
 
 
 @dataclass(frozen=True)
 class RecordedTurn:
-    """One answer of the model, or one command that a person typed, with what followed."""
+    """One answer of the model, or one command typed by a person, with the messages that followed."""
 
     content: str
     calls: tuple[RecordedCall, ...] = ()
@@ -56,13 +56,13 @@ class Recording:
     """User messages before the first answer; the last one opens the run."""
     turns: tuple[RecordedTurn, ...]
     cwd: str = ""
-    """The directory that commands ran in; empty where it was not recorded."""
+    """The directory in which commands ran; empty if it was not recorded."""
     timeout: float | None = None
     """Seconds for one command; None: not recorded."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables that were set for each command."""
+    """Variables set for each command."""
     shell: tuple[str, ...] | None = None
-    """What commands were given to, where that is not our own shell."""
+    """The program that ran commands, if it was not our shell."""
     mode: str = "build"
     base_commit: str | None = None
     own: bool = False

@@ -1,4 +1,4 @@
-"""One replay from the repository to its verdict, in a throw-away copy."""
+"""One replay, from the repository to the verdict, in a temporary copy."""
 
 from __future__ import annotations
 
@@ -37,32 +37,32 @@ FOREVER = 10**9
 
 @dataclass(frozen=True)
 class ReplayWishes:
-    """What was asked for on the command line."""
+    """Options from the command line."""
 
     repo: str
     sandbox: str = "auto"
     command_timeout: float | None = None
-    """None: as it was recorded, else the usual."""
+    """None: the recorded value, or else the default."""
 
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """How far the recording was played, and what was found."""
+    """How far the recording was played, and the result of the comparison."""
 
     steps: int
-    """Answers of the model that were played."""
+    """Number of model answers played."""
     compared: int
     not_run: int
     unreadable: int
     difference: Difference | None
     exit_status: str | None
-    """How our loop ended; None where it was stopped at the difference."""
+    """How our loop ended; None if it was stopped at the difference."""
     left: int = 0
-    """Recorded answers that the loop did not ask for any more."""
+    """Recorded answers that the loop did not request."""
 
     @property
     def same(self) -> bool:
-        """Whether there was something to compare, to the recording's end, and all of it was the same."""
+        """Whether the recording was played to its end without a difference; False if no observation was readable."""
         return self.difference is None and not self.left and (self.compared > 0 or not self.unreadable)
 
     def document(self) -> dict[str, Any]:
@@ -81,8 +81,8 @@ class ReplayResult:
 def replay(recording: Recording, wishes: ReplayWishes, environ: Mapping[str, str]) -> ReplayResult:
     """Play a recording on a copy of the repository, up to the first observation that differs.
 
-    Raises Invalid, NotFound, Precondition or Forbidden for what is wrong before it begins, OrderError or FleetFault
-    where the repository cannot be had. KeyboardInterrupt comes out, with nothing left behind.
+    Raises Invalid, NotFound, Precondition or Forbidden for problems before the start, OrderError or FleetFault if the
+    repository cannot be fetched. KeyboardInterrupt propagates after cleanup.
     """
     order = _order(recording, wishes)
     sandbox = choose(wishes.sandbox, environ)
@@ -97,7 +97,7 @@ def replay(recording: Recording, wishes: ReplayWishes, environ: Mapping[str, str
 
 
 class _Player:
-    """The loop, with the recording around it."""
+    """The loop, with the recording as its environment."""
 
     def __init__(self, recording: Recording, order: WorkOrder, workspace: Workspace, logs: Path) -> None:
         self._recording = recording
@@ -138,7 +138,7 @@ def _order(recording: Recording, wishes: ReplayWishes) -> WorkOrder:
     order = order_of(LocalWishes(prompt="Replay a recording.", repo=wishes.repo, model="recorded"), {})
     usual = order.limits.command_timeout
     timeout = wishes.command_timeout if wishes.command_timeout is not None else recording.timeout or usual
-    # The recording says when the run ends: no limit of its own shall.
+    # The recording determines when the run ends, so there are no limits.
     limits = Limits(
         max_iterations=0, cost_limit=0, max_run_seconds=0, command_timeout=timeout, max_format_errors=FOREVER
     )
@@ -167,8 +167,8 @@ def _workspace(order: WorkOrder, directory: Path, sandbox: Sandbox, environ: Map
 
 @contextmanager
 def _throw_away() -> Iterator[Path]:
-    """A directory for the copy; afterwards neither it nor any process that was started is left."""
-    # Children that were here before are not ours to end.
+    """Provide a directory for the copy; afterwards, it is removed and all started processes are ended."""
+    # Children that already existed must not be ended.
     others = tuple(child.pid for child in psutil.Process().children())
     directory = Path(tempfile.mkdtemp(prefix="drone-replay-"))
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -181,7 +181,7 @@ def _throw_away() -> Iterator[Path]:
 
 
 def _unlocked(function: Any, path: str, _error: Any) -> None:
-    """Remove what a command has locked: give ourselves back the right to change its directory."""
+    """Remove a path that a command has locked, after making its directory writable again."""
     for each in (Path(path).parent, Path(path)):
         if each.is_dir() and not each.is_symlink():
             each.chmod(0o700)

@@ -1,4 +1,4 @@
-"""The sandbox of a replay: the real one, with the recorded shell and variables, and an ear on what commands print."""
+"""The sandbox of a replay: the real one, with the recorded shell and variables; it keeps the results of commands."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _NUL = "\N{SYMBOL FOR NULL}"
 
 @dataclass
 class RecordedShell:
-    """Implements `drone.sandbox.Sandbox`. Shell lines go to the shell that they were recorded with."""
+    """Implements `drone.sandbox.Sandbox`. Shell lines are run by the shell with which they were recorded."""
 
     sandbox: Sandbox
     shell: Sequence[str] | None = None
-    """None: the sandbox's own."""
+    """None: the sandbox's shell."""
     variables: Mapping[str, str] | None = None
     last: CommandResult | None = None
-    """What the last shell line came to; taken away by whoever has looked at it."""
+    """Result of the last shell line; the reader takes it."""
 
     @property
     def kind(self) -> str:
@@ -70,7 +70,7 @@ class RecordedShell:
         return self.sandbox.line(command, workspace=workspace, variables=variables)
 
     def take(self) -> CommandResult | None:
-        """What the last shell line came to, once."""
+        """Return the result of the last shell line, once."""
         last, self.last = self.last, None
         return last
 
@@ -82,7 +82,7 @@ class RecordedShell:
 
 
 def whole_output(result: CommandResult) -> str:
-    """All that a command printed, in the form in which short outputs are kept."""
+    """Return the full output of a command, in the format of short outputs."""
     if result.log is None:
         return result.output
     return result.log.read_text(encoding="utf-8", errors="replace").replace("\0", _NUL)

@@ -1,1 +1,1 @@
-"""From the journals to the control plane: what a run recorded is sent in order, sealed, and again where it was lost."""
+"""From the journals to the control plane: recorded events are sent in order, sealed, and sent again if lost."""

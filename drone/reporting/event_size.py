@@ -1,4 +1,4 @@
-"""Keeping an event within what may be sent: its longest texts are cut in the middle until it fits."""
+"""Keeping an event within the size limit: its longest texts are cut in the middle until it fits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def fit(body: Body, limit: int = MAX_EVENT) -> Body:
     if sealed_size(body.model_dump_json()) <= limit:
         return body
     document = body.model_dump(mode="json")
-    # Halving the longest text each time reaches any limit in a few dozen turns; what is small already stays whole.
+    # Halving the longest text each time reaches any limit in a few dozen iterations; small texts stay whole.
     while sealed_size(json.dumps(document, ensure_ascii=False)) > limit and _smaller(document):
         pass
     return _BODY.validate_python(document)
@@ -34,7 +34,7 @@ def _smaller(document: dict[str, Any]) -> bool:
         holder[key] = halved(holder[key])
         return True
     if isinstance(document.get("arguments"), dict | list):
-        # Large for its many small parts: as one text it can be cut, and a model's arguments may be text.
+        # Large because of its many small parts: as one text it can be cut, and a model's arguments may be text.
         document["arguments"] = json.dumps(document["arguments"], ensure_ascii=False)
         return True
     return False
@@ -48,7 +48,7 @@ def halved(text: str) -> str:
 
 
 def _longest(node: Any) -> tuple[Any, Any, int]:
-    """Where the longest text in a JSON document stands: its container, its key there, and its length."""
+    """The position of the longest text in a JSON document: its container, its key there, and its length."""
     best: tuple[Any, Any, int] = (None, None, 0)
     todo = [node]
     while todo:

@@ -1,7 +1,7 @@
-"""The journal of one run: an event a line, on disk before it is acted on.
+"""The journal of one run: one event per line, on disk before it is acted on.
 
-Each line is one `shared.events.Event`; `(run_id, seq)` has no holes. The journal is the truth about a run: the stream
-in Redis is filled from it, and can be filled again.
+Each line is one `shared.events.Event`; `(run_id, seq)` has no gaps. The journal is the source of truth about a run: the
+stream in Redis is filled from it, and can be refilled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from shared.wire import Wire
 
 FILE = "journal.jsonl"
 RESERVE = "reserve"
-"""Beside a journal: bytes that are let go when the disk is full, so that the run can still say how it ended."""
+"""A file beside a journal, deleted when the disk is full so that the run can still record how it ended."""
 RESERVE_BYTES = 512 * 1024
 _BLOCK = 1 << 20
 
@@ -33,7 +33,7 @@ class _Kind(Wire):
 
 
 class _Frame(Wire):
-    """What every version writes around an event's body."""
+    """The fields that every version writes around an event's body."""
 
     run_id: str
     order_id: str
@@ -45,7 +45,7 @@ class _Frame(Wire):
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """Which run of which order, in which generation: stands on every event."""
+    """The run, its order and its generation: part of every event."""
 
     run_id: str
     order_id: str
@@ -54,11 +54,11 @@ class RunIdentity:
 
 @dataclass(frozen=True)
 class JournalLine:
-    """One event as it stands in the journal, from byte `start` to before byte `end`."""
+    """One event in the journal, from byte `start` up to but not including byte `end`."""
 
     text: str
     event: Event
-    """One that a newer version wrote and this one does not know has a comment for its body; `text` is what it wrote."""
+    """An unknown event that a newer version wrote has a comment as its body; `text` is the original line."""
     start: int
     end: int
 
@@ -67,7 +67,7 @@ class Journal:
     """Appends events, each durable when `append` returns. Threads may share one; processes may not."""
 
     def __init__(self, path: Path, identity: RunIdentity, clock: Clock) -> None:
-        """Open for appending; a line that a crash cut in half is cut off, and numbering goes on from there."""
+        """Open for appending; a partial line left by a crash is cut off, and numbering continues from there."""
         self._identity = identity
         self._clock = clock
         self._lock = threading.Lock()
@@ -79,10 +79,10 @@ class Journal:
         self._cut_back()
 
     def append(self, body: Body) -> Event:
-        """Write one event and return it; when this returns, a power cut does not lose it.
+        """Write one event and return it; when this returns, the event survives a power cut.
 
-        Raises OSError where it cannot be written. On a full disk the reserve is let go then: what the run has to say of
-        its end has room.
+        Raises OSError if it cannot be written. On a full disk the reserve is then released, so that the events at the
+        end of the run have room.
         """
         with self._lock:
             event = Event(
@@ -102,13 +102,13 @@ class Journal:
                 if error.errno in FULL:
                     self._reserve.unlink(missing_ok=True)
                 raise
-            # Only now: an event that could not be written leaves no hole, as the next one takes its number.
+            # Only now: an event that could not be written leaves no gap, because the next one takes its number.
             self.last_seq = event.seq
             self._end += len(line)
             return event
 
     def stop(self) -> None:
-        """Let nobody write any more: whoever tries waits until the process ends, which is about to."""
+        """Block all further writes: a writer waits until the process ends, which is about to happen."""
         self._lock.acquire()
 
     def close(self) -> None:
@@ -116,13 +116,13 @@ class Journal:
         self._reserve.unlink(missing_ok=True)
 
     def _cut_back(self) -> None:
-        # Half a line in the middle would make all that follows unreadable.
+        # A partial line in the middle would make everything after it unreadable.
         os.ftruncate(self._file, self._end)
         os.lseek(self._file, self._end, os.SEEK_SET)
 
 
 def reserve(directory: Path) -> None:
-    """Set bytes aside for the end of the run whose journal will lie there. Raises OSError where there are none."""
+    """Reserve bytes for the end of the run whose journal will be there. Raises OSError if there is no room."""
     file = os.open(directory / RESERVE, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         os.posix_fallocate(file, 0, RESERVE_BYTES)
@@ -152,7 +152,7 @@ def tail(path: Path) -> JournalLine | None:
 
 
 def walk(path: Path) -> Iterator[JournalLine]:
-    """Go through all whole lines, in order."""
+    """Iterate over all whole lines, in order."""
     offset = 0
     while lines := read(path, offset):
         yield from lines
@@ -185,18 +185,18 @@ def _lines(block: bytes, offset: int) -> Iterator[JournalLine]:
         try:
             event = _event(raw)
         except ValueError:
-            # After a power cut the last block may hold zeros: the journal ends before it, as appending will too.
+            # After a power cut the last block may hold zeros: the journal ends before it, and appending starts there.
             return
         start, end = end, end + len(raw) + 1
         yield JournalLine(raw.decode(), event, start, end)
 
 
 def _event(raw: bytes) -> Event:
-    """The event of a line. Raises ValueError where it is none."""
+    """The event in a line. Raises ValueError if it is not an event."""
     try:
         return Event.model_validate_json(raw)
     except ValidationError:
-        # A newer version was here before this one: what it recorded is sent as it stands, and nothing is cut off.
+        # A newer version ran here before this one: its events are sent unchanged, and nothing is cut off.
         frame = _Frame.model_validate_json(raw)
         what = f"An event of the kind {frame.body.kind[:40]!r}, which this version does not know."
         return Event.model_validate({**dict(frame), "body": CommentStep(text=what)})

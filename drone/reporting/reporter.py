@@ -1,4 +1,4 @@
-"""The thread that sends what the runs recorded: every journal, in order, whatever becomes of the connection."""
+"""The thread that sends the recorded events: every journal, in order, even if the connection fails."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from shared.events import Delta, Event
 log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
-"""A run wakes the reporter for each event; this is for the wake-up that got lost."""
+"""A run wakes the reporter for each event; this covers a lost wake-up."""
 RETRY_SECONDS = 1.0
 BATCH_BYTES = 256 * 1000
 MAX_DELTAS = 1000
-"""Pieces of text in flight that are kept while Redis is slow; older ones are dropped first."""
+"""Pieces of live text that are kept while Redis is slow; the oldest are dropped first."""
 
 
 class JournalDirectory(Protocol):
-    """Where the journal of a run is, and what is known of its sending."""
+    """The location of a run's journal, and of the record of its sending."""
 
     @property
     def run_id(self) -> str: ...
@@ -38,7 +38,7 @@ class JournalDirectory(Protocol):
 
     @property
     def sent(self) -> Path:
-        """How far the journal is known to be in the stream; may lag behind, never run ahead."""
+        """How far the journal is known to be in the stream; may lag behind, but never runs ahead."""
         ...
 
 
@@ -53,24 +53,24 @@ class _Source:
         self.on_event = on_event
         self.offset = _sent_offset(directory)
         self.resends = 0
-        """How often sending again was asked for: tells a batch in flight that its end is not the new beginning."""
+        """The number of resend requests: shows a batch being sent that its end is not the new offset."""
 
     def next_lines(self) -> list[JournalLine]:
         return journal.read(self.directory.journal, self.offset, BATCH_BYTES)
 
     def sent(self, lines: list[JournalLine]) -> None:
-        """Remember that `lines` are in the stream. A crash before sends some twice; their seq makes that harmless."""
+        """Save that `lines` are in the stream. After a crash before that some are sent twice; seq makes it harmless."""
         self.offset = lines[-1].end
-        # A full disk must not keep events from being sent: they are sent twice then.
+        # A full disk must not prevent events from being sent; they may be sent twice then.
         with suppress(OSError):
             self.directory.sent.write_text(str(self.offset))
 
 
 class Reporter:
-    """Tails the journals of all runs and sends each event once it is known not to be in the stream.
+    """Tails the journals of all runs and sends each event that is not known to be in the stream.
 
-    Events of one run are sent in order and without a hole: a batch that may not have arrived is sent again, whole,
-    before anything newer. While Redis is away nothing is lost, as the journals are the spool.
+    Events of one run are sent in order and without gaps: a batch that may not have arrived is sent again, complete,
+    before anything newer. While Redis is unavailable nothing is lost, because the journals are the spool.
     """
 
     def __init__(self, stream: Stream, clock: Clock) -> None:
@@ -87,29 +87,29 @@ class Reporter:
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
 
     def start(self) -> None:
-        """Begin to send; to be called once the drone has introduced itself: its hello comes before all of this boot."""
+        """Start sending. Call this after the drone's hello, which must precede all other messages of this boot."""
         self._thread.start()
 
     def send_unsent(self) -> None:
-        """Send all that older boots left in the journals, in this thread and before `start`; how much that may be.
+        """Send everything that older boots left in the journals, in this thread and before `start`.
 
-        Raises redis.exceptions.RedisError; what may not have arrived then is sent by the next call.
+        Raises redis.exceptions.RedisError; the next call then sends what may not have arrived.
         """
         while self._send_round():
             pass
 
     def follow(self, directory: JournalDirectory, on_event: OnEvent = lambda _: None) -> None:
-        """Send this journal too, from where sending stopped; `on_event` is called with every event that passes."""
+        """Send this journal too, from where sending stopped; `on_event` is called with each event before it is sent."""
         with self._lock:
             self._sources[directory.run_id] = _Source(directory, on_event)
         self._work.set()
 
     def wake(self) -> None:
-        """Something was recorded."""
+        """Notify the reporter of a new event."""
         self._work.set()
 
     def delta(self, delta: Delta) -> None:
-        """Show text in flight, before whatever the run records next."""
+        """Send live text, before the next event that the run records."""
         with self._lock:
             self._deltas.append(delta)
             del self._deltas[:-MAX_DELTAS]
@@ -132,7 +132,7 @@ class Reporter:
             self._sources.pop(run_id, None)
 
     def flush(self, seconds: float) -> bool:
-        """Wait until all that is recorded by now is in the stream; False if that took longer."""
+        """Wait until all events recorded so far are in the stream; False if that takes longer."""
         self._work.set()
         deadline = self._clock.monotonic() + seconds
         with self._idle:
@@ -167,13 +167,13 @@ class Reporter:
                 self._work.set()
 
     def _send_round(self) -> bool:
-        """Send what there is, a batch of each journal; True if there may be more."""
+        """Send pending events, one batch of each journal; True if there may be more."""
         with self._lock:
             deltas, self._deltas = self._deltas, []
             sources = list(self._sources.values())
             self._busy = True
         try:
-            # Taken once and gone: text in flight that does not arrive now is of no use later.
+            # Taken once and not kept: live text that does not arrive now is useless later.
             return self._send(deltas, sources)
         finally:
             with self._idle:
@@ -197,7 +197,7 @@ class Reporter:
 
     def _remember(self, source: _Source, lines: list[JournalLine], resends: int) -> None:
         with self._lock:
-            # A resend that was asked for meanwhile wins, also one to where this batch began: offsets alone cannot tell.
+            # A resend requested meanwhile wins, even one to where this batch began: offsets alone do not show it.
             if source.resends == resends:
                 source.sent(lines)
 

@@ -1,4 +1,4 @@
-"""The wire of reporting: events into the drone's stream and its live channel, text in flight into the channel alone."""
+"""The transport of reporting: events go to the drone's stream and its live channel, live text only to the channel."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from shared.events import Delta, Hello
 
 @dataclass(frozen=True)
 class Stream:
-    """Sends for one drone. Methods raise redis.exceptions.RedisError when what was given may not have arrived."""
+    """Sends for one drone. Methods raise redis.exceptions.RedisError if their messages may not have arrived."""
 
     redis: Redis
     sealer: Sealer
 
     def send(self, deltas: Sequence[Delta], lines: Sequence[JournalLine]) -> None:
-        """Send text in flight and then events, in one round trip and in this order."""
+        """Send live text and then events, in one round trip and in this order."""
         live = names.live_channel(self.sealer.drone_id)
         with self.redis.pipeline(transaction=False) as pipe:
             for delta in deltas:
@@ -34,7 +34,7 @@ class Stream:
             pipe.execute()
 
     def hello(self, hello: Hello) -> None:
-        """Put a hello into the stream."""
+        """Add a hello to the stream."""
         envelope = self.sealer.seal("hello", hello.model_dump_json())
         self.redis.xadd(names.events_stream(self.sealer.drone_id), {"t": "hello", "e": envelope})
 

@@ -1,4 +1,4 @@
-"""The drone's own connection to Redis, apart from Celery's, and the sealing of what goes through it."""
+"""The drone's own connection to Redis, separate from Celery's, and the sealing of its messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANSWER_SECONDS = 10.0
 
 
 def connect(broker_url: str) -> Redis:
-    """A client that tries a command once more over a fresh connection; all further patience is its caller's."""
+    """A client that retries a command once over a new connection; any further retries are up to the caller."""
     return Redis.from_url(
         broker_url,
         socket_timeout=ANSWER_SECONDS,
@@ -39,23 +39,23 @@ class Sealer:
     clock: Clock
 
     def seal(self, direction: Direction, body: str, *, order: str = "", run: str = "", generation: int = 0) -> str:
-        """Seal `body` to the control plane."""
+        """Seal `body` for the control plane."""
         binding = Binding(direction=direction, drone=self.drone_id, order=order, run=run, generation=generation)
         return seal(
             body, binding, sender=self.private_key, recipient=self.control_plane_key, issued_at=self.clock.now()
         )
 
     def open(self, envelope: str, direction: Direction, *, order: str = "", run: str = "", generation: int = 0) -> str:
-        """Open what the control plane sealed to this drone, bound as said.
+        """Open an envelope that the control plane sealed for this drone, with this binding.
 
-        Raises CannotOpen when it is for another, was altered, or is bound to something else.
+        Raises CannotOpen if it is for another recipient, was altered, or has another binding.
         """
         return self.open_dated(envelope, direction, order=order, run=run, generation=generation).body
 
     def open_dated(
         self, envelope: str, direction: Direction, *, order: str = "", run: str = "", generation: int = 0
     ) -> Opened:
-        """As `open`, with the time of sealing beside the body."""
+        """Like `open`, with the time of sealing as well as the body."""
         expect = Binding(direction=direction, drone=self.drone_id, order=order, run=run, generation=generation)
         own = {key_id(public_key(self.private_key)): self.private_key}
         return open_envelope(envelope, recipients=own, sender=self.control_plane_key, expect=expect)

@@ -1,1 +1,1 @@
-"""One order on one drone, in a process of its own: from the opened envelope to the last event."""
+"""One order on one drone, in its own process: from the opened envelope to the last event."""

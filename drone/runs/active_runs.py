@@ -1,4 +1,4 @@
-"""The runs that a drone works on now, as its run directories tell."""
+"""The active runs of a drone, as found in its run directories."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from drone.runs.directory import RunDirectory, all_runs
 
 @dataclass(frozen=True)
 class ActiveRun:
-    """A run that this drone works on now."""
+    """An active run of this drone."""
 
     run: str
     order: str

@@ -1,4 +1,4 @@
-"""Puts the agent of one run together: model, tools, rules, prompts, and what people have added to them."""
+"""Assembles the agent of one run: model, tools, rules, prompts, and user additions to them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from shared.events import ErrorStep
 from shared.work_order import WorkOrder
 
 PROMPT_FOLDER = "prompt"
-"""In the drone's home: what its owner adds to the system prompt."""
+"""In the drone's home: the owner's additions to the system prompt."""
 
 
 @dataclass(frozen=True)
 class Assembled:
-    """An agent ready to run, and what it is told first."""
+    """An agent ready to run, and its first messages."""
 
     agent: Agent
     system: str
@@ -44,16 +44,16 @@ class Assembled:
 
 
 def assemble(order: WorkOrder, workspace: Workspace, context: RunContext, stack: ExitStack) -> Assembled:
-    """Build the agent of `order` in `workspace`; what has to be ended with the run is put on `stack`.
+    """Build the agent of `order` in `workspace`; everything that must end with the run is pushed onto `stack`.
 
-    What people have added and cannot be used is recorded, and left out: it never fails a run. Only an agent's
-    instructions are no addition: raises OrderError `E-AGENT-INSTRUCTIONS` where they cannot be read.
+    User additions that cannot be used are recorded and left out: they never fail a run. An agent's instructions are not
+    an addition: raises OrderError `E-AGENT-INSTRUCTIONS` if they cannot be read.
     """
     return _Assembly(_with_instructions(order, workspace, context), workspace, context).assembled(stack)
 
 
 def _with_instructions(order: WorkOrder, workspace: Workspace, context: RunContext) -> WorkOrder:
-    """The order with the instructions of its agent in it: as they are on the default branch now (S-010)."""
+    """The order with its agent's instructions, as they are on the default branch now (S-010)."""
     team = order.team
     if team is None or team.instructions is not None or team.instructions_path is None:
         return order
@@ -63,7 +63,7 @@ def _with_instructions(order: WorkOrder, workspace: Workspace, context: RunConte
 
 
 def _elsewhere(order: WorkOrder, url: str, context: RunContext) -> DefaultBranch:
-    """The default branch of another repository than the order's."""
+    """The default branch of a repository other than the order's."""
     context.check_url(url)
     project = order.project.model_copy(update={"git_url": url})
     return context.workspaces().default_branch(
@@ -100,13 +100,13 @@ class _Assembly:
         return Assembled(agent, system, prompt, self._nudge(agent, toolbox))
 
     def _opening(self, parts: PromptParts) -> str:
-        """The first message of this run: the prompt, or that an earlier run's work goes on here."""
+        """The first message of this run: the prompt, or a note that it continues an earlier run's work."""
         if self._order.resumed is not None:
             return resumed_prompt(self._order.resumed, self._order.team)
         return user_prompt(self._order, self._workspace.path, self._context.clock.now(), parts)
 
     def _servers(self, stack: ExitStack) -> McpServers:
-        """Start the MCP servers of the drone's owner, and the project's where the owner allows that."""
+        """Start the MCP servers of the drone's owner, and the project's if the owner allows that."""
         context = self._context
         configs = read_configs(context.home, self._settings if context.policy.mcp_servers else None, context.environ)
         servers = connect(
@@ -233,7 +233,7 @@ class _Assembly:
         return BudgetedControls(extensions.controls, self._budget)
 
     def _check(self) -> None:
-        # While servers start, there is no loop yet that could hear what a person says: that waits for it.
+        # While servers start, there is no loop yet that could receive user messages: they wait for it.
         if self._controls is None:
             self._context.controls.check_end()
         else:

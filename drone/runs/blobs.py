@@ -1,4 +1,4 @@
-"""The drone's way to what does not go through Redis: blobs over HTTP, and the permission to push."""
+"""What a drone exchanges over HTTP instead of Redis: blobs, and the permission to push."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ LONGEST_PAUSE_SECONDS = 10.0
 
 
 class Store(Protocol):
-    """Where patches, bundles and logs go, and where long contexts and bundles come from."""
+    """Stores patches, bundles and logs, and provides long contexts and bundles."""
 
     def put(self, content: bytes) -> str:
-        """Store a blob and return its SHA-256. Raises FleetError when it could not be stored."""
+        """Store a blob and return its SHA-256. Raises FleetError if it cannot be stored."""
         ...
 
     def get(self, run_id: str, sha256: str) -> bytes:
-        """A blob of this or an earlier run. Raises FleetError when it cannot be had."""
+        """A blob of this or an earlier run. Raises FleetError if it is unavailable."""
         ...
 
 
@@ -44,33 +44,33 @@ class Grant:
     """Permission to push the order's branch, for a short time."""
 
     expires_in: float
-    """Seconds from when the answer was asked for."""
+    """Seconds from the time of the request."""
     known: str | None
-    """What the branch on the remote was last known to be; None if it was never pushed."""
+    """The last known head of the branch on the remote; None if it was never pushed."""
 
 
 class Pushes(Protocol):
-    """Who says whether this run may push."""
+    """Decides whether this run may push."""
 
     def ask(self) -> Grant:
-        """Get a grant. Raises Conflict when another run holds the order, Unreachable without an answer."""
+        """Get a grant. Raises Conflict if another run holds the order, Unreachable if there is no answer."""
         ...
 
 
 class HeldByAnother:
-    """Answers for a run that knows already that another holds its order; implements Pushes."""
+    """Refuses pushes of a run that already knows that another run holds its order; implements Pushes."""
 
     def ask(self) -> Grant:
         raise Conflict("another run holds the order", code="E-PUSH-STALE")
 
 
 class RunApi:
-    """The control plane's HTTP interface as one run may use it; implements Store and Pushes."""
+    """The part of the control plane's HTTP interface that one run may use; implements Store and Pushes."""
 
     def __init__(
         self, server_url: str, api_token: str, run_id: str, clock: Clock, patience: Callable[[], float]
     ) -> None:
-        """`patience` says how many seconds a server that does not answer is waited for, at this moment."""
+        """`patience` returns how many seconds to wait, at this moment, for a server that does not answer."""
         self._run = f"/runs/{run_id}"
         self._clock = clock
         self._patience = patience
@@ -82,7 +82,7 @@ class RunApi:
         )
 
     def put(self, content: bytes, kind: str = "") -> str:
-        """As Store has it; a blob of the kind `checkpoint` is sealed where it is kept."""
+        """See Store; the control plane keeps a blob of the kind `checkpoint` sealed."""
         if len(content) > MAX_BYTES:
             raise OrderError(
                 f"the result is too large to be kept: {len(content)} bytes, at most {MAX_BYTES}", code="E-BLOB-SIZE"
@@ -107,7 +107,7 @@ class RunApi:
         self._http.close()
 
     def _patiently(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """As `_send`, again and again while the server does not answer and patience lasts."""
+        """Like `_send`, but retry while the server does not answer and patience lasts."""
         began, attempt = self._clock.monotonic(), 0
         while True:
             attempt += 1
@@ -119,9 +119,9 @@ class RunApi:
             self._clock.sleep(min(delay(attempt, base=RETRY_BASE_SECONDS), LONGEST_PAUSE_SECONDS))
 
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """One request and its answer.
+        """Send one request and return its answer.
 
-        Raises Unreachable without an answer or with a 5xx, Conflict on 409, NotFound on 404, FleetFault otherwise.
+        Raises Unreachable on no answer or a 5xx, Conflict on 409, NotFound on 404, FleetFault otherwise.
         """
         try:
             answer = self._http.request(method, path, **options)
@@ -143,14 +143,14 @@ class Uploads:
         self._lock = threading.Condition()
         self._logs: deque[bytes] = deque()
         self._checkpoint: bytes | None = None
-        """The newest that is not sent; an older one is of no use to anybody."""
+        """The newest one that is not sent; an older one is useless."""
         self._sending = False
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="uploads", daemon=True)
         self._thread.start()
 
     def add_log(self, log_file: Path) -> str:
-        """Take a log, without secrets, for sending; returns the SHA-256 that the blob will have."""
+        """Queue a log for sending, without its secrets; return the SHA-256 that the blob will have."""
         content = self._redactor.text(log_file.read_text(errors="replace")).encode()
         with self._lock:
             self._logs.append(content)
@@ -158,23 +158,23 @@ class Uploads:
         return digest(content)
 
     def add_checkpoint(self, bundle: bytes) -> str:
-        """As `drone.runs.context.CheckpointStore`."""
+        """See `drone.runs.context.CheckpointStore`."""
         with self._lock:
             self._checkpoint = bundle
             self._lock.notify_all()
         return digest(bundle)
 
     def has_secret(self, content: bytes) -> bool:
-        """As `drone.runs.context.CheckpointStore`."""
+        """See `drone.runs.context.CheckpointStore`."""
         return self._redactor.knows(content.decode("utf-8", "replace"))
 
     def settle(self, seconds: float) -> None:
-        """As `drone.runs.context.CheckpointStore`."""
+        """See `drone.runs.context.CheckpointStore`."""
         with self._lock:
             self._lock.wait_for(lambda: self._checkpoint is None and not self._sending, seconds)
 
     def finish(self, seconds: float) -> None:
-        """Wait for what is not sent yet, at most so long; a log that is not there then stays on the drone."""
+        """Wait up to `seconds` for pending uploads; a log that is not sent by then stays on the drone."""
         with self._lock:
             self._closing = True
             self._lock.notify_all()
@@ -189,7 +189,7 @@ class Uploads:
                 log.warning("a %s was not stored: %s", kind or "command's full log", error)
 
     def _next(self) -> tuple[str, bytes] | None:
-        """What is to be sent next, a checkpoint before logs; None when all is sent and nothing follows."""
+        """The next upload, a checkpoint before logs; None when everything is sent and nothing follows."""
         with self._lock:
             self._sending = False
             self._lock.notify_all()
@@ -201,7 +201,7 @@ class Uploads:
 
 
 def _problem(answer: httpx.Response) -> FleetError:
-    """The error in an answer. What may pass is Unreachable; what the drone cannot change is the fleet's fault."""
+    """The error in an answer: Unreachable if it may be temporary, FleetFault if the drone cannot change it."""
     document = None
     with suppress(ValueError):
         document = answer.json()

@@ -1,4 +1,4 @@
-"""Checkpoints of one run: after each complete step, what the workspace is, so that a later run can go on from there."""
+"""Checkpoints of one run: the workspace after each complete step, so that a later run can continue from there."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from shared.messages import Message
 log = logging.getLogger(__name__)
 
 _FILES = frozenset({"file_write", "editor"})
-"""Tools that change files and nothing else. Any other may have made commits too."""
+"""Tools that change only files. Any other tool may also have made commits."""
 
 
 @dataclass
 class Checkpoints:
-    """Takes them. What goes wrong with one is said once and fails no run: the last good one counts then."""
+    """Takes checkpoints. A failure is reported once and fails no run: the last good checkpoint counts then."""
 
     run_id: str
     workspace: Workspace
@@ -37,7 +37,7 @@ class Checkpoints:
     _told: bool = False
 
     def take(self, message: Message) -> None:
-        """A step is complete, whose calls `message` holds: record where the workspace is now."""
+        """Record the state of the workspace after a complete step, whose calls are in `message`."""
         changing = [call.name for call in message.tool_calls if call.name not in self.read_only]
         if self._known and not changing:
             self._record(self._last.model_copy(update={"changed": False}))
@@ -53,7 +53,7 @@ class Checkpoints:
             self.run_id, has_secret=self.checkpoint_store.has_secret, agent_commits=commits
         )
         if not made.changed and self._known:
-            # What is left out may differ all the same: a secret that was known came into a file.
+            # The files left out may still differ: a known secret was written into a file.
             return self._last.model_copy(update={"changed": False, "left_out": made.left_out})
         return CheckpointStep(
             commit=made.commit,
@@ -69,7 +69,7 @@ class Checkpoints:
         self.recorder.record(self._last)
 
     def _failed(self, error: Exception) -> None:
-        """Without a checkpoint the step does not count as complete; one that comes later holds it too."""
+        """Without a checkpoint the step does not count as complete; a later checkpoint includes it."""
         log.warning("no checkpoint could be taken: %s", error)
         if not self._told:
             self._told = True

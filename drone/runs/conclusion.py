@@ -1,4 +1,4 @@
-"""How a run ended, as its boundary judges it: each class of error decides what becomes of the order."""
+"""How a run ended, as its boundary judges it: the class of an error decides what happens to the order."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from shared.outcome import ExitStatus, Outcome
 class RunConclusion:
     """How a run ended, without its figures.
 
-    `give_back` returns the order to the queue as often as it takes; a failure that is not the order's fault is tried
-    again too, but counted.
+    `give_back` returns the order to the queue any number of times; a failure that is not the order's fault is also
+    retried, but counted.
     """
 
     status: Literal["success", "failed", "preempted"]
@@ -30,13 +30,13 @@ class RunConclusion:
 
 
 def of_outcome(outcome: Outcome) -> RunConclusion:
-    """The loop came to an end of its own: a success, or a limit that fails the order with its work kept."""
+    """The loop ended normally: a success, or a limit that fails the order but keeps its work."""
     status: Literal["success", "failed"] = "success" if outcome.succeeded else "failed"
     return RunConclusion(status, outcome.exit_status, outcome.reason, outcome.response)
 
 
 def of_wish(wish: Wish, response: str = "") -> RunConclusion:
-    """Somebody wanted the run to end; an operator's word ends the order with it, and so does a run without progress."""
+    """The run was asked to end; a request by an operator, or a lack of progress, also ends the order."""
     match wish.kind:
         case "terminate":
             return RunConclusion("failed", ExitStatus.CANCELED, wish.reason, response)
@@ -52,9 +52,9 @@ def of_wish(wish: Wish, response: str = "") -> RunConclusion:
 
 
 def of_error(error: Exception) -> RunConclusion:
-    """Something went wrong. An order at fault fails; what the fleet is at fault for, or refuses here, may run again.
+    """An error occurred. An order at fault fails; if the fleet is at fault, or this drone refuses, it may run again.
 
-    A bug fails the order: running it again would most likely meet it again.
+    A bug fails the order: another run would most likely hit it again.
     """
     error = _known(error)
     reason = sentence(error)
@@ -70,7 +70,7 @@ def of_error(error: Exception) -> RunConclusion:
 
 
 def step_of(error: Exception) -> ErrorStep:
-    """The error as an event: a sentence for people, and all that is known."""
+    """The error as an event: a readable sentence, and all known details."""
     error = _known(error)
     if isinstance(error, FleetError):
         return ErrorStep(what=error.what, detail=error.why, code=error.code)
@@ -78,12 +78,12 @@ def step_of(error: Exception) -> ErrorStep:
 
 
 def _known(error: Exception) -> Exception:
-    """The error, or what it is in the fleet's words: a full disk is no bug."""
+    """The error, or the matching error of the fleet: a full disk is not a bug."""
     return fault_of(error) if isinstance(error, OSError) and error.errno in FULL else error
 
 
 def sentence(error: Exception) -> str:
-    """One sentence for people."""
+    """The error as one readable sentence."""
     if isinstance(error, FleetError):
         return f"{error.what}: {error.why}" if error.why else error.what
     first = str(error).partition("\n")[0][:200]

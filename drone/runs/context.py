@@ -1,4 +1,4 @@
-"""What a run needs from around it: on a drone from its worker, in `drone run` from the command line."""
+"""The dependencies of a run: provided by the worker on a drone, by the command line in `drone run`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from shared.work_order import WorkOrder
 
 
 class RunWishes(Controls, Protocol):
-    """Controls that also know whether the run is to end, and stay quiet while it delivers."""
+    """Controls that also know whether the run is to end, and do not interrupt its delivery."""
 
     @property
     def wish(self) -> Wish | None:
@@ -29,23 +29,23 @@ class RunWishes(Controls, Protocol):
         ...
 
     def check_end(self) -> None:
-        """As `check`, but for what people have to say to the loop. Raises Preempted."""
+        """Like `check`, but without the user messages for the loop. Raises Preempted."""
         ...
 
 
 class CheckpointStore(Protocol):
-    """What checkpoints rest on."""
+    """What checkpoints depend on."""
 
     def has_secret(self, content: bytes) -> bool:
-        """Whether a file holds a secret that this run knows: such a file leaves the drone in no checkpoint."""
+        """Whether a file holds a secret that this run knows: no checkpoint that leaves the drone includes the file."""
         ...
 
     def add_checkpoint(self, bundle: bytes) -> str:
-        """Take a checkpoint for sending, in the background; returns the SHA-256 that the blob will have."""
+        """Queue a checkpoint for sending in the background; return the SHA-256 that the blob will have."""
         ...
 
     def settle(self, seconds: float) -> None:
-        """Wait, at most so long, until the newest checkpoint is sent."""
+        """Wait up to `seconds` until the newest checkpoint is sent."""
         ...
 
 
@@ -54,7 +54,7 @@ MakeModel = Callable[[WorkOrder, Recorder, Controls], Model]
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a run needs from around it; on a drone from its worker, in `drone run` from the command line."""
+    """The dependencies of a run: provided by the worker on a drone, by the command line in `drone run`."""
 
     boot_id: str
     recorder: Recorder
@@ -69,13 +69,13 @@ class RunContext:
     log_dir: Path
     make_model: MakeModel
     check_url: Callable[[str], None]
-    """Lets the repository's URL pass or raises Refused: the policy of the machine's owner."""
+    """Accepts the repository's URL or raises Refused: the policy of the machine's owner."""
     end_processes: Callable[[], Ended]
-    """Ends whatever the run has started and is still there."""
+    """Ends all processes that the run started and that are still running."""
     home: Path
     """The drone's home, where its owner may keep prompts, skills, extensions and MCP servers."""
     environ: Mapping[str, str] = field(repr=False)
-    """The drone's own variables, of which its owner may hand some to MCP servers."""
+    """The drone's environment variables; its owner may pass some of them to MCP servers."""
     store_log: StoreLog | None = None
     checkpoint_store: CheckpointStore | None = None
     """Where checkpoints go; None: none are taken."""

@@ -1,4 +1,4 @@
-"""What a run was told by its worker, as the loop and the delivery ask for it."""
+"""The worker's messages to a run, as the loop and the delivery query them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RunControls:
         self._compact: str | None = None
 
     def receive(self, message: ToRun) -> None:
-        """Take in a message of the worker."""
+        """Handle a message from the worker."""
         with self._lock:
             match message:
                 case LeaseExtended():
@@ -54,7 +54,7 @@ class RunControls:
             return self._wish
 
     def check(self) -> None:
-        """Return if the loop may go on. Raises Preempted or Interrupted."""
+        """Return if the loop may continue. Raises Preempted or Interrupted."""
         self.check_end()
         with self._lock:
             texts, self._interruptions = self._interruptions, []
@@ -62,33 +62,33 @@ class RunControls:
             raise Interrupted(*(Message(role="user", content=text) for text in texts))
 
     def check_end(self) -> None:
-        """As `check`, around the loop: what people have to say waits for it. Raises Preempted."""
+        """Like `check`, outside the loop: user messages wait for the loop. Raises Preempted."""
         wish = self.wish
         if wish is not None:
             raise Preempted(outcome=Outcome(ExitStatus.CANCELED, wish.reason))
 
     def steering(self) -> list[str]:
-        """Take what people said that enters after the tool results."""
+        """Take the user messages that enter after the tool results."""
         with self._lock:
             taken, self._steering = self._steering, []
-            # Nothing runs that could be broken off: an interruption is a word like others now.
+            # Nothing is running that could be interrupted: an interruption is now an ordinary message.
             taken += self._interruptions
             self._interruptions = []
             return taken
 
     def follow_ups(self) -> list[str]:
-        """Take what people said that waits until the model stops."""
+        """Take the user messages that wait until the model stops."""
         with self._lock:
             taken, self._follow_ups = self._follow_ups, []
             return taken
 
     def ruling(self, call_id: str) -> Ruling | None:
-        """Take what a person said of a call that waits; None until then."""
+        """Take a user's decision about a waiting call; None until there is one."""
         with self._lock:
             return self._rulings.pop(call_id, None)
 
     def compaction_asked(self) -> str | None:
-        """Take the instructions of a compaction that somebody asked for."""
+        """Take the instructions of a requested compaction."""
         with self._lock:
             asked, self._compact = self._compact, None
             return asked

@@ -1,4 +1,4 @@
-"""What a run leaves behind: a patch and a bundle with the control plane, and the branch where it may be pushed."""
+"""The results of a run: a patch and a bundle on the control plane, and the branch if it may be pushed."""
 
 from __future__ import annotations
 
@@ -20,51 +20,50 @@ from shared.work_order import WorkOrder
 SUBJECT_CHARACTERS = 72
 AUTHOR = "Dronefleet <drone@localhost>"
 PUSH_MARGIN_SECONDS = 2.0
-"""Left of a grant's time for ending `git push`: nothing may reach the remote after the grant."""
+"""Reserved at the end of a grant for ending `git push`: nothing may reach the remote after the grant."""
 LATE_PUSH_SECONDS = 60.0
 PATIENCE_SECONDS = 300.0
-"""For a remote or a control plane that does not answer to come back; then the branch stays unpushed."""
+"""How long to retry a remote or a control plane that does not answer; then the branch stays unpushed."""
 PAUSE_SECONDS = 2.0
 LONGEST_PAUSE_SECONDS = 30.0
 BREAK_OFF_SECONDS = 5.0
-"""For a push under way to come to its end once the run was asked to end."""
+"""Time for an active push to finish once the run was asked to end."""
 _TICK_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
 class Pushing:
-    """What a push rests on."""
+    """What a push depends on."""
 
     pushes: Pushes
     lease: RunLease
     clock: Clock
     wish: Callable[[], Wish | None] = field(default=lambda: None)
-    """Why the run is to end, if it is: nothing is waited for then."""
+    """Why the run is to end, if it is: then there is no waiting."""
     say: Callable[[str], None] = field(default=lambda _: None)
-    """Shows what is waited for."""
+    """Shows what the run is waiting for."""
     patience: float = PATIENCE_SECONDS
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """What came of one try to push."""
+    """The outcome of one push attempt."""
 
     result: Delivered
     away: str = ""
-    """Who did not answer, and may later; empty where the result stands."""
+    """The party that did not answer, but may later; empty if the result is final."""
 
 
 def deliver(
     order: WorkOrder, workspace: Workspace, store: Store, pushing: Pushing | None
 ) -> tuple[Delivered, tuple[str, ...]]:
-    """Commit what changed, store patch and bundle, and push the branch if `pushing` is given and a grant is.
+    """Commit the changes, store patch and bundle, and push the branch if `pushing` is given and a grant is received.
 
-    Blobs come first: when the event is written, all that it names is there. A remote that does not answer is tried
-    again for some minutes. A push that fails is no failure of the run; the reason is in the result, and patch and
-    bundle hold the same work. Beside the result come remarks for people:
-    what had to be left out, and what else is to be known.
+    Blobs come first: when the event is written, everything that it names exists. A remote that does not answer is
+    retried for some minutes. A failed push does not fail the run; the reason is in the result, and patch and bundle
+    hold the same work. The result comes with remarks for users: files that were left out, and other notes.
 
-    Raises FleetError when patch or bundle could not be stored.
+    Raises FleetError if patch or bundle cannot be stored.
     """
     made = workspace.deliver(names.branch(order.order_id), commit_message(order), AUTHOR)
     remarks = (*(f"Left out: {each}" for each in made.left_out), *made.notes)
@@ -83,10 +82,10 @@ def deliver(
 
 
 def commit_message(order: WorkOrder) -> str:
-    """First line of what the order is about as subject, and the trailers that the project wants."""
+    """The commit message: the first line of the prompt as the subject, and the trailers of the project."""
     first = next((line.strip() for line in order.prompt.splitlines() if line.strip()), "Work order")
     if order.task is not None:
-        # The briefing begins with a heading: `# Task PAYM-0001: Mend the sum`.
+        # The briefing begins with a heading: `# Task PAYM-0001: Fix the sum`.
         first = first.removeprefix("# Task ")
     subject = first if len(first) <= SUBJECT_CHARACTERS else first[: SUBJECT_CHARACTERS - 1].rstrip() + "…"
     trailers = trailers_of(order.project.trailers, model=order.provider.model, order_id=order.order_id)
@@ -94,7 +93,7 @@ def commit_message(order: WorkOrder) -> str:
 
 
 def _pushed(stored: Delivered, order: WorkOrder, workspace: Workspace, pushing: Pushing) -> Delivered:
-    """Push, again and again while the remote or the fleet is only away, until patience ends or the run is to end."""
+    """Push, and retry while the remote or the fleet is unavailable, until patience ends or the run is to end."""
     began, attempt = pushing.clock.monotonic(), 0
     while True:
         attempt += 1
@@ -113,7 +112,7 @@ def _pushed(stored: Delivered, order: WorkOrder, workspace: Workspace, pushing: 
 
 
 def _try(stored: Delivered, order: WorkOrder, workspace: Workspace, pushing: Pushing) -> _Tried:
-    """One push within one grant."""
+    """One push attempt within one grant."""
     if not pushing.lease.valid():
         return _Tried(_unpushed(stored, "The fleet could not be reached, so nothing was pushed."), "the fleet")
     asked_at = pushing.clock.boottime()
@@ -142,14 +141,14 @@ def _push(stored: Delivered, workspace: Workspace, pushing: Pushing, granted: tu
 
 
 class _Breaking:
-    """The check of a push under way: one that is all but done when the run is told to end shall still arrive."""
+    """The check of an active push: a push that is almost done when the run is asked to end should still arrive."""
 
     def __init__(self, pushing: Pushing) -> None:
         self._pushing = pushing
         self._wished_at: float | None = None
 
     def __call__(self) -> None:
-        """Raises Preempted some seconds after the run was asked to end."""
+        """Raise Preempted some seconds after the run was asked to end."""
         if self._pushing.wish() is None:
             return
         now = self._pushing.clock.monotonic()
@@ -159,7 +158,7 @@ class _Breaking:
 
 
 def _wait(seconds: float, pushing: Pushing) -> Wish | None:
-    """Wait, or return at once with the wish that the run should end."""
+    """Wait, or return at once with the wish to end the run."""
     until = pushing.clock.monotonic() + seconds
     while (wish := pushing.wish()) is None and pushing.clock.monotonic() < until:
         pushing.clock.sleep(_TICK_SECONDS)
@@ -171,7 +170,7 @@ def _unpushed(stored: Delivered, why: str) -> Delivered:
 
 
 def _given_up(tried: Delivered, order: WorkOrder, how: str) -> Delivered:
-    """The last try's result, which also says how often there was one and where the work is."""
+    """The result of the last attempt, with the number of attempts and the location of the work."""
     kept = f"The work is kept: fleet patch {order.order_id} | git apply, or fleet checkout {order.session.id}"
     why = tried.push_error or "The branch was not pushed"
     return _unpushed(tried, f"{why.rstrip('.')}. {how} {kept}")
@@ -182,7 +181,7 @@ def _times(count: int) -> str:
 
 
 def _pushed_late(stored: Delivered, order: WorkOrder, workspace: Workspace) -> Delivered:
-    """Another run holds the order: this one's work goes to a ref of its own, where it is in nobody's way."""
+    """Another run holds the order: push this run's work to a separate ref, where it conflicts with nothing."""
     late = names.late_branch(order.order_id, order.attempt)
     result = workspace.push(late, None, LATE_PUSH_SECONDS)
     return stored.model_copy(

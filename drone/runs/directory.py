@@ -1,6 +1,6 @@
 """The directory of one run on this drone's disk: its marker, its journal, its lock.
 
-A run directory is made once and kept for seven days, longer than its run key lives: while it exists, no copy of the
+A run directory is created once and kept for seven days, longer than its run key: while it exists, no copy of the
 order's message can start the run a second time.
 """
 
@@ -27,7 +27,7 @@ CANNOT_LOCK = "the run directory is held by another process"
 
 @dataclass(frozen=True)
 class Meta:
-    """What must be known of a run by a drone that starts after a crash."""
+    """What a drone that starts after a crash must know about a run."""
 
     order_id: str
     generation: int
@@ -35,9 +35,9 @@ class Meta:
     claimed_at: str
     pid: int | None = None
     started_at: float | None = None
-    """The process's start time as the kernel tells it: a pid alone may long belong to another."""
+    """The kernel's start time of the process: a pid alone may have been reused."""
     machine_boot: str = ""
-    """The kernel's id of the machine's own boot, from which that time counts; empty where an older drone wrote this."""
+    """The kernel's id of the machine's boot, from which that time counts; empty if an older drone wrote this."""
     confirmed: bool = False
     """The control plane has every event; the journal is gone."""
 
@@ -62,18 +62,18 @@ class RunDirectory:
 
     @property
     def sent(self) -> Path:
-        """How far the journal is known to be in the stream; may lag behind, never run ahead."""
+        """How far the journal is known to be in the stream; may lag behind, but never runs ahead."""
         return self.path / "sent"
 
     @property
     def orphaned(self) -> Path:
-        """The receipt of a run that ended itself as its worker was gone, so that nobody could take it."""
+        """The receipt of a run that ended itself because its worker was gone and could not receive it."""
         return self.path / "orphaned.json"
 
     def create(self, meta: Meta) -> bool:
-        """Make the directory; False if it is there already, which means that this run was here before.
+        """Create the directory; False if it already exists, which means that this run was here before.
 
-        Raises OSError where the disk has no room for it, and leaves nothing behind then.
+        Raises OSError if the disk has no room for it, and leaves nothing behind then.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
@@ -83,7 +83,7 @@ class RunDirectory:
         try:
             self.logs.mkdir(mode=0o700)
             self.save(meta)
-            # Both now: on a disk that fills up, the run can still be locked and its end be written.
+            # Both now: if the disk fills up, the run can still be locked and its end written.
             (self.path / "lock").touch(mode=0o600)
             journal.reserve(self.path)
             _sync_directory(self.path.parent)
@@ -93,11 +93,11 @@ class RunDirectory:
         return True
 
     def discard(self) -> None:
-        """Take back a directory whose run was not claimed."""
+        """Delete a directory whose run was not claimed."""
         shutil.rmtree(self.path)
 
     def meta(self) -> Meta | None:
-        """What was written last, or None where a crash came before the first write was complete."""
+        """The facts last saved, or None if a crash came before the first write was complete."""
         try:
             known = json.loads((self.path / "meta.json").read_text())
             return Meta(**{name: value for name, value in known.items() if name in Meta.__dataclass_fields__})
@@ -105,7 +105,7 @@ class RunDirectory:
             return None
 
     def save(self, meta: Meta) -> None:
-        """Replace the facts in one step: a reader sees the old ones or the new."""
+        """Replace the facts atomically: a reader sees the old ones or the new."""
         fresh = self.path / "meta.json.new"
         with fresh.open("w") as file:
             json.dump(asdict(meta), file)
@@ -124,7 +124,7 @@ class RunDirectory:
         return held
 
     def identity(self) -> RunIdentity | None:
-        """Which order's run this is, or None if the crash came too early for anybody to know."""
+        """The run's identity, or None if a crash came before it was saved."""
         meta = self.meta()
         return RunIdentity(self.run_id, meta.order_id, meta.generation) if meta else None
 
@@ -136,7 +136,7 @@ class RunDirectory:
     def forget(self) -> None:
         """Delete the journal and the logs; the directory stays as the marker that the run was here."""
         meta = self.meta()
-        # What takes the most room and is needed the least goes first, so that a full disk has some for the mark.
+        # The largest and least needed files go first, so that a full disk has room for the mark.
         shutil.rmtree(self.logs, ignore_errors=True)
         (self.path / journal.RESERVE).unlink(missing_ok=True)
         if meta:

@@ -35,12 +35,12 @@ def end_on_behalf(
     started: RunStarted,
     last: Sequence[ErrorStep | RunEnded],
 ) -> list[Event]:
-    """Append to the journal what is missing of a run whose process is gone, then `last`; return what was appended.
+    """Append the missing events of a run whose process is gone to its journal, then `last`; return what was appended.
 
-    What may be missing is `started`, its first event, and the answers to its last calls: without those, nobody could
-    go on from its transcript. To be repeated after an error, it completes what it had begun.
+    `started`, its first event, may be missing, and the answers to its last calls: without those, no run could continue
+    from its transcript. Call this again after an error: it completes what it had begun.
 
-    Raises OSError where the journal cannot be written, or is still held by the run's process.
+    Raises OSError if the journal cannot be written, or is still held by the run's process.
     """
     lock = directory.lock()
     if lock is None:
@@ -59,7 +59,7 @@ def end_on_behalf(
 
 
 def _answers(recorded: Iterable[Body]) -> Iterator[ToolCallStep | ToolResultStep]:
-    """Answer each call that has no result. One that had begun may have had effects, so it does not count as not run."""
+    """Answer each call that has no result. A call that had begun may have had effects: it does not count as not run."""
     unanswered: dict[str, ToolCall] = {}
     begun: set[str] = set()
     for body in recorded:

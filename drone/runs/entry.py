@@ -1,4 +1,4 @@
-"""The entry of a run process: all of a run's code that the worker itself has to import."""
+"""The entry point of a run process: the only code of a run that the worker itself has to import."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from drone.runs.job import Job
 
 def main(connection: Connection, job: Job) -> None:
     """Run one order in this process, and end the process."""
-    # Imported here: in the fork server it is loaded already, and in the worker it shall never be.
+    # Imported here: the fork server has loaded it already, and the worker must never load it.
     from drone.runs import process
 
     process.main(connection, job)
 
 
 def probe(connection: Connection, _job: None) -> None:
-    """Say over the pipe whether runs that are forked now start warm: nothing, or what is wrong."""
+    """Report over the pipe whether runs that are forked now start warm: empty, or the problem."""
     from drone.runs import process
 
     process.probe(connection)

@@ -1,4 +1,4 @@
-"""What a run process is given."""
+"""The input of a run process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.work_order import WorkOrder
 
 @dataclass(frozen=True)
 class Job:
-    """All that a run process is given. It goes through a pipe and is never written to disk."""
+    """The whole input of a run process. It goes through a pipe and is never written to disk."""
 
     home: Path
     run_id: str

@@ -1,6 +1,6 @@
-"""How long a run may act for its order without having heard of the control plane.
+"""How long a run may act for its order without contact to the control plane.
 
-Measured by CLOCK_BOOTTIME, which goes on while the machine sleeps: a laptop that was shut for an hour must not push.
+Measured by CLOCK_BOOTTIME, which keeps running while the machine sleeps: a laptop closed for an hour must not push.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import threading
 from shared.clock import Clock
 
 VALID_SECONDS = 45.0
-"""From the moment at which the renewal left; 15 s less than the control plane waits before it calls a run lost."""
+"""From the moment at which the renewal was sent; 15 s less than the control plane waits before it calls a run lost."""
 OFFLINE_GRACE_SECONDS = 600.0
-"""How long a run goes on working, without pushing, after its lease ran out."""
+"""How long a run continues to work, without pushing, after its lease expired."""
 WAKING_SECONDS = 30.0
-"""For a renewal to arrive after the machine slept, or the drone was stopped: such a run may still be its order's."""
+"""Time for a renewal to arrive after the machine slept, or the drone was stopped: the run may still hold its order."""
 
 
 class RunLease:
-    """The time until which this drone counts as heard of; renewed by beats, read by runs. Threads may share one."""
+    """The time until which this drone counts as connected; renewed by beats, read by runs. Threads may share it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        # Nobody knows of a run before its drone reached Redis to claim it: that counts as the first renewal.
+        # A run is unknown until its drone reaches Redis to claim it: that counts as the first renewal.
         self._valid_until = clock.boottime() + VALID_SECONDS
         self._silence_noticed: float | None = None
 
@@ -33,11 +33,11 @@ class RunLease:
             return self._valid_until
 
     def renewed(self, left_at: float) -> float:
-        """A renewal that left at `left_at` (boot time) arrived: return the new end. Never moves it backwards."""
+        """Apply a renewal sent at `left_at` (boot time), and return the new end, which never moves backwards."""
         return self.extend(left_at + VALID_SECONDS)
 
     def extend(self, valid_until: float) -> float:
-        """Take over an end that another process was told of."""
+        """Apply an end that another process received."""
         with self._lock:
             self._valid_until = max(self._valid_until, valid_until)
             return self._valid_until
@@ -49,7 +49,8 @@ class RunLease:
     def abandoned(self) -> bool:
         """Whether the control plane was silent for so long that the run should stop.
 
-        To be asked often. Who was awake learns it when the grace is over; who slept through that waits for word first.
+        Call this often. If the machine was awake, this is true when the grace period is over; if it slept through that,
+        the run first waits for a renewal.
         """
         silent_at = self.valid_until + OFFLINE_GRACE_SECONDS - WAKING_SECONDS
         with self._lock:

@@ -1,6 +1,6 @@
 """The pipe between a worker and the run that it watches: the messages of each, and both ends.
 
-The pipe is also the run's lifeline: when the worker is gone, nobody holds the run's lease, so the run ends at once.
+The pipe is also the run's lifeline: when the worker is gone, no process holds the run's lease, so the run ends at once.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from shared.wire import Wire
 log = logging.getLogger(__name__)
 
 EVERY_SECONDS = 0.05
-"""Text in flight is sent in pieces of this length."""
+"""Live text is sent in pieces of this length."""
 MAX_WAITING = 64 * 1000
-"""Characters of text in flight that are kept while the worker does not read; what is older is dropped."""
+"""Characters of live text that are kept while the worker does not read; older text is dropped."""
 LAST_SECONDS = 5.0
-"""For the worker's sending thread to notice that the run's process is gone."""
+"""Time for the worker's sending thread to notice that the run's process is gone."""
 
 
-# --- what a worker says ----------------------------------------------------------
+# --- messages of a worker --------------------------------------------------------
 
 
 class LeaseExtended(Wire):
-    """The drone was heard of: the run may act for its order until then, boot time."""
+    """The lease was renewed: the run may act for its order until then, boot time."""
 
     kind: Literal["lease"] = "lease"
     until: float
@@ -51,10 +51,10 @@ class EndRun(Wire):
 
 
 ToRun = LeaseExtended | EndRun | Say | Decide | Compact
-"""People's words reach the run as the control plane sent them."""
+"""User messages reach the run as the control plane sent them."""
 
 
-# --- what a run says -------------------------------------------------------------
+# --- messages of a run -----------------------------------------------------------
 
 
 class Recorded(Wire):
@@ -64,7 +64,7 @@ class Recorded(Wire):
 
 
 class Doing(Wire):
-    """What the run does now, and what it waits for."""
+    """What the run is doing, and what it is waiting for."""
 
     kind: Literal["doing"] = "doing"
     text: str
@@ -72,13 +72,13 @@ class Doing(Wire):
 
 
 class Progress(Wire):
-    """Something continues of which there is nothing to show."""
+    """Work continues, with nothing to show."""
 
     kind: Literal["progress"] = "progress"
 
 
 class InFlight(Wire):
-    """Text in flight, said after event `after_seq` was recorded."""
+    """Live text, sent after event `after_seq` was recorded."""
 
     kind: Literal["in_flight"] = "in_flight"
     of: DeltaKind
@@ -87,7 +87,7 @@ class InFlight(Wire):
 
 
 class Probed(Wire):
-    """What keeps runs from starting warm; empty where nothing does."""
+    """What prevents runs from starting warm; empty if nothing does."""
 
     kind: Literal["probed"] = "probed"
     problem: str
@@ -103,10 +103,10 @@ _FROM_RUN: TypeAdapter[FromRun] = TypeAdapter(Annotated[FromRun, Field(discrimin
 
 
 class WorkerLink:
-    """The worker's end. Sending never waits, and what was sent arrives in order, however slowly the run reads.
+    """The worker's end. Sending never waits, and messages arrive in order, however slowly the run reads.
 
-    A run that hangs must make neither the heartbeat nor the inbox hang, and a person's word must not be dropped because
-    the run was slow to read: so messages queue up here until it reads, or is gone.
+    A run that hangs must block neither the heartbeat nor the inbox, and a user message must not be dropped because the
+    run is slow to read. Messages are therefore queued here until the run reads them, or is gone.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -119,7 +119,7 @@ class WorkerLink:
         self._unsent.put(message)
 
     def receive(self, seconds: float) -> Iterator[FromRun]:
-        """Yield what the run says, waiting at most `seconds` for the first. Raises EOFError when it is gone."""
+        """Yield the run's messages, waiting at most `seconds` for the first. Raises EOFError when it is gone."""
         while self._connection.poll(seconds):
             try:
                 yield _FROM_RUN.validate_json(self._connection.recv_bytes())
@@ -128,7 +128,7 @@ class WorkerLink:
             seconds = 0
 
     def close(self) -> None:
-        """To be called when the process has ended."""
+        """Call this when the process has ended."""
         self._unsent.put(None)
         self._thread.join(LAST_SECONDS)
         self._connection.close()
@@ -138,7 +138,7 @@ class WorkerLink:
             try:
                 self._connection.send_bytes(message.model_dump_json().encode())
             except (OSError, ValueError):
-                # It is gone, or its end of the pipe is closed: the thread that watches it will say so.
+                # The run is gone, or its end of the pipe is closed: the thread that watches it will report that.
                 log.debug("a run is gone and was not told any more")
                 return
 
@@ -147,27 +147,27 @@ class WorkerLink:
 
 
 class Link(Protocol):
-    """Where a run says what is not an event."""
+    """Takes the messages of a run that are not events."""
 
     def recorded(self) -> None:
         """An event was written to the journal."""
         ...
 
     def delta(self, kind: DeltaKind, text: str, after_seq: int) -> None:
-        """Text in flight, said after event `after_seq` was recorded."""
+        """Live text, sent after event `after_seq` was recorded."""
         ...
 
     def doing(self, text: str, waits_for: WaitsFor = "") -> None:
-        """What the run does now, and what it waits for."""
+        """What the run is doing, and what it is waiting for."""
         ...
 
     def progress(self) -> None:
-        """Something goes on of which there is nothing to show."""
+        """Work continues, with nothing to show."""
         ...
 
 
 class PipeLink:
-    """The link of a run process. Saying something never waits for the worker."""
+    """The link of a run process. Sending never waits for the worker."""
 
     def __init__(
         self, connection: Connection, receive: Callable[[ToRun], None], worker_gone: Callable[[], None] = lambda: None
@@ -199,7 +199,7 @@ class PipeLink:
         self._work.set()
 
     def progress(self) -> None:
-        # The sender takes it along when it looks next; nobody waits for it.
+        # The sender includes it in its next round; it is not urgent.
         self._moved = True
 
     def delta(self, kind: DeltaKind, text: str, after_seq: int) -> None:
@@ -211,7 +211,7 @@ class PipeLink:
                 self._deltas.pop(0)
 
     def close(self) -> None:
-        """Say what there is left to say, and let the worker know that nothing follows."""
+        """Send the remaining messages, and let the worker know that nothing follows."""
         self._closing = True
         self._work.set()
         self._sender.join(timeout=2)
@@ -224,7 +224,7 @@ class PipeLink:
         self._flush()
 
     def _flush(self) -> None:
-        """Send text in flight first, then what came after it: an event must not overtake the text that it completes."""
+        """Send live text first, then what came after it: an event must not overtake the text that it completes."""
         try:
             for message in self._unsent():
                 self._connection.send_bytes(message.model_dump_json().encode())

@@ -1,4 +1,4 @@
-"""The process of one run: a fork of the warm server, in a session of its own, alive only as long as its worker is."""
+"""The process of one run: a fork of the warm server, in its own session, alive only as long as its worker is."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ FAILED = 1
 ORPHANED = 4
 """Exit code of a run whose worker is gone."""
 WISHED_PATIENCE_SECONDS = 10.0
-"""For the control plane to take the work of a run that was asked to end."""
+"""Time for the control plane to accept the work of a run that was asked to end."""
 LOG_SECONDS = 20.0
 OOM_SCORE = "500"
-"""Out of memory, the kernel shall take a run and not the worker that watches it."""
+"""When memory runs out, the kernel should kill a run and not the worker that watches it."""
 
 
 def main(connection: Connection, job: Job) -> None:
@@ -66,7 +66,7 @@ def main(connection: Connection, job: Job) -> None:
 
 
 def probe(connection: Connection) -> None:
-    """Say over the pipe whether runs that are forked now start warm: nothing, or what is wrong."""
+    """Report over the pipe whether runs that are forked now start warm: empty, or the problem."""
     connection.send_bytes(Probed(problem=_cold()).model_dump_json().encode())
     os._exit(0)
 
@@ -153,7 +153,7 @@ def _workspaces(job: Job, sandbox: Sandbox, environ: Mapping[str, str]) -> Works
 
 @contextlib.contextmanager
 def closing_link(link: PipeLink) -> Iterator[None]:
-    """Say what is left to say, whatever happened."""
+    """Close the link in any case, so that the remaining messages are sent."""
     try:
         yield
     finally:
@@ -161,9 +161,9 @@ def closing_link(link: PipeLink) -> Iterator[None]:
 
 
 def _end_without_worker(directory: RunDirectory, writer: Journal) -> None:
-    """End this run's processes and then the run itself, without a word to anybody: its worker is gone.
+    """End this run's processes and then the run itself, without any message: its worker is gone.
 
-    What was ended is left in a file, for the worker that comes after.
+    The receipt is left in a file, for the next worker.
     """
     # First: a command that we end here must not look as if its step were complete.
     writer.stop()
@@ -174,12 +174,12 @@ def _end_without_worker(directory: RunDirectory, writer: Journal) -> None:
 
 
 def _patience(controls: RunControls) -> float:
-    """How long a control plane that does not answer is waited for."""
+    """How long to wait for a control plane that does not answer."""
     return OFFLINE_GRACE_SECONDS if controls.wish is None else WISHED_PATIENCE_SECONDS
 
 
 def _secrets(job: Job, environ: Mapping[str, str]) -> list[str]:
-    """Known secrets of this run; well-known shapes of others are found besides."""
+    """Known secrets of this run; others are also found by their well-known shapes."""
     order = job.order
     elsewhere = order.team.instructions_url if order.team else None
     addresses = (job.credentials.broker_url, order.project.git_url, elsewhere or "")
@@ -191,7 +191,7 @@ def _secrets(job: Job, environ: Mapping[str, str]) -> list[str]:
 def _cold() -> str:
     """Why the model library is not loaded and warm in this process; empty if it is.
 
-    The fork server says nothing about a preload that could not be imported, so it is looked at here.
+    The fork server does not report a preload that could not be imported, so it is checked here.
     """
     try:
         from drone.model import preload

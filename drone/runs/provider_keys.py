@@ -14,7 +14,7 @@ from shared.work_order import OrderProvider, WorkOrder
 def with_keys(provider: OrderProvider, policy: Policy, environ: Mapping[str, str]) -> OrderProvider:
     """The provider and its fallbacks with their keys filled in from the drone's variables.
 
-    Raises Forbidden when the owner's policy does not let a variable be sent there, Precondition when it is not set.
+    Raises Forbidden if the owner's policy does not allow a variable to be sent there, Precondition if it is not set.
     """
     fallbacks = tuple(with_keys(fallback, policy, environ) for fallback in provider.fallbacks)
     key = provider.api_key
@@ -43,7 +43,7 @@ def litellm_model(  # noqa: PLR0913 - three of a run, three of its drone
 ) -> Model:
     """The order's model, reached through LiteLLM.
 
-    Raises FleetFault when the library is not there, besides what `with_keys` raises.
+    Raises FleetFault if the library is unavailable, and the errors of `with_keys`.
     """
     try:
         from drone.model.litellm_model import LiteLLMModel

@@ -1,4 +1,4 @@
-"""Writes what a run does into its journal, without secrets and within bounds, and shows text in flight."""
+"""Writes the events of a run to its journal, without secrets and within bounds, and sends live text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from shared.events import Body, ReasoningStep
 from shared.redaction import Redactor, StreamRedactor
 
 SHOWN_OF_DOING = 160
-"""Characters; the rest of a long command says no more about what goes on."""
+"""Characters; the rest of a long command adds no information."""
 _BODY: TypeAdapter[Body] = TypeAdapter(Body)
 
 
 class JournalRecorder:
-    """Implements `drone.agent.protocols.Recorder`. What passes through here is all that leaves the drone of a run."""
+    """Implements `drone.agent.protocols.Recorder`. Everything of a run that leaves the drone passes through here."""
 
     def __init__(self, journal: Journal, link: Link, redactor: Redactor) -> None:
         self._journal = journal
@@ -29,7 +29,7 @@ class JournalRecorder:
         self._lock = threading.Lock()
 
     def record(self, body: Body) -> int:
-        """Write one event, redacted and cut to what may be sent; it is on disk when this returns."""
+        """Write one event, redacted and cut to the size limit; it is on disk when this returns."""
         with self._lock:
             self._end_streams()
             seq = self._journal.append(self._presentable(body)).seq
@@ -37,10 +37,10 @@ class JournalRecorder:
         return seq
 
     def delta(self, kind: DeltaKind, text: str) -> None:
-        """Show text in flight; the end of a piece is held back while it may be the beginning of a secret."""
+        """Send live text; the end of a piece is held back while it may be the beginning of a secret."""
         with self._lock:
             if kind not in self._streams:
-                # Thinking ends where text begins: what was held back of the one is shown before the other.
+                # Thinking ends where text begins: the held-back end of the one is sent before the other.
                 self._end_streams()
             stream = self._streams.setdefault(kind, self._redactor.stream())
             if shown := stream.feed(text):
@@ -49,8 +49,8 @@ class JournalRecorder:
                 self._link.progress()
 
     def doing(self, text: str, waits_for: WaitsFor = "") -> None:
-        """Say what the run does now, in one line, and what it waits for."""
-        # Redacted before it is cut: half a secret would not be known as one.
+        """Report in one line what the run is doing, and what it is waiting for."""
+        # Redacted before it is cut: half a secret would not be recognized.
         line = " ".join(self._redactor.text(text).split())
         self._link.doing(line if len(line) <= SHOWN_OF_DOING else f"{line[: SHOWN_OF_DOING - 1]}…", waits_for)
 
@@ -59,12 +59,12 @@ class JournalRecorder:
         redacted = self._redactor.value(document)
         shown = fit(body if redacted == document else _BODY.validate_python(redacted))
         if isinstance(body, ReasoningStep) and isinstance(shown, ReasoningStep) and shown.blocks != body.blocks:
-            # Signed thinking goes back as it was or not at all: its provider refuses any other.
+            # Signed thinking is sent back unchanged or not at all: its provider rejects anything else.
             return shown.model_copy(update={"blocks": ()})
         return shown
 
     def _end_streams(self) -> None:
-        # Text in flight is complete when the event comes that holds the whole of it.
+        # Live text is complete when the event that contains all of it is recorded.
         for kind, stream in self._streams.items():
             if rest := stream.flush():
                 self._link.delta(kind, rest, self._journal.last_seq)

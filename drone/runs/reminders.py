@@ -1,4 +1,4 @@
-"""What reminds an agent of the others: near the end of its budget, and once when it would end silently (S-054)."""
+"""Reminders to an agent about the others: near the end of its budget, and once if it would end silently (S-054)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome, Verification
 
 MORE_ANSWERS = 5
-"""Of the model, within all other limits."""
+"""Additional answers of the model, within all other limits."""
 MESSAGE = (
     "Your turn is about to end, and you have written nothing into the thread: the others would not know what you did, "
     "nor who is next. Call add_comment now, with what they have to know and the tag of who is to go on; then end again."
 )
 LAST = 3
-"""With so many answers left, the agent is told so before each."""
+"""With this many answers left or fewer, the agent is reminded before each."""
 
 
 _LAST_WORDS = (
@@ -29,7 +29,7 @@ _LAST_WORDS = (
 
 @dataclass(frozen=True)
 class Nudge:
-    """What reminds the agent of one turn."""
+    """The reminder to the agent of one turn."""
 
     agent: Agent
     budget: Budget
@@ -37,31 +37,31 @@ class Nudge:
     before: int
     """Comments that earlier runs of the turn wrote."""
     harmless: frozenset[str]
-    """The names of the tools that leave the work as it is."""
+    """The names of the tools that do not change the work."""
 
     def is_due(self, outcome: Outcome) -> bool:
-        """Whether the turn would end by itself and without any comment. At a limit nothing is left to say it with."""
+        """Whether the turn would end normally and without any comment. At a limit no answer is left to write one."""
         silent = not self.before and not self.thread.written
         return silent and outcome.succeeded and self.budget.may_answer
 
     def give(self) -> Outcome:
-        """Remind the agent, and return how what it did then ended."""
+        """Remind the agent, and return the outcome of what it did then."""
         with self.budget.at_most(MORE_ANSWERS):
             return self.agent.go_on(MESSAGE)
 
     def changed(self) -> bool:
-        """Whether the agent has called anything since that may have changed the work."""
+        """Whether the agent has since called a tool that may have changed the work."""
         since: set[str] = set()
         for message in reversed(self.agent.transcript):
             if message.role == "user" and message.content == MESSAGE:
                 return not since <= self.harmless
             since.update(call.name for call in message.tool_calls)
-        # A compaction took the message away: nobody can tell any more.
+        # A compaction removed the message, so this is unknown.
         return True
 
 
 def few_answers_left(budget: Budget) -> tuple[Message, ...]:
-    """For the next question alone: how many answers are left, when they are few (S-071)."""
+    """For the next request only: how many answers are left, if they are few (S-071)."""
     left = budget.answers_left
     if left is None or left > LAST:
         return ()
@@ -70,11 +70,10 @@ def few_answers_left(budget: Budget) -> tuple[Message, ...]:
 
 
 def judged(outcome: Outcome, agent: Agent, verifier: Verifier, nudge: Nudge | None) -> tuple[Outcome, Verification]:
-    """Let the project's commands judge the work and the agent tell of it; how the run ends with that.
+    """Verify the work with the project's commands, nudge the agent to report it, and return how the run ends.
 
-    The commands come first: their failures go back to the model, so only after them is there something true to tell.
-    What the nudge leads to changes nothing about how the run ends, unless the work was changed again: then that is
-    judged once more.
+    The commands come first: their failures go back to the model, so the agent can report correctly only after them. The
+    nudge does not change how the run ends, unless the agent changed the work again: then it is verified once more.
     """
     outcome, verification = verifier.judge(outcome, agent)
     if nudge is not None and nudge.is_due(outcome):

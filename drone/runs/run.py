@@ -1,4 +1,4 @@
-"""One order to its last event: prepare, set up, loop, verify, deliver; and the boundary of errors around all of it."""
+"""One order to its last event: prepare, set up, loop, verify, deliver; and the error boundary around all of it."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from shared.outcome import ExitStatus, Outcome, Verification
 from shared.work_order import Resumed, WorkOrder
 
 CHECKPOINT_SECONDS = 10.0
-"""For the newest checkpoint to be sent, before a run that others may go on from says that it has ended."""
+"""Time for the newest checkpoint to be sent, before a run that others may continue from reports its end."""
 _HISTORY: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
 
 
 def execute(order: WorkOrder, context: RunContext) -> RunEnded:
     """Run `order` to its end and return its last event.
 
-    Everything that happens is in the recorder's events, `run_started` first and `run_ended` last, whatever goes wrong:
-    this is the boundary of errors of a run.
+    Everything that happens is in the recorder's events, `run_started` first and `run_ended` last, even after an error:
+    this is the error boundary of a run.
     """
     return _Run(order, context).to_its_end()
 
 
 class _Run:
-    """One run on its way; the parts that have come about so far."""
+    """One active run, and its parts so far."""
 
     def __init__(self, order: WorkOrder, context: RunContext) -> None:
         self._order = order
@@ -51,20 +51,20 @@ class _Run:
         self._record = context.recorder.record
         self._workspace: Workspace | None = None
         self._stats: Callable[[], Stats] = Stats
-        """What was spent so far."""
+        """Returns what was spent so far."""
         self._verification = Verification.NOT_REACHED
 
     def to_its_end(self) -> RunEnded:
         self._record(RunStarted(boot_id=self._context.boot_id, sandbox=self._context.sandbox.kind))
         conclusion = self._judged(self._work)
-        # Before the delivery: nothing that the agent left running shall change the files while they are committed.
+        # Before the delivery: no process that the agent left running may change the files while they are committed.
         receipt = self._end_processes()
         if self._workspace is not None:
             conclusion = self._delivered(conclusion, self._workspace)
-            # Before the last event: the session's next order may be on its way as soon as that is known.
+            # Before the last event: the session's next order may start as soon as that is known.
             self._workspace.close()
         if conclusion.status != "success" and self._context.checkpoint_store is not None:
-            # Before it too: whoever goes on with the order looks for the checkpoint as soon as it is known.
+            # Also before it: a run that continues the order looks for the checkpoint as soon as the event is known.
             self._context.checkpoint_store.settle(CHECKPOINT_SECONDS)
         self._name_what_came_too_late()
         end = RunEnded(
@@ -82,7 +82,7 @@ class _Run:
         return end
 
     def _judged(self, part: Callable[[], RunConclusion]) -> RunConclusion:
-        """Do a part of the run, and turn whatever it raises into a conclusion."""
+        """Do a part of the run, and turn any exception into a conclusion."""
         try:
             return part()
         except Preempted as signal:
@@ -114,26 +114,26 @@ class _Run:
         return self._conclusion(self._loop(workspace))
 
     def _service(self) -> Outcome:
-        """Do a small service, with nothing of a workspace around it."""
+        """Do a small service, without a workspace."""
         self._phase("working", f"service: {self._order.purpose}")
         budget = Budget(self._order.limits, self._context.clock)
         self._stats = budget.stats
         return serve(self._order, self._context, budget)
 
     def _conclusion(self, outcome: Outcome) -> RunConclusion:
-        """How the run ended: the loop cannot know why it was to stop."""
+        """How the run ended: the loop does not know why it was asked to stop."""
         wish = self._context.controls.wish
         if outcome.exit_status is ExitStatus.CANCELED and wish is not None:
             return of_wish(wish, outcome.response)
         return of_outcome(outcome)
 
     def _check_git(self) -> None:
-        """Called while git fetches. That counts as progress: git ends by itself where nothing comes any more."""
+        """Called while git fetches. That counts as progress: git ends automatically if no more data arrives."""
         self._context.controls.check_end()
         self._context.recorder.delta("output", "")
 
     def _go_back(self, workspace: Workspace, resumed: Resumed) -> None:
-        """Put the workspace to where the earlier run was. Raises FleetFault where its checkpoint cannot be had."""
+        """Restore the workspace to the earlier run's state. Raises FleetFault if the checkpoint is unavailable."""
         self._phase("preparing", "the checkpoint")
         workspace.go_back(resumed, self._context.store.get)
         self._record(
@@ -149,7 +149,7 @@ class _Run:
         )
 
     def _loop(self, workspace: Workspace) -> Outcome:
-        """Let the agent work, and the project's commands judge what it did."""
+        """Run the agent, and verify its work with the project's commands."""
         order, context = self._order, self._context
         self._phase("working")
         with ExitStack() as stack:
@@ -164,14 +164,14 @@ class _Run:
             return outcome
 
     def _history(self) -> tuple[Message, ...]:
-        """The session so far: in the order, or in a blob where it is long."""
+        """The session so far: in the order, or in a blob if it is long."""
         blob = self._order.context_blob
         if blob is None:
             return self._order.context
         return tuple(_HISTORY.validate_json(self._context.store.get(self._order.run_id, blob)))
 
     def _set_up(self, workspace: Workspace) -> None:
-        """Run the project's `setup` commands, one after the other. Raises OrderError when one fails."""
+        """Run the project's `setup` commands, one after the other. Raises OrderError if one fails."""
         for command in self._order.project.setup:
             result = self._command(workspace, "setup", command)
             if result.return_code != 0:
@@ -193,9 +193,9 @@ class _Run:
         )
 
     def _delivered(self, conclusion: RunConclusion, workspace: Workspace) -> RunConclusion:
-        """Store and push what there is, whatever the conclusion; a run that was asked to end keeps its work unpushed.
+        """Store and push the work, for any conclusion; a run that was asked to end keeps its work unpushed.
 
-        Where another run holds the order, the work is pushed under a name of its own.
+        If another run holds the order, the work is pushed under a separate name.
         """
 
         def part() -> RunConclusion:
@@ -207,7 +207,7 @@ class _Run:
             return conclusion
 
         judged = self._judged(part)
-        # What could not be delivered fails a success; a failure stays what it is.
+        # A delivery error fails a successful run; a failure stays as it is.
         return judged if conclusion.status == "success" else conclusion
 
     def _pushing(self, conclusion: RunConclusion) -> Pushing | None:
@@ -217,17 +217,17 @@ class _Run:
         return None if conclusion.status == "preempted" else pushing
 
     def _end_processes(self) -> Receipt | None:
-        """The receipt of a run that was asked to end; others end their processes without one."""
+        """End the run's processes; return the receipt if the run was asked to end, else None."""
         if self._workspace is not None:
             self._workspace.rest()
         rest = self._context.end_processes()
         if self._context.controls.wish is None:
             return None
-        # What survived its command is below us, and so among the rest.
+        # Processes that survived their command are below us, and so among the rest.
         return self._context.sandbox.tally.counts.then(rest).receipt(self._context.clock.now())
 
     def _name_what_came_too_late(self) -> None:
-        """Nothing that people say to a run is lost without a word."""
+        """Record the user messages that came too late, so that none is lost silently."""
         controls = self._context.controls
         for text in (*controls.steering(), *controls.follow_ups()):
             self._record(CommentStep(text=f"This came too late for the run: {text}"))

@@ -21,7 +21,7 @@ Run = Callable[[str, str], CommandResult]
 
 @dataclass(frozen=True)
 class Verifier:
-    """Runs the `verify` commands of one order's project, and gives failures back to the model a few times."""
+    """Runs the `verify` commands of one order's project, and returns failures to the model a few times."""
 
     order: WorkOrder
     recorder: Recorder
@@ -29,7 +29,7 @@ class Verifier:
     clock: Clock
 
     def judge(self, outcome: Outcome, agent: Agent) -> tuple[Outcome, Verification]:
-        """Return how the run ends with this, and what the commands said; `in_words` tells people of it.
+        """Return how the run ends, and the result of the commands; `in_words` adds it to the reason.
 
         A failure goes to the model as a message, up to `verify_attempts` times; the work is kept either way.
         """
@@ -40,7 +40,7 @@ class Verifier:
             return outcome, Verification.NOTHING_TO_VERIFY
         attempt = 1
         while failure := self._failure(attempt):
-            # At the limit of answers there is none left to mend it with.
+            # At the limit of answers none is left to fix it with.
             if attempt > limits.verify_attempts or outcome.exit_status is ExitStatus.MAX_ITERATIONS:
                 reason = f"The work is done, but {failure.summary}."
                 return replace(outcome, exit_status=ExitStatus.VERIFICATION_FAILED, reason=reason), Verification.FAILED
@@ -48,13 +48,13 @@ class Verifier:
             if not outcome.succeeded:
                 return outcome, Verification.FAILED
             attempt += 1
-        # A word that came while the commands ran is heard, and what is done about it is verified as well.
+        # A message that came while the commands ran is answered, and the resulting work is verified as well.
         if agent.take_up_messages():
             return self.judge(agent.go_on(), agent)
         return outcome, Verification.VERIFIED
 
     def in_words(self, outcome: Outcome, verification: Verification) -> Outcome:
-        """The outcome, whose reason says that the work was verified, where it was."""
+        """The outcome; if the work was verified, its reason says so."""
         if verification is not Verification.VERIFIED:
             return outcome
         commands = self.order.project.verify
@@ -62,7 +62,7 @@ class Verifier:
         return replace(outcome, reason=f"{outcome.reason} It was verified by {count}.")
 
     def _failure(self, attempt: int) -> _Failure | None:
-        """Run the commands until one fails; None when all of them passed."""
+        """Run the commands until one fails; None if all of them passed."""
         for command in self.order.project.verify:
             began = self.clock.monotonic()
             result = self.run("verifying", command)
@@ -100,5 +100,5 @@ class _Failure:
 
 
 def how_it_ended(result: CommandResult) -> str:
-    """The end of a command that did not succeed, in words."""
+    """How a failed command ended, in words."""
     return "took too long" if result.timed_out else f"ended with exit code {result.return_code}"

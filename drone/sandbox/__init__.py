@@ -1,6 +1,6 @@
-"""Where commands run: in bubblewrap where there is one, else on the bare machine with a loud warning.
+"""Where commands run: in bubblewrap if it is available, else on the bare machine with a loud warning.
 
-`choose` gives the sandbox; `Sandbox.run` runs one command to its end and leaves no process behind.
+`choose` returns the sandbox; `Sandbox.run` runs one command to its end and leaves no process behind.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The bubblewrap sandbox: the system read-only, the workspace read-write, and the rest of the machine not there.
+"""The bubblewrap sandbox: the system read-only, the workspace read-write, and the rest of the machine absent.
 
-What is visible is listed, instead of what is hidden: the owner's home, other users, the drone's keys, /run with its
-sockets and every data directory stay out without being named. Processes live in a PID namespace of their own, which
-dies with its first process.
+The visible paths are listed, not the hidden ones: the owner's home, other users, the drone's keys, /run with its
+sockets and every data directory stay out without being named. Processes run in their own PID namespace, which dies
+with its first process.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResu
 
 HOME = "/home/drone"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/sys")
-"""Read-only where they exist."""
+"""Read-only if they exist."""
 HIDDEN = ("/etc/dronefleet",)
-"""Below SYSTEM, but not for commands: settings of the drone's own service."""
+"""Below SYSTEM, but hidden from commands: settings of the drone's own service."""
 _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session")
 
 
 @dataclass(frozen=True)
 class Bubblewrap:
-    """Runs commands in bubblewrap. `network` is on unless policy says otherwise; off, not even loopback is there."""
+    """Runs commands in bubblewrap. `network` is on unless policy says otherwise; if off, there is not even loopback."""
 
     environ: Mapping[str, str] = field(repr=False, compare=False)
     """The drone's own environment."""
@@ -77,11 +77,11 @@ class Bubblewrap:
         return CommandLine(limited(arguments), environment | carriers, Path("/"), mark)
 
     def _places(self, workspace: Path) -> list[str]:
-        """Home, /tmp, what may be read besides, the workspace. A later mount covers an earlier one."""
+        """Home, /tmp, additional readable paths, the workspace. A later mount covers an earlier one."""
         mounts = ["--tmpfs", HOME, "--tmpfs", "/tmp"]  # noqa: S108
         if self.scratch:
-            # On disk and for the whole session: what one command leaves in /tmp the next one finds, and a large
-            # file there does not fill the memory, as it would in a tmpfs.
+            # On disk and for the whole session: the next command finds the files that a command leaves in /tmp, and
+            # a large file there does not fill the memory, as it would in a tmpfs.
             mounts = []
             for directory, place in ((self.scratch / "home", HOME), (self.scratch / "tmp", "/tmp")):  # noqa: S108
                 directory.mkdir(parents=True, exist_ok=True)
@@ -89,12 +89,12 @@ class Bubblewrap:
         for path in self.read_only:
             mounts += ["--ro-bind", str(path), str(path)]
         mounts += ["--bind", str(workspace), str(workspace), "--chdir", str(workspace)]
-        # Last, or bwrap could not make the mount points: a write outside the workspace fails, and does not vanish.
+        # Last, or bwrap could not create the mount points. A write outside the workspace fails instead of vanishing.
         return [*mounts, "--remount-ro", "/"]
 
 
 def _visible_directories() -> list[Path]:
-    """The system, and the interpreter that runs the drone: on some machines the only Python there is."""
+    """The system, and the interpreter that runs the drone: the only Python on some machines."""
     found = [Path(name) for name in SYSTEM if Path(name).exists()]
     own = Path(sys.base_prefix)
     return found if any(own.is_relative_to(root) for root in found) else [*found, own]
@@ -116,7 +116,7 @@ def _mounts(visible: Sequence[Path], environ: Mapping[str, str]) -> list[str]:
 
 
 def _needed_files(environ: Mapping[str, str]) -> list[Path]:
-    """Single files that live elsewhere: the name server's settings below /run, and the owner's certificates."""
+    """Single files in other places: the name server's settings below /run, and the owner's certificates."""
     names = ["/etc/resolv.conf", "/etc/localtime", environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR")]
     paths = [Path(name) for name in names if name]
     return [place for path in paths for place in dict.fromkeys((path, path.resolve())) if place.exists()]

@@ -1,4 +1,4 @@
-"""Which sandbox a drone uses: bubblewrap where a trial run works, else none, or exactly the one asked for."""
+"""Which sandbox a drone uses: bubblewrap if a trial run works, else none; or exactly the requested one."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _INSTALL = "sudo apt install bubblewrap   (Fedora: dnf install bubblewrap, Arch:
 
 
 def choose(kind: str, environ: Mapping[str, str], *, network: bool = True, owner: str = "") -> Sandbox:
-    """Give the sandbox of that kind. `owner` begins the mark of every command (`end_marked`), a boot id for example.
+    """Return the sandbox of that kind. `owner`, for example a boot id, begins every command's mark (`end_marked`).
 
     `environ` is the drone's own environment; commands get the few variables of it that `environment.py` lists.
 
-    Raises Precondition when the kind asked for does not work here; `auto` never does.
+    Raises Precondition if the requested kind does not work here; `auto` never does.
     """
     if kind == "none":
         return Direct(environ, owner=owner)
@@ -46,7 +46,7 @@ def choose(kind: str, environ: Mapping[str, str], *, network: bool = True, owner
 
 
 def explain_missing(environ: Mapping[str, str]) -> str:
-    """Say why bubblewrap cannot be used here, in a few words; empty if it can: a trial run worked."""
+    """Why bubblewrap cannot be used here, in a few words; empty if it can: a trial run worked."""
     if sys.platform != "linux":
         return "bubblewrap runs on Linux only"
     if not bubblewrap.is_installed():

@@ -1,4 +1,4 @@
-"""Runs one prepared command line: reads what it prints, watches time and cancel, and leaves nothing running."""
+"""Runs one prepared command line: reads its output, watches for timeout and cancel, and leaves nothing running."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _READ = 64 * 1024
 
 @dataclass(frozen=True)
 class Watch:
-    """What to look at while it runs."""
+    """What to watch while a command runs."""
 
     timeout: float
     log: Path | None = None
@@ -44,9 +44,9 @@ def run_line(line: CommandLine, watch: Watch, tally: Tally) -> CommandResult:
     try:
         timed_out = not _follow(process, reader, watch)
     except BaseException as error:
-        # A cancel, Ctrl-C or a bug in a callback: whatever it is, nothing that was started may go on.
+        # A cancel, Ctrl-C or a bug in a callback: in any case, nothing that was started may keep running.
         if not isinstance(error, Interrupted):
-            # The whole run ends, and not this command alone: what else there is of it has until then.
+            # The whole run ends, and not only this command: the time for its other processes counts from now.
             tally.asked_at = time.monotonic()
         ended = end_command(process.pid, line.mark, grace=CANCEL_GRACE)
         tally.add(ended)
@@ -71,11 +71,11 @@ def _start(line: CommandLine) -> subprocess.Popen[bytes]:
 
 
 def _follow(process: subprocess.Popen[bytes], reader: _Reader, watch: Watch) -> bool:
-    """Wait for the end; False when the time is up first."""
+    """Wait for the end; False if the time is up first."""
     deadline = time.monotonic() + watch.timeout if watch.timeout > 0 else float("inf")
     with exit_of(process) as wait:
         while True:
-            # For the process and not for the end of its output: a child that keeps that open does not keep us.
+            # Wait for the process and not for the end of its output: a child that keeps that open does not block us.
             ended = wait(_TICK) is not None
             if watch.check:
                 watch.check()
@@ -111,7 +111,7 @@ def _finish(
 
 
 class _Reader:
-    """Empties the pipe in a thread, also while processes are being ended: a full pipe would hold them up."""
+    """Empties the pipe in a thread, even while processes are being ended: a full pipe would block them."""
 
     def __init__(self, stream: IO[bytes] | None, output: Output) -> None:
         if stream is None:
@@ -125,7 +125,7 @@ class _Reader:
         self._thread.start()
 
     def stop(self, seconds: float) -> None:
-        """Take what is still in the pipe, for at most `seconds`, and close."""
+        """Read the rest of the pipe, for at most `seconds`, and close."""
         self.at_end.wait(seconds)
         self._stopping.set()
         self._thread.join()

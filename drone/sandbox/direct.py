@@ -61,7 +61,7 @@ class Direct:
     ) -> CommandLine:
         if self.scratch is None:
             raise ValueError("a command that outlives its call needs a session's home: for_session gives one")
-        # A home of its own: tools must not come upon the owner's keys and settings by accident.
+        # A separate home: tools must not find the owner's keys and settings by accident.
         home, tmp = self.scratch / "home", self.scratch / "tmp"
         for directory in (home, tmp):
             directory.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ class Direct:
 
 
 def _held(arguments: list[str]) -> list[str]:
-    """Put the keeper above the command, where the system has what it needs."""
+    """Put the keeper above the command, if the system supports it."""
     if sys.platform != "linux":
         return arguments
     return [sys.executable, "-I", "-S", str(Path(keeper.__file__)), str(os.getpid()), *arguments]

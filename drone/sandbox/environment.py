@@ -1,4 +1,4 @@
-"""The environment of a command: a short list of names is let through, everything else stays with the drone."""
+"""The environment of a command: a short list of names is passed on, everything else stays with the drone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from drone.processes.tree import MARK
 
 ALLOWED = ("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")
-"""Taken from the drone's own environment as they are."""
+"""Taken from the drone's own environment unchanged."""
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 """Taken unless they carry a user or a password."""
 FIXED = {
@@ -25,12 +25,12 @@ FIXED = {
     "PIP_PROGRESS_BAR": "off",
     "DEBIAN_FRONTEND": "noninteractive",
 }
-"""Nobody sits at a terminal: no pagers, no editors, no questions."""
+"""There is no user at a terminal: no pagers, no editors, no questions."""
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def clean_environment(*, home: str, tmp: str, path: str, mark: str, source: Mapping[str, str]) -> dict[str, str]:
-    """Give the whole environment of a command, made of `source`, the drone's own."""
+    """Return the whole environment of a command, made from `source`, the drone's own."""
     kept = {name: source[name] for name in ALLOWED if name in source}
     kept |= {name: source[name] for name in PROXIES if name in source and "@" not in source[name]}
     return {
@@ -47,10 +47,10 @@ def clean_environment(*, home: str, tmp: str, path: str, mark: str, source: Mapp
 
 
 def search_path(visible: Sequence[Path] | None, source: Mapping[str, str]) -> str:
-    """Where programs are looked for: the drone's own PATH as far as it can be seen, without the drone's own venv.
+    """The search path for programs: the visible part of the drone's own PATH, without the drone's own venv.
 
     The interpreter that runs the drone comes last, so that there is a Python on a machine without another one.
-    `visible` None: everything can be seen.
+    `visible` None: everything is visible.
     """
     own = Path(sys.prefix, "bin")
     wanted = [Path(part) for part in source.get("PATH", STANDARD_PATH).split(os.pathsep) if part.startswith("/")]

@@ -1,8 +1,8 @@
-"""Runs one command and keeps hold of every process that comes of it: the holder where there is no bwrap.
+"""Runs one command and keeps hold of every process that it starts: the holder if there is no bwrap.
 
-Started as a script of its own (`python -I -S keeper.py PARENT COMMAND…`), so it imports the standard library only. As
-a child subreaper it stays the ancestor of `setsid`, `nohup` and double forks; it dies with the drone; and when the
-command ends it kills whatever the command left behind, as bwrap's process namespace would.
+Started as a separate script (`python -I -S keeper.py PARENT COMMAND…`), so it imports only the standard library. As a
+child subreaper it stays the ancestor of `setsid`, `nohup` and double forks; it dies with the drone; and when the
+command ends it kills all processes that the command left behind, as bwrap's process namespace would.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CANNOT_START = 127
 
 
 def main(parent: int, command: list[str]) -> int:
-    """Run the command and return its exit code, 128 + signal where it died of one."""
+    """Run the command and return its exit code, 128 + signal if a signal killed it."""
     signal.signal(signal.SIGTERM, _end_all)
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -31,7 +31,7 @@ def main(parent: int, command: list[str]) -> int:
     if os.getppid() != parent:
         return 128 + signal.SIGTERM
     try:
-        # Python ignores SIGPIPE, and what is ignored stays so across exec: `yes | head` would complain.
+        # Python ignores SIGPIPE, and an ignored signal stays ignored across exec: `yes | head` would complain.
         pid = os.posix_spawnp(command[0], command, os.environ, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
     except OSError as error:
         os.write(2, f"{command[0]}: {os.strerror(error.errno or 0)}\n".encode())
@@ -42,9 +42,9 @@ def main(parent: int, command: list[str]) -> int:
 
 
 def kill_descendants() -> None:
-    """Kill and reap until none is left: what forks meanwhile becomes our child in the end, and is seen in a next round.
+    """Kill and reap until none is left: processes forked meanwhile become our children and are seen in a later round.
 
-    A zombie that stayed would be adopted by the drone.
+    The drone would adopt a remaining zombie.
     """
     while True:
         for pid in descendants(os.getpid()):
@@ -56,7 +56,7 @@ def kill_descendants() -> None:
 
 
 def descendants(root: int) -> list[int]:
-    """Every living process below `root`, by the parents in /proc."""
+    """Every live process below `root`, according to the parents in /proc."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -74,7 +74,7 @@ def descendants(root: int) -> list[int]:
 
 
 def _state_and_parent(entry: Path) -> tuple[str, int]:
-    """The name before these two fields may hold spaces and brackets: read from the last bracket on."""
+    """Read from the last bracket on: the name before these two fields may contain spaces and brackets."""
     fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
     return fields[0], int(fields[1])
 
@@ -87,7 +87,7 @@ def _wait_for(pid: int) -> int:
 
 
 def _reaped_all() -> bool:
-    """Reap what has ended; whether no child is left, and so no descendant."""
+    """Reap ended children; return whether no child is left, and so no descendant."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

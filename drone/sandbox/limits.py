@@ -1,4 +1,4 @@
-"""Limits that hold for every command, and the command lines around it."""
+"""Limits for every command, and the command lines around it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def limited(arguments: Sequence[str]) -> list[str]:
 
 
 def shell_line(command: str | Sequence[str]) -> list[str]:
-    """Give a shell line to bash where there is one, else to sh; an argument list stays as it is."""
+    """Run a shell line with bash if there is one, else with sh; an argument list stays unchanged."""
     if not isinstance(command, str):
         return list(command)
     return ["bash" if shutil.which("bash") else "sh", "-c", command]
 
 
 def new_mark(owner: str) -> str:
-    """A name for one command, beginning with its owner's: `end_marked(owner)` finds all of them."""
+    """A new mark for one command, beginning with its owner: `end_marked(owner)` finds all of them."""
     return f"{owner}.{secrets.token_hex(8)}"

@@ -1,4 +1,4 @@
-"""What a command printed, in bounded memory: head and tail for the model, at most 50 MB on disk."""
+"""The output of a command, in bounded memory: head and tail for the model, at most 50 MB on disk."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import BinaryIO
 
 SHOWN = 10_000
-"""Characters that the model is shown in full; of more, half from the head and half from the tail."""
+"""Characters shown to the model in full; of a longer output, half from the head and half from the tail."""
 LOG_BYTES = 50 * 1024 * 1024
 LIVE_CHARACTERS = 200_000
-"""Characters that are shown live; whoever wants more reads the log."""
+"""Characters that are shown live; the log has the rest."""
 _NUL = "\N{SYMBOL FOR NULL}"
 _COPY = 1024 * 1024
 
 
 class Output:
-    """Collects bytes from a reader thread; the text shown, the log, and what is new for the live display.
+    """Collects bytes from a reader thread; provides the text shown, the log, and new text for the live display.
 
     Invalid UTF-8 becomes U+FFFD, a sequence split over two reads is kept together, and NUL becomes a visible sign:
-    neither JSON readers nor PostgreSQL take it.
+    neither JSON readers nor PostgreSQL accept it.
     """
 
     def __init__(self, log: Path | None = None) -> None:
@@ -41,7 +41,7 @@ class Output:
             self._add(self._decoder.decode(chunk))
 
     def news(self) -> str | None:
-        """What came since the last call, for the live display; '' if it is shown no more, None if nothing came."""
+        """The text since the last call, for the live display; '' if it is no longer shown, None if nothing came."""
         with self._lock:
             came, self._told_bytes = self.total_bytes > self._told_bytes, self.total_bytes
             text = "".join(self._live)
@@ -49,7 +49,7 @@ class Output:
             return text if came or text else None
 
     def close(self) -> Path | None:
-        """Finish; the path of the log if it holds more than `text()` shows, otherwise it is removed."""
+        """Finish; return the path of the log if it holds more than `text()` shows, otherwise remove it."""
         with self._lock:
             self._add(self._decoder.decode(b"", final=True))
             return self._log.close(keep=self._text.elided > 0) if self._log else None
@@ -116,7 +116,7 @@ class LogFile:
             self._written += len(part)
 
     def close(self, *, keep: bool) -> Path | None:
-        """Bring the ring into order; or remove the file where nobody needs it."""
+        """Put the ring into order; remove the file unless `keep`."""
         if self._written > 2 * self._half:
             self._unroll()
         self._file.close()
@@ -133,7 +133,7 @@ class LogFile:
         return self._half + offset, self._half - offset
 
     def _unroll(self) -> None:
-        """Write head, a line that names the gap, and the ring from its oldest byte on, into a fresh file."""
+        """Write the head, a line that names the gap, and the ring from its oldest byte on, to a new file."""
         start, _ = self._place()
         left_out = self._written - 2 * self._half
         unrolled = self._path.with_name(self._path.name + ".unrolled")

@@ -1,4 +1,4 @@
-"""What a sandbox promises: one command to its end, bounded in time and memory, with nothing left running."""
+"""What a sandbox guarantees: one command to its end, bounded in time and memory, with nothing left running."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class CommandLine:
-    """A command ready to start. Its first process is the holder of all that comes of it."""
+    """A command ready to start. Its first process is the holder of all its processes."""
 
     arguments: Sequence[str]
     environment: Mapping[str, str]
@@ -30,36 +30,36 @@ class CommandResult:
     """How a command ended and what it printed."""
 
     return_code: int | None
-    """None when the command was ended by us: a time limit, or `check` raised."""
+    """None if the command was ended by us: a time limit, or `check` raised."""
     output: str
     """stdout and stderr in order of arrival; over 10,000 characters the head and the tail, with the number elided."""
     output_bytes: int
     """Of the whole output."""
     timed_out: bool = False
     found: int = 0
-    """Processes that were there when the command was ended by force."""
+    """Processes that were alive when the command was ended by force."""
     ended: int = 0
     survivors: int = 0
     log: Path | None = None
-    """The whole output (at most 50 MB, head and tail), where `output` is not all of it."""
+    """The whole output (at most 50 MB, head and tail), if `output` is not all of it."""
 
 
 class Tally:
-    """Adds up what was ended by force, for the receipt of a cancel; shared by all copies of one sandbox."""
+    """Counts processes ended by force, for the receipt of a cancel; shared by all copies of one sandbox."""
 
     def __init__(self) -> None:
         self.counts = Ended()
         self.asked_at: float | None = None
-        """When the command was broken off with which its run ends, monotonic: from then on all of the run is to end."""
+        """When the interrupted command ended its whole run, monotonic: from then on all of the run is to end."""
         self.broken_off: CommandResult | None = None
-        """The last command that `check` or `on_output` broke off, with its output so far."""
+        """The last command that `check` or `on_output` interrupted, with its output so far."""
 
     def add(self, counts: Ended) -> None:
         self.counts += counts
 
 
 class Sandbox(Protocol):
-    """A place to run commands that nobody vouches for."""
+    """A place to run untrusted commands."""
 
     @property
     def kind(self) -> str:
@@ -68,14 +68,14 @@ class Sandbox(Protocol):
 
     @property
     def warning(self) -> str:
-        """What this sandbox does not protect from; empty where it is one."""
+        """What this sandbox does not protect from; empty if it does protect."""
         ...
 
     @property
     def tally(self) -> Tally: ...
 
     def for_session(self, *, scratch: Path, read_only: Sequence[Path] = ()) -> Self:
-        """Give the same sandbox with a home and a /tmp that last for a session, and more paths to read."""
+        """Return the same sandbox with a home and a /tmp that last for a session, and more readable paths."""
         ...
 
     def run(  # noqa: PLR0913 - each is a fact of one command
@@ -89,10 +89,10 @@ class Sandbox(Protocol):
         check: Check | None = None,
         read_only: Sequence[Path] = (),
     ) -> CommandResult:
-        """Run a shell line or an argument list in `workspace`, with stdin closed, until it and its children ended.
+        """Run a shell line or an argument list in `workspace`, with stdin closed, until it and its children have ended.
 
         `timeout` in seconds, 0 for none. `check` and `on_output` are called from the caller's own thread, many
-        times a second; whatever they raise ends the command (TERM, 10 s later KILL) and comes out unchanged,
+        times a second; an exception from them ends the command (TERM, 10 s later KILL) and propagates unchanged,
         with the output so far in `tally.broken_off`.
         """
         ...
@@ -100,11 +100,11 @@ class Sandbox(Protocol):
     def line(
         self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
     ) -> CommandLine:
-        """Give the line that starts `command` as `run` would, for a caller that talks with it while it runs.
+        """Return the line that starts `command` as `run` would, for a caller that communicates with it while it runs.
 
-        `variables` come on top of the clean environment. The caller starts the line in a session of its own, and ends
-        it and all that it started with `end_command(pid, line.mark, …)`.
+        `variables` are added to the clean environment. The caller starts the line in a new session, and ends it and
+        all its processes with `end_command(pid, line.mark, …)`.
 
-        Raises ValueError where the sandbox needs a place for home and /tmp and has none (`for_session`).
+        Raises ValueError if the sandbox needs a place for home and /tmp and has none (`for_session`).
         """
         ...

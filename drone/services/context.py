@@ -1,4 +1,4 @@
-"""What a service needs from the run that it is part of."""
+"""What a service needs from its run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from shared.work_order import WorkOrder
 
 
 class ServiceControls(Controls, Protocol):
-    """Controls for work without a conversation too."""
+    """Controls that also suit work without a conversation."""
 
     def check_end(self) -> None:
-        """As `check`, but for what people have to say to the loop. Raises Preempted."""
+        """Like `check`, but without the user messages for the loop. Raises Preempted."""
         ...
 
 

@@ -42,8 +42,8 @@ class SetDescription(ToolArguments):
 def describe(order: WorkOrder, context: ServiceContext, budget: Budget) -> Outcome:
     """Let the model describe the agent; the response is the text.
 
-    What it takes is charged to `budget`. Raises OrderError where the instructions cannot be read, or no description
-    came of it; an outcome without success is the loop's own.
+    Model usage is charged to `budget`. Raises OrderError if the instructions cannot be read, or the model gives no
+    description; an outcome without success is the loop's own.
     """
     asked = order.describe
     if asked is None:
@@ -69,7 +69,7 @@ def _agent(order: WorkOrder, context: ServiceContext, budget: Budget, toolbox: _
 
 
 def _instructions(order: WorkOrder, asked: Describe, context: ServiceContext) -> str:
-    """What was uploaded, else the file of the default branch; no workspace is laid out for it."""
+    """The uploaded instructions, else the file on the default branch; no workspace is created for it."""
     if asked.instructions is not None:
         return asked.instructions
     check: Callable[[], None] = context.controls.check_end

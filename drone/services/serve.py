@@ -1,4 +1,4 @@
-"""Does what a service order asks for."""
+"""Carries out a service order."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from shared.work_order import WorkOrder
 
 
 def serve(order: WorkOrder, context: ServiceContext, budget: Budget) -> Outcome:
-    """Do it, and say what came of it: `response` is the text that was asked for. Raises OrderError where it fails.
+    """Carry out a service order; `response` in the outcome is the requested text. Raises OrderError if it fails.
 
-    What a model is asked on the way is charged to `budget`.
+    Model usage is charged to `budget`.
     """
     match order.purpose:
         case "describe":
             return describe(order, context, budget)
         case "pull_request":
-            # Not before it is needed: most drones never open one.
+            # Imported only when needed: most drones never open one.
             from drone.services.pull_request import open_pull_request
 
             return open_pull_request(order, context)

@@ -1,7 +1,7 @@
 """The tools that a model may call: read, write, edit, run a command, submit.
 
-`build_toolbox` gives those of a mode; each call is checked by a pydantic model, and wrong use is answered in one
-sentence that says how to mend the call.
+`build_toolbox` returns the tools of a mode; each call is checked by a pydantic model, and wrong use is answered with
+one sentence that says how to fix the call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""add_comment: the one way in which an agent writes into the thread of its task (S-065)."""
+"""add_comment: the only way for an agent to write to the thread of its task (S-065)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from shared.events import CommentStep
 
 NAME = "add_comment"
 MAX_COMMENT = 100_000
-"""Characters; what is longer belongs into a file (S-072)."""
+"""Characters; longer texts belong in a file (S-072)."""
 
 
 class AddComment:
-    """Records comments, each once and for good, as soon as it is called.
+    """Records each comment once and permanently, as soon as it is called.
 
-    A comment does not wait for the end of its step: people read it while the agent works on. So it stays when the step
-    is cut off, and the run that goes on may come to the same words again; those are not recorded a second time.
+    A comment does not wait for the end of its step: people read it while the agent continues. So it stays when the step
+    is cut off, and the resumed run may write the same text again, which is not recorded a second time.
     """
 
     def __init__(self, record: Callable[[CommentStep], object], unseen: Iterable[str] = ()) -> None:
@@ -28,7 +28,7 @@ class AddComment:
         self._record = record
         self._unseen = Counter(map(str.strip, unseen))
         self.written = 0
-        """By this run."""
+        """Number of comments written by this run."""
 
     def __call__(self, call: AddCommentArguments) -> ToolResult:
         text = call.message.strip()

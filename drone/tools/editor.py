@@ -1,6 +1,6 @@
-"""editor: replace a text that occurs once, insert lines, take back the last edit of a file (S-063).
+"""editor: replace a text that occurs once, insert lines, undo the last edit of a file (S-063).
 
-Works on bytes, so that everything outside the edit stays as it was: encoding, line ends, a missing last newline.
+Works on bytes, so that everything outside the edit is unchanged: encoding, line endings, a missing final newline.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Edit:
 
 @dataclass(frozen=True)
 class Editor:
-    """Edits files in the workspace; remembers one edit for each file, for as long as the run lasts."""
+    """Edits files in the workspace; remembers the last edit of each file for the duration of the run."""
 
     workspace: Path
     edits: dict[Path, _Edit] = field(default_factory=dict)
@@ -63,7 +63,7 @@ def _content(path: Path, given: str) -> bytes:
 
 
 def _replaced(content: bytes, call: EditorArguments) -> tuple[bytes, int]:
-    """The new content, and the number of the line where it changed."""
+    """Return the new content, and the number of the line where it changed."""
     if not call.old_str or call.new_str is None:
         raise WrongUse("str_replace needs `old_str`, which must not be empty, and `new_str`")
     old, new = as_bytes(call.old_str, "old_str"), as_bytes(call.new_str, "new_str")
@@ -88,7 +88,7 @@ def _inserted(content: bytes, call: EditorArguments) -> tuple[bytes, int]:
     if call.insert_line > len(lines) + 1:
         raise WrongUse(f"the file has {len(lines)} lines: insert_line can be 1 to {len(lines) + 1}")
     head, tail = lines[: call.insert_line - 1], lines[call.insert_line - 1 :]
-    # A last line without an end gets one, or the new text would become a part of it.
+    # A last line without a newline gets one, or the new text would become part of it.
     if head and not head[-1].endswith(b"\n"):
         head[-1] += end
     if tail and not new.endswith(b"\n"):
@@ -97,14 +97,14 @@ def _inserted(content: bytes, call: EditorArguments) -> tuple[bytes, int]:
 
 
 def _lines(content: bytes) -> list[bytes]:
-    """Lines end at a newline only; `splitlines` would also cut at a lone carriage return."""
+    """Split at newlines only; `splitlines` would also split at a lone carriage return."""
     lines = [line + b"\n" for line in content.split(b"\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
 
 
 def _has_windows_lines(content: bytes) -> bool:
-    """Whether every line ends in CR LF; a mixed file is taken exactly as it is."""
+    """Whether every line ends in CR LF; a file with mixed line endings is edited as is."""
     return b"\r\n" in content and content.count(b"\n") == content.count(b"\r\n")
 
 

@@ -22,13 +22,13 @@ from drone.tools.wrong_use import WrongUse
 VIEW_LINES = 2000
 VIEW_CHARACTERS = 40_000
 LINE_CHARACTERS = 2000
-"""Of a longer line the rest is left out, with a word."""
+"""The rest of a longer line is left out, with a note."""
 _PROBE = 8192
 
 
 @dataclass(frozen=True)
 class FileRead:
-    """Reads in the workspace, and never more of a file than is shown."""
+    """Reads in the workspace, with bounded memory for files of any size."""
 
     search: Search
     check: Check
@@ -48,7 +48,7 @@ class FileRead:
             return ToolResult(self._lines(file, call.path, first, last))
 
     def _lines(self, file: BinaryIO, given: str, first: int, last: int | None) -> str:
-        """Number the wanted lines; memory and answer stay small whatever the size of the file."""
+        """Number the requested lines; memory and answer stay small regardless of the file size."""
         if b"\0" in file.read(_PROBE):
             size = os.fstat(file.fileno()).st_size
             raise WrongUse(f"{given!r} is a binary file of {size:,} bytes; look at it with shell, by `file` or `xxd`")
@@ -62,7 +62,7 @@ class FileRead:
         return f'{text}\n(more follows; go on with {{"mode": "lines", "path": {given!r}, "start_line": {next_line}}})'
 
     def _each_line(self, file: BinaryIO) -> Iterator[str]:
-        """Each line, cut at LINE_CHARACTERS; a line of 5 GB is passed over in pieces."""
+        """Yield each line, cut at LINE_CHARACTERS; a line of 5 GB is read in pieces."""
         count = 0
         while piece := file.readline(_PROBE):
             whole = piece
@@ -88,7 +88,7 @@ def _range(call: FileReadArguments) -> tuple[int, int | None]:
 
 
 def _numbered(lines: Iterator[str], first: int) -> tuple[str, int, bool]:
-    """The lines with their numbers, the number of the next one, and whether there is one."""
+    """Return the lines with their numbers, the number of the next one, and whether there is one."""
     pieces: list[str] = []
     room = VIEW_CHARACTERS
     number = first
@@ -102,10 +102,10 @@ def _numbered(lines: Iterator[str], first: int) -> tuple[str, int, bool]:
 
 
 def _listing(path: Path) -> str:
-    """The entries of a directory: directories with a slash, links with where they lead, files with their size."""
+    """The entries of a directory: directories with a slash, links with their target, files with their size."""
     number = count()
     with os.scandir(path) as entries:
-        # Of a million entries only those that are shown are kept.
+        # Even with a million entries, only those that are shown are kept.
         first = nsmallest(5 * ENTRIES, (entry for entry in entries if next(number) >= 0), key=attrgetter("name"))
     lines = [_entry_line(entry) for entry in first]
     if (more := next(number) - len(lines)) > 0:
@@ -127,5 +127,5 @@ def _entry_line(entry: os.DirEntry[str]) -> str:
 
 
 def _printable(name: str) -> str:
-    """File names are bytes: what is not UTF-8 must not break the transcript."""
+    """File names are bytes: a name that is not UTF-8 must not break the transcript."""
     return name.encode(errors="surrogateescape").decode(errors="replace")

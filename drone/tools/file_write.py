@@ -1,4 +1,4 @@
-"""file_write: the whole content of a file, its parents made (S-062)."""
+"""file_write: write the whole content of a file and create its parent directories (S-062)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class FileWrite:
 def as_bytes(text: str, argument: str) -> bytes:
     """The text as UTF-8.
 
-    Raises WrongUse for half a surrogate pair, which JSON can carry and no file can.
+    Raises WrongUse for half a surrogate pair, which is valid in JSON but not in a file.
     """
     try:
         return text.encode()
@@ -44,7 +44,7 @@ def as_bytes(text: str, argument: str) -> bytes:
 
 
 def replace_content(path: Path, content: bytes) -> None:
-    """Put new content in place at once: a full disk leaves the old file as it was. The file keeps its mode.
+    """Replace the content atomically: a full disk leaves the old file unchanged. The file keeps its mode.
 
     Raises WrongUse when that is not possible.
     """
@@ -60,6 +60,6 @@ def replace_content(path: Path, content: bytes) -> None:
         with suppress(OSError):
             fresh.unlink()
         if isinstance(error, OSError):
-            # In the name of the file that was asked for, and not of our own beside it.
+            # The error names the requested file, not the temporary one next to it.
             raise WrongUse(f"{path.name!r} cannot be written: {error.strerror}; it is as it was") from error
         raise

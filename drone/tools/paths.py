@@ -1,4 +1,4 @@
-"""Paths as a model gives them: absolute or relative to the workspace, symlinks resolved, and always inside it."""
+"""Paths given by a model: absolute or relative to the workspace, symlinks resolved, and always inside it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 def resolve(workspace: Path, given: str, readable: Sequence[Path] = ()) -> Path:
-    """Give the real path of what the model named; it need not exist.
+    """Return the real path for a path given by the model; it need not exist.
 
-    Raises WrongUse for a path that leads out of the workspace and of `readable`, also by way of a symlink (S-060).
+    Raises WrongUse for a path outside the workspace and `readable`, also if a symlink leads there (S-060).
     """
     root = workspace.resolve()
     try:
@@ -29,15 +29,15 @@ def resolve(workspace: Path, given: str, readable: Sequence[Path] = ()) -> Path:
 
 
 def shown(workspace: Path, path: Path) -> str:
-    """The path as the model should use it: relative to the workspace, absolute where it lies elsewhere."""
+    """The path as the model should use it: relative to the workspace, absolute if it is elsewhere."""
     root = workspace.resolve()
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
 
 
 def open_file(path: Path, given: str) -> BinaryIO:
-    """Open a regular file for reading; a FIFO or a device is refused instead of waited for."""
+    """Open a regular file for reading; a FIFO or a device is refused instead of blocking."""
     try:
-        # Without O_NONBLOCK, opening a FIFO would wait for a writer; O_NOFOLLOW, as the path is resolved already.
+        # Without O_NONBLOCK, opening a FIFO would wait for a writer; O_NOFOLLOW because the path is already resolved.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError as error:
         raise WrongUse(f"there is no file {given!r}; file_read with mode `find` lists what there is") from error
@@ -54,10 +54,10 @@ def open_file(path: Path, given: str) -> BinaryIO:
 
 
 def check_writable(path: Path, given: str) -> None:
-    """Refuse to write over anything but a regular file that is meant to be written.
+    """Refuse to overwrite anything but a writable regular file.
 
     Raises WrongUse for a directory, a FIFO, a device or a socket, for a read-only file and in a read-only directory:
-    putting a new file in its place could go, and is what somebody wanted to prevent.
+    replacing the file could succeed, although its owner wanted to prevent that.
     """
     if path.is_dir():
         raise WrongUse(f"{given!r} is a directory; give the path of a file")
@@ -69,7 +69,7 @@ def check_writable(path: Path, given: str) -> None:
 
 
 def is_special(path: Path) -> bool:
-    """Whether there is something that is neither file, directory nor symlink."""
+    """Whether the path exists and is neither file, directory nor symlink."""
     try:
         mode = path.lstat().st_mode
     except OSError:

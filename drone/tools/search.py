@@ -1,4 +1,4 @@
-"""grep and glob, and the same for file_read: bounded searches by `tree.py`, which runs inside the sandbox."""
+"""grep and glob, also used by file_read: bounded searches by `tree.py`, which runs inside the sandbox."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from drone.tools.paths import is_special, resolve, shown
 from drone.tools.wrong_use import WrongUse
 
 ENTRIES = 200
-"""Paths that one answer names (S-061)."""
+"""Maximum paths in one answer (S-061)."""
 SEARCH_SECONDS = 30.0
 _LAST_WORD = 5.0
-"""Seconds that a search has to say what it found when its time is up."""
+"""Extra seconds for a search to report its results when its time is up."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """Looks for files and lines in the workspace, and in `readable`."""
+    """Searches files and lines in the workspace and in `readable`."""
 
     workspace: Path
     sandbox: Sandbox
@@ -34,9 +34,9 @@ class Search:
     seconds: float = SEARCH_SECONDS
 
     def grep(self, call: GrepArguments) -> ToolResult:
-        """Matching lines, grouped by file in order of path.
+        """Return matching lines, grouped by file in order of path.
 
-        The expression is matched inside the sandbox: one that takes for ever ends with its command.
+        The expression is matched inside the sandbox: one that never finishes ends with its command.
         """
         path = self.resolve(call.path)
         if is_special(path):
@@ -54,7 +54,7 @@ class Search:
         )
 
     def glob(self, call: GlobArguments) -> ToolResult:
-        """Paths that fit, at most ENTRIES of them."""
+        """Return matching paths, at most ENTRIES."""
         path = self.resolve(call.path)
         if not path.is_dir():
             raise WrongUse(f"{call.path!r} is no directory; give one, and the name as the pattern")
@@ -97,7 +97,7 @@ _NOTHING = {"names": "", "ignore_case": False, "context": 0, "newest_first": Fal
 
 @cache
 def _script() -> list[str]:
-    """The interpreter that runs the drone, which every sandbox shows, and the script's own text: its file is hidden."""
+    """The drone's interpreter, which every sandbox exposes, and the script's text, because its file is hidden there."""
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     program = Path(sys.base_prefix, "bin", name)
     text = Path(tree.__file__).read_text(encoding="utf-8")

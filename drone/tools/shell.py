@@ -1,4 +1,4 @@
-"""shell: one command line in the sandbox, bounded in time and output (S-064)."""
+"""shell: one command line in the sandbox, with bounded time and output (S-064)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shared.errors import Submitted
 from shared.outcome import ExitStatus, Outcome
 
 SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
-"""As the first line of a command's output it submits the rest (M-003)."""
+"""As the first line of a command's output, it submits the rest (M-003)."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Shell:
     on_output: OnOutput | None
     check: Check
     readable: tuple[Path, ...] = ()
-    """Directories outside the workspace that a command may read, a skill's scripts for example."""
+    """Directories outside the workspace that a command may read, for example a skill's scripts."""
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def __call__(self, call: ShellArguments) -> ToolResult:
@@ -60,12 +60,12 @@ class Shell:
         )
 
     def broken_off(self) -> str | None:
-        """What a command had printed when the run was asked to stop; None where none was running."""
+        """Output of the command that was running when the run was asked to stop; None if none was running."""
         result = self.sandbox.tally.broken_off
         return result.output if result else None
 
     def _fresh_log(self) -> Path:
-        """A log that is not there yet: an earlier run in the same directory may have left some."""
+        """An unused log path: an earlier run in the same directory may have left logs."""
         return next(path for number in self.numbers if not (path := self.log_dir / f"shell-{number:04}.log").exists())
 
 
@@ -78,7 +78,7 @@ def _how_it_ended(result: CommandResult, timeout: float) -> str:
 def _submit_if_asked(command: str, result: CommandResult) -> None:
     """Raise Submitted for the magic line.
 
-    Only where the command's own text holds it: a file that holds the line, shown by `cat`, must not end a run.
+    Only if the command's text contains it: a file that contains the line, shown by `cat`, must not end a run.
     """
     first, _, rest = result.output.lstrip().partition("\n")
     if result.return_code == 0 and first.strip() == SUBMIT_LINE and SUBMIT_LINE in command:

@@ -1,4 +1,4 @@
-"""spawn: a part of the work done by a child agent, of which the caller reads the end alone."""
+"""spawn: part of the work, done by a child agent; the caller reads only its final answer."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from drone.tools.wrong_use import WrongUse
 from shared.messages import ToolCall
 
 SpawnChild = Callable[[str, str, Sequence[str] | None], ToolResult]
-"""Call id, task, and the names of the tools, None for all."""
+"""Call id, task, and the names of the tools (None for all)."""
 NAME = "spawn"
 NOT_FOR_CHILDREN = frozenset({NAME, add_comment.NAME})
-"""What a child finds out is its parent's to say in the thread (S-065)."""
+"""Only the parent reports a child's findings in the thread (S-065)."""
 _DESCRIPTION = (
     "Give a part of the work to a child agent with a conversation of its own, in the same workspace and on the same "
     "budget. You get its last answer. Good for searches and checks whose details you need not keep."
@@ -37,11 +37,11 @@ class Spawn:
 
     @property
     def read_only(self) -> bool:
-        """A child can do what its parent can: no more than read, where the parent only reads."""
+        """A child can do only what its parent can: if the parent only reads, so does the child."""
         return True
 
     def execute(self, call: ToolCall) -> ToolResult:
-        """Raises WrongUse for a tool that is not there, and whatever ends the child and its parent."""
+        """Raises WrongUse for an unknown tool, and any signal that ends the child and its parent."""
         wanted: SpawnArguments = self._tool.parsed(call.arguments)
         if wanted.tools is None:
             return self.child(call.id, wanted.task, None)
@@ -52,7 +52,7 @@ class Spawn:
                 f"a child cannot have {', '.join(repr(name[:60]) for name in unknown)}; "
                 f"the tools are {', '.join(known)}"
             )
-        # It must be able to say that it is done, whatever else it may do.
+        # The child must always be able to submit.
         return self.child(call.id, wanted.task, tuple(dict.fromkeys((*wanted.tools, "submit"))))
 
     @property

@@ -1,4 +1,4 @@
-"""todo: the model's list of what is left to do, which people see beside the run."""
+"""todo: the model's list of remaining work, shown to people next to the run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORDS = {"done": "done", "in_progress": "in progress", "pending": "pending"}
 
 @dataclass(frozen=True)
 class Todo:
-    """Records the list, whole each time."""
+    """Records the complete list each time."""
 
     record: Callable[[TodoStep], object]
 

@@ -1,4 +1,4 @@
-"""One tool of ours: what the model is told, how arguments are checked, and what carries it out."""
+"""A built-in tool: its description for the model, the check of its arguments, and its implementation."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from shared.messages import ToolCall
 
 @dataclass(frozen=True)
 class BuiltinTool:
-    """A tool whose arguments are a pydantic model. A ForeignTool in its form, so that a toolbox holds one kind."""
+    """A tool whose arguments are a pydantic model. It has the form of a ForeignTool, so that a toolbox has one kind."""
 
     name: str
     description: str
     arguments: type[ToolArguments]
     act: Callable[[Any], ToolResult]
     read_only: bool = False
-    """It changes nothing, and may be used in mode plan."""
+    """It changes nothing and may be used in mode plan."""
 
     @cached_property
     def spec(self) -> ToolSpec:
@@ -36,7 +36,7 @@ class BuiltinTool:
         return self.act(self.parsed(call.arguments))
 
     def parsed(self, text: str) -> Any:
-        """The arguments, checked. Raises WrongUse."""
+        """Return the checked arguments. Raises WrongUse."""
         try:
             given = json.loads(text or "{}")
         except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The tools of one run: what the model is told of them, and the one place where a call is carried out."""
+"""The tools of one run: their descriptions for the model, and the one place where calls are executed."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from shared.outcome import ExitStatus, Outcome
 from shared.work_order import Mode
 
 READ_ONLY = frozenset({"plan"})
-"""Modes without the tools that change things: shell is one of them, since no command can be known to change nothing."""
+"""Modes without tools that change things. shell is one of those tools: a command cannot be known to change nothing."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What every provider takes as the name of a tool."""
+"""Tool names that every provider accepts."""
 
 
 class Tools:
@@ -55,7 +55,7 @@ class Tools:
         self._ours = frozenset(self._tools)
         for tool in foreign:
             self._add(tool)
-        # Once: a foreign tool that describes itself anew would change the prompt's stable prefix.
+        # Read only once: a foreign tool that changes its description would change the prompt's stable prefix.
         self._specs = [tool.spec for tool in self._tools.values()]
 
     @property
@@ -71,10 +71,10 @@ class Tools:
         return list(self._specs)
 
     def execute(self, call: ToolCall) -> ToolResult:
-        """Carry out one call.
+        """Execute one call.
 
-        Raises Submitted when the model is done, and lets through what stops a run; a command that was broken off by
-        that leaves its output so far in the signal's messages, as the answer to this call.
+        Raises Submitted when the model is done, and propagates signals that stop the run; if a signal interrupted a
+        command, the output so far is added to the signal's messages as the answer to this call.
         """
         try:
             return self._carried_out(call)
@@ -100,7 +100,7 @@ class Tools:
             return tool.execute(call)
         except (InterruptLoop, WrongUse, OSError):
             raise
-        except Exception as error:  # noqa: BLE001 - foreign code: whatever it raises is the answer to its call
+        except Exception as error:  # noqa: BLE001 - foreign code: any error it raises is the answer to its call
             return ToolResult(f"Error: {call.name} failed: {type(error).__name__}: {error}", is_error=True)
 
     def _add(self, tool: ForeignTool) -> None:
@@ -132,10 +132,10 @@ def build_toolbox(  # noqa: PLR0913 - each is a fact of one run
     foreign: Sequence[ForeignTool] = (),
     readable: Sequence[Path] = (),
 ) -> Tools:
-    """Give the tools of a mode. `check` is called while commands and searches run, and may raise to end them.
+    """Return the tools of a mode. `check` is called while commands and searches run, and may raise to end them.
 
-    `spawn` runs a child agent, `record_todo` keeps a list and `thread` takes comments; without them these tools are not
-    there. `foreign` tools come last, in mode plan only those that change nothing. What lies in `readable` can be read
+    `spawn` runs a child agent, `record_todo` records a list and `thread` takes comments; without them these tools are
+    missing. `foreign` tools come last, in mode plan only those that change nothing. Files in `readable` can be read
     like the workspace.
     """
     may_read = tuple(path.resolve() for path in readable if path.is_dir())
@@ -145,7 +145,7 @@ def build_toolbox(  # noqa: PLR0913 - each is a fact of one run
     if record_todo is not None:
         own.append(BuiltinTool("todo", _TODO, TodoArguments, Todo(record_todo), read_only=True))
     if thread is not None:
-        # It changes nothing that the workspace holds: an agent that only plans has to say so as well.
+        # It changes nothing in the workspace: an agent that only plans must be able to report, too.
         own.append(BuiltinTool(add_comment.NAME, _ADD_COMMENT, AddCommentArguments, thread, read_only=True))
     if spawn is not None:
         own.append(Spawn(spawn, lambda: tools.names))

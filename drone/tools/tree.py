@@ -1,9 +1,8 @@
-"""Lists and searches the files of a tree: started as a script of its own inside the sandbox, so standard library only.
+"""Lists and searches the files of a tree: runs as a script inside the sandbox, so it uses only the standard library.
 
-`python -I -S -c <this file> REQUEST`, where REQUEST is a JSON object (`TreeRequest`); prints what the model is shown.
-In a git work tree it looks at what git tracks and at what is untracked and not ignored; elsewhere, and where git
-ignores the whole directory that was asked for, at everything but `.git`. Nothing is opened but plain files that no link
-leads to.
+`python -I -S -c <this file> REQUEST`, where REQUEST is a JSON object (`TreeRequest`); prints the output for the model.
+In a git work tree it covers tracked files and untracked files that are not ignored; elsewhere, and if git ignores the
+whole requested directory, everything except `.git`. It opens only plain files whose path contains no symlink.
 """
 
 from __future__ import annotations
@@ -22,34 +21,34 @@ from pathlib import Path
 from typing import TypedDict
 
 LARGEST = 100 * 1024 * 1024
-"""Larger files are searched only where the path names them."""
+"""Larger files are searched only if the path names them."""
 SHOWN = 9_000
-"""Characters of an answer; a command's output is shown whole up to 10,000."""
+"""Characters of an answer; a command's output is shown in full up to 10,000."""
 LINE = 400
 _BATCH = 150_000
-"""Characters of file names on one command line; Linux takes 2 MB, and a character has up to four bytes."""
+"""Characters of file names on one command line; Linux allows 2 MB, and a character has up to four bytes."""
 _AT_ONCE = 2
 FAILED = 2
-"""Exit code for a pattern that cannot be understood."""
+"""Exit code for an invalid pattern."""
 _LIMITED = 'ulimit -v 1048576; exec "$@"'
-"""grep keeps a whole line in memory, and a line may be as long as the disk is large."""
+"""grep keeps a whole line in memory, and a line may be as large as the disk."""
 
 
 class TreeRequest(TypedDict):
-    """One search or listing. `pattern`: of names for `glob`, a regular expression for `grep`."""
+    """One search or listing. `pattern`: a name pattern for `glob`, a regular expression for `grep`."""
 
     do: str
     top: str
-    """The directory to look in, a real path."""
+    """The directory to search, as a real path."""
     only: str
     """The name of the only file in `top` to search; empty for all."""
     ceiling: str
-    """Above this directory nobody looks for a `.git`."""
+    """Git does not search for a `.git` above this directory."""
     shown_as: str
-    """What to put before each path."""
+    """Prefix for each path in the output."""
     pattern: str
     names: str
-    """grep: only files whose path fits this glob; empty for all."""
+    """grep: only files whose path matches this glob; empty for all."""
     ignore_case: bool
     context: int
     newest_first: bool
@@ -69,13 +68,13 @@ def main(request: TreeRequest) -> int:
         print(error)  # noqa: T201 - a script's answer
         return FAILED
     text = "\n".join(lines).replace("\0", "\N{SYMBOL FOR NULL}")
-    # File names and lines are bytes: what is not UTF-8 must not break the transcript.
+    # File names and lines are bytes: bytes that are not UTF-8 must not break the transcript.
     sys.stdout.buffer.write(text.encode(errors="surrogateescape").decode(errors="replace").encode())
     return 0
 
 
 def glob(request: TreeRequest, deadline: float) -> list[str]:
-    """The paths that fit the pattern."""
+    """Return the matching paths."""
     fits = matcher(request["pattern"])
     found = []
     for path in files_below("", deadline):
@@ -91,7 +90,7 @@ def glob(request: TreeRequest, deadline: float) -> list[str]:
 
 
 def grep(request: TreeRequest, deadline: float) -> list[str]:
-    """The matching lines, grouped by file. Raises ValueError for a pattern that grep does not take."""
+    """Return the matching lines, grouped by file. Raises ValueError for a pattern that grep does not accept."""
     command = _grep_command(request)
     tried = subprocess.run([*command, "/dev/null"], capture_output=True, env=_environment(request), check=False)
     if tried.returncode >= FAILED:
@@ -111,17 +110,17 @@ def grep(request: TreeRequest, deadline: float) -> list[str]:
 
 
 def files_below(directory: str, deadline: float) -> list[str]:
-    """Paths of files below `directory`, which is empty or ends with a slash, in order of name."""
+    """Paths of files below `directory`, which is empty or ends with a slash, sorted by name."""
     listed = _git_listed(directory, deadline) or list(_walked(directory or ".", deadline))
     found = {directory + path for path in listed if not path.endswith("/")}
     for nested in (path for path in listed if path.endswith("/")):
-        # A repository inside this one: git names it and does not look into it.
+        # A nested repository: git lists it without its contents.
         found.update(files_below(directory + nested, deadline))
     return sorted(found)
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a path fits. A pattern without a slash is one of names, in any directory; `**` stands for directories."""
+    """Return a path matcher. A pattern without a slash matches names in any directory; `**` matches directories."""
     pattern = pattern.removeprefix("./")
     anywhere = "" if "/" in pattern else "(?:.*/)?"
     expression = re.compile(anywhere + _expression(pattern.lstrip("/")), re.DOTALL)
@@ -129,7 +128,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 class BoundedLines:
-    """Lines up to a number and a size."""
+    """Lines up to a maximum number and size."""
 
     def __init__(self, most: int) -> None:
         self.lines: list[str] = []
@@ -150,7 +149,7 @@ class BoundedLines:
 
 
 class _Search:
-    """grep over batches of files, a few at a time, ended when the time is up or nobody wants more."""
+    """grep over batches of files, a few at a time, ended when the time is up or the consumer stops."""
 
     def __init__(self, command: Sequence[str], environment: dict[str, str], deadline: float) -> None:
         self._command = command
@@ -217,7 +216,7 @@ def _add_matches(search: _Search, files: Iterable[str], lines: BoundedLines, sho
 
 
 def _searched(request: TreeRequest, large: list[str], deadline: float) -> Iterator[str]:
-    """The files to search; those that are too large are added to `large`. One by one: grep begins with the first."""
+    """Yield the files to search; those that are too large are added to `large`. grep starts with the first ones."""
     if request["only"]:
         yield request["only"]
         return
@@ -246,7 +245,7 @@ def _git_listed(directory: str, deadline: float) -> list[str]:
 
 
 def _walked(top: str, deadline: float) -> Iterator[str]:
-    """Everything below `top` but `.git`; links to directories are named, not followed."""
+    """Everything below `top` except `.git`; links to directories are listed, not followed."""
     for directory, names, files in os.walk(top):
         if time.monotonic() > deadline:
             return
@@ -260,11 +259,11 @@ def _status(path: str) -> os.stat_result | None:
     try:
         return os.lstat(path)
     except OSError:
-        return None  # it is gone: git lists what was deleted, and others may delete while we look
+        return None  # deleted: git also lists deleted files, and files may be deleted during the search
 
 
 def _is_real(directory: str, known: dict[str, bool]) -> bool:
-    """Whether no part of the way is a link: git still names files whose directory has become one."""
+    """Whether no part of the path is a link: git still lists files whose directory has become one."""
     if directory not in known:
         known[directory] = os.path.realpath(directory or ".") == os.path.normpath(Path.cwd() / directory)
     return known[directory]
@@ -280,7 +279,7 @@ def _grep_command(request: TreeRequest) -> list[str]:
 
 
 def _environment(request: TreeRequest) -> dict[str, str]:
-    """As plain bytes wherever the pattern allows it: faster, and a line that is not UTF-8 is still a line."""
+    """Match plain bytes if the pattern allows it: this is faster, and lines that are not UTF-8 still match."""
     return {**os.environ, "LC_ALL": "C" if request["pattern"].isascii() else "C.UTF-8"}
 
 
@@ -298,7 +297,7 @@ def _batches(files: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _short_lines(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
-    """Each line that it prints, without the rest of one that is very long."""
+    """Yield each line of the output; very long lines are truncated."""
     stream = process.stdout
     if stream is None:
         return

@@ -1,4 +1,4 @@
-"""A call that cannot be carried out, said in one sentence that tells the model how to mend it."""
+"""A call that cannot be executed, described in one sentence that tells the model how to fix it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class WrongUse(Exception):
 
 
 def describe(tool: str, error: ValidationError) -> str:
-    """Name each argument that is wrong, what is wrong with it, and what was given."""
+    """Describe each wrong argument: its name, the problem and the given value."""
     problems = [_problem(dict(item)) for item in error.errors(include_url=False)]
     return f"{tool}: {'; '.join(problems)}. Mend the arguments and call it again."
 

@@ -1,1 +1,1 @@
-"""The worker process of a drone: all that Celery sees, and the threads beside it."""
+"""The worker process of a drone: the part that Celery sees, and the threads beside it."""

@@ -41,7 +41,7 @@ PARENT_GONE = 1
 
 
 def main() -> int:
-    """Work until told to stop; the exit code is a FleetError's own where the drone cannot work at all."""
+    """Work until asked to stop; the exit code is a FleetError's own if the drone cannot work at all."""
     arguments = argparse.ArgumentParser(prog="drone.worker", description=__doc__)
     arguments.add_argument("--home", type=Path, required=True)
     home = DroneHome(arguments.parse_args().home)
@@ -58,7 +58,7 @@ def _work(me: DroneIdentity) -> int:
     become_reaper()
     _end_with_parent()
     refusals: list[FleetError] = []
-    # Until Celery runs: nothing is in hand yet that would need an end in good order.
+    # Until Celery runs: there is no active run yet that would need to end gracefully.
     for number in (*FINISH, GIVE_BACK):
         signal.signal(number, lambda *_: sys.exit(0))
     # Celery must leave the logs alone: they are set up already.
@@ -83,11 +83,11 @@ def _work(me: DroneIdentity) -> int:
 
 
 def _consume(node: Node, me: DroneIdentity, shutdown: WorkerShutdown) -> None:
-    """Take messages from the queue until a signal; returns when the runs in hand have ended."""
+    """Take messages from the queue until a signal; returns when the active runs have ended."""
     cut_down_remote_control()
-    # Celery warns of root on account of pickle, which is not accepted here.
+    # Celery warns about root because of pickle, which is not accepted here.
     warnings.simplefilter("ignore", SecurityWarning)
-    # Said at each reconnection, of a setting that has no effect on messages acknowledged early.
+    # Issued at each reconnection, about a setting that has no effect on messages acknowledged early.
     warnings.simplefilter("ignore", CPendingDeprecationWarning)
     config = me.config
     app = build(config.drone_id, me.credentials.broker_url, config.concurrency, node.execute, node.slots)
@@ -110,7 +110,7 @@ def _end_with_parent() -> None:
         # Not through sys.stdin: a thread that waits inside its buffer would break the interpreter's shutdown.
         while os.read(0, 4096):
             pass
-        # Not in good order: nobody is there to wait for it. The runs see their pipes end and end too.
+        # Not gracefully: there is no parent to wait for it. The runs see their pipes end, and end too.
         os._exit(PARENT_GONE)
 
     threading.Thread(target=watch, name="parent", daemon=True).start()

@@ -1,4 +1,4 @@
-"""The Celery application of one drone: its queue, its way of connecting, and the one task that it knows."""
+"""The Celery application of one drone: its queue, its connection, and its only task."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ ALLOWED_COMMANDS = frozenset(
         "dump_tasks", "active_queues", "enable_events",
     }
 )  # fmt: skip
-"""Remote control: ping, the inspect reads, revoke and terminate; and what Flower sends every few seconds, which changes
-nothing here, as events are always on."""
+"""Remote control: ping, the inspect reads, revoke and terminate; and the command that Flower sends every few seconds,
+which changes nothing here, because events are always on."""
 
 
 class RunFailed(Exception):
@@ -33,23 +33,23 @@ class RunFailed(Exception):
 
 
 class RunWithdrawn(Ignore):  # type: ignore[misc]  # Celery has no types
-    """The run ended without a result of its own: canceled, given back, or never begun as it was revoked.
+    """The run ended without a result: canceled, given back, or never begun because it was revoked.
 
-    To Celery an ignored task stays as it is, which Flower shows as STARTED for ever; `RunRequest` says `task-revoked`.
+    Celery leaves an ignored task as it is, which Flower shows as STARTED forever; `RunRequest` sends `task-revoked`.
     """
 
 
 class RunRequest(Request):  # type: ignore[misc]  # Celery has no types
-    """Celery's bookkeeping of one message, mended in three places."""
+    """Celery's bookkeeping of one message, corrected in three places."""
 
     def revoked(self) -> bool:
-        """Never drop the message: its order would wait for ever. A run that was revoked is begun, and ends at once."""
+        """Never drop the message: its order would wait forever. A revoked run is begun, and ends at once."""
         if self.id in revoked_runs:
             self.app.slots.revoke(self.id)
         return False
 
     def on_failure(self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False) -> Any:
-        """As Celery does; and a withdrawn run is announced as revoked."""
+        """Like Celery's own, but also announce a withdrawn run as revoked."""
         result = super().on_failure(exc_info, send_failed_event=send_failed_event, return_ok=return_ok)
         ended_by = getattr(exc_info.exception, "exc", exc_info.exception)
         if isinstance(ended_by, RunWithdrawn):
@@ -59,7 +59,7 @@ class RunRequest(Request):  # type: ignore[misc]  # Celery has no types
     def terminate(self, pool: Any, signal: Any = None) -> None:
         """Ask the run to end; it is announced as revoked when it has ended.
 
-        Celery would free the slot and announce it at once, while the run is still at work.
+        Celery would free the slot and announce it at once, while the run is still active.
         """
         if self.time_start:
             pool.terminate_job(self.worker_pid, signal)
@@ -68,7 +68,7 @@ class RunRequest(Request):  # type: ignore[misc]  # Celery has no types
 
 
 class QuickConnection(Connection):  # type: ignore[misc]  # kombu has no types
-    """Tries again after fractions of a second, at most three; kombu would wait up to thirty."""
+    """Retries after fractions of a second, at most three seconds; kombu would wait up to thirty."""
 
     def ensure_connection(self, *args: Any, **options: Any) -> Any:
         """Connect, however long that takes."""
@@ -84,12 +84,12 @@ class Amqp(AMQP):  # type: ignore[misc]  # Celery has no types
 
 @dataclass
 class Slots:
-    """What the pool has to ask of the drone."""
+    """The pool's interface to the drone."""
 
     terminate: Callable[[str], None]
     """Ends a run by its id."""
     revoke: Callable[[str], None]
-    """Has a run that is about to begin end at once."""
+    """Makes a run that is about to begin end at once."""
     paused: bool = False
     """While the drone drains: no message is taken from the queue."""
     lacking: Callable[[], str] = field(default=lambda: "")
@@ -97,14 +97,14 @@ class Slots:
 
     @property
     def closed(self) -> bool:
-        """Whether no message is to be taken now."""
+        """Whether no message may be taken now."""
         return self.paused or bool(self.lacking())
 
 
 Execute = Callable[[str, str, int, str], str]
 """Order id, run id, generation, envelope: carries the order out and returns how it ended, for Flower.
 
-Raises RunFailed, RunWithdrawn, or Ignore for a copy that is not to be run.
+Raises RunFailed, RunWithdrawn, or Ignore for a copy that must not be run.
 """
 
 
@@ -142,14 +142,15 @@ def cut_down_remote_control() -> None:
 
 
 def _transport(drone_id: str) -> dict[str, Any]:
-    """Kombu's bookkeeping under keys of the drone's own, as its Redis user may touch no others."""
+    """Kombu's bookkeeping under the drone's own keys, because its Redis user may access no others."""
     return {
         "unacked_key": f"unacked.{drone_id}",
         "unacked_index_key": f"unacked_index.{drone_id}",
         "unacked_mutex_key": f"unacked_mutex.{drone_id}",
         "health_check_interval": 10,
         "socket_connect_timeout": 5,
-        # So long the consumer's one thread may wait for an answer, and neither take a message nor notice a broken line.
+        # The consumer's only thread may wait this long for an answer, and meanwhile neither takes a message nor
+        # notices a broken connection.
         "socket_timeout": 10,
         "socket_keepalive": True,
         "socket_keepalive_options": keepalive_options(),

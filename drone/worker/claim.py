@@ -1,4 +1,4 @@
-"""Taking a run: a compare-and-swap on its key in Redis, so that of all copies of a message one starts the run.
+"""Claiming a run: a compare-and-swap on its key in Redis, so that only one of all copies of a message starts the run.
 
 The message in the queue decides nothing. It may come twice, or late, or after Redis was emptied; only the key says
 whether this run is still to be started, and only once.
@@ -13,8 +13,8 @@ from redis import Redis
 
 from shared import names
 
-# The second branch makes the swap repeatable: when the connection broke after the server had acted on it, asking again
-# finds our own claim. No other thread of this boot can hold it, as a run's directory is made by one alone.
+# The second branch makes the swap repeatable: if the connection broke after the server had executed it, a retry finds
+# our own claim. No other thread of this boot can hold it, because only one of them creates a run's directory.
 SCRIPT = """
 local found = redis.call('GET', KEYS[1])
 if found == ARGV[1] then
@@ -30,7 +30,7 @@ return {0, found or ''}
 
 @dataclass(frozen=True)
 class Claim:
-    """What came of asking. `found` is the key's value before; empty if there was no key."""
+    """The result of a claim. `found` is the key's value before; empty if there was no key."""
 
     granted: bool
     found: str
@@ -47,14 +47,14 @@ class Claims:
     def __init__(self, redis: Redis, drone_id: str, boot_id: str) -> None:
         self._drone_id = drone_id
         self._boot_id = boot_id
-        # EVALSHA, with SCRIPT LOAD where the server does not know it: both are in the drone's ACL.
+        # EVALSHA, with SCRIPT LOAD if the server does not know the script: both are in the drone's ACL.
         self._swap: Any = redis.register_script(SCRIPT)
 
     def claim(self, run_id: str, generation: int) -> Claim:
         """Swap `dispatched:<generation>` for our own claim. An absent key is never a claim; repeating is safe.
 
-        Raises redis.exceptions.RedisError when the server does not answer: whether the run is ours is then unknown,
-        and must be asked again before anything else is done about it.
+        Raises redis.exceptions.RedisError if the server does not answer: it is then unknown whether the run is ours,
+        and the caller must retry before it does anything else with the run.
         """
         granted, found = self._swap(
             keys=[names.run_key(self._drone_id, run_id)],

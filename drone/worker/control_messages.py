@@ -1,4 +1,4 @@
-"""What each control message means for this drone."""
+"""How this drone acts on each control message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared.control import Cancel, Compact, Confirm, ControlMessage, Decide, Dra
 
 @dataclass(frozen=True)
 class ControlActions:
-    """Acts on control messages. A message about a run that is not tracked has nothing left to do, but for a cancel."""
+    """Acts on control messages. A message about a run that is not tracked has no effect, except a cancel."""
 
     runs: TrackedRuns
     reporter: Reporter
@@ -27,14 +27,14 @@ class ControlActions:
             case Resend() as resend:
                 self.reporter.resend(resend.run_id, resend.from_seq)
             case Say() | Decide() | Compact() as word:
-                # To the run's process; kept until there is one.
+                # To the run's process; queued until there is one.
                 if run := self.runs.get(word.run_id):
                     run.send(word)
             case Drain() as drain:
                 self.drain(drain.on)
 
     def settle(self) -> None:
-        """Let go of runs that have ended and are confirmed."""
+        """Stop tracking runs that have ended and are confirmed."""
         for run in self.runs.settle():
             self.reporter.drop(run.run_id)
 

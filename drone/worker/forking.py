@@ -49,7 +49,7 @@ class RunProcess:
         return self.link.receive(seconds)
 
     def wait(self, seconds: float) -> int | None:
-        """Return the exit code, or None if the process still lives after `seconds`."""
+        """Return the exit code, or None if the process is still running after `seconds`."""
         self.process.join(seconds)
         return self.process.exitcode
 
@@ -57,7 +57,7 @@ class RunProcess:
         self.process.kill()
 
     def close(self) -> None:
-        """Let go of a process that has ended."""
+        """Release the resources of a process that has ended."""
         self.link.close()
         self.process.close()
 
@@ -84,7 +84,7 @@ class ForkServer:
     def start(self, job: Job) -> RunProcess:
         """Start a run. Waits until the server is warm.
 
-        Raises FleetFault when no process could be started.
+        Raises FleetFault if no process could be started.
         """
         return self._fork(entry.main, job, f"run-{job.run_id}")
 
@@ -114,7 +114,7 @@ class ForkServer:
         ours, theirs = _CONTEXT.Pipe(duplex=True)
         process = _CONTEXT.Process(target=target, args=(theirs, job), name=name)
         try:
-            # One at a time: the standard library's bookkeeping of children is not made for several threads.
+            # One at a time: the standard library's bookkeeping of children is not thread-safe.
             with self._lock:
                 process.start()
         except (OSError, EOFError) as error:

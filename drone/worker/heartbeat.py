@@ -1,4 +1,4 @@
-"""The thread that says every five seconds that the drone is alive, what each run does, and what was acted on."""
+"""The thread that reports every five seconds that the drone is alive, its runs, and the messages that it acted on."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
 LOOK_AROUND_SECONDS = 1.0
-"""Between looks whether the machine was asleep, while the next beat is waited for."""
+"""Interval for checking whether the machine was asleep, while waiting for the next beat."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What a beat says of the drone itself; the runs and the acted-on messages are added."""
+    """What a beat says about the drone itself; the runs and the acted-on messages are added."""
 
     machine_id: str
     boot_id: str
@@ -45,7 +45,7 @@ class Standing:
 
 
 class Heartbeat:
-    """Sends heartbeats, renews the lease that runs rest on, and reads the inbox in the same round trip."""
+    """Sends heartbeats, renews the lease that runs depend on, and reads the inbox in the same round trip."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a beat says, and what it is answered
         self,
@@ -72,15 +72,15 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="beat", daemon=True)
 
     def start(self) -> None:
-        """The first beat leaves at once."""
+        """Start the thread; it sends the first beat at once."""
         self._thread.start()
 
     def soon(self) -> None:
-        """Send the next beat now, as something changed that people wait for."""
+        """Send the next beat now, because something changed that users are waiting for."""
         self._now.set()
 
     def stop(self) -> None:
-        """Send no more beats, and say so in a last one: the drone is offline from now on, not lost."""
+        """Stop sending beats, and announce that in a last one: the drone is offline from now on, not lost."""
         self._stop.set()
         self._now.set()
         if self._thread.is_alive():
@@ -100,12 +100,12 @@ class Heartbeat:
                 self._now_reachable(error)
                 self._membership.refused(error)
                 wait = RETRY_SECONDS
-            except Exception:  # the body of a background loop: a drone without heartbeat would be given up as lost
+            except Exception:  # the body of a background loop: a drone without heartbeat would be considered lost
                 log.exception("a heartbeat failed; trying again")
             self._rest(wait)
 
     def _rest(self, seconds: float) -> None:
-        """Wait until the next beat is due, somebody wants it now, or the machine was asleep; look again meanwhile."""
+        """Wait until the next beat is due, is requested, or the machine was asleep; check takeovers meanwhile."""
         until = self._clock.monotonic() + seconds
         while (left := until - self._clock.monotonic()) > 0:
             next_check = self._takeovers.next_check_s()
@@ -113,7 +113,7 @@ class Heartbeat:
                 break
             if slept := self._sleeps.since_asked():
                 log.warning("the machine was asleep for %.0f s; telling the fleet at once", slept)
-                # Nobody may hold their other ends any more, and finding that out would take seconds.
+                # The connections' other ends may be gone, and detecting that would take seconds.
                 self._redis.connection_pool.disconnect(inuse_connections=False)
                 break
             if next_check is not None and self._takeovers.next_check_s() == 0 and not self._check_takeovers_again():
@@ -122,26 +122,26 @@ class Heartbeat:
         self._now.clear()
 
     def _check_takeovers_again(self) -> bool:
-        """Whether it is known now if runs were taken over; else the next beat looks."""
+        """Return whether it is now known if runs were taken over; otherwise the next beat checks."""
         try:
             self._takeovers.check_again()
         except RedisError as error:
             log.info("whether a run was taken back is not known yet (%s)", error)
             return False
-        except Exception:  # part of the body of the loop above, for its reason
+        except Exception:  # part of the body of the loop above, for the same reason
             log.exception("a look at the runs' keys failed; trying again")
             return False
         self._renew(self.lease.valid_until)
         return True
 
     def _renew(self, until: float) -> None:
-        """Tell the runs how long they may act for their orders, but none that may have been taken over."""
+        """Notify the runs how long they may act for their orders, except those that may have been taken over."""
         for run in self._runs.working():
             if not self._takeovers.suspects(run):
                 run.send(LeaseExtended(until=until))
 
     def _send(self, *, stopping: bool) -> None:
-        """One round trip: beat, lease, the inbox, and the keys of the runs that are still at work."""
+        """One round trip: beat, lease, the inbox, and the keys of the runs that are still active."""
         if self._membership.over:
             return
         drone = self._sealer.drone_id
@@ -162,7 +162,7 @@ class Heartbeat:
         self._membership.note_answers(boot, lease)
         until = self.lease.renewed(left_at)
         self._inbox.read(letters)
-        # Before the lease is passed on: after a silence the run might push in the moment between.
+        # Before the lease is passed on: after a silence the run might otherwise push in between.
         self._takeovers.note_answers(working, keys)
         self._renew(until)
 

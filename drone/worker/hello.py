@@ -1,5 +1,5 @@
-"""How a drone comes back: it makes sure that it is the only one of its id, sends what an older boot recorded, and says
-hello, before it takes any run."""
+"""How a drone comes back: it verifies that it is the only one with its id, sends what an older boot recorded, and sends
+its hello, before it takes any run."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ LOOK_SECONDS = 0.5
 
 
 class Introduction:
-    """Looks whether another drone beats under this id, then sends what was not sent, and then says hello.
+    """Checks whether another drone beats under this id, then sends unsent events, and then the hello.
 
-    In this order, as the hello takes the older boot's runs back: their steps are to be in the stream before it. Waits
-    for Redis for ever.
+    In this order, because the hello takes the older boot's runs back: their steps must be in the stream before it.
+    Waits for Redis indefinitely.
     """
 
     def __init__(
@@ -38,9 +38,9 @@ class Introduction:
         previous_boot: str,
         on_error: Callable[[RedisError], None] = lambda _: None,
     ) -> None:
-        """`previous_boot`: the last boot of this very drone on this very machine; empty if there was none.
+        """`previous_boot`: the last boot of this same drone on this same machine; empty if there was none.
 
-        `on_error` hears of each try that failed.
+        `on_error` is called for each failed attempt.
         """
         self._redis = redis
         self._stream = stream
@@ -50,9 +50,9 @@ class Introduction:
         self._on_error = on_error
 
     def make(self, unsent: Callable[[], None], hello: Callable[[], Hello], stopping: threading.Event) -> bool:
-        """Return True once the hello is in the stream, False when the drone was stopped before.
+        """Return True once the hello is in the stream, False if the drone was stopped before.
 
-        `unsent` puts whatever older boots recorded into the stream, and may be called again after a RedisError. Raises
+        `unsent` puts the events of older boots into the stream, and may be called again after a RedisError. Raises
         Conflict while another drone beats under this id.
         """
         told = False
@@ -71,7 +71,7 @@ class Introduction:
         return False
 
     def _refuse_to_be_second(self, stopping: threading.Event) -> None:
-        """A lease that another boot holds is either what a crash left, or renewed within one beat: wait and see."""
+        """A lease that another boot holds was either left by a crash, or is renewed within one beat: wait and see."""
         first = self._lease()
         if first is None or first.partition(":")[0] == self._previous_boot:
             return

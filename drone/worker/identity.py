@@ -1,4 +1,4 @@
-"""Who this drone is in this boot: read once, when the worker starts."""
+"""The drone's identity in this boot: read once, when the worker starts."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class DroneIdentity:
     private_key: bytes
     policy: Policy
     sandbox: str
-    """The kind that is used, where `auto` was asked for."""
+    """The kind in use, even if `auto` was requested."""
     machine_id: str
-    """Of the machine that this is, whichever the home was registered on."""
+    """Of the current machine, even if the home was registered on another."""
     boot_id: str
     previous_boot: str
-    """The boot before on this very machine; empty if there was none, or if the home came from another machine."""
+    """The previous boot on this machine; empty if there was none, or if the home came from another machine."""
 
 
 def begin_boot(settings: DroneSettings) -> DroneIdentity:
-    """Read who we are, and begin a new boot. Raises Precondition where something that is needed is not there."""
+    """Read the drone's identity, and begin a new boot. Raises Precondition if something required is missing."""
     home = settings.home
     config = home.config()
     previous = home.boot_file.read_text().strip() if home.boot_file.exists() else ""

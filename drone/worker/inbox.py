@@ -1,4 +1,4 @@
-"""What the control plane wants between orders: each message is acted on once, however often and however it comes."""
+"""Control messages of the control plane: each is acted on once, however often and on whichever path it arrives."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from shared.subscriptions import CheckedSubscription
 log = logging.getLogger(__name__)
 
 REMEMBERED = 10_000
-"""Message ids kept, so that a copy by pub/sub that comes late, or is played again, does nothing."""
+"""Message ids kept, so that a pub/sub copy that comes late, or is replayed, has no effect."""
 RETRY_SECONDS = 1.0
 
 
 class Inbox:
-    """Opens control messages and acts on each once; says which may leave the inbox."""
+    """Opens control messages and acts on each once; reports which may be deleted from the inbox."""
 
     def __init__(self, sealer: Sealer, act: Callable[[ControlMessage], None]) -> None:
         self._sealer = sealer
@@ -37,9 +37,9 @@ class Inbox:
         self._refused: set[str] = set()
 
     def read(self, letters: Mapping[bytes, bytes]) -> None:
-        """Act on whatever is new in the inbox as Redis holds it; what left it since need not be reported any longer."""
+        """Act on new messages in the inbox as Redis holds it; messages deleted since need no longer be reported."""
         opened = [letter for envelope in letters.values() if (letter := self._open(envelope)) is not None]
-        # Redis keeps them in no order; people's words are to be heard in the order in which they were said.
+        # Redis keeps them in no order; user messages must be handled in the order in which they were sent.
         for _, message in sorted(opened, key=lambda letter: letter[0]):
             self._act_once(message)
         with self._lock:
@@ -58,7 +58,7 @@ class Inbox:
             return tuple(sorted(self._waiting))
 
     def _open(self, envelope: bytes) -> tuple[datetime, ControlMessage] | None:
-        """The message and when it was sealed; None where it is not for us to act on."""
+        """The message and when it was sealed; None if we must not act on it."""
         try:
             opened = self._sealer.open_dated(envelope.decode(), "control")
             return opened.issued_at, ControlMessage.model_validate_json(opened.body)
@@ -77,7 +77,7 @@ class Inbox:
         self._act(message)
 
     def _refuse(self, envelope: bytes, error: Exception) -> None:
-        # Said once per message, not every five seconds. It stays in the inbox: only its sender can seal it anew.
+        # Logged once per message, not every five seconds. It stays in the inbox: only its sender can seal it again.
         name = envelope[-32:].decode(errors="replace")
         with self._lock:
             known = name in self._refused
@@ -87,7 +87,7 @@ class Inbox:
 
 
 class InboxListener:
-    """The thread that hears control messages at once; the inbox in Redis is read with every beat besides."""
+    """The thread that receives control messages at once; the inbox in Redis is also read with every beat."""
 
     def __init__(self, redis: Redis, drone_id: str, inbox: Inbox) -> None:
         self._redis = redis
@@ -111,9 +111,9 @@ class InboxListener:
                     subscription.subscribe(self._channel)
                     self._receive(subscription)
             except RedisError:
-                # Nothing is lost: what was said meanwhile stands in the inbox. The heartbeat logs that Redis is away.
+                # Nothing is lost: messages sent meanwhile are in the inbox. The heartbeat logs that Redis is down.
                 self._stop.wait(RETRY_SECONDS)
-            except Exception:  # the body of a background loop: one bad message must not make the drone deaf
+            except Exception:  # the body of a background loop: one bad message must not end the listening
                 log.exception("a control message failed; listening on")
 
     def _subscription(self) -> CheckedSubscription:

@@ -1,4 +1,4 @@
-"""The outermost boundary of both command lines: whatever goes wrong becomes a sentence and an exit code."""
+"""The outermost boundary of both command lines: every error becomes a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INTERRUPTED = 130
 
 
 def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; what goes wrong is told in four parts, never as a traceback."""
+    """Run the command line and return its exit code; errors are reported in four parts, never as a traceback."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _flushed(_obey(app, words))
@@ -34,12 +34,12 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None) -> int:
         return report(error, as_json=wants_json(words))
     except typer.TyperException as error:
         return _misused(error, words)
-    except Exception as error:  # noqa: BLE001 - the outermost boundary: a person gets a sentence, the file the traceback
+    except Exception as error:  # noqa: BLE001 - the outermost boundary: the user gets a sentence, a file the traceback
         return report(_unexpected(app.info.name or "fleet", error), as_json=wants_json(words))
 
 
 def report(error: FleetError, *, as_json: bool = False) -> int:
-    """Tell `error` on stderr, in four parts or as one JSON object, and return its exit code."""
+    """Report `error` on stderr, in four parts or as one JSON object, and return its exit code."""
     sys.stdout.flush()
     if as_json:
         document = {"code": error.code, "what": error.what, "why": error.why or None, "next": error.next or None}
@@ -55,7 +55,7 @@ def report(error: FleetError, *, as_json: bool = False) -> int:
 
 
 def wants_json(words: Sequence[str]) -> bool:
-    """Whether `--json` was asked for; known before parsing, as wrong use is reported in the same form."""
+    """Whether `--json` was given; determined before parsing, because wrong use is reported in the same format."""
     options = words[: words.index("--")] if "--" in words else words
     return "--json" in options
 
@@ -82,7 +82,7 @@ def _obey(app: typer.Typer, words: list[str]) -> int:
 
 
 def _narrowed(app: typer.Typer, words: list[str]) -> typer.Typer:
-    """The application with only the command or group that `words` name: to build all of them takes 50 ms.
+    """The application with only the command or group that `words` name: building all of them takes 50 ms.
 
     Unknown names, options and `help`, which need all of them, get the whole application.
     """
@@ -115,13 +115,13 @@ def _flushed(code: int) -> int:
 
 
 def _reader_left() -> int:
-    # `drone run … | head`: the reader went away. The interpreter flushes once more at exit and would complain then.
+    # `drone run … | head`: the reader is gone. The interpreter flushes again at exit, which would print an error.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 
 
 def _misused(error: typer.TyperException, words: list[str]) -> int:
-    """Tell wrong use: click's sentence, and the help of the command that was meant."""
+    """Report wrong use: click's sentence, and the help of the intended command."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "fleet"
     if type(error).__name__ == "NoArgsIsHelpError":
@@ -140,7 +140,7 @@ def _misused(error: typer.TyperException, words: list[str]) -> int:
 
 
 def _unexpected(name: str, error: Exception) -> FleetError:
-    """An error of our own: the sentence for the terminal; the traceback goes to a file that only its owner can read."""
+    """Build the error for an unexpected exception; the traceback goes to a file that only its owner can read."""
     first = str(error).partition("\n")[0][:200]
     return FleetFault(
         f"{name} met an error that it does not know: {type(error).__name__}{': ' if first else ''}{first}",

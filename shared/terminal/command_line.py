@@ -1,7 +1,7 @@
-"""What `fleet` and `drone` have in common: the shape of help, errors in four parts, exit codes, completion.
+"""Common parts of `fleet` and `drone`: the format of help, errors in four parts, exit codes, completion.
 
 A command raises `FleetError` or returns; `run` turns everything else into one sentence. Nothing heavy is imported here:
-`--help` answers within half a second.
+`--help` responds within half a second.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MORE = "More"
 """The last panel of every command list."""
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout; talk stays on stderr.")]
-"""The `--json` that every command has which has something to say to a script."""
+"""The `--json` option of every command with output for scripts."""
 
 _SYNONYMS = (("ls", "list"), ("show", "view"), ("add", "create"), ("rm", "delete", "remove"))
 
@@ -76,24 +76,24 @@ _ENVIRONMENT = {
 
 
 class FleetGroup(TyperGroup):
-    """A group of commands that knows the usual other names of its verbs and guesses what was meant."""
+    """A command group that accepts common synonyms of its verbs and suggests similar names."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - click's signature
-        """The command of this name, or of another name for the same verb."""
+        """The command with this name, or with a synonym of it."""
         for name in (cmd_name, *_synonyms(cmd_name)):
             if name in self.commands:
                 return self.commands[name]
         return None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """As click does it, but an unknown name is answered with the names that are near to it."""
+        """Like click's method, but for an unknown name the error suggests similar names."""
         word = args[0]
         if self.get_command(ctx, word) is None and not word.startswith("-") and not ctx.resilient_parsing:
             _unknown_command(ctx.command_path, word, [n for n, c in self.commands.items() if not c.hidden])
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - click's signature
-        """List the commands under the headings that they were registered with; `More` comes last."""
+        """List the commands under their registered headings; `More` comes last."""
         panels: dict[str, list[tuple[str, str]]] = {}
         for name, command in self.commands.items():
             if not command.hidden:
@@ -106,9 +106,9 @@ class FleetGroup(TyperGroup):
 
 
 def application(name: str, purpose: str, *, environment: Mapping[str, str] | None = None) -> typer.Typer:
-    """A command line called `name`, with `--version`, `help` and `completion`; `purpose` is its one sentence.
+    """A command line called `name`, with `--version`, `help` and `completion`; `purpose` describes it in one sentence.
 
-    `environment` names its variables and what each means, for `help environment`.
+    `environment` maps its variables to their meaning, for `help environment`.
     """
     app = typer.Typer(
         name=name,
@@ -132,15 +132,15 @@ def group(name: str, purpose: str) -> typer.Typer:
 
 
 def examples(*lines: str) -> str:
-    """The `epilog=` of a command: its examples, each on a line of its own."""
+    """The `epilog=` of a command: its examples, each on a separate line."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-# --- values that several commands take ---------------------------------------------------
+# --- values that several commands accept -------------------------------------------------
 
 
 def parse_labels(pairs: Iterable[str]) -> dict[str, str]:
-    """`k=v` texts as a mapping. Raises Invalid for one without a key or without `=`, and for a key given twice."""
+    """`k=v` texts as a mapping. Raises Invalid for a text without a key or `=`, and for a key with two values."""
     labels: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = (part.strip() for part in pair.partition("="))
@@ -152,7 +152,7 @@ def parse_labels(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def read_secret(value: str, what: str) -> str:
-    """`value`, or the first line of stdin where it is `-`, so that a secret need not be on the command line."""
+    """`value`, or the first line of stdin if it is `-`, so that a secret need not be on the command line."""
     if value != "-":
         return value.strip()
     line = sys.stdin.readline().strip()
@@ -162,7 +162,7 @@ def read_secret(value: str, what: str) -> str:
 
 
 def confirmed(question: str, *, yes: bool) -> None:
-    """Go on only after a person said yes. Raises Precondition without a terminal to ask on, Abort on no."""
+    """Continue only if the user confirms. Raises Precondition without a terminal to ask on, Exit with 1 on no."""
     if yes:
         return
     if not sys.stdin.isatty():

@@ -1,6 +1,6 @@
-"""What `fleet doctor` and `drone doctor` share: checks with stable codes, one fix each, and how they are shown.
+"""Common parts of `fleet doctor` and `drone doctor`: checks with stable codes, one fix each, and their output.
 
-A check never holds a secret: whatever is shown passes `without_secrets` first.
+The output never contains a secret: all shown text passes through `without_secrets` first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FLEET_TOKEN = re.compile(r"\b(f[adj])_[A-Za-z0-9_-]{8,}")
 
 
 class State(StrEnum):
-    """How a check came out. Only FAIL makes a doctor exit with 1."""
+    """The result of a check. Only FAIL makes a doctor exit with 1."""
 
     OK = "ok"
     WARN = "warn"
@@ -32,19 +32,19 @@ _STYLES: dict[State, Style] = {OK: "green", WARN: "yellow", FAIL: "red"}
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at, what was found, and the one thing to do where it is not well."""
+    """One check: its subject, the finding, and one fix if there is a problem."""
 
     code: str
     """Stable, `D-GIT`: scripts match on it."""
     state: State
     what: str
-    """The thing, in two or three words: `git`, `server`."""
+    """The subject, in two or three words: `git`, `server`."""
     found: str
-    """What is so, in one line: `2.39.5`, `does not answer at https://…`."""
+    """The finding, in one line: `2.39.5`, `does not answer at https://…`."""
     fix: str = ""
     """A command to paste, or one sentence."""
     safe_fix: Callable[[], object] | None = None
-    """Does what `fix` says where that can lose nothing; applied by `--fix` alone."""
+    """Applies `fix`, if that cannot lose anything; called only with `--fix`."""
 
 
 def run_doctor(
@@ -54,10 +54,10 @@ def run_doctor(
     as_json: bool = False,
     extra: Mapping[str, object] | None = None,
 ) -> int:
-    """Examine, apply the safe fixes where asked, print the checks, and return the exit code: 1 only with a FAIL.
+    """Examine, apply the safe fixes if requested, print the checks, and return the exit code: 1 only with a FAIL.
 
-    After fixes everything is examined again, so that what is printed is how things are now. `extra` is put before
-    `checks` and `ok` in the JSON document.
+    After fixes, everything is examined again, so that the output shows the current state. `extra` comes before `checks`
+    and `ok` in the JSON document.
     """
     checks = examine()
     if fix and repair(checks):
@@ -70,12 +70,12 @@ def run_doctor(
 
 
 def well(checks: Sequence[Check]) -> bool:
-    """Nothing failed; warnings are allowed."""
+    """Whether nothing failed; warnings are allowed."""
     return all(check.state is not FAIL for check in checks)
 
 
 def repair(checks: Sequence[Check]) -> int:
-    """Apply the safe fix of each check that is not OK, saying which; the number that was applied."""
+    """Apply and report the safe fix of each check that is not OK; return the number of applied fixes."""
     applied = 0
     for check in checks:
         if check.state is OK or check.safe_fix is None:
@@ -91,12 +91,12 @@ def repair(checks: Sequence[Check]) -> int:
 
 
 def document(checks: Sequence[Check]) -> dict[str, object]:
-    """The checks as JSON has them: `checks`, each with code, state, what, found, fix and fixable; and `ok`."""
+    """The checks as JSON: `checks`, each with code, state, what, found, fix and fixable; and `ok`."""
     return {"checks": [_plain(check) for check in checks], "ok": well(checks)}
 
 
 def render(checks: Sequence[Check]) -> str:
-    """The checks as lines for people, each fix below its finding, and the sum in the last line."""
+    """The checks as lines for people, each fix below its finding, with totals in the last line."""
     width = max((len(check.what) for check in checks), default=0)
     lines = []
     for check in checks:
@@ -108,7 +108,7 @@ def render(checks: Sequence[Check]) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """`text` without passwords in URLs and without the fleet's own tokens."""
+    """`text` without passwords in URLs and without the fleet's tokens."""
     return _FLEET_TOKEN.sub(r"\1_***", _URL_PASSWORD.sub(r"\1:***", text))
 
 

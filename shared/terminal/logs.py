@@ -1,4 +1,4 @@
-"""Logs: JSON lines for machines, readable lines on a terminal; order, run and drone are bound once, by context."""
+"""Logs: JSON lines for machines, readable lines on a terminal; order, run and drone are bound once per context."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from shared.terminal.doctor import without_secrets
 from shared.terminal.output import coloured
 
 _QUIET = ("httpx", "httpcore", "httpx2", "mcp", "urllib3", "LiteLLM", "asyncio", "kombu", "amqp")
-"""Libraries that tell every request at INFO; only their warnings are of interest."""
+"""Libraries that log every request at INFO; only their warnings are of interest."""
 
 
 def configure(*, level: str = "info", stream: TextIO | None = None, file: Path | None = None) -> None:
-    """Send all logs, those of libraries too, to `file` as JSON, or to `stream` (default stderr).
+    """Send all logs, including those of libraries, to `file` as JSON, or to `stream` (default stderr).
 
-    A stream that is a terminal gets readable lines, any other JSON. Call once per process, before its threads start.
+    A terminal gets readable lines, any other stream JSON. Call once per process, before its threads start.
     """
     target = stream or sys.stderr
     people = file is None and target.isatty()
@@ -55,14 +55,14 @@ def get(name: str) -> structlog.stdlib.BoundLogger:
 
 @contextlib.contextmanager
 def bound(*, order: str | None = None, run: str | None = None, drone: str | None = None) -> Iterator[None]:
-    """Give every line that is logged inside, in this thread, the ids of what it is about."""
+    """Add these ids to every line that this thread logs inside the block."""
     names = {"order": order, "run": run, "drone": drone}
     with structlog.contextvars.bound_contextvars(**{name: value for name, value in names.items() if value}):
         yield
 
 
 def bind(**names: str) -> None:
-    """As `bound`, but until the thread or process ends: for the entry of a worker or a run."""
+    """Like `bound`, but until the thread or process ends: for the entry point of a worker or a run."""
     structlog.contextvars.bind_contextvars(**names)
 
 
@@ -94,7 +94,7 @@ def _for_people(stream: TextIO) -> structlog.typing.Processor:
 
 
 def _hide_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """The last line of defence: passwords in URLs and the fleet's own tokens never reach a log."""
+    """The last line of defense: passwords in URLs and the fleet's tokens never reach a log."""
     for key, value in event.items():
         if isinstance(value, str):
             event[key] = without_secrets(value)

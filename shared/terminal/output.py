@@ -1,6 +1,6 @@
-"""What goes to a person's terminal or to a script's pipe: colours, tables, one JSON document.
+"""Output for a person's terminal or a script's pipe: colors, tables, one JSON document.
 
-Talk goes to stderr and results to stdout, so that a result can always be piped. Colour never carries a meaning alone.
+Messages go to stderr and results to stdout, so that a result can always be piped. Meaning never depends on color alone.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
 _SGR: dict[Style, str] = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _UNBOUNDED = 100_000
-"""Columns of a stream that is no terminal: nothing is cut or folded there."""
+"""Columns of a stream that is not a terminal: nothing is cut or wrapped there."""
 
 
 def coloured(stream: TextIO, environ: Mapping[str, str] | None = None) -> bool:
-    """Whether colour belongs on `stream`: NO_COLOR, then FORCE_COLOR, then CLICOLOR, then whether it is a terminal."""
+    """Whether to use color on `stream`: NO_COLOR, then FORCE_COLOR, then CLICOLOR, then whether it is a terminal."""
     env = os.environ if environ is None else environ
     if env.get("NO_COLOR"):
         return False
@@ -35,7 +35,7 @@ def coloured(stream: TextIO, environ: Mapping[str, str] | None = None) -> bool:
 
 
 def paint(text: str, style: Style, stream: TextIO) -> str:
-    """`text` in `style` where colour belongs on `stream`, else as it is."""
+    """`text` in `style` if `stream` uses color, otherwise unchanged."""
     return f"\x1b[{_SGR[style]}m{text}\x1b[0m" if coloured(stream) else text
 
 
@@ -45,17 +45,17 @@ def printable(text: str) -> str:
 
 
 def say(text: str = "") -> None:
-    """One line of talk, on stderr."""
+    """Write one line for people to stderr."""
     _write(sys.stderr, printable(text) + "\n")
 
 
 def put(text: str) -> None:
-    """Text of a result, on stdout, exactly as it is."""
+    """Write the text of a result to stdout, unchanged."""
     _write(sys.stdout, text)
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """A Rich console on stderr (or `stream`) that keeps to the same colour rules."""
+    """A Rich console on stderr (or `stream`) that follows the same color rules."""
     from rich.console import Console
 
     target = stream or sys.stderr
@@ -73,7 +73,7 @@ def console(stream: TextIO | None = None) -> Console:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str = "nothing here yet") -> None:
-    """A list as aligned columns on stdout; None shows as a dash. An empty list is one sentence on stderr instead."""
+    """Print a list as aligned columns on stdout; None is shown as a dash. If it is empty, print `empty` on stderr."""
     if not rows:
         say(empty)
         return
@@ -86,17 +86,17 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, emp
 
 
 def print_json(document: object) -> None:
-    """Exactly one JSON document on stdout: indented on a terminal, on one line in a pipe."""
+    """Print exactly one JSON document on stdout: indented on a terminal, on one line in a pipe."""
     put(json.dumps(plain(document), indent=2 if sys.stdout.isatty() else None, allow_nan=False) + "\n")
 
 
 def print_json_line(document: object) -> None:
-    """One document of several, each on a line of its own."""
+    """Print one of several documents, each on a separate line."""
     put(json.dumps(plain(document), allow_nan=False) + "\n")
 
 
 def plain(value: object) -> Any:
-    """`value` as JSON knows it: times as ISO 8601 UTC, models as objects, what is unknown (NaN too) as null."""
+    """Convert `value` to JSON types: times as ISO 8601 UTC, models as objects, non-finite numbers as null."""
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -121,14 +121,14 @@ def _plain_scalar(value: object) -> Any:
 
 
 def iso(moment: datetime) -> str:
-    """`moment` as ISO 8601 in UTC, ending in Z. Only aware times have one."""
+    """`moment` as ISO 8601 in UTC, ending in Z. Raises TypeError for a naive time."""
     if moment.tzinfo is None:
         raise TypeError(f"{moment!r} has no time zone")
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def _write(stream: TextIO, text: str) -> None:
-    # A terminal that cannot show a character gets its escape instead of an error in the middle of the output.
+    # A character that the terminal cannot show is escaped instead of causing an error in the middle of the output.
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()

@@ -38,23 +38,23 @@ Lines = list[tuple[str, Style | None]]
 LINE, VALUE = 160, 60
 """Characters of a call on one line, and of one of its arguments."""
 OUTPUT_LINES = 12
-"""Of a tool's result; `fleet show ORDER --json` and `drone run --json` have all of it."""
+"""Lines of a tool's result; `fleet show ORDER --json` and `drone run --json` contain all of it."""
 CHILD_LINES = 3
-"""Of one step of a child agent: what it found out comes as the result of its parent's call."""
+"""Lines of one step of a child agent: its findings are also the result of its parent's call."""
 _MARKS = {"pending": "☐", "in_progress": "▶", "done": "☑"}
 
 
 def event_lines(body: Body, *, streamed: bool = False) -> Lines:
-    """The lines that show an event, each with its style; none for what people need not see.
+    """The lines that show an event, each with its style; none for events that are not shown to people.
 
-    `streamed`: its text is on the screen already. Control characters are removed.
+    `streamed`: its text is already on the screen. Control characters are removed.
     """
     show = _SHOWN.get(type(body))
     return show(body, streamed) if show else []
 
 
 def parsed_body(document: object) -> Body | None:
-    """The event body in a JSON document; None for one of a kind that only a newer version knows, or that is damaged."""
+    """The event body in a JSON document; None if its kind is from a newer version, or if it is damaged."""
     try:
         return _adapter().validate_python(document)
     except ValidationError:
@@ -67,7 +67,7 @@ def todo_lines(items: Iterable[TodoItem]) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """Text that may come from anywhere, as one line without control characters, and not too long."""
+    """Untrusted text as one line without control characters, limited in length."""
     return _joined(printable(text), LINE)
 
 
@@ -97,7 +97,7 @@ def _tool_call(body: ToolCallStep, _streamed: bool) -> Lines:
 
 
 def _tool_result(body: ToolResultStep, streamed: bool) -> Lines:
-    """How the call ended, then its output. Of an output that was streamed only what the fleet added is repeated."""
+    """How the call ended, then its output. If the output was streamed, only the fleet's note is shown."""
     code = "" if body.return_code is None else f"exit {body.return_code}"
     how = ", ".join(filter(None, ("error" if body.is_error else "", code, duration_label(body.duration_ms))))
     lines = printable(body.note if streamed else body.output).rstrip("\n").splitlines()
@@ -129,7 +129,7 @@ def _gap(body: GapStep, _streamed: bool) -> Lines:
 
 
 def _checkpoint(body: CheckpointStep, _streamed: bool) -> Lines:
-    """Only a checkpoint that holds a change is a line."""
+    """Only a checkpoint with a change is shown."""
     if not body.changed or not body.commit:
         return []
     lines: Lines = [(f"· checkpoint {printable(body.commit[:12])}", "dim")]
@@ -162,7 +162,7 @@ def _todo(body: TodoStep, _streamed: bool) -> Lines:
 def _verify(body: VerifyStep, _streamed: bool) -> Lines:
     how = "passed" if body.passed else f"failed with exit code {body.return_code}"
     head = one_line(f"{'✓' if body.passed else '✗'} verify, attempt {body.attempt}: {body.command} {how}")
-    # The cause of a failure is at the end of what a test run prints.
+    # The cause of a failure is at the end of a test run's output.
     lines = printable(body.output).rstrip("\n").splitlines()[-(1 if body.passed else OUTPUT_LINES) :]
     colour: Style = "green" if body.passed else "red"
     return [(head, colour), *((f"  {line}", "dim") for line in lines)]
@@ -212,7 +212,7 @@ def _more(count: int) -> str:
 
 
 def _arguments(body: ToolCallStep) -> str:
-    """The arguments of a call on one line: a command as it is, other things by name, long texts cut."""
+    """The arguments of a call on one line: a command unchanged, others as name=value, long texts cut."""
     arguments = body.arguments
     if isinstance(arguments, dict) and body.tool == "shell":
         text = str(arguments.get("command", ""))

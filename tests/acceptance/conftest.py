@@ -1,4 +1,4 @@
-"""Whole fleets for the acceptance tests: one that is shared, and a way to start one of its own."""
+"""Whole fleets for the acceptance tests: a shared one, and a fixture that starts one for a single test."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def model() -> Iterator[ScriptedServer]:
 
 @pytest.fixture
 def start_fleet(tmp_path: Path) -> Iterator[Callable[..., WholeFleet]]:
-    """A function that starts a fleet of this test's own; all are ended after it."""
+    """A function that starts a fleet for this test only; all of them are closed afterwards."""
     started: list[WholeFleet] = []
 
     def start(name: str = "fleet", **settings: Any) -> WholeFleet:
@@ -40,7 +40,7 @@ def start_fleet(tmp_path: Path) -> Iterator[Callable[..., WholeFleet]]:
 
 @pytest.fixture(scope="package")
 def shared_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFleet]:
-    """A fleet with one embedded drone that many tests share: none of them stops or removes a part of it."""
+    """A fleet with one embedded drone, shared by many tests: no test stops or removes a part of it."""
     fleet = WholeFleet(tmp_path_factory.mktemp("shared"))
     try:
         fleet.start()

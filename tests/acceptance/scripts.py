@@ -1,4 +1,4 @@
-"""What the scripted model says in the acceptance tests; a prompt names its script as `script:NAME`."""
+"""The replies of the scripted model in the acceptance tests; a prompt names its script as `script:NAME`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents from the terminal, on a whole fleet: an organization of its own, a real drone, and a scripted model."""
+"""Agents from the terminal, on a whole fleet: a separate organization, a real drone and a scripted model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXT = "Lead plans the work. It hands tasks on. Give it goals. Do not give it co
 
 @pytest.fixture(scope="module")
 def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFleet]:
-    """The shared fleet with an organization `crew`, whose model describes whatever it is shown."""
+    """The shared fleet with an organization `crew`, whose model answers every request with the same description."""
     remote = calc_project(tmp_path_factory.mktemp("crew") / "calc.git")
     sets = {"tool_calls": [{"name": "set_description", "arguments": {"text": TEXT}}]}
     with ScriptedServer([sets]) as model:
@@ -34,12 +34,12 @@ def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def agent(fleet: WholeFleet, verb: str, *arguments: str, text: str | None = None) -> Any:
-    """What a `fleet agent` command says as JSON."""
+    """The JSON output of a `fleet agent` command."""
     return fleet.json("agent", verb, *arguments, *CREW, text=text)
 
 
 def described(fleet: WholeFleet, name: str) -> dict[str, Any]:
-    """The agent, once a drone has had it described."""
+    """The agent, once a drone has delivered its description."""
     return wait_until(lambda: (a := agent(fleet, "show", name))["description"] and a, seconds=90, every=0.5)
 
 

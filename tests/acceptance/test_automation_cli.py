@@ -24,7 +24,7 @@ MINE = ("--assignee", "user")
 
 @pytest.fixture(scope="module")
 def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFleet]:
-    """The shared fleet with an organization `autos` and a project; nobody but the user works there."""
+    """The shared fleet with an organization `autos` and a project, but without agents."""
     remote = calc_project(tmp_path_factory.mktemp("autos") / "calc.git")
     with shared_fleet.client() as client:
         client.call(organizations.ADD, OrganizationRequest(name="autos"))

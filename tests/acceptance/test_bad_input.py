@@ -1,4 +1,4 @@
-"""Wrong use gets one sentence, the right exit code, no traceback; and nothing is lost by it."""
+"""Wrong use gets a one-sentence error, the right exit code and no traceback, and loses nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(180)
 
 @pytest.fixture(scope="module")
 def fleet(shared_fleet: WholeFleet, model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> WholeFleet:
-    """The shared fleet with a project of this module's own."""
+    """The shared fleet with a project for this module."""
     remote = calc_project(tmp_path_factory.mktemp("bad") / "calc.git")
     shared_fleet.json("provider", "add", "bad", "--model", "openai/scripted", "--api-base", model.url, "--no-key")
     shared_fleet.json("project", "add", "bad", "--git-url", f"file://{remote}", "--provider", "bad")
@@ -144,7 +144,7 @@ def test_a_model_endpoint_that_refuses_the_connection_fails_the_order(fleet: Who
 
 @pytest.fixture
 def visitor(fleet: WholeFleet, tmp_path: Path) -> Callable[[str], WorkstationDrone]:
-    """A function that gives a workstation whose drone is not registered yet."""
+    """A function that returns a workstation whose drone is not registered yet."""
 
     def visit(name: str) -> WorkstationDrone:
         home = tmp_path / name

@@ -1,5 +1,5 @@
-"""Drones whose wall clocks are an hour ahead and an hour behind: orders are claimed, run and pushed as ever, and every
-time that is stored is the control plane's own, beside the drone's."""
+"""Drones whose wall clocks are an hour ahead and an hour behind: orders are claimed, run and pushed as usual, and every
+stored time is the control plane's, next to the drone's own."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_clocks_that_are_an_hour_apart_disturb_nothing(
 
 
 def wrong_clock(fleet: WholeFleet, name: str, directory: Path, ahead: timedelta) -> WorkstationDrone:
-    """A drone on a machine whose clock is wrong, also while it registers."""
+    """A drone on a machine whose clock is wrong, including during registration."""
     wrong = shifted_clock(directory / "clocks", int(ahead.total_seconds()))
     drone = fleet.workstation(name, code=wrong)
     drone.start()
@@ -57,7 +57,7 @@ def wrong_clock(fleet: WholeFleet, name: str, directory: Path, ahead: timedelta)
 
 
 def offset(fleet: WholeFleet, order: dict[str, Any]) -> int:
-    """How many hours the drone's times are off, by each of the order's steps."""
+    """The offset of the drone's times in hours; it must be the same in all steps of the order."""
     database = Database(sqlite_url_of(fleet.data / "fleet.db"))
     with database.read() as db:
         times = db.execute(select(Step.drone_at, Step.at).where(Step.order_id == order["id"])).all()
@@ -68,7 +68,7 @@ def offset(fleet: WholeFleet, order: dict[str, Any]) -> int:
 
 
 def near(order: dict[str, Any]) -> list[str]:
-    """Times of the order that are not about now."""
+    """Times of the order that are more than `NEAR` from now."""
     times = [order["started_at"], order["ended_at"], *(step["at"] for step in order["steps"])]
     times += [run[name] for run in order["runs"] for name in ("started_at", "ended_at")]
     return [each for each in times if abs(moment(each) - datetime.now(UTC)) > NEAR]

@@ -1,4 +1,4 @@
-"""`make demo`, without make: the whole fleet as a person first meets it, and nothing left of it afterwards."""
+"""`make demo`, without make: the whole fleet as a new user first sees it, and nothing left behind afterwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.timeout(240), pytest.mark.apart]
 
 @contextmanager
 def demo(directory: Path, **settings: str) -> Iterator[subprocess.Popen[str]]:
-    """The demo, with its throw-away directory inside `directory`."""
+    """The demo, with its temporary directory inside `directory`."""
     environment = {**clean_environment(), "TMPDIR": str(directory), **settings}
     process = subprocess.Popen(
         [sys.executable, str(ROOT / "deploy" / "demo" / "demo.py")],
@@ -39,7 +39,7 @@ def demo(directory: Path, **settings: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def processes_of(directory: Path) -> list[str]:
-    """Names of the processes that work in, or were started with, anything below `directory`."""
+    """Command lines of the processes whose arguments, environment or working directory contain `directory`."""
     return [" ".join(process.cmdline()) for process in psutil.process_iter() if _works_in(process, str(directory))]
 
 

@@ -1,4 +1,4 @@
-"""The `drone` command line as its user meets it: real processes, real files, a server at the other end."""
+"""The `drone` command line as its user sees it: real processes, real files, a server at the other end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def server() -> Iterator[Registrar]:
 
 @pytest.fixture
 def drone(tmp_path: Path) -> Run:
-    """Runs `drone WORDS…` with a home, a configuration and a HOME of its own."""
+    """Runs `drone WORDS…` with a separate drone home, configuration and HOME."""
     owner = {
         "HOME": str(tmp_path / "owner"),
         "DRONE_HOME": str(tmp_path / "home"),
@@ -59,7 +59,7 @@ def joined(drone: Run, server: Registrar) -> Run:
 
 
 def problem(status: int, code: str) -> tuple[int, dict[str, str]]:
-    """What a control plane answers when it refuses."""
+    """A control plane's answer to a refused request."""
     return status, {
         "title": "no",
         "detail": f"refused with {status}",
@@ -120,7 +120,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 @pytest.mark.bench
 def test_help_is_there_at_once() -> None:
-    """Half a second on an idle machine; on a busy one, a bound by what Typer alone takes to import."""
+    """Half a second on an idle machine; on a busy one, a multiple of the import time of Typer alone."""
     bare = _median_seconds([str(BIN / "python"), "-c", "import typer"])
     told = _median_seconds([str(BIN / "drone"), "--help"])
 

@@ -1,6 +1,6 @@
-"""`drone run` as its user meets it: a process, a repository, and a scripted model behind a real HTTP endpoint.
+"""`drone run` as its user sees it: a process, a repository, and a scripted model behind a real HTTP endpoint.
 
-Each run here pays for loading the model library; what can be seen from inside is in tests/integration.
+Each run here has to load the model library; everything that can be tested in process is in tests/integration.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ KEYS = [
 
 @pytest.fixture(autouse=True)
 def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where copies are made: the test can see whether they were removed."""
+    """The directory in which copies are made, so that a test can check that they were removed."""
     directory = tmp_path / "copies"
     directory.mkdir()
     monkeypatch.setenv("TMPDIR", str(directory))
@@ -173,7 +173,7 @@ def test_a_second_ctrl_c_ends_it_at_once_and_says_where_the_copy_is(repo: Path, 
 
 @contextmanager
 def _started(repo: Path, server: ScriptedServer, *more: str, told: Path) -> Iterator[subprocess.Popen[str]]:
-    """A run whose talk goes to the file `told`, which can be read while it works; it is over afterwards."""
+    """A run that writes stderr to the file `told`, which can be read during the run; the run is killed afterwards."""
     words = ("run", "Mend the sum", "--repo", str(repo), "--model", MODEL, "--api-base", server.url, *more)
     with (
         told.open("w") as talk,
@@ -196,7 +196,7 @@ def _runs_below(pid: int, program: str) -> bool:
 
 
 def _name(process: psutil.Process) -> str:
-    """What the process is called; nothing where it ended since it was found."""
+    """The name of the process; empty if it has ended since it was found."""
     with suppress(psutil.NoSuchProcess):
         return str(process.name())
     return ""

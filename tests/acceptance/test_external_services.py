@@ -1,4 +1,4 @@
-"""The control plane on a PostgreSQL and a Redis of one's own, its parts in processes, some of them twice."""
+"""The control plane on external PostgreSQL and Redis servers, its roles in separate processes, some of them twice."""
 
 from __future__ import annotations
 

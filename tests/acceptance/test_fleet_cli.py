@@ -18,9 +18,9 @@ from tests.support.whole_fleet import WholeFleet
 ALL = walk(app)
 HELP_SECONDS = 0.5
 SLACK = 4.0
-"""A shared machine in CI may be that much slower than the half second a person is promised."""
+"""A shared CI machine may be this many times slower than the promised half second."""
 TALKERS = {"up", "serve", "flower", "patch", "completion", "help", "follow", "mcp", "export"}
-"""Commands that run until stopped, or whose result is text by nature; `follow --json` has a test of its own."""
+"""Commands that run until stopped, or whose result is plain text; `follow --json` has its own test."""
 
 
 @pytest.mark.parametrize("node", ALL, ids=lambda node: node.name)

@@ -1,4 +1,4 @@
-"""Taking drones out of service: draining one, giving it work again, and removing one that is at work."""
+"""Taking drones out of service: draining one, resuming it, and removing one while it runs an order."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_what_a_removed_drone_had_goes_on_elsewhere_and_its_processes_end_by_the
 def one_runs_and_two_wait(
     start_fleet: Callable[..., WholeFleet], model: ScriptedServer, remote: str
 ) -> tuple[WholeFleet, str, str, str]:
-    """A drone in the third of three steps, and in its queue an order that any drone may run and one that named it."""
+    """A drone in the third of three steps; its queue holds an order for any drone and an order for this drone."""
     fleet = start_fleet(drones=0)
     fleet.add_work(model.url, remote)
     fleet.workstation("oka").start()

@@ -1,4 +1,4 @@
-"""What Flower shows of a fleet: drones as workers, waiting orders in their queues, ended orders as ended."""
+"""Flower's view of a fleet: drones as workers, waiting orders in their queues, ended orders as ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drones that die, freeze and come back in the middle of an order: the work goes on where it was, and counts once."""
+"""Drones that die, freeze and come back during an order: the work resumes where it stopped, and counts once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fleet(start_fleet: Callable[..., WholeFleet], model: ScriptedServer, reposit
 
 
 def processes(drone: WorkstationDrone) -> list[psutil.Process]:
-    """The drone's parent, its worker, its runs, and all that they started."""
+    """The drone's parent process, its worker, its runs, and every process that they started."""
     assert drone.process is not None
     with suppress(psutil.NoSuchProcess):
         parent = psutil.Process(drone.process.pid)
@@ -46,10 +46,10 @@ def processes(drone: WorkstationDrone) -> list[psutil.Process]:
 
 
 def pull_the_plug(drone: WorkstationDrone) -> None:
-    """Kill everything of the drone at once, as a power cut does."""
+    """Kill all processes of the drone at once, as a power cut does."""
     found = processes(drone)
     for process in found:
-        # Stopped first, so that none of them sees another one die.
+        # Suspend all of them first, so that none sees another one die.
         with suppress(psutil.NoSuchProcess):
             process.suspend()
     for process in found:
@@ -62,7 +62,7 @@ def pull_the_plug(drone: WorkstationDrone) -> None:
 
 @contextmanager
 def frozen(drone: WorkstationDrone) -> Iterator[None]:
-    """Stop every process of the drone, as the sleep of a laptop does."""
+    """Suspend every process of the drone, as a laptop does when it sleeps."""
     found = processes(drone)
     for process in found:
         process.suspend()
@@ -75,18 +75,18 @@ def frozen(drone: WorkstationDrone) -> Iterator[None]:
 
 
 def written(fleet: WholeFleet, order_id: str) -> int:
-    """How many of the order's commands have begun, along the way to where its newest run is."""
+    """The number of commands that have started, in the order's newest run and the runs that it resumed from."""
     order = fleet.order(order_id)
     return sum(step["kind"] == "tool_call" for step in along_the_way(order))
 
 
 def at_least(fleet: WholeFleet, order_id: str, commands: int) -> None:
-    """Return when so many of the order's commands have begun."""
+    """Wait until this many of the order's commands have started."""
     wait_until(lambda: written(fleet, order_id) >= commands, seconds=60, every=0.05)
 
 
 def along_the_way(order: Doc) -> list[Doc]:
-    """The steps that count: those of the newest run, and of those that it went on from up to there."""
+    """The steps that count: those of the newest run, and of the runs it resumed from up to that point."""
     runs = {run["id"]: run for run in order["runs"]}
     run_id, counting = order["runs"][-1]["id"] if order["runs"] else None, set()
     while run_id is not None:
@@ -101,7 +101,7 @@ def git(repository: Path, *arguments: str) -> str:
 
 
 def branch_of(repository: Path, order: Doc) -> tuple[str, str]:
-    """What the order's branch holds, and how it is signed; without what names the order or the hour."""
+    """The tree of the order's branch, and its commits' authors and subjects, but nothing that depends on the time."""
     tree = git(repository, "rev-parse", f"{order['branch']}^{{tree}}")
     history = git(repository, "log", "--format=%an <%ae> %s", f"main..{order['branch']}")
     return tree, history
@@ -110,9 +110,8 @@ def branch_of(repository: Path, order: Doc) -> tuple[str, str]:
 def kill_in_each_step(
     fleet: WholeFleet, model: ScriptedServer, drone: WorkstationDrone, at: range, *, in_time: bool = True
 ) -> Doc:
-    """One order, and a power cut within each of these steps; asserts how soon the order is taken up again.
-
-    Not `in_time`: beside other tests the machine may have no time to spare.
+    """Run one order with a power cut within each of these steps, and assert how soon the next run starts.
+    Without `in_time` the delays are not asserted: other tests may keep the machine busy.
     """
     order = fleet.submit("Ten steps, script:steps", "--max-attempts", "20")
     for step in at:
@@ -128,7 +127,7 @@ def kill_in_each_step(
 def taken_up_again(
     fleet: WholeFleet, model: ScriptedServer, drone: WorkstationDrone, order_id: str
 ) -> tuple[float, float]:
-    """Start the drone again; seconds until it takes the next run from its queue, and until the model is asked."""
+    """Restart the drone; return the seconds until it takes the next run from its queue, and until it asks the model."""
     log_file = Path(drone.environment["DRONE_HOME"]) / "logs" / "drone.log"
     generation, requests = fleet.order(order_id)["generation"], len(model.requests)
     taken, began = _taken(log_file), time.monotonic()
@@ -142,7 +141,7 @@ def taken_up_again(
 
 
 def _taken(log_file: Path) -> int:
-    """How many messages of its queue the drone has taken; each is claimed there and then."""
+    """The number of messages the drone has taken from its queue; it claims each of them immediately."""
     return log_file.read_text().count("Task fleet.run[")
 
 
@@ -164,7 +163,7 @@ def test_a_drone_that_is_killed_in_the_first_a_middle_and_the_last_step_goes_on_
     disturbed = kill_in_each_step(fleet, model, oka, range(1, STEPS + 1, 5), in_time=False)
     assert_as_undisturbed(fleet, repository, disturbed, kills=2)
     resumed = [step for step in disturbed["steps"] if step["kind"] == "resumed"]
-    # The first cut may come a moment before the first checkpoint or after it; before it there is nothing to go on from.
+    # The first cut may come just before or just after the first checkpoint; before it there is nothing to resume from.
     assert len(resumed) in {1, 2}
     assert {(step["in_place"], step["cut_off"]) for step in resumed} == {(True, True)}
 
@@ -182,7 +181,7 @@ def test_a_drone_that_is_killed_in_each_of_ten_steps_goes_on_as_if_nothing_had_b
 
 
 def in_the_middle_on_oka(fleet: WholeFleet) -> tuple[WorkstationDrone, Doc]:
-    """An order with five of its steps begun on one of two drones, and that drone."""
+    """One of two drones, and an order that has started five of its steps there."""
     oka, mila = fleet.workstation("oka"), fleet.workstation("mila")
     oka.start()
     fleet.online("oka")

@@ -1,4 +1,4 @@
-"""The main job, as people do it: a prompt goes in, a branch and a patch come back."""
+"""The main job as users see it: a prompt goes in, a branch and a patch come back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that knows nothing but what `tools/list` says gets a task done on a whole fleet, by either door."""
+"""A client that knows only the answer to `tools/list` gets a task done on a whole fleet, over HTTP and over stdio."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFleet]:
 
 @dataclass
 class Newcomer:
-    """A client that is new to the fleet: it fills arguments by their names, from wishes and from earlier answers."""
+    """A client that is new to the fleet: it fills in arguments by name, from `wishes` and from earlier answers."""
 
     client: Connected
     tools: Mapping[str, Tool]
     known: Doc = field(default_factory=dict)
 
     def does(self, verb: str, thing: str, **wishes: Any) -> Doc:
-        """Call the tool that does this, and remember the id of what it answers with."""
+        """Call the tool `VERB_THING`, and remember the id in its answer."""
         name = self.tools[f"{verb}_{thing}"].name
         schema = self.tools[name].input_schema
         arguments = {key: value for key, value in {**self.known, **wishes}.items() if key in schema["properties"]}

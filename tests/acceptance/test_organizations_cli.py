@@ -1,4 +1,4 @@
-"""Organizations as people have them: made, given work and removed from the terminal, on drones that serve them all."""
+"""Organizations from the terminal: created, given work and removed, on drones that serve all of them."""
 
 from __future__ import annotations
 

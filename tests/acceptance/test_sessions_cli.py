@@ -1,4 +1,4 @@
-"""Sessions as people use them: what a turn sees, on whichever drone it runs, and going back, aside and out of them."""
+"""Sessions as users see them: the context of a turn on any drone, switching back, forking and checking out."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCRIPTS: dict[str, list[Reply]] = {
 
 @pytest.fixture(scope="module")
 def chats() -> Iterator[ScriptedServer]:
-    """A scripted model (a stand-in) that only this module asks."""
+    """A scripted model (a stand-in) that only this module uses."""
     with ScriptedServer(SCRIPTS) as server:
         yield server
 
@@ -89,7 +89,7 @@ def _last_prompt(messages: list[Doc]) -> str:
 
 
 def seen(chats: ScriptedServer, prompt: str) -> str:
-    """All that the model was sent with this prompt, as one text."""
+    """The last request with this prompt, as one text."""
     return json.dumps(asked(chats, prompt)[-1])
 
 
@@ -117,7 +117,7 @@ def test_the_journal_on_the_drone_and_the_steps_in_the_database_are_the_same(
     chat, mila = fleet
     order_id = chat.submit("Take your time, script:slow", "--drone", "mila")["id"]
     run_id = wait_until(lambda: [run["id"] for run in chat.order(order_id)["runs"]], seconds=30)[0]
-    # The drone forgets the journal once all of it is confirmed; a second name keeps the file.
+    # The drone deletes the journal once all of it is confirmed; a hard link keeps the file.
     os.link(_journal(mila, run_id), tmp_path / "journal")
 
     steps = chat.ended(order_id)["steps"]
@@ -235,7 +235,7 @@ def test_wrong_use_of_sessions_is_told(chat: WholeFleet) -> None:
     assert codes == [3, 3, 2, 3, 2]
 
 
-# --- out of the fleet, into a repository of one's own ------------------------------------------
+# --- checkouts into the user's own repository --------------------------------------------------
 
 
 def clone(remote: Path, directory: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Steering as people do it in a terminal: say, approve and deny on a real fleet with a real drone."""
+"""Steering from the terminal: say, approve and deny on a real fleet with a real drone."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fleet(shared_fleet: WholeFleet, model: ScriptedServer, tmp_path_factory: pyt
 
 @pytest.fixture(scope="module")
 def client(fleet: WholeFleet) -> Iterator[FleetClient]:
-    """For looking often, which a command line would be too slow for."""
+    """A client for frequent polling, for which the command line would be too slow."""
     with fleet.client() as made:
         yield made
 
@@ -42,7 +42,7 @@ def submit(fleet: WholeFleet, prompt: str, *options: str) -> str:
 
 @pytest.fixture
 def waiting(fleet: WholeFleet, client: FleetClient) -> str:
-    """An order whose first command waits for a person."""
+    """An order whose first command waits for approval."""
     order_id = submit(fleet, "Remove it, script:risky", *RISKY)
     until_it_waits(client, order_id)
     return order_id
@@ -61,7 +61,7 @@ def steps(order: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def said(order: dict[str, Any]) -> list[tuple[str, str]]:
-    """What people said, as the model was told it."""
+    """The users' messages, as the model received them."""
     return [(step["source"], step["text"]) for step in steps(order, "user") if step["source"] in {"steer", "follow_up"}]
 
 

@@ -46,7 +46,7 @@ Cli = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture(scope="module")
 def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WholeFleet]:
-    """The shared fleet with an organization of this module's own: agents `lead` and `backend`, and paused."""
+    """The shared fleet with a paused organization for this module, with the agents `lead` and `backend`."""
     remote = calc_project(tmp_path_factory.mktemp("task_crew") / "calc.git")
     with ScriptedServer(SCRIPTS) as model:
         with shared_fleet.client() as everywhere:
@@ -58,14 +58,14 @@ def fleet(shared_fleet: WholeFleet, tmp_path_factory: pytest.TempPathFactory) ->
         client.call(agents.ADD, AgentRequest(name="backend", instructions="You work.", boss="lead"))
         client.call(organizations.PAUSE, name=ORG)
         yield shared_fleet
-        # What is still at work there would keep asking a model that is gone.
+        # Tasks that are still running would keep asking a model that is gone.
         for task in client.call(tasks.LIST, TaskFilter(status=TaskStatus.IN_PROGRESS)):
             client.call(tasks.CANCEL, task_id=task["id"])
         client.close()
 
 
 class Closing(FleetClient):
-    """As every client, but known, so that a test can close what a program leaves to its exit."""
+    """A client that is kept in a list, so that a test can close it; a program leaves that to its exit."""
 
     opened: ClassVar[list[FleetClient]] = []
 
@@ -76,7 +76,7 @@ class Closing(FleetClient):
 
 @pytest.fixture
 def cli(fleet: WholeFleet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """`fleet` as typed, in this process: exit code, stdout and stderr."""
+    """A function that runs `fleet` in this process and returns exit code, stdout and stderr."""
     monkeypatch.setenv("FLEET_URL", fleet.url)
     monkeypatch.setenv("FLEET_API_TOKEN", str(fleet.client()._token))
     monkeypatch.setenv("FLEET_ORG", ORG)
@@ -240,7 +240,7 @@ def test_the_shell_completes_what_teams_brought(typed: str, expected: set[str]) 
 
 @pytest.fixture
 def going(fleet: WholeFleet) -> Iterator[None]:
-    """The organization lets tasks begin for this test."""
+    """Resume the organization for this test, so that its tasks start."""
     with fleet.client(ORG) as client:
         for task in client.call(tasks.LIST, TaskFilter(status=TaskStatus.OPEN)):
             client.call(tasks.CANCEL, task_id=task["id"])
@@ -251,7 +251,7 @@ def going(fleet: WholeFleet) -> Iterator[None]:
 
 @pytest.mark.usefixtures("going")
 def test_a_task_is_told_from_its_creation_to_its_return(cli: Cli, fleet: WholeFleet) -> None:
-    """S-026, S-031, S-034: what was run and written, in order, and what it cost."""
+    """S-026, S-031, S-034: runs and comments, in order, and the cost."""
     task_id = new(cli, "Count to 500", "--assignee", "backend")
 
     followed = fleet.fleet("task", "follow", task_id, "--org", ORG)

@@ -1,4 +1,4 @@
-"""A team at work on a whole fleet: one task from hand to hand, over two workstations that come and go."""
+"""A team on a whole fleet: one task handed from agent to agent, on two workstations that come and go."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOGETHER = 3
 
 
 def adds(script: str, line: str, hand_over: str) -> list[Doc]:
-    """A turn that adds a line to team.txt, and thinks, prints and answers what is for nobody else."""
+    """A turn that adds a line to team.txt, and whose thought, output and answer are private to its agent."""
     command = f"echo {line} >> team.txt; echo private-{script}-printed"
     return turn(command, thought=f"private-{script}-thought", hand_over=hand_over, said=f"private-{script}-answer")
 
@@ -39,11 +39,11 @@ HOLD = (
     "trap 'left=40' TERM; "
     'while [ "${left:-1}" -gt 0 ]; do date +%s%N > alive.cache; sleep 0.05; [ -z "$left" ] || left=$((left - 1)); done'
 )
-"""Writes all the time, also for two seconds after it was told to end."""
+"""Writes continuously, and for two more seconds after SIGTERM."""
 PROBE = (
     'a=$(cat alive.cache); sleep 1; [ "$a" = "$(cat alive.cache)" ] && echo quiet > probe.txt || echo busy > probe.txt'
 )
-"""Whether the command of the run before still writes into this workspace; what git ignores stays there."""
+"""Checks whether the previous run's command still writes into this workspace; files that git ignores stay there."""
 ONCE = "echo two >> work.txt; [ -e once.cache ] || { touch once.cache; sleep 300; }"
 STORY: dict[str, list[Doc]] = {
     "plan": adds("plan", "lead", "Add the price list first, then its test. script:build @backend"),
@@ -67,7 +67,7 @@ STORY: dict[str, list[Doc]] = {
 
 @pytest.fixture(scope="module")
 def script() -> Iterator[ScriptedServer]:
-    """The scripted model (a stand-in); the scripts `own-…` wait for each other with their first reply."""
+    """The scripted model (a stand-in); the scripts `own-…` wait for each other before their first reply."""
     meeting = Barrier(TOGETHER)
     priced = {name: [{"usage": USAGE, **reply} for reply in replies] for name, replies in STORY.items()}
     priced["silent"][-1]["repeat"] = True
@@ -136,7 +136,7 @@ def test_each_agent_goes_on_where_the_one_before_has_ended_also_on_another_drone
 
 
 def test_what_a_task_costs_is_the_sum_of_its_runs(team: TeamFleet, story: Doc) -> None:
-    """S-034. Each turn asked the model three times."""
+    """S-034. Each turn asks the model three times."""
     assert [run["cost_usd"] for run in runs_of(story)] == [pytest.approx(3 * PRICE)] * 4
     assert story["totals"]["cost_usd"] == pytest.approx(12 * PRICE)
     assert (story["totals"]["runs"], story["totals"]["unknown_costs"]) == (4, 0)
@@ -146,7 +146,7 @@ def test_what_a_task_costs_is_the_sum_of_its_runs(team: TeamFleet, story: Doc) -
 def test_an_agent_is_shown_the_comments_of_others_and_nothing_else_of_their_runs(
     story: Doc, script: ScriptedServer
 ) -> None:
-    """S-041, S-073: also not what it did itself in an earlier turn."""
+    """S-041, S-073: its own earlier turns are not shown either."""
     asked = {name: requests_of(script, name) for name in ("plan", "build", "check", "close")}
     assert [len(requests) for requests in asked.values()] == [3] * 4
     seen = {name: set(re.findall(r"private-(\w+)", str(requests))) for name, requests in asked.items()}
@@ -165,7 +165,7 @@ def test_the_prompts_of_a_team_share_their_bytes_as_far_as_they_can(story: Doc, 
 
 
 def test_the_next_agent_begins_only_when_the_preempted_run_has_given_its_receipt(team: TeamFleet) -> None:
-    """S-110, W4 mended: never two runs in one workspace."""
+    """S-110, W4 fixed: never two runs in one workspace."""
     made = team.create("hold", assignee=BACKEND)
     wait_until(lambda: "alive.cache" in str(team.show(made["id"])["reason"]), seconds=60, every=0.1)
 
@@ -191,7 +191,7 @@ def test_the_next_agent_begins_only_when_the_preempted_run_has_given_its_receipt
 def test_a_drone_that_is_killed_in_the_middle_of_a_turn_goes_on_and_doubles_no_comment(
     team: TeamFleet, remote: Path
 ) -> None:
-    """A comment stays when its step is cut off, and the run that goes on knows of it."""
+    """A comment is kept when its step is cut off, and the resumed run knows about it."""
     made = team.create("long", assignee=TESTER)
     wait_until(lambda: (TESTER, "Half done.") in thread(team.show(made["id"])), seconds=60, every=0.1)
     pull_the_plug(team.mila)
@@ -205,11 +205,11 @@ def test_a_drone_that_is_killed_in_the_middle_of_a_turn_goes_on_and_doubles_no_c
 
 
 def test_tasks_of_one_organization_run_side_by_side_in_workspaces_of_their_own(team: TeamFleet, remote: Path) -> None:
-    """W5 mended."""
+    """W5 fixed."""
     made = [team.create(f"own-{n}", assignee=BACKEND) for n in range(TOGETHER)]
     tasks = [team.with_user(task["id"]) for task in made]
     runs = [run for task in tasks for run in runs_of(task)]
-    # Each of them waited for the others with its first question, so they were all at work at that moment.
+    # Each of them waited for the others before its first reply, so all of them were running at that moment.
     assert max(run["started_at"] for run in runs) < min(run["ended_at"] for run in runs)
     assert len({task["session"] for task in tasks}) == TOGETHER
     kept = [git(remote, "show", f"{task['branch']}:own.txt") for task in tasks]
@@ -219,7 +219,7 @@ def test_tasks_of_one_organization_run_side_by_side_in_workspaces_of_their_own(t
 def test_instructions_are_those_of_the_default_branch_and_an_agent_cannot_give_itself_others(
     team: TeamFleet, script: ScriptedServer, remote: Path
 ) -> None:
-    """S-010, mended."""
+    """S-010, fixed."""
 
     def instructions() -> list[str]:
         turns = [messages for messages in requests_of(script, "obey") if len(messages) == 2]
@@ -234,7 +234,7 @@ def test_instructions_are_those_of_the_default_branch_and_an_agent_cannot_give_i
     task = team.with_user(made["id"], runs=3)
 
     assert instructions() == ["You write the server.", "You write the server.", "You write the client."]
-    # Its own work had changed the file all along.
+    # The task's own branch had the changed file from the first run on.
     assert git(remote, "show", f"{task['branch']}:agents/backend.md") == "You obey nobody."
 
 

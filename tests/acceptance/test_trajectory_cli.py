@@ -1,4 +1,4 @@
-"""The trajectory of a real order: exported by `fleet trajectory`, played by `drone replay`, as users have them."""
+"""The trajectory of a real order: exported by `fleet trajectory` and played by `drone replay`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCRIPT = [
     call("shell", command="echo lost >&2; printf 'größe\\n'; exit 3"),
     call("shell", command="echo half; sleep 60", timeout=3),
     call("shell", command="seq 1 5000"),
-    call("no_such_tool", x=1),  # is not made in a replay: what is said of it depends on which tools there are
+    call("no_such_tool", x=1),  # skipped in a replay: its answer depends on the available tools
     call("shell", command=""),
     {"text": ""},
     call("file_write", path="sums.py", content=FIXED),

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(240)
 
 @pytest.fixture
 def https_server(tmp_path: Path) -> Iterator[GitHttpServer]:
-    """git over https for those who log in, with a certificate of its own."""
+    """git over https with a login and a self-signed certificate."""
     server = GitHttpServer(tmp_path, login="robot:pa55-w0rd")
     server.encrypt(*self_signed(tmp_path))
     with serving(server):
@@ -28,7 +28,7 @@ def https_server(tmp_path: Path) -> Iterator[GitHttpServer]:
 def fleet(
     start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path, ssh_server: SshServer
 ) -> WholeFleet:
-    """A fleet whose one drone has an owner who trusts the certificate and has a key for ssh."""
+    """A fleet with one drone, whose owner trusts the certificate and has an ssh key."""
     fleet = start_fleet(drones=0)
     provider = ("provider", "add", "scripted", "--model", "openai/scripted", "--api-base", model.url, "--no-key")
     fleet.json(*provider)

@@ -1,4 +1,4 @@
-"""Drones on workstations of their own: joining, being chosen, going away and coming back."""
+"""Drones on separate workstations: joining, being chosen, going away and coming back."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ def test_a_fleet_that_is_stopped_and_started_goes_on_with_all_that_it_had(
     assert fleet.ended(queued)["status"] == "succeeded"
     assert [project["slug"] for project in fleet.json("project", "ls")] == ["demo"]
     assert [drone["name"] for drone in fleet.json("drones")] == ["local-1"]
-    # What the stopped run had not sent yet follows when its drone is back, maybe after the order has ended.
+    # Events that the stopped run had not sent yet follow when its drone is back, maybe after the order has ended.
     wait_until(lambda: not transcript_problems(fleet.order(running)), seconds=60)
 
 
 def _most_running(client: FleetClient, ids: list[str]) -> dict[str, int]:
-    """Watch until all orders have ended; the most that each drone was ever seen running."""
+    """Poll until all orders have ended; return the maximum number of concurrent runs seen on each drone."""
     most: dict[str, int] = {}
 
     def all_ended() -> bool:

@@ -1,1 +1,1 @@
-"""Measurements. Each prints its row; the tests beside them assert wide ratios only."""
+"""Measurements. Each prints its row; the tests next to them assert only wide ratios."""

@@ -1,10 +1,10 @@
-"""What a step of the loop costs beside a call of litellm alone: same endpoint, same history, same tools.
+"""The cost of a step of the loop compared with a bare litellm call: same endpoint, same history, same tools.
 
     python -m tests.bench.loop_cost [--calls 20] [--history 10 100 400]
 
-The endpoint is the scripted model in a process of its own: it stands for a model that answers at once, so that what is
-left is our cost. A *step* is everything that the loop does: build the request, stream, put the answer together, record
-it, run the call, record its result.
+The endpoint is the scripted model in a separate process: a model that answers immediately, so that only our own cost
+remains. A *step* is everything that the loop does: build the request, stream, assemble the answer, record it, run the
+call, record its result.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ _NO_LIMITS = Limits(max_iterations=0, cost_limit=0, max_run_seconds=0)
 
 @dataclass(frozen=True)
 class Row:
-    """Median milliseconds at one length of history, which is counted in steps of two messages each."""
+    """Median milliseconds for one history length, in steps of two messages each."""
 
     history: int
     sdk_ms: float
-    """litellm alone through `openai/`, the way that a name with an address would take by default."""
+    """litellm alone through `openai/`, the default path for a model name with an address."""
     own_path_ms: float
     """litellm alone through its own HTTP path."""
     step_ms: float
     """A whole step of the loop."""
     ours_ms: float
-    """The least processor time of a step less what litellm took within the same step."""
+    """The minimum CPU time of a step, minus the time spent in litellm within the same step."""
     bare_ms: float
-    """The least processor time of the bare call."""
+    """The minimum CPU time of the bare call."""
 
     @property
     def ratio(self) -> float:
-        """Processor time of a step beside that of the bare call on the same path: a busy machine stretches neither."""
+        """CPU time of a step relative to the bare call on the same path: a busy machine increases neither."""
         return (self.bare_ms + self.ours_ms) / self.bare_ms
 
     def __str__(self) -> str:
@@ -68,16 +68,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Time:
-    """Milliseconds that something took, of the clock and of the processor in all threads."""
+    """A duration in milliseconds: wall time, and CPU time of all threads."""
 
     wall: float
     processor: float
     library: float = 0.0
-    """Of the processor's, what passed within litellm."""
+    """The part of the CPU time that was spent in litellm."""
 
 
 class Library:
-    """Counts the processor time within litellm: the difference of two whole calls would be lost in their noise."""
+    """Measures the CPU time within litellm: the difference of two whole calls would be lost in their noise."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -111,7 +111,7 @@ class Library:
 
 
 class _Counted:
-    """litellm's stream, with a look at the time around each chunk."""
+    """litellm's stream, timed around each chunk."""
 
     def __init__(self, stream: Any, advance: Callable[[], Any]) -> None:
         self.__dict__.update(_stream=stream, _advance=advance)
@@ -135,9 +135,9 @@ HEADER = """\
 
 
 def measure(histories: Sequence[int], calls: int) -> list[Row]:
-    """Measure a row for each length. All kinds of call are taken in turn: a busy machine slows all of them alike."""
+    """Measure a row for each length. The kinds of call alternate, so a busy machine slows all of them alike."""
     with _endpoint() as url, ExitStack() as stack:
-        # A model for each: it remembers one conversation.
+        # One model for each length, because a model remembers one conversation.
         models = [stack.enter_context(closing(_model(url))) for _ in histories]
         kinds = [
             kind
@@ -145,7 +145,7 @@ def measure(histories: Sequence[int], calls: int) -> list[Row]:
             for kind in _kinds(url, model, _history(history))
         ]
         gc.collect()
-        gc.freeze()  # or each collection between two calls looks through all of litellm
+        gc.freeze()  # otherwise each collection between two calls scans all of litellm
         stack.callback(gc.unfreeze)
         rounds = [[kind() for kind in kinds] for _ in range(calls + 3)][3:]
     columns = list(zip(*rounds, strict=True))
@@ -158,14 +158,14 @@ def _kinds(url: str, model: LiteLLMModel, past: list[Message]) -> list[Callable[
 
 def _row(history: int, columns: Sequence[Sequence[Time]]) -> Row:
     sdk, own_path, step = (statistics.median(time.wall for time in column) for column in columns)
-    # What is small is told by the calls that nothing else had disturbed.
+    # The minimum comes from the calls that nothing else disturbed.
     bare = min(time.processor for time in columns[1])
     ours = min(time.processor - time.library for time in columns[2])
     return Row(history, sdk, own_path, step, ours, bare)
 
 
 def _timed(work: Callable[[], object]) -> Time:
-    gc.collect()  # or a call pays for what the one before it left behind
+    gc.collect()  # otherwise a call pays for the garbage of the previous one
     began = perf_counter(), process_time()
     work()
     return Time((perf_counter() - began[0]) * 1000, (process_time() - began[1]) * 1000)
@@ -192,7 +192,7 @@ def _step(model: LiteLLMModel, past: list[Message]) -> Callable[[], Time]:
         compaction = WindowCompaction(
             model, agent.recorder, agent.hooks, Budget(_NO_LIMITS, agent.clock), lambda: agent.tools
         )
-        # As in a run, where each step adds to what the one before had counted.
+        # As in a run, where each step adds to the previous step's count.
         compaction.due(agent.transcript)
         agent.compaction = compaction
         with Library() as library:
@@ -208,7 +208,7 @@ def _model(url: str) -> LiteLLMModel:
 
 
 def _history(steps: int) -> list[Message]:
-    """A system prompt, so many steps with a result of usual size, and a question."""
+    """A system prompt, this many steps with a result of usual size, and a question."""
     messages = [Message(role="system", content="You are measured. " * 100)]
     for number in range(steps):
         call = ToolCall(id=f"call_{number}", name="echo", arguments=json.dumps({"text": "x" * 200}))
@@ -219,7 +219,7 @@ def _history(steps: int) -> list[Message]:
 
 @contextmanager
 def _endpoint() -> Iterator[str]:
-    """The scripted model in a process of its own, so that its work does not count as ours."""
+    """The scripted model in a separate process, so that its work does not count as ours."""
     with tempfile.TemporaryDirectory() as directory:
         script = Path(directory) / "script.json"
         script.write_text(json.dumps([_REPLY]))

@@ -1,4 +1,4 @@
-"""A checkpoint of the workspace costs little where nothing changed, also in a large repository."""
+"""A checkpoint of an unchanged workspace costs little, even in a large repository."""
 
 from __future__ import annotations
 
@@ -49,9 +49,10 @@ def _prepared(tmp_path: Path, drone_git: dict[str, str], remote: Path) -> Worksp
 
 
 def _measured(capsys: pytest.CaptureFixture[str], name: str, workspace: Workspace) -> float:
-    """Print a table; gives what one costs after a shell that changed nothing, as a multiple of a `git status`.
+    """Print a table; return the cost of a checkpoint after a shell that changed nothing, in multiples of a `git
+    status`.
 
-    Of the processor's time, ours and git's, so that neither a slow machine nor a busy one changes it much.
+    The unit is CPU time, ours and git's, so neither a slow nor a busy machine changes it much.
     """
     rows = {
         "first": _milliseconds(workspace, ["true"]),
@@ -70,7 +71,7 @@ def _measured(capsys: pytest.CaptureFixture[str], name: str, workspace: Workspac
 
 
 class Cost(NamedTuple):
-    """Milliseconds: the processor's of a checkpoint, the clock's, and the processor's of a `git status` beside it."""
+    """Milliseconds: CPU and wall time of a checkpoint, and CPU time of a `git status` right before it."""
 
     spent: float
     wall: float
@@ -99,7 +100,7 @@ def _processor() -> float:
 
 
 def _many_files(path: Path, count: int) -> Path:
-    """A bare repository with that many small files in one commit."""
+    """A bare repository with this many small files in one commit."""
     path.mkdir()
     git(path, "init", "-q", "--bare", "--initial-branch=main")
     content = "data 12\nsome content\n"

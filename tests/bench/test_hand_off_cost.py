@@ -1,4 +1,4 @@
-"""From the end of an agent's run to the next one's order on its queue, in a database that is full of old work."""
+"""From the end of an agent's run to the next agent's order on its queue, in a database full of old work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.team_rows import add_agent, add_task, edit_organization
 
 HAND_OFFS = 20
 SLACK = 10
-"""So many times what storing the steps of a run takes, a hand-off may take; it takes about as long."""
+"""Bound for a hand-off, in multiples of the time to store the steps of a run; it usually takes about as long."""
 
 
 @pytest.mark.bench
@@ -46,9 +46,9 @@ def test_a_hand_off_takes_at_most_100_ms_beside_10_000_tasks(
 
 
 def test_a_hand_off_goes_from_the_end_of_a_run_to_the_queue_without_anybody_polling(plane: Plane) -> None:
-    """The short form: nothing looks at the database by itself for minutes, and the next order is there all the same.
+    """The short form: nothing polls the database for minutes, and the next order is queued all the same.
 
-    What a hand-off takes is held against the storing of a run's other steps, by the same parts in the same minute.
+    The time of a hand-off is compared with storing a run's other steps, by the same parts in the same minute.
     """
     team = Team.at_work(plane, tasks=20, each=3, waiting=5, timings=Timings(poll=300, sweep=300))
     median = statistics.median(team.hand_off() for _ in range(5))
@@ -62,11 +62,11 @@ class Team:
     plane: Plane
     drone: DroneStandIn
     stored: list[float] = field(default_factory=list)
-    """The milliseconds from the sending of each run's steps, but its end, to when they were stored."""
+    """Milliseconds from sending each run's steps, except its end, until they are stored."""
 
     @classmethod
     def at_work(cls, plane: Plane, *, tasks: int, each: int, waiting: int, timings: Timings | None = None) -> Team:
-        """With old tasks, and others that wait behind an agent that is busy."""
+        """A team with old tasks, and with other tasks that wait behind a busy agent."""
         core, admin = plane.core, plane.admin
         drone = plane.drone(concurrency=4)
         agents = [add_agent(core, admin, name) for name in ("anna", "bert")]
@@ -84,7 +84,7 @@ class Team:
         return cls(plane, drone)
 
     def hand_off(self) -> float:
-        """Play the next run; the milliseconds from its end to when the next one's order is on the queue."""
+        """Play the next run; return the milliseconds from its end until the next order is on the queue."""
         self.plane.edit(Drone, self.drone.id, last_seen_at=self.plane.core.clock.now())
         order = wait_until(self.drone.take)
         assert self.drone.claim(order)
@@ -96,7 +96,7 @@ class Team:
         return 1000 * (perf_counter() - began)
 
     def _work(self, order: WorkOrder) -> None:
-        """All of a run but its end, until it is stored."""
+        """Report all of a run except its end, and wait until it is stored."""
         to = "bert" if order.agent == "anna" else "anna"
         comment = CommentStep(text=f"I did my part of it. @{to}, go on.", to_task=True)
         prompt = UserStep(text=order.prompt, source="prompt")

@@ -1,4 +1,4 @@
-"""The loop adds little to a call of litellm, and what it adds does not grow with the run."""
+"""The loop adds little to a litellm call, and its overhead does not grow with the run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.bench.loop_cost import HEADER, Row, measure
 pytestmark = [pytest.mark.bench, pytest.mark.usefixtures("warm_model")]
 
 GROWTH = 3.0
-"""Forty times the history may cost so much more at most: a cost that grew with it would be forty times as high."""
+"""Maximum cost factor for forty times the history: a cost that grew with it would be forty times as high."""
 
 
 @pytest.fixture(scope="module")
 def rows(warm_model: None) -> dict[int, Row]:
-    """What is measured once for all of these tests, and printed: a row for each length of history."""
+    """A row for each history length, measured once for all of these tests and printed."""
     measured = measure((10, 100, 400), calls=4)
     sys.stdout.write("\n".join(["", HEADER, *map(str, measured), ""]))
     return {row.history: row for row in measured}

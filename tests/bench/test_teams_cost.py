@@ -1,8 +1,8 @@
-"""Reading stays quick in an organization with 10,000 tasks, 100,000 comments and 100,000 runs, beside another as large.
+"""Reads stay fast in an organization with 10,000 tasks, 100,000 comments and 100,000 runs, next to another as large.
 
-Each reading is compared with one of a single row by its key, measured in turns with it: a slow or busy machine changes
-both alike. The milliseconds in the table are for people. The rows are written past the operations, as they would be
-after months. PostgreSQL is vacuumed once, as it does by itself.
+Each read is compared with reading a single row by its key, alternating with it: a slow or busy machine changes both
+alike. The milliseconds in the table are for people. The rows are written directly, without the operations, as they
+would be after months. PostgreSQL is vacuumed once, as it does automatically.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from tests.support.made import make_drone, make_project
 pytestmark = [pytest.mark.bench, pytest.mark.apart]
 
 MOST = 80
-"""A reading may take so many times as long as that of one row; on a quiet machine that is about 50 ms."""
+"""Maximum duration of a read, in multiples of reading one row; on an idle machine that is about 50 ms."""
 ROUNDS = 9
 AGENTS = 20
 PER_TASK = 10
-"""Comments, and as many runs."""
+"""The number of comments, and of runs."""
 CHUNK = 20_000
 
 
@@ -67,7 +67,7 @@ def test_reading_among_10000_runs_takes_as_long_as_a_few_rows(
 
 
 def measured(url: str, directory: Path, capsys: pytest.CaptureFixture[str], *, count: int) -> dict[str, float]:
-    """Fill two organizations with `count` tasks each; each reading as a multiple of one row's, also printed."""
+    """Fill two organizations with `count` tasks each; return and print each read in multiples of reading one row."""
     core = core_on(url, directory)
     try:
         caller = system_caller(core)
@@ -90,7 +90,7 @@ def measured(url: str, directory: Path, capsys: pytest.CaptureFixture[str], *, c
 
 
 def readings(core: Core, caller: Caller, count: int) -> dict[str, Callable[[], object]]:
-    """What people and the engine read most."""
+    """The most frequent reads, by users and by the engine."""
     middle = f"DEFA-{count // 2:04}"
     with core.database.read() as db:
         agent_id = db.scalars(select(Agent.id).where(Agent.organization_id == caller.organization_id)).first() or ""
@@ -120,7 +120,7 @@ def readings(core: Core, caller: Caller, count: int) -> dict[str, Callable[[], o
 
 
 def route(core: Core, task_id: str) -> object:
-    """Everything that is read to decide who is next, where nobody is tagged and the whole thread is looked through."""
+    """Everything that is read to decide who is next when no comment has a tag and the whole thread is searched."""
     with core.database.read() as db:
         task = db.get_one(Task, task_id)
         order = db.scalars(select(Order).where(Order.task_id == task_id).order_by(Order.number.desc())).first()
@@ -133,14 +133,14 @@ def route(core: Core, task_id: str) -> object:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of a reading: its median in milliseconds, and its shortest time as a multiple of that of one row."""
+    """A read's median in milliseconds, and its shortest time as a multiple of reading one row."""
 
     median_ms: float
     times: float
 
 
 def one_row(core: Core, organization_id: str) -> Callable[[], object]:
-    """A reading of one row by its key, in a transaction of its own."""
+    """A read of one row by its key, in a separate transaction."""
 
     def read() -> object:
         with core.database.read() as db:
@@ -153,7 +153,7 @@ def cost_of(read: Callable[[], object], one: Callable[[], object]) -> Cost:
     read(), one()
     pairs = [(_one_ms(read), _one_ms(one)) for _ in range(ROUNDS)]
     readings, rows = zip(*pairs, strict=True)
-    # The shortest of each are what it costs; all others are what else the machine did.
+    # The shortest of each is its cost; the rest is other load on the machine.
     return Cost(statistics.median(readings), min(readings) / min(rows))
 
 
@@ -167,7 +167,7 @@ def _one_ms(read: Callable[[], object]) -> float:
 
 
 def another_organization(core: Core) -> str:
-    """With a project and a provider of its own."""
+    """Create another organization with its own project and provider; return its id."""
     now = core.clock.now()
     organization = Organization(id=new_id(), name="other", acronym="OTHR", created_at=now)
     common = {"organization_id": organization.id, "created_at": now}
@@ -181,7 +181,7 @@ def another_organization(core: Core) -> str:
 
 
 def fill(core: Core, organization_id: str, acronym: str, count: int) -> None:
-    """`count` tasks: one in fifty is open, twenty are in progress, the rest has ended; each with comments and runs."""
+    """Add `count` tasks: one in fifty is open, twenty are in progress, the rest ended; each has comments and runs."""
     made = Made(core, organization_id, acronym, count)
     with core.database.write() as db:
         db.execute(insert(Agent), list(made.agents()))
@@ -199,7 +199,7 @@ def fill(core: Core, organization_id: str, acronym: str, count: int) -> None:
 
 
 class Made:
-    """Rows that fit each other, made from their numbers."""
+    """Consistent rows, generated from their numbers."""
 
     def __init__(self, core: Core, organization_id: str, acronym: str, count: int) -> None:
         self._own = {"organization_id": organization_id}
@@ -318,7 +318,7 @@ class Made:
             }
 
     def _each(self) -> Iterator[tuple[int, int]]:
-        """The number of each run, in the order of time, and that of its task."""
+        """The number of each run, in chronological order, and the number of its task."""
         for number in range(PER_TASK, (self._count + 1) * PER_TASK):
             yield number, number // PER_TASK
 
@@ -352,7 +352,7 @@ def chunks(rows: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 
 def settle(database: Database) -> None:
-    """What PostgreSQL does by itself within minutes; SQLite is left as it is."""
+    """Vacuum and analyze, as PostgreSQL does automatically within minutes; SQLite is left unchanged."""
     if not database.is_sqlite:
         with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text("VACUUM ANALYZE"))

@@ -1,4 +1,4 @@
-"""A real Chromium on the real pages; a test fails on any error that the page meets."""
+"""A real Chromium on the real pages; a test fails on any error in the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.fleet import Api
 
 @dataclass
 class Person:
-    """Somebody at a browser, logged in by a one-use address."""
+    """A user with a browser, logged in through a one-time link."""
 
     api: Api
     context: BrowserContext
@@ -44,7 +44,7 @@ class Person:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium, headless, closed after each file: until then no other test of this process can run a loop."""
+    """Debian's Chromium, headless, closed after each file: until then no other test in this process can run a loop."""
     needs("chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -56,7 +56,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def person(chromium: Browser, api: Api) -> Iterator[Person]:
-    """Somebody who is logged in, with an ordinary window."""
+    """A logged-in user with a window of ordinary size."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
     visitor = Person(api, context)
     visitor.log_in()

@@ -1,4 +1,4 @@
-"""The pages as people use them. The unmarked ones are the short form; `make browser` runs the rest."""
+"""The pages as users see them. The unmarked tests are the short form; `make browser` runs the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answering and talking to an order in a real browser, while its page goes on by itself."""
+"""Answering an order and sending it messages in a real browser, while its page updates automatically."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(api: Api) -> PlayedRun:
 
 
 def told(api: Api) -> list[Doc]:
-    """What the drones are to be told."""
+    """The messages in the drones' inboxes, oldest first."""
     with api.core.database.read() as db:
         return [row.body for row in db.query(InboxMessage).order_by(InboxMessage.created_at)]
 
@@ -40,7 +40,7 @@ def test_a_call_that_waits_appears_on_the_page_and_is_approved_there(person: Per
     page.get_by_role("button", name="Approve").click()
     answered = wait_until(lambda: told(person.api))
     assert [(body["call_id"], body["approved"], body["comment"]) for body in answered] == [("c1", True, "go on")]
-    # The page was not loaded anew: what was decided is told by the stream.
+    # The page was not reloaded: the decision comes over the stream.
     person.sees("approved the call of shell")
 
 
@@ -91,7 +91,7 @@ def test_an_answer_that_comes_too_late_says_why_beside_the_buttons(person: Perso
     page = person.open(f"/orders/{run.order_id}")
     ask(run)
     page.get_by_role("button", name="Approve").wait_for()
-    # As on a slow line: the page does not know yet that somebody else was quicker.
+    # As on a slow connection: the page does not know yet that another user was faster.
     page.route("**/parts*", lambda route: route.abort())
     person.api.client.call(steering.DENY, order_id=run.order_id)
     page.get_by_role("button", name="Approve").click()

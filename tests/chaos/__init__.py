@@ -1,1 +1,1 @@
-"""A fleet of real processes under load, seeded faults against all of its parts, and what must hold afterwards."""
+"""A fleet of real processes under load, seeded faults against all of its parts, and the invariants afterwards."""

@@ -1,4 +1,4 @@
-"""One campaign: a fleet, its load, faults at a steady pace, the wait until all has settled, and what is then true."""
+"""One campaign: a fleet, its load, faults at a steady pace, the wait until everything has settled, and the findings."""
 
 from __future__ import annotations
 
@@ -21,50 +21,50 @@ LOOK_EVERY = 0.3
 ROLE_PAUSE = 1.0
 PATIENCE_SECONDS = 60.0
 RECOVERY_SECONDS = 90.0
-"""After everything has settled, what has not recovered from a fault by now will not."""
+"""Time for recovery after everything has settled; a fault that is not recovered from by then never will be."""
 _ASKS_HEALTH = frozenset({"broker_restart", "broker_frozen", "database_restart", "api_kill"})
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What one campaign does."""
+    """The parameters of one campaign."""
 
     seed: int
     seconds: float
-    """For which faults are done."""
+    """How long faults are injected."""
     size: Size
     every: float = 2.0
     """Seconds between two faults."""
     kinds: Mapping[str, int] = field(default_factory=lambda: dict(WEIGHTS))
     each_once: bool = False
-    """Every kind once, in drawn order, instead of drawing for as long as `seconds` last."""
+    """Every kind once, in random order, instead of drawing kinds for `seconds`."""
     settle_seconds: float = 600.0
     followers: int = 12
 
 
 @dataclass
 class Campaign:
-    """What was planned, done and found."""
+    """The plan, the injected faults and the findings."""
 
     plan: Plan
     fleet: FleetUnderLoad
     load: Load
     faults: list[Fault] = field(default_factory=list)
     started_again: list[str] = field(default_factory=list)
-    """Roles that ended by themselves."""
+    """Roles that exited without a fault."""
     findings: Findings = field(default_factory=Findings)
     began: float = 0.0
     faults_ended: float = 0.0
     settled: float = 0.0
     _kept: float = 0.0
-    """Seconds since the epoch, each."""
+    """All four are seconds since the epoch."""
     _facts: Facts | None = None
     _threads: list[threading.Thread] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
     _watched: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> Campaign:
-        """Do all of it; the fleet is stopped, and its services are left for whoever wants to look."""
+        """Run the campaign. The drones are stopped; the services keep running, so that the caller can inspect them."""
         watcher = self._thread(self._watch, "watch")
         feeder = self._thread(self._feed, "feed")
         self.began = time.time()
@@ -85,7 +85,7 @@ class Campaign:
         self.findings = invariants.after_the_stop(self.fleet, self.findings)
         return self
 
-    # --- what goes on side by side -------------------------------------------------------------
+    # --- concurrent activities -----------------------------------------------------------------
 
     def _watch(self) -> None:
         while not self._watched.wait(LOOK_EVERY):
@@ -94,7 +94,7 @@ class Campaign:
             health = self.fleet.health() if asks else {}
             facts = self._look_now()
             if facts is None:
-                # Only the database is away: what the API says of that is what is shown.
+                # Only the database is unavailable: the last facts stay, with the API's current health.
                 facts = self._facts and replace(self._facts, at=time.time())
             else:
                 facts = replace(facts, consuming=self.fleet.consuming())
@@ -107,13 +107,13 @@ class Campaign:
                     fault.look(facts)
 
     def _keep_roles(self) -> None:
-        """Every second at the most, so that a role that cannot start does not take the machine."""
+        """Restart ended roles, at most once a second, so that a role that cannot start does not load the machine."""
         if time.time() - self._kept > ROLE_PAUSE:
             self._kept = time.time()
             self.started_again += self.fleet.start_again_what_ended()
 
     def _feed(self) -> None:
-        """Half of the orders at once, the rest while faults are done, and more while there are too few to be hit."""
+        """Submit half of the orders at once, the rest during the faults, and more while there are too few to hit."""
         plan, load = self.plan, self.load
         never = threading.Event()
         while len(load.accepted) < plan.size.orders // 2:
@@ -136,7 +136,7 @@ class Campaign:
             time.sleep(self.plan.every)
 
     def _drawn(self, faults: Faults, kinds: Mapping[str, int]) -> Fault | None:
-        """A fault; where every kind is to come once, wait for a moment at which this one can."""
+        """A fault, or None; if every kind must occur once, wait until this kind is possible."""
         deadline = time.time() + (PATIENCE_SECONDS if self.plan.each_once else 0)
         while (fault := faults.draw(kinds)) is None and time.time() < deadline:
             time.sleep(0.2)
@@ -151,7 +151,7 @@ class Campaign:
         self._until(lambda facts: len(facts.running()) >= min(self.fleet.slots, 2), 60)
 
     def _settle(self) -> None:
-        """Until every order has ended, every event has arrived and every fault is recovered from, or the time is up."""
+        """Wait until all orders have ended, all events are stored and all faults are recovered from, with timeouts."""
         self._until(self._is_settled, self.plan.settle_seconds)
         self._until(lambda _: all(fault.settled for fault in self.faults), RECOVERY_SECONDS)
 
@@ -185,7 +185,7 @@ class Campaign:
 
 
 class _Until:
-    """The same kinds, again and again, until the time is over."""
+    """The same kinds, repeated until `end`."""
 
     def __init__(self, end: float, kinds: Mapping[str, int]) -> None:
         self._end = end
@@ -201,7 +201,7 @@ class _Until:
 
 
 def carry_out(plan: Plan, root: Path) -> Campaign:
-    """Start a fleet below `root`, do the campaign, and end everything."""
+    """Start a fleet below `root`, run the campaign, and end everything."""
     fleet = FleetUnderLoad(root, plan.size)
     try:
         fleet.start()

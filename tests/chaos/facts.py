@@ -1,4 +1,4 @@
-"""What the database shows at one moment: the ground on which a fault counts as noticed, and as recovered from."""
+"""A snapshot of the database: the basis for deciding that a fault was noticed and that it was recovered from."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RunFact:
     generation: int
     status: str
     closed: bool
-    """Its dispatch is over: it ended, or the control plane took it back."""
+    """Its dispatch is closed: the run ended, or the control plane took it back."""
 
     @property
     def running(self) -> bool:
@@ -55,7 +55,7 @@ class DroneFact:
     name: str
     boot_id: str | None
     seen: float
-    """When a beat last arrived, in seconds since the epoch; 0: never."""
+    """Arrival of the last beat, in seconds since the epoch; 0: never."""
     draining: bool
     stopping: bool
     warm: bool
@@ -63,7 +63,7 @@ class DroneFact:
 
 @dataclass(frozen=True)
 class Facts:
-    """One look."""
+    """One snapshot."""
 
     at: float
     """Seconds since the epoch."""
@@ -76,14 +76,14 @@ class Facts:
     health: dict[str, Any] = field(default_factory=dict)
 
     def running_on(self, drone_id: str) -> dict[str, str]:
-        """Runs that the drone has in hand, each with its order."""
+        """The drone's running runs, each with its order."""
         return {run.id: run.order_id for run in self.runs.values() if run.running and run.drone_id == drone_id}
 
     def running(self) -> dict[str, str]:
         return {run.id: run.order_id for run in self.runs.values() if run.running}
 
     def goes_on(self, run_id: str) -> bool:
-        """The run was taken back or ended, and its order has ended or has a newer run at work."""
+        """True if the run is closed, and its order has ended or has a newer run."""
         run = self.runs[run_id]
         order = self.orders[run.order_id]
         newer = any(each.order_id == order.id and each.generation > run.generation for each in self.runs.values())

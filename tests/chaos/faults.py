@@ -1,4 +1,4 @@
-"""The faults: what each does to the fleet, how it is undone, and by what it counts as noticed and recovered from."""
+"""The faults: what each does to the fleet, how it is undone, and when it counts as noticed and recovered from."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Fault:
 
     kind: str
     part: str
-    """The part that it hits; no second fault hits it before this one is undone."""
+    """The part that it hits; no other fault hits this part before this one is undone."""
     act: Callable[[Fault], None]
-    """Does it and undoes it; sets `done_at` in between."""
+    """Causes the fault and undoes it; sets `done_at` in between."""
     noticed: Callable[[Fault, Facts], bool] | None
-    """None: there is nothing that the fleet would show."""
+    """None: the fleet does not show this fault."""
     recovered: Callable[[Fault, Facts], bool]
     seconds: float = 0.0
-    """How long it lasts, where that was drawn."""
+    """How long it lasts, if it has a duration."""
     hit: dict[str, str] = field(default_factory=dict)
-    """Runs in hand of the part when it was hit, each with its order."""
+    """Runs that the part was running when it was hit, each with its order."""
     before: Facts | None = None
     done_at: float = 0.0
     undone_at: float = 0.0
@@ -53,7 +53,7 @@ class Fault:
     error: str = ""
 
     def look(self, facts: Facts) -> None:
-        """Note what the facts show."""
+        """Update `noticed_at` and `recovered_at` from these facts."""
         if not self.done_at or facts.at < self.done_at:
             return
         if not self.noticed_at and self.noticed is not None and self.noticed(self, facts):
@@ -67,22 +67,22 @@ class Fault:
 
 
 class Faults:
-    """Draws faults for one fleet. What is drawn depends on the seed; which part is free to be hit, on the fleet."""
+    """Draws faults for one fleet. The draw depends on the seed; the parts that can be hit depend on the fleet."""
 
     def __init__(self, fleet: FleetUnderLoad, numbers: random.Random, look: Callable[[], Facts]) -> None:
         self._fleet = fleet
         self._numbers = numbers
         self._look = look
         self.busy: set[str] = set()
-        """Parts that a fault has in its hands."""
+        """Parts with a fault in progress."""
 
     def draw(self, kinds: Mapping[str, int]) -> Fault | None:
-        """A fault of one of these kinds, by weight; another kind where none of its parts is free; None if none is."""
+        """A fault of one of these kinds, by weight; another kind if none of its parts is free; None if none is."""
         left = dict(kinds)
         while left:
             kind = self._numbers.choices(list(left), list(left.values()))[0]
             made: Fault | None = None
-            with suppress(FleetError):  # a kind that asks the database first, while that is away
+            with suppress(FleetError):  # a kind that reads the database first, while it is unavailable
                 made = KINDS[kind](self, kind)
             if made is not None and made.part not in self.busy:
                 return made
@@ -90,7 +90,7 @@ class Faults:
         return None
 
     def carry_out(self, fault: Fault) -> None:
-        """Do it, in the caller's thread; an error is kept on the fault."""
+        """Execute the fault in the caller's thread; an error is kept in `fault.error`."""
         self.busy.add(fault.part)
         try:
             fault.act(fault)
@@ -250,7 +250,7 @@ class Faults:
 
         return Fault(kind, "remote", act, None, pushed_again, REMOTE_SECONDS)
 
-    # --- the control plane, people ---------------------------------------------------------------
+    # --- the control plane, users ----------------------------------------------------------------
 
     def role_kill(self, kind: str) -> Fault | None:
         name = kind.removesuffix("_kill")
@@ -291,10 +291,10 @@ class Faults:
         order_id = self._numbers.choice(chosen)
         return Fault(kind, f"order {order_id}", act, asked, ended)
 
-    # --- what they share ------------------------------------------------------------------------
+    # --- shared by all faults -------------------------------------------------------------------
 
     def _begin(self, fault: Fault, drone: Drone | None = None) -> None:
-        """Note what is in hand right before it happens."""
+        """Record the running runs right before the fault."""
         with suppress(FleetError):
             fault.before = self._look()
             fault.hit = fault.before.running_on(drone.id) if drone else fault.before.running()
@@ -316,7 +316,7 @@ class Faults:
         return self._numbers.choice(free) if free else None
 
     def _all_seen(self, fault: Fault, facts: Facts) -> bool:
-        """Every drone that is up was heard since, and consumes or has its hands full."""
+        """True if every drone that is up has sent a beat since, and consumes or has no free slot."""
         for name, drone in self._fleet.drones.items():
             if name in self.busy or not drone.up:
                 continue
@@ -326,7 +326,7 @@ class Faults:
         return True
 
     def _until_told(self, ask: Callable[[], object]) -> None:
-        """Ask the API until it answers; a refusal is an answer."""
+        """Call the API until it answers; a refusal is an answer."""
         for _ in range(60):
             try:
                 ask()
@@ -358,7 +358,7 @@ def _new_boot(fault: Fault, facts: Facts) -> bool:
 
 
 def _drone_back(fault: Fault, facts: Facts) -> bool:
-    """Where the database was away when it was hit, nobody knows its boot before: that it was heard again must do."""
+    """If the database was unavailable at the hit, the previous boot is unknown, and a new beat has to suffice."""
     return (fault.before is None or _new_boot(fault, facts)) and _drone_seen(fault, facts)
 
 
@@ -404,7 +404,7 @@ WEIGHTS = {
     "api_kill": 2,
     "cancel": 3,
 }
-"""How often each is drawn, relative to the others."""
+"""The relative frequency of each kind."""
 LABELS = {
     "worker_kill": "SIGKILL of a drone's worker",
     "drone_kill": "SIGKILL of a whole drone, started again after 1 to 5 s",

@@ -1,4 +1,4 @@
-"""A whole fleet whose every part can be hit alone: PostgreSQL, Valkey, three roles, drones, a model, a git remote."""
+"""A whole fleet whose parts can be hit one by one: PostgreSQL, Valkey, three roles, drones, a model, a git remote."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ ROLES = ("api", "collector", "supervisor")
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything there is."""
+    """The size of the fleet and of its load."""
 
     drones: int = 4
     slots: int = 2
-    """Runs that a drone does side by side."""
+    """Concurrent runs per drone."""
     orders: int = 200
     step_seconds: float = 0.6
-    """That the model takes for an answer."""
+    """The model's response time."""
     max_attempts: int = 20
 
 
 @dataclass
 class FleetUnderLoad:
-    """Everything below one directory. `start` returns when all drones are online; `close` leaves nothing."""
+    """A fleet below one directory. `start` returns when all drones are online; `close` leaves no process behind."""
 
     root: Path
     size: Size
@@ -74,7 +74,7 @@ class FleetUnderLoad:
 
     @property
     def remote(self) -> Path:
-        """The bare repository; faults take it away and bring it back."""
+        """The bare repository; faults move it away and back."""
         return self.root / "remote" / "numbers.git"
 
     @property
@@ -86,7 +86,7 @@ class FleetUnderLoad:
         return FleetClient(self._fleet.url, self._fleet.variables["FLEET_API_TOKEN"], timeout_s=timeout_s)
 
     def health(self) -> dict[str, Any]:
-        """What the API says of itself, whatever its status code; empty where it does not answer within 2 s."""
+        """The API's health document, with any status code; empty if it does not answer within 2 s."""
         import httpx
 
         with suppress(httpx.HTTPError, ValueError):
@@ -96,7 +96,7 @@ class FleetUnderLoad:
         return {}
 
     def consuming(self) -> set[str]:
-        """Names of the drones of which a connection waits, blocked, for a message."""
+        """Names of the drones with a connection that is blocked waiting for a message."""
         import redis
 
         try:
@@ -118,14 +118,14 @@ class FleetUnderLoad:
     # --- the end ---------------------------------------------------------------------------
 
     def start_again_what_ended(self) -> list[str]:
-        """As a service manager does, also for what met an outage while it started; gives the names."""
+        """Restart ended roles, as a service manager does, including those that failed to start; return their names."""
         ended = [role for role in self.roles.values() if role.process is not None and role.process.poll() is not None]
         for role in ended:
             role.start()
         return [role.name for role in ended]
 
     def stop_drones(self) -> None:
-        """Ask all at once, so that they end side by side."""
+        """Signal all drones first, so that they end concurrently."""
         for drone in self.drones.values():
             if drone.up and drone.station.process is not None:
                 drone.station.process.terminate()
@@ -133,7 +133,7 @@ class FleetUnderLoad:
             drone.stop(seconds=30)
 
     def close(self) -> None:
-        """End whatever is still there, however far `start` came."""
+        """End everything that is still running, even if `start` failed halfway."""
         for drone in self.drones.values():
             drone.kill()
         for role in self.roles.values():
@@ -146,12 +146,12 @@ class FleetUnderLoad:
                 os.kill(pid, signal.SIGKILL)
 
     def survivors(self, marks: tuple[str, ...] = ()) -> list[int]:
-        """Living processes of drones, and those of commands whose mark holds one of `marks`."""
+        """Live processes of drones, and those of commands whose mark starts with one of `marks`."""
         homes = {str(drone.home.path) for drone in self.drones.values()}
         return [process.pid for process in psutil.process_iter() if _is_of(process, homes, marks)]
 
     def commands_by_run(self) -> dict[str, list[int]]:
-        """Living processes of commands, by the run that started them."""
+        """Live processes of commands, by the run that started them."""
         found: dict[str, list[int]] = defaultdict(list)
         for process in psutil.process_iter():
             owner = _mark(process).split(".")
@@ -201,7 +201,7 @@ class FleetUnderLoad:
 
 
 def counting_script(step_seconds: float) -> list[dict[str, Any]]:
-    """Ten steps, each of which appends its number to a file, and the end."""
+    """Ten steps that each append their number to a file, and a submission."""
     steps = [
         {
             "text": f"Number {number}.",
@@ -214,7 +214,7 @@ def counting_script(step_seconds: float) -> list[dict[str, Any]]:
 
 
 def _mark(process: psutil.Process) -> str:
-    """What a command carries: `<boot>.<run>.<command>`."""
+    """A command's mark: `<boot>.<run>.<command>`; empty if there is none."""
     with suppress(psutil.Error):
         if process.status() != psutil.STATUS_ZOMBIE:
             return str(process.environ().get(MARK, ""))

@@ -1,4 +1,4 @@
-"""What must hold after a campaign, read off the database, the git remote, the followers and the process table."""
+"""The invariants after a campaign, checked in the database, git remote, followers and process table."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _BODY: TypeAdapter[Any] = TypeAdapter(Body)
 _NO_COMMIT = "0" * 40
 _ALL = [str(number) for number in range(1, STEPS + 1)]
 _CLOCK = timedelta(seconds=2)
-"""A reflog counts whole seconds."""
+"""Tolerance: a reflog has a resolution of one second."""
 
 
 @dataclass
 class Findings:
-    """Each list names what breaks one promise; all are empty where everything is kept."""
+    """Each list has the violations of one guarantee; all lists are empty if every guarantee holds."""
 
     lost: list[str] = field(default_factory=list)
     """Accepted orders that have not ended."""
@@ -47,7 +47,7 @@ class Findings:
     survivors: list[str] = field(default_factory=list)
     no_receipt: list[str] = field(default_factory=list)
     followers_wrong: list[str] = field(default_factory=list)
-    # Not promises: figures.
+    # Figures, not guarantees.
     statuses: dict[str, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     """Orders that failed, each with its cause."""
@@ -57,13 +57,13 @@ class Findings:
     resumed_runs: int = 0
     late_refs: int = 0
     undone: dict[str, int] = field(default_factory=dict)
-    """Complete steps of runs that are in no path, so that they were done again; by run, of orders that succeeded."""
+    """Number of complete steps that are on no path and had to be repeated, by run, for orders that succeeded."""
     left_by_run: dict[str, int] = field(default_factory=dict)
-    """Processes of commands that outlived their run, by run."""
+    """Number of command processes that outlived their run, by run."""
 
     @property
     def broken(self) -> list[str]:
-        """Every promise that was not kept, in one line each."""
+        """Every violation, one line each."""
         found = {
             "lost": self.lost,
             "ended twice": self.ended_twice,
@@ -80,7 +80,7 @@ class Findings:
 
 @dataclass
 class Stored:
-    """Everything that the database has of the campaign."""
+    """All data of the campaign in the database."""
 
     orders: dict[str, Order]
     runs: dict[str, list[Run]]
@@ -105,7 +105,7 @@ class Stored:
         return next(run for runs in self.runs.values() for run in runs if run.id == run_id)
 
     def path(self, run: Run) -> list[Step]:
-        """The steps that the run stands on and its own, without what was undone."""
+        """The steps that the run resumed from, followed by its own, without undone steps."""
         before: list[Step] = []
         if run.resumed_run_id:
             earlier = self.path(self.run(run.resumed_run_id))
@@ -114,7 +114,7 @@ class Stored:
 
 
 def examine(fleet: FleetUnderLoad, load: Load, *, late_followers: Sequence[str]) -> Findings:
-    """Everything that can be told while the control plane and the drones still run."""
+    """Check everything that can be checked while the control plane and the drones are still running."""
     stored = Stored.read(fleet)
     orders = [stored.orders[order_id] for order_id in load.accepted if order_id in stored.orders]
     ends = [order for order in orders if OrderStatus(order.status) in ENDED]
@@ -141,14 +141,14 @@ def examine(fleet: FleetUnderLoad, load: Load, *, late_followers: Sequence[str])
 
 
 def after_the_stop(fleet: FleetUnderLoad, findings: Findings) -> Findings:
-    """What is left of the drones once all of them were stopped."""
+    """Add the processes that are left once all drones were stopped."""
     findings.survivors = [f"process {pid}" for pid in fleet.survivors(tuple(_boots(fleet)))]
     findings.survivors += [f"{count} of run {run}" for run, count in findings.left_by_run.items()]
     return findings
 
 
 def unsent(fleet: FleetUnderLoad, stored: Stored | None = None) -> list[str]:
-    """Runs of which a journal on a drone's disk has more than the database; empty once all has arrived."""
+    """Runs whose journal on a drone's disk has more events than the database; empty once everything has arrived."""
     try:
         with fleet.database.read() as db:
             known = {run_id: last for run_id, last in db.execute(select(Run.id, Run.last_seq))}
@@ -164,7 +164,7 @@ def unsent(fleet: FleetUnderLoad, stored: Stored | None = None) -> list[str]:
     return found
 
 
-# --- one promise after another ------------------------------------------------------------------
+# --- one guarantee after another ----------------------------------------------------------------
 
 
 def _not_ended(orders: Sequence[Order]) -> list[str]:
@@ -191,7 +191,7 @@ def _transcript_gaps(stored: Stored) -> Iterator[str]:
 
 
 def _invalid(stored: Stored) -> Iterator[str]:
-    """Of every run that ended by itself, the conversation that it stands on and its own."""
+    """Problems in the whole conversation, resumed steps included, of every run that succeeded or failed."""
     for order_id, runs in stored.runs.items():
         for run in runs:
             if run.status in {RunStatus.SUCCESS, RunStatus.FAILED}:
@@ -200,7 +200,7 @@ def _invalid(stored: Stored) -> Iterator[str]:
 
 
 def _effects(fleet: FleetUnderLoad, stored: Stored, order: Order) -> Iterator[str]:
-    """Of a succeeded order: the file is 1 to 10, in the patch and on the branch, and so is its path."""
+    """For a succeeded order: patch, branch and path must each contain exactly 1 to 10."""
     if order.status != OrderStatus.SUCCEEDED:
         return
     with fleet.client(timeout_s=30) as client:
@@ -225,7 +225,7 @@ def _is_shell(step: Step) -> bool:
 
 
 def _has_receipt(order: Order) -> bool:
-    """A canceled order has its receipt, and nothing survived, or its drone is said to be out of reach."""
+    """A canceled order must have a receipt with no survivors, or one that says that its drone was unreachable."""
     if order.status != OrderStatus.CANCELED:
         return True
     receipt = order.receipt or {}
@@ -233,7 +233,7 @@ def _has_receipt(order: Order) -> bool:
 
 
 def _followers(load: Load, stored: Stored) -> Iterator[str]:
-    """Everybody who followed saw each step once, in order, and one end."""
+    """Every follower must see each step once, in order, and one end."""
     for follower in load.followers:
         order = stored.orders[follower.order_id]
         if follower.error:
@@ -248,7 +248,7 @@ def _followers(load: Load, stored: Stored) -> Iterator[str]:
 
 
 def _wrong_refs(fleet: FleetUnderLoad, stored: Stored) -> Iterator[str]:
-    """Moves of `fleet/<order>` that another run made than the one that held the order, and heads that are not its."""
+    """Moves of `fleet/<order>` by a run that did not hold the order, and branch heads that differ from the order's."""
     for order in stored.orders.values():
         ref = f"refs/heads/{names.branch(order.id)}"
         moves = _moves(fleet, ref)
@@ -261,7 +261,7 @@ def _wrong_refs(fleet: FleetUnderLoad, stored: Stored) -> Iterator[str]:
 
 
 def _moves(fleet: FleetUnderLoad, ref: str) -> list[tuple[int, str]]:
-    """When and to which commit the ref was moved, by the remote's own log; in seconds since the epoch."""
+    """Each move of the ref in the remote's reflog: seconds since the epoch, and the commit."""
     log = fleet.remote / "logs" / ref
     lines = log.read_text().splitlines() if log.exists() else []
     heads = [line.partition("\t")[0].split() for line in lines]
@@ -269,9 +269,9 @@ def _moves(fleet: FleetUnderLoad, ref: str) -> list[tuple[int, str]]:
 
 
 def _may_move(fleet: FleetUnderLoad, stored: Stored, order: Order, at: int, commit: str) -> bool:
-    """A run that was not late says that it delivered this, or the drone that held a grant then has the commit.
+    """True if a run that was not late reported this delivery, or the drone that held a grant then has the commit.
 
-    The second: a run that is killed between its push and its word about it did nothing wrong.
+    The second case covers a run that is killed between its push and its report, which is no violation.
     """
     for run in stored.runs[order.id]:
         delivered = [step for step in stored.steps[run.id] if step.kind == "delivered"]
@@ -282,7 +282,7 @@ def _may_move(fleet: FleetUnderLoad, stored: Stored, order: Order, at: int, comm
 
 
 def _held(stored: Stored, order: Order, at: int, drone_id: str) -> bool:
-    """Whether a push grant was open then for a run on this drone."""
+    """Whether a run on this drone held a push grant at that time."""
     changes = stored.changes[order.id]
     return any(
         change.drone_id == drone_id

@@ -1,4 +1,4 @@
-"""People who submit orders while the fleet is hit, and some who follow theirs."""
+"""Users who submit orders during the faults; some of them follow their orders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RETRY_SECONDS = 0.5
 
 @dataclass
 class Follower:
-    """Somebody who follows one order from its submission to its end, through every restart of the server."""
+    """A user who follows one order from its submission to its end, through every restart of the server."""
 
     order_id: str
     client: FleetClient
@@ -42,11 +42,11 @@ class Follower:
                     self.events.append((event, data))
         except Left:
             return
-        except Exception as error:  # noqa: BLE001 - told to whoever asks
+        except Exception as error:  # noqa: BLE001 - kept for the caller
             self.error = f"{type(error).__name__}: {error}"
 
     def leave(self, seconds: float) -> bool:
-        """Whether the end came, within `seconds`."""
+        """Stop following; True if the end arrived within `seconds`."""
         self._thread.join(seconds)
         came = not self._thread.is_alive()
         self.clock.leaving.set()
@@ -55,7 +55,7 @@ class Follower:
 
     @property
     def ends(self) -> list[str]:
-        """The status that each `end` told."""
+        """The status in each `end` event."""
         return [data["status"] for event, data in self.events if event == "end"]
 
     @property
@@ -64,7 +64,7 @@ class Follower:
 
 
 class Load:
-    """Submits orders until told to stop, and remembers each that was accepted."""
+    """Submits orders until stopped, and keeps the id of each accepted one."""
 
     def __init__(self, fleet: FleetUnderLoad, *, followers: int) -> None:
         self._fleet = fleet
@@ -74,7 +74,7 @@ class Load:
         self.followers: list[Follower] = []
 
     def submit(self, stop: threading.Event) -> str | None:
-        """Submit one order, again and again under one key until the fleet has accepted it."""
+        """Submit one order, retrying with the same key until the fleet has accepted it."""
         number, key = len(self.accepted) + 1, new_id()
         known = {"max_attempts": self._fleet.size.max_attempts} if _HAS_ATTEMPTS else {}
         request = {"prompt": f"Count to ten for customer {number}, script:count", "project": "demo", **known}
@@ -99,7 +99,7 @@ class Load:
                 self.followers.append(Follower(order_id, self._fleet.client(timeout_s=30.0)))
 
     def _set_attempts(self, order_id: str) -> None:
-        """By hand, where a submission cannot say so."""
+        """Write the attempts to the database, for versions whose submission has no such field."""
         for _ in range(60):
             try:
                 with self._fleet.database.write() as db:

@@ -1,4 +1,4 @@
-"""The parts of a fleet that faults hit, each alone: a role of the control plane, a drone, the scripted model."""
+"""The parts of a fleet that faults hit one by one: a role of the control plane, a drone, the scripted model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.whole_fleet import WorkstationDrone
 
 @dataclass
 class Role:
-    """One `fleet serve --role NAME`, which nobody but the test restarts."""
+    """One `fleet serve --role NAME`, which only the test restarts."""
 
     name: str
     environment: Mapping[str, str]
@@ -40,7 +40,7 @@ class Role:
         return self.process is not None and self.process.poll() is None
 
     def end(self, number: signal.Signals) -> None:
-        """End it, and let it be ended until it is started."""
+        """End it; it stays down until it is started."""
         process, self.process = self.process, None
         if process is not None:
             with suppress(ProcessLookupError):
@@ -50,11 +50,11 @@ class Role:
 
 @dataclass
 class Drone:
-    """A drone in a home of its own, as somebody's workstation has it."""
+    """A drone with its own home, as on a workstation."""
 
     station: WorkstationDrone
     last_killed: float = 0.0
-    """The monotonic clock's."""
+    """Monotonic time."""
     home: DroneHome = field(init=False)
     config: DroneConfig = field(init=False)
 
@@ -78,7 +78,7 @@ class Drone:
         self.station.start()
 
     def tree(self) -> list[psutil.Process]:
-        """The parent and everything below it; it takes in its orphans, so this is all there is."""
+        """The parent and all its descendants. It adopts orphans, so this is the complete list."""
         if not self.up:
             return []
         assert self.station.process is not None
@@ -96,14 +96,14 @@ class Drone:
         return [each for each in self.tree() if _environ(each).get("DRONE_HOME") == str(self.home.path)]
 
     def run_process(self, run_id: str) -> psutil.Process | None:
-        """The process of one run, if it lives."""
+        """The process of one run, if it is alive."""
         meta = RunDirectory(self.home.run_dir(run_id)).meta()
         if meta is None or meta.pid is None:
             return None
         return next((each for each in self.tree() if each.pid == meta.pid), None)
 
     def kill(self) -> None:
-        """End parent, worker, fork server and runs at once, as a power cut does."""
+        """Kill parent, worker, fork server and runs at once, as a power cut does."""
         doomed = self.own_processes()
         for each in doomed:
             with suppress(psutil.Error):
@@ -113,9 +113,9 @@ class Drone:
             self.station.process.wait(10)
 
     def freeze(self) -> list[psutil.Process]:
-        """Stop everything of the drone, as a laptop does that falls asleep; gives what was stopped."""
+        """Suspend all processes of the drone, as a laptop does when it sleeps; return them."""
         stopped: list[psutil.Process] = []
-        # Twice: a process that was being started meanwhile is caught in the second round.
+        # Twice: the second round catches a process that was being started during the first.
         for _ in range(2):
             for each in self.tree():
                 if each not in stopped:
@@ -125,7 +125,7 @@ class Drone:
         return stopped
 
     def stop(self, *, seconds: float) -> None:
-        """Ask once; after `seconds` ask again, which ends its runs; then end it."""
+        """Signal it once; after `seconds` signal it again, which ends its runs; then kill it."""
         if self.station.process is None:
             return
         for _ in range(2):
@@ -143,7 +143,7 @@ def thaw(stopped: list[psutil.Process]) -> None:
 
 @dataclass
 class ModelServer:
-    """The scripted model in a process of its own."""
+    """The scripted model in a separate process."""
 
     script: Path
     log: Path

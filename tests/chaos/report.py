@@ -1,4 +1,4 @@
-"""The table of a campaign: for each kind of fault how often, how soon noticed and recovered from, and what it cost."""
+"""The table of a campaign: per kind of fault, its count, time to detection and recovery, and cost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def table(campaign: Campaign) -> str:
 
 
 def summary(campaign: Campaign) -> str:
-    """What was run, and every promise in one line."""
+    """The parameters of the campaign, and each guarantee in one line."""
     found, plan = campaign.findings, campaign.plan
     took = campaign.faults_ended - campaign.began
     statuses = ", ".join(f"{count} {status}" for status, count in sorted(found.statuses.items()))
@@ -71,7 +71,7 @@ def summary(campaign: Campaign) -> str:
 
 
 def document(campaign: Campaign) -> dict[str, Any]:
-    """The same for programs."""
+    """The same in machine-readable form."""
     return {
         "seed": campaign.plan.seed,
         "seconds": campaign.plan.seconds,
@@ -97,7 +97,7 @@ def document(campaign: Campaign) -> dict[str, Any]:
 
 
 def put_between(page: Path, marker: str, text: str) -> None:
-    """Replace what stands in the page between `<!-- marker -->` and `<!-- end of marker -->`."""
+    """Replace the text between `<!-- marker -->` and `<!-- end of marker -->` in the page."""
     whole = page.read_text()
     begin, end = f"<!-- {marker} -->", f"<!-- end of {marker} -->"
     before, _, rest = whole.partition(begin)
@@ -121,7 +121,7 @@ def _row(campaign: Campaign, kind: str, faults: Sequence[Fault], blamed: dict[st
 
 
 def _blamed(campaign: Campaign) -> dict[str, Fault]:
-    """By run, the fault that is to blame for what had to be done again: the last that hit its drone, else the last."""
+    """By run, the fault that caused its repeated steps: the last one that hit its drone, otherwise the last one."""
     found: dict[str, Fault] = {}
     for fault in campaign.faults:
         for run in fault.hit:

@@ -1,7 +1,7 @@
-"""The same kinds of fault against plain Celery workers on Redis, to show what its settings do and do not promise.
+"""The same kinds of fault against plain Celery workers on Redis, to show what its settings do and do not guarantee.
 
 Two settings: early acknowledgement, which is the default, and `task_acks_late` with a visibility timeout of 20 s
-instead of an hour, so that the comparison ends today.
+instead of an hour, to keep the comparison short.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ VISIBILITY_SECONDS = 20
 FROZEN_SECONDS = 40.0
 RESTARTED_AFTER = 2.0
 TASKS = 24
-"""More than the workers fetch ahead, which is four for each of their slots."""
+"""More than the workers prefetch, which is four tasks per slot."""
 WORKERS = 2
 SLOTS = 2
 BOUND_SECONDS = 75.0
-"""Twice the timeout, the ten seconds between two looks at it, and the work."""
+"""Twice the timeout, plus the ten seconds between two checks of it, plus the work."""
 HEAD = (
     "| Celery with | fault | tasks | not done | begun more than once | files with doubled numbers "
     "| begun again after, s |"
@@ -42,7 +42,7 @@ HEAD = (
 
 @dataclass
 class Trial:
-    """One setting, one fault, and what became of the tasks."""
+    """One setting, one fault, and the outcome of the tasks."""
 
     late: bool
     fault: str
@@ -56,7 +56,7 @@ class Trial:
     _server: BrokerServer = field(init=False)
 
     def run(self) -> None:
-        """Do it in a directory, with a Redis and workers of its own; an error is kept."""
+        """Run the trial in its directory, with its own Redis and workers; an error is kept in `error`."""
         self.root.mkdir(parents=True)
         try:
             with self._broker(), ExitStack() as workers:
@@ -65,13 +65,13 @@ class Trial:
                     self._workers.append(self._start(number))
                 self._submit()
                 wait_until(lambda: len(self._files("began")) >= WORKERS * SLOTS, seconds=60, every=0.1)
-                # Into the middle of the first tasks.
+                # Hit the first tasks in the middle.
                 time.sleep(1.5)
                 at = time.time()
                 FAULTS[self.fault](self)
                 self._wait(at)
                 self._count(at)
-        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - told by whoever started the thread
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - reported by the thread's starter
             self.error = f"{type(error).__name__}: {error}"
 
     @property
@@ -104,7 +104,7 @@ class Trial:
                 with suppress(psutil.Error):
                     each.resume()
 
-    # --- around them ------------------------------------------------------------------------------
+    # --- set-up and counting ----------------------------------------------------------------------
 
     @contextmanager
     def _broker(self) -> Iterator[None]:
@@ -130,7 +130,7 @@ class Trial:
             )
 
     def _end(self, number: int) -> None:
-        """SIGKILL to the worker and its children; nothing where it was never started."""
+        """SIGKILL the worker and its children; no effect if it was never started."""
         if number >= len(self._workers):
             return
         with suppress(psutil.Error):
@@ -148,7 +148,7 @@ class Trial:
         app.close()
 
     def _wait(self, at: float) -> None:
-        """Until all is done and stays so for longer than a second delivery would take to begin; at most the bound."""
+        """Wait until all tasks are done and none starts again within the time of a redelivery; at most the bound."""
         deadline = at + BOUND_SECONDS + (FROZEN_SECONDS if self.fault in _FREEZES else 0)
         quiet = VISIBILITY_SECONDS + 12 if self.late else 6
         while time.time() < deadline:
@@ -185,7 +185,7 @@ FAULTS: dict[str, Callable[[Trial], None]] = {
 
 
 def compare(root: Path) -> list[Trial]:
-    """All faults with either setting; the four of one setting at a time, side by side."""
+    """Try all faults with both settings; the four trials of one setting run concurrently."""
     done: list[Trial] = []
     for late in (False, True):
         trials = [Trial(late, fault, root / f"{'late' if late else 'early'}-{n}") for n, fault in enumerate(FAULTS)]
@@ -199,5 +199,5 @@ def compare(root: Path) -> list[Trial]:
 
 
 def table(trials: list[Trial]) -> str:
-    """A row a trial, in Markdown."""
+    """One row per trial, in Markdown."""
     return "\n".join([HEAD, "|---|---|---|---|---|---|---|", *(trial.row for trial in trials)])

@@ -1,6 +1,6 @@
-"""A plain Celery application for the comparison: the same job of ten steps, as a task, with stock settings.
+"""A plain Celery application for the comparison: the same job of ten steps as a task with stock settings.
 
-Started as `celery -A tests.chaos.stock_worker worker`; the environment says where, and which of the two settings.
+Started as `celery -A tests.chaos.stock_worker worker`; the environment has the broker and one of the two settings.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ app.conf.update(
     task_ignore_result=True,
     task_acks_late=os.environ.get("STOCK_LATE") == "1",
     broker_connection_retry_on_startup=True,
-    # Kombu looks for messages that are over time every 100 s; here every 10, to see it within the trial.
+    # Kombu checks for expired messages every 100 s; here every 10 s, so that it happens within the trial.
     broker_transport_options={"visibility_timeout": int(_VISIBILITY), "unacked_restore_throttle": 1}
     if _VISIBILITY
     else {},
@@ -30,7 +30,7 @@ app.conf.update(
 
 @app.task(name=COUNT)
 def count(directory: str, number: int) -> None:
-    """Append 1 to 10 to a file of the task's own, and note when it began and ended."""
+    """Append 1 to 10 to the task's own file, and record when it began and ended."""
     root = Path(directory)
     _append(root / f"{number}.began", f"{time.time()}")
     for step in range(1, STEPS + 1):

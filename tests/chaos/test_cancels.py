@@ -1,8 +1,8 @@
-"""Cancels of runs whose commands try to get away, four at once: no process outlives its receipt.
+"""Cancels of runs whose commands try to escape, four at once: no process outlives its receipt.
 
-Real drones on a real Valkey, one with bubblewrap and one without, beside a stand-in for the control plane. What is left
-is looked for besides, by names and working directories that only these runs have: a receipt that lies is found out. The
-runs of the drone without bubblewrap have an MCP server each.
+Real drones on a real Valkey, one with bubblewrap and one without, with a stand-in for the control plane. The test also
+searches for remaining processes itself, by arguments and working directories that only these runs have, which exposes a
+wrong receipt. Each run of the drone without bubblewrap has an MCP server.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ pytestmark = [pytest.mark.chaos, pytest.mark.hostile]
 MakeDrone = Callable[..., DroneUnderTest]
 AT_ONCE = 4
 MEDIAN_SECONDS = 1.0
-"""From the cancel to the receipt, where the processes go when they are asked."""
+"""From the cancel to the receipt, for processes that obey SIGTERM."""
 TERM_SECONDS = 10.0
-"""For the others; then they are killed."""
+"""For the other processes, which are killed after this time."""
 SLACK_SECONDS = 8.0
-"""For the look at what is left and for the report, on a machine that four runs share with other tests."""
+"""For the check for survivors and for the report, on a machine that four runs share with other tests."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """How a command tries to get away. `{}` is a time to sleep that no other process has."""
+    """How a command tries to escape. `{}` is a sleep duration that no other process has."""
 
     name: str
     command: str
     processes: int = 2
-    """Of these, at least so many have the time as an argument while it runs."""
+    """The minimum number of its processes that have the sleep duration as an argument."""
     stubborn: bool = False
-    """It takes no notice of SIGTERM."""
+    """It ignores SIGTERM."""
 
 
 _PYTHON = f"{sys.base_prefix}/bin/python3"
-"""Visible inside bubblewrap too."""
+"""Also visible inside bubblewrap."""
 _RENAMED = "import sys, time; open('/proc/self/comm', 'w').write('kworker/0:1'); time.sleep(float(sys.argv[1]))"
 _DAEMON = (
     "import os, signal, sys, time; os.fork() and sys.exit(); os.setsid(); os.fork() and sys.exit(); "
@@ -79,7 +79,7 @@ WAYS = (
 
 @dataclass(frozen=True)
 class Canceled:
-    """One cancel and what came of it."""
+    """One cancel and its outcome."""
 
     way: Way
     sandbox: str
@@ -94,7 +94,7 @@ def test_no_process_outlives_the_receipt_of_eight_cancels(
 ) -> None:
     done = list(_cancel(8, _Ground(stand_in, make_drone, repository, scripted)))
 
-    # Beside other tests the machine may have no time to spare: the seconds are judged in the long form.
+    # Other tests may keep the machine busy, so only the long form checks the seconds.
     _judge(done, least=8, slack=60.0)
 
 
@@ -112,7 +112,7 @@ def test_no_process_outlives_the_receipt_of_a_hundred_cancels(
 
 @dataclass
 class _Ground:
-    """Drones with both kinds of sandbox, as far as this machine has them, and a watch on what they report."""
+    """Drones with both kinds of sandbox, as far as this machine supports them."""
 
     fleet: ControlPlaneStandIn
     make_drone: MakeDrone
@@ -120,7 +120,7 @@ class _Ground:
     scripted: ScriptedFactory
     drones: dict[str, DroneUnderTest] = field(default_factory=dict)
     turn: threading.Lock = field(default_factory=threading.Lock)
-    """Held while the seconds of one cancel are measured; those that end by force anyway need none."""
+    """Held while one cancel is timed; cancels that end with SIGKILL anyway do not need it."""
     numbers: Iterator[int] = field(default_factory=lambda: count(int(names.new_id(), 16) % 100_000_000))
 
     def start(self) -> None:
@@ -136,7 +136,7 @@ class _Ground:
             drone.wait_warm(seconds=90)
 
     def cancel(self, way: Way, kind: str, watch: _Watch, ready: threading.Barrier) -> Canceled:
-        """Run the way's command, cancel it once its processes are there and all are `ready`; wait for the receipt."""
+        """Run the way's command, cancel it once its processes exist and all runs are `ready`; wait for the receipt."""
         drone, number = self.drones[kind], f"1{next(self.numbers)}.5"
         model = self.scripted([shell(way.command.replace("{}", number)), {"text": "Done."}])
         sent = self.fleet.dispatch(order_for(drone.id, self.repository, model.url))
@@ -151,13 +151,13 @@ class _Ground:
         return Canceled(way, kind, at - began, end.receipt, tuple(processes_with(number)))
 
     def left(self) -> list[int]:
-        """Processes that work in any drone's workspace; the drones' own do not."""
+        """Processes whose working directory is in a drone's workspace; those of the drones themselves are not."""
         roots = [drone.config.workspace for drone in self.drones.values()]
         return [process.pid for process in psutil.process_iter() if _works_in(process, roots)]
 
 
 class _Watch:
-    """Opens each entry of the drones' streams once, as it comes, and notes when a run's last event was there."""
+    """Opens each entry of the drones' streams once, as it arrives, and records the time of each run's last event."""
 
     def __init__(self, ground: _Ground) -> None:
         self._ground = ground
@@ -217,7 +217,7 @@ def _is_complete(done: Canceled) -> bool:
 
 
 def _table(done: list[Canceled]) -> str:
-    """One line for each way and sandbox, as the documentation shows it."""
+    """One line per way and sandbox, as in the documentation."""
     lines = ["", f"{'way':<30} {'sandbox':<8} {'runs':>4} {'found':>6} {'survivors':>9} {'median':>8} {'slowest':>8}"]
     for way, kind in sorted({(each.way.name, each.sandbox) for each in done}):
         these = [each for each in done if (each.way.name, each.sandbox) == (way, kind)]

@@ -1,4 +1,4 @@
-"""Campaigns of seeded faults against a fleet of real processes: a short one always, the long one for `make chaos`."""
+"""Campaigns of seeded faults against a fleet of real processes: a short one always, a long one with `make chaos`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_stock_celery_loses_or_doubles_what_these_faults_hit(
     _say(capsys, f"\n{text}")
     _write("stock", text)
     assert [trial.error for trial in trials if trial.error] == []
-    # Not each of them: what a fault hits is a matter of moments. But these two follow from the settings.
+    # Not every trial shows it, because it depends on timing. But these two totals follow from the settings.
     assert sum(trial.lost for trial in trials if not trial.late) > 0
     assert sum(trial.doubled for trial in trials if trial.late) > 0
 
@@ -88,7 +88,7 @@ def _errors(done: Campaign) -> list[str]:
 
 
 def _write(marker: str, text: str) -> None:
-    """Into the page, where `make chaos` asked for it; also when a promise was broken: it is what was measured."""
+    """Write to the page if `make chaos` requested it, even if a guarantee was violated: it is what was measured."""
     if os.environ.get("CHAOS_WRITE"):
         report.put_between(PAGE, marker, text)
 

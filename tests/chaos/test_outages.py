@@ -1,4 +1,4 @@
-"""The database or the control plane gone for a while, or killed at any line: no run is lost, and nothing comes twice.
+"""The database or the control plane unavailable for a while, or killed at any point: no run is lost or duplicated.
 
 Each long form has a short one that `make test` runs.
 """
@@ -53,7 +53,7 @@ class Stage:
         return look(self.fleet.database)
 
     def running(self, count: int) -> None:
-        """Return when so many runs are at work."""
+        """Wait until this many runs are running."""
         wait_until(lambda: len(self.facts().running()) >= count, seconds=90, every=0.3)
 
     def end_roles(self, names: Sequence[str]) -> None:
@@ -65,7 +65,7 @@ class Stage:
             self.fleet.roles[name].start()
 
     def api(self) -> httpx.Response:
-        """What the API answers to whoever wants to see the orders."""
+        """The API's answer to a request for the orders."""
         variables = self.fleet._fleet.variables
         bearer = {"Authorization": f"Bearer {variables['FLEET_API_TOKEN']}"}
         return httpx.get(
@@ -73,7 +73,7 @@ class Stage:
         )
 
     def settled(self) -> Findings:
-        """What holds when every order has ended and every event has arrived."""
+        """The findings once every order has ended and every event has arrived."""
         wait_until(self._is_settled, seconds=SETTLE_SECONDS, every=1.0)
         late = [follower.order_id for follower in self.load.followers if not follower.leave(30)]
         return invariants.examine(self.fleet, self.load, late_followers=late)
@@ -85,7 +85,7 @@ class Stage:
 
 @pytest.fixture
 def on_stage(tmp_path: Path) -> Iterator[Callable[[Size], Stage]]:
-    """A function that starts a fleet; everything of it ends with the test."""
+    """A function that starts a fleet; the whole fleet ends with the test."""
     fleets: list[FleetUnderLoad] = []
 
     def start(size: Size) -> Stage:
@@ -169,7 +169,7 @@ def test_a_control_plane_that_is_killed_twenty_times_loses_and_doubles_nothing(
 
 
 def database_gone(stage: Stage, seconds: float) -> httpx.Response:
-    """Take the database away for a while; what the API says meanwhile."""
+    """Stop the database for this time; return the API's answer meanwhile."""
     stage.fleet.postgres.stop()
     answer = stage.api()
     time.sleep(seconds)
@@ -178,14 +178,14 @@ def database_gone(stage: Stage, seconds: float) -> httpx.Response:
 
 
 def control_plane_gone(stage: Stage, seconds: float) -> None:
-    """Kill all of it, and start it again after a while."""
+    """Kill the whole control plane, and start it again after this time."""
     stage.end_roles(ROLES)
     time.sleep(seconds)
     stage.start_roles(ROLES)
 
 
 def kill_at_random(stage: Stage, kills: int, seed: int) -> None:
-    """Kill one role or all of them at random moments, each back after another; one more order is submitted each time.
+    """Kill one role or all of them at random times, restart them after a random pause, and submit an order each time.
 
     In the second half the control plane is one process, `fleet serve --role all`.
     """
@@ -203,7 +203,7 @@ def kill_at_random(stage: Stage, kills: int, seed: int) -> None:
 
 
 def as_one_process(stage: Stage) -> None:
-    """From now on the control plane is one `fleet serve --role all`."""
+    """Replace the control plane's processes with one `fleet serve --role all`."""
     environment = stage.fleet.roles["api"].environment
     stage.end_roles(list(stage.fleet.roles))
     stage.fleet.roles = {"all": Role("all", environment, stage.fleet.root / "all.log")}
@@ -211,7 +211,7 @@ def as_one_process(stage: Stage) -> None:
 
 
 def ended_by_themselves(stage: Stage) -> list[str]:
-    """Roles that an outage ended, though nobody killed them."""
+    """Roles that exited during an outage without being killed."""
     return [name for name, role in stage.fleet.roles.items() if not role.alive]
 
 

@@ -1,4 +1,4 @@
-"""The broker restarts, goes away, lies, or cannot be reached; drones work on and report, and no order is lost."""
+"""The broker restarts, is down, misbehaves or is unreachable: drones keep working and report, and no order is lost."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_every_worker_consumes_again_after_each_of_20_restarts_and_no_order_is_l
 
 
 def restarted_under_load(fleet: OutageFleet, times: int, *, emptied: bool) -> None:
-    """Restart the broker under orders, an order for each restart, and hold every worker to its bound."""
+    """Restart the broker repeatedly, with one order per restart, and assert the bound for every worker."""
     submitted, took = [], []
     for _ in range(times):
         submitted.append(fleet.submit("three"))
@@ -77,16 +77,16 @@ def restart(server: BrokerServer, *, emptied: bool) -> None:
 
 
 def forget(server: BrokerServer) -> None:
-    """What the stopped server had on disk, but for its users."""
+    """Delete the stopped server's data on disk, except its users."""
     shutil.rmtree(server.directory / "appendonlydir", ignore_errors=True)
 
 
-# --- away ------------------------------------------------------------------------------------------
+# --- down ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Outage:
-    """How long the broker is away, and after which silence a run is lost."""
+    """How long the broker is down, and after how much silence a run is lost."""
 
     seconds: float
     lost_after: float
@@ -106,7 +106,7 @@ def outage(request: pytest.FixtureRequest) -> Outage:
 def patient_fleet(
     sqlite_url: str, valkey: BrokerServer, tmp_path: Path, core_factory: CoreFactory, outage: Outage
 ) -> Iterator[OutageFleet]:
-    """A fleet whose silence may last as long as the outage says."""
+    """A fleet whose drones may be silent for the outage's `lost_after`."""
     with outage_fleet(sqlite_url, valkey, tmp_path, core_factory, lost_after=outage.lost_after, own_beat=1.0) as fleet:
         yield fleet
 
@@ -130,7 +130,7 @@ def test_a_broker_that_is_gone_for_longer_than_a_drone_may_be_silent_loses_no_ru
 
 
 def last(seconds: float) -> None:
-    """Let an outage last."""
+    """Wait during an outage."""
     threading.Event().wait(seconds)
 
 
@@ -164,13 +164,13 @@ def test_a_worker_whose_consumer_stays_deaf_is_replaced(outages: OutageFleet, pr
 
 @pytest.fixture
 def proxy(outages: OutageFleet) -> Proxy:
-    """A way to the broker that can be spoilt."""
+    """A proxy to the broker that can misbehave."""
     outages.doors.append(Proxy(outages.server.port))
     return outages.doors[-1]
 
 
 def asks_the_wrong_queue(drone_id: str) -> Callable[[bytes], bytes]:
-    """Whoever asks for a message asks for one from a list that is always empty; all else passes as it is."""
+    """Redirect every request for a message to a list that is always empty; everything else passes unchanged."""
     words = [b"BRPOP", f"fleet:{drone_id}:nothing".encode(), b"1"]
     command = b"*3\r\n" + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
     return lambda data: command if b"\r\nBRPOP\r\n" in data else data
@@ -222,7 +222,7 @@ def test_a_drone_that_is_cut_off_for_90_s_is_stood_in_for(outages: OutageFleet, 
         with island.cut_off(silently=True):
             wait_until(lambda: outages.order(order_id).runs[0].status == "lost", seconds=90)
             last(15.0)
-        # It notices that another generation holds its order, and what it recorded is stored as its own.
+        # The drone notices that a later generation holds its order; the steps it recorded are stored as late steps.
         wait_until(lambda: any(step.run == late and step.late for step in outages.order(order_id).steps), seconds=60)
         order = outages.ended(order_id, seconds=240)
         assert (order.status, order.attempt) == ("succeeded", 2)
@@ -239,7 +239,7 @@ def test_a_silent_cut_is_noticed_within_30_s(outages: OutageFleet, island: Islan
 
 @contextmanager
 def cut_off_at_work(fleet: OutageFleet, island: Island, directory: Path, script: str) -> Iterator[str]:
-    """An order at work on an island's drone."""
+    """A running order on an island's drone."""
     with ExitStack() as stack:
         url = stack.enter_context(model_on(island, directory))
         fleet.api.client.call(providers.EDIT, ProviderEdit(api_base=url), name="scripted")

@@ -1,4 +1,4 @@
-"""Cancels of runs whose drone cannot be reached: the order says so, and the receipt that is missing follows."""
+"""Cancels of runs whose drone is unreachable: the order says so, and the missing receipt follows later."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tests.support.whole_fleet import WorkstationDrone
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240)]
 LOST_AFTER = 7.0
-"""More than a beat apart, and much less than in life."""
+"""Longer than the interval between beats, and much shorter than in production."""
 
 
 @pytest.fixture
 def fleet(api: Api) -> Iterator[Api]:
-    """A control plane that is quick to give up on a drone whose lease is gone."""
+    """A control plane that soon gives up on a drone without a lease."""
     parts = (
         Collector(api.core, names.new_id(), QUICK),
         Supervisor(api.core, names.new_id(), replace(QUICK, lost_after=LOST_AFTER)),
@@ -51,7 +51,7 @@ def fleet(api: Api) -> Iterator[Api]:
 
 @pytest.fixture
 def drone(fleet: Api, tmp_path: Path) -> Iterator[WorkstationDrone]:
-    """A drone that was registered and started as on any workstation."""
+    """A drone, registered and started as on any workstation."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("FLEET_", "DRONE_"))}
     environment = {**inherited, "HOME": str(tmp_path), "DRONE_HOME": str(tmp_path / "drone")}
     made = WorkstationDrone("oka", environment, tmp_path / "drone.log")
@@ -117,7 +117,7 @@ def test_a_drone_that_is_back_before_it_is_given_up_ends_the_cancel_with_its_rec
 
 
 def running(fleet: Api, repository: Path, scripted: ScriptedFactory) -> tuple[str, str]:
-    """Submit an order and return its id once its command runs, and the time to sleep that only that has."""
+    """Submit an order; once its command runs, return the order's id and the command's unique sleep duration."""
     number = f"1{int(names.new_id(), 16) % 100_000_000}.5"
     model = scripted([shell(f"setsid sleep {number} & sleep {number}"), {"text": "Done."}])
     fleet.client.call(providers.ADD, ProviderRequest(name="scripted", model="openai/scripted", api_base=model.url))
@@ -129,7 +129,7 @@ def running(fleet: Api, repository: Path, scripted: ScriptedFactory) -> tuple[st
 
 
 def canceled_unreachable(fleet: Api, order_id: str) -> dict[str, Any]:
-    """Wait until the order is canceled without word from the drone, whose lease would hold for a minute."""
+    """Delete the drone's lease, which would last a minute, and wait until the order is canceled without its receipt."""
     drone_id = fleet.client.call(drones.SHOW, name="oka")["id"]
     fleet.core.broker.redis.delete(names.lease_key(drone_id))
 
@@ -143,7 +143,7 @@ def canceled_unreachable(fleet: Api, order_id: str) -> dict[str, Any]:
 
 
 def complete(fleet: Api, order_id: str) -> dict[str, Any]:
-    """Wait for the receipt of a drone that was reached."""
+    """Wait for the receipt that the drone itself sends."""
 
     def receipt() -> dict[str, Any] | None:
         found = fleet.client.call(orders.SHOW, order_id=order_id)["receipt"]
@@ -155,7 +155,7 @@ def complete(fleet: Api, order_id: str) -> dict[str, Any]:
 
 
 def processes_of(drone: WorkstationDrone) -> list[psutil.Process]:
-    """The drone's own processes and all below them, parents first."""
+    """The drone's own processes and all their descendants, parents first."""
     assert drone.process is not None
     parent = psutil.Process(drone.process.pid)
     return [parent, *parent.children(recursive=True)]
@@ -168,7 +168,7 @@ def tell(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
 
 
 def kill(drone: WorkstationDrone) -> None:
-    """End the drone's own two processes as a crash would; the run is left to itself."""
+    """Kill the drone's own two processes, as a crash would; the run's process is not killed."""
     assert drone.process is not None
     worker = worker_below(drone.process.pid)
     tell([psutil.Process(drone.process.pid), worker], signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A witness inside the database: a trigger that writes down every change of an order, whoever made it and when."""
+"""A witness inside the database: a trigger that records every change of an order, from any process, with its time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _READ = (
 
 @dataclass(frozen=True)
 class Change:
-    """An order as one transaction left it."""
+    """An order after one change."""
 
     at: datetime
     order_id: str
@@ -55,24 +55,24 @@ class Change:
 
     @property
     def ends(self) -> bool:
-        """Whether the order ended here, from a state that was no end."""
+        """Whether this change ended the order."""
         return OrderStatus(self.status) in ENDED and OrderStatus(self.status_before) not in ENDED
 
 
 class Witness:
-    """What happened to every order, in the order in which it happened."""
+    """Every change of every order, in chronological order."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def install(self) -> None:
-        """To be called once, on a migrated database, before the first order."""
+        """Install the trigger. Call it once, on a migrated database, before the first order."""
         with self._database.write() as db:
             for statement in _INSTALL:
                 db.execute(text(statement))
 
     def changes(self) -> dict[str, list[Change]]:
-        """By order."""
+        """The recorded changes, by order."""
         found: dict[str, list[Change]] = defaultdict(list)
         with self._database.read() as db:
             for row in db.execute(text(_READ)):

@@ -1,7 +1,7 @@
-"""Each shape that ever went over the wire is kept as an example; today's code must still read every one of them.
+"""Every message format ever sent is kept as an example; the current code must still read all of them.
 
-Examples are never edited. A field that is added gets a new example beside the old one (`v1/beat.json`, `v2/beat.json`);
-the old one stays, and shows that an old drone can still be understood.
+Examples are never edited. A new field gets a new example next to the old one (`v1/beat.json`, `v2/beat.json`); the old
+one stays, and shows that messages of an old drone can still be read.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ MODELS: dict[str, type[Wire]] = {
     "work_order": WorkOrder,
 }
 FREE = frozenset({"labels", "params", "arguments", "blocks", "thinking_blocks", "step"})
-"""Where any key is content."""
+"""Objects in which every key is content."""
 PATHS = sorted(path for path in EXAMPLES.glob("v*/*.json") if path.stem != "envelope")
 
 
 def model_of(path: Path) -> type[Wire]:
-    """The model whose example a file is: `event.phase.json` is an Event."""
+    """The model of an example file: `event.phase.json` is an Event."""
     return MODELS[path.name.split(".")[0]]
 
 
@@ -50,12 +50,12 @@ def parsed(path: Path) -> Wire:
 
 
 def kinds(union: Any) -> set[str]:
-    """The kinds of a body: the values by which it is told apart."""
+    """The kinds of a body: the values of its discriminator."""
     return {each.model_fields["kind"].default for each in get_args(get_args(union)[0])}
 
 
 def with_news(value: Any) -> Any:
-    """The same, from a newer sender: with a field that nobody here knows in every object of ours."""
+    """The same value from a newer sender: with an unknown field in every object of ours."""
     if isinstance(value, list):
         return [with_news(each) for each in value]
     if isinstance(value, dict):
@@ -65,7 +65,7 @@ def with_news(value: Any) -> Any:
 
 
 def said_by(example: Any, read: Any) -> Any:
-    """What was read, without the fields that the example does not know: they came later, and have their defaults."""
+    """The parsed value without fields that are not in the example: they were added later, and have their defaults."""
     if isinstance(example, dict) and isinstance(read, dict):
         return {key: said_by(value, read[key]) for key, value in example.items()}
     if isinstance(example, list) and isinstance(read, list) and len(example) == len(read):
@@ -74,7 +74,7 @@ def said_by(example: Any, read: Any) -> Any:
 
 
 def places(value: Any, at: str = "") -> set[str]:
-    """The places in an example that say something: `body.usage.cost_usd`."""
+    """The paths of all fields in an example: `body.usage.cost_usd`."""
     if isinstance(value, list):
         return {place for each in value for place in places(each, at)}
     if isinstance(value, dict) and at.rpartition(".")[2] not in FREE:

@@ -1,7 +1,7 @@
-"""Databases written by earlier versions are upgraded: nothing is lost, and every reason becomes the facts it stated.
+"""Upgrades of databases written by earlier versions: nothing is lost, and every reason becomes the facts it stated.
 
 The dumps were written by commit 4ef72e0 itself: its operations, its collector and supervisor, and the stand-in drone of
-its tests. The prompt of each order says how it came about.
+its tests. The prompt of each order describes its history.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FACTS: dict[str, dict[str, Any]] = {
     "queued from checkpoint": {"returned": {"code": "run_failed", "attempts": 3}},
     "taken back removed": {"returned": {"code": "taken_back"}},
 }
-"""Of each order, by its prompt, some of the facts."""
+"""Some of the facts of each order, by its prompt."""
 STATES = {
     "assigned never started": {"drone": "dora", "code": "never_started"},
     "assigned busy": {"drone": "mila", "code": "busy", "running": 1, "slots": 1},

@@ -1,4 +1,4 @@
-"""What tests share: waiting, free ports, and saying what a laptop may lack."""
+"""Shared helpers for tests: waiting, free ports, and skipping where a program is missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PORTS = range(12_000, 32_000)
 
 
 def needs(program: str) -> None:
-    """Skip the test where `program` is not installed; in CI a missing program is a failure."""
+    """Skip the test if `program` is not installed; in CI a missing program is a failure."""
     if shutil.which(program):
         return
     if os.environ.get("CI") == "true":
@@ -27,11 +27,11 @@ def needs(program: str) -> None:
 
 
 def wait_until(condition: Callable[[], T], *, seconds: float = 30.0, every: float = 0.2) -> T:
-    """Return the condition's first true value; fail with its last value when the time is up.
+    """Return the condition's first true value; fail with its last value on timeout.
 
-    It is looked at often at first, and every `every` seconds at last: looking takes the processor from what is waited
-    for. The machines of a CI are shared: there the time is three times as long. A bound that matters is asserted by
-    itself.
+    It polls often at first and then every `every` seconds, because polling takes processor time from the work it waits
+    for. CI machines are shared, so the timeout is three times as long there. A bound that matters must be asserted
+    separately.
     """
     deadline = time.monotonic() + seconds * (3 if os.environ.get("CI") == "true" else 1)
     pause = min(0.01, every)
@@ -44,10 +44,10 @@ def wait_until(condition: Callable[[], T], *, seconds: float = 30.0, every: floa
 
 
 def free_port() -> int:
-    """A port of the loopback on which nothing listens, and which no connection gets before its server starts.
+    """A loopback port on which nothing listens, and which no connection is assigned before its server starts.
 
-    It is below the range from which the system gives ports to connections: one from there may be taken by any
-    connection of any test between this call and the server's start.
+    It is below the system's ephemeral range: a port from that range could be assigned to any connection of any test
+    between this call and the server's start.
     """
     while True:
         port = secrets.choice(_PORTS)

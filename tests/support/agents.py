@@ -1,4 +1,4 @@
-"""Agents for tests, and tasks written past the operations that would let them begin."""
+"""Agents for tests, and tasks written directly, without the operations that would start them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_agent(core: Core, caller: Caller, name: str = "lead", **fields: Any) -> 
 
 
 def put_agents(core: Core, caller: Caller, names: Sequence[str], boss: str) -> None:
-    """Agents of whom each has the one before as its boss, the first of them `boss`."""
+    """Add a chain of agents: the boss of each is the previous one, and that of the first is `boss`."""
     with core.database.write() as db:
         own = Agent.organization_id == caller.organization_id
         above = db.scalars(select(Agent.id).where(own, Agent.name == boss)).one()
@@ -36,7 +36,7 @@ def put_agents(core: Core, caller: Caller, names: Sequence[str], boss: str) -> N
 
 
 def put_task(core: Core, caller: Caller, agent: str, status: str = "open") -> str:
-    """A task of project `web` that is this agent's, in this state; returns its id."""
+    """Add a task with this assignee and status to the organization's first project; return its id."""
     now = core.clock.now()
     with core.database.write() as db:
         own = Agent.organization_id == caller.organization_id

@@ -1,4 +1,4 @@
-"""Real brokers for tests: Valkey from its wheel and Debian's Redis, restartable in place, and drones' stand-ins."""
+"""Real brokers for tests: Valkey from its wheel and Debian's Redis, restartable in place, and drone stand-ins."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PASSWORD = "control-password"
 
 
 class BrokerServer:
-    """A server in a directory of its own, on one port for its whole life; stopped and started again at will."""
+    """A server with its own directory and one port for its whole life; it can be stopped and restarted."""
 
     def __init__(self, directory: Path, binary: Path) -> None:
         self.directory = directory
@@ -56,7 +56,7 @@ class BrokerServer:
         self.url = f"redis://control:{PASSWORD}@127.0.0.1:{self.port}/0"
         self.redis = redis.Redis.from_url(self.url, decode_responses=True)
         self.disturbed = False
-        """Whether a test stopped or froze it: then the next test gets another one."""
+        """True if a test stopped or froze it; the next test then gets a new one."""
         self._process: subprocess.Popen[bytes] | None = None
         self._was_started = False
 
@@ -65,7 +65,7 @@ class BrokerServer:
         with (self.directory / "server.log").open("ab") as log:
             self._process = subprocess.Popen([self.binary, config], stdout=log, stderr=log)
         if self._was_started:
-            # A test that restarts a server which it shares with others leaves the new process to them.
+            # The server may be shared: the new process outlives the test that restarted it.
             lasts(self.pid)
         self._was_started = True
         wait_until(self.answers, seconds=15)
@@ -82,7 +82,7 @@ class BrokerServer:
             return False
 
     def stop(self, *, kill: bool = False) -> None:
-        """End it: in good order, so that all that it had is on disk, or at once."""
+        """Stop it: gracefully, so that all data is on disk, or with SIGKILL."""
         self.disturbed = True
         if self._process is None:
             return
@@ -95,18 +95,18 @@ class BrokerServer:
         self.start()
 
     def freeze(self) -> None:
-        """Let it hold its connections and answer nothing."""
+        """Suspend it: it keeps its connections and answers nothing."""
         self.disturbed = True
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let a frozen one go on."""
+        """Resume a frozen server."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
     def empty(self) -> None:
-        """Delete all data and all users but the control plane's."""
+        """Delete all data and all users except the control plane's."""
         self.redis.flushall()
         users = set(self.redis.acl_users()) - {"default", CONTROL_USER}
         if users:
@@ -115,7 +115,7 @@ class BrokerServer:
         self.redis.acl_log_reset()
 
     def acl_log(self) -> list[dict[str, object]]:
-        """What users tried without the right to."""
+        """Users' denied attempts."""
         return self.redis.acl_log()
 
     def close(self) -> None:
@@ -125,7 +125,7 @@ class BrokerServer:
 
 @dataclass
 class BrokerLender:
-    """Lends one server to test after test, emptied between them, and replaces it where a test stopped it."""
+    """Lends one server to test after test, emptied in between, and replaces it if a test stopped it."""
 
     root: Path
     lent: BrokerServer | None = None
@@ -177,7 +177,7 @@ def redis_server(tmp_path: Path) -> Iterator[BrokerServer]:
 
 @pytest.fixture
 def broker(valkey: BrokerServer) -> Iterator[Broker]:
-    """The control plane's side of the running Valkey."""
+    """The control plane's connection to the running Valkey."""
     made = Broker(valkey.url)
     yield made
     made.close()
@@ -201,12 +201,12 @@ QUICK = Timings(
     gap_after=600.0,
     pauses=(0.1, 0.2, 0.4),
 )
-"""The design's waits, shortened; silence keeps its 15 s and 60 s, unless a test shortens it."""
+"""The production timings, shortened; silence keeps its 15 s and 60 s, unless a test shortens it."""
 
 
 @dataclass
 class Plane:
-    """A Core with a real broker and a database, an admin, a project, and whatever was started on top."""
+    """A Core with a real broker and a database, an admin, a project, and the components started on top."""
 
     core: Core
     admin: Caller
@@ -222,7 +222,7 @@ class Plane:
         return self._start(Supervisor(self.core, new_id(), replace(QUICK, **timings)))
 
     def drone(self, name: str = "oka", *, online: bool = True, **fields: Any) -> DroneStandIn:
-        """A registered drone; `online` writes its first sign of life by hand, as no collector may be running."""
+        """A registered drone; `online` writes its first beat directly, because no collector may be running."""
         made = join(self.core, self.admin, name, **fields)
         self.drones.append(made)
         if online:
@@ -239,12 +239,12 @@ class Plane:
         return reading.show_order(self.core, self.admin, order_id)
 
     def facts(self, order_id: str) -> OrderFacts:
-        """Why the order is where it is."""
+        """The facts behind the order's status."""
         facts: OrderFacts = self.rows(Order, Order.id == order_id)[0].facts
         return facts
 
     def edit(self, model: type[Any], row_id: str, **values: Any) -> None:
-        """Write columns of one row by hand."""
+        """Set columns of one row directly."""
         with self.core.database.write() as db:
             db.execute(update(model).where(model.id == row_id).values(**values))
 
@@ -253,7 +253,7 @@ class Plane:
             return list(db.scalars(select(model).where(*where)))
 
     def key(self, drone: DroneStandIn, run_id: str) -> str:
-        """What a run's key says."""
+        """The value of a run's key in the broker."""
         return self.core.broker.run_keys(drone.id, [run_id])[run_id]
 
     def dispatch(self, order_id: str) -> Dispatch:
@@ -265,7 +265,7 @@ class Plane:
         assert part.stop() == []
 
     def close(self) -> None:
-        # Together: each waits for threads that look up a few times a second.
+        # In parallel: each waits for threads that check only a few times a second whether to stop.
         with ThreadPoolExecutor() as pool:
             list(pool.map(lambda part: part.stop(), self.started))
         for drone in self.drones:
@@ -279,19 +279,19 @@ class Plane:
 
 @pytest.fixture
 def plane(core_factory: CoreFactory, sqlite_url: str, broker: Broker) -> Iterator[Plane]:
-    """A control plane on SQLite and Valkey with a project `app`; nothing of it runs yet."""
+    """A control plane on SQLite and Valkey with a project `app`; none of its components runs yet."""
     yield from plane_on(core_factory(sqlite_url, broker=broker))
 
 
 @pytest.fixture
 def any_plane(core_factory: CoreFactory, database_url: str, broker: Broker) -> Iterator[Plane]:
-    """As `plane`, once on each kind of database."""
+    """Like `plane`, once on each kind of database."""
     yield from plane_on(core_factory(database_url, broker=broker))
 
 
 def plane_on(core: Core) -> Iterator[Plane]:
-    """A control plane on this Core, and its end."""
-    # Tracebacks as plain text: with every local variable in colour, one of them takes seconds.
+    """Yield a control plane on this Core, and close it afterwards."""
+    # Tracebacks as plain text: rendering one with all local variables in colour takes seconds.
     structlog.configure([structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()])
     admin = system_caller(core)
     providers.add(core, admin, ProviderRequest(name="scripted", model="openai/scripted", api_key="sk-secret"))

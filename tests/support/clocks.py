@@ -1,4 +1,4 @@
-"""Clocks that a test turns by hand."""
+"""Clocks that a test sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shared.clock import SystemClock
 
 
 class HandClock:
-    """Stands still until it is told to go on; sleeping on it goes on at once."""
+    """A clock that stands still until a test advances it; `sleep` advances it and returns immediately."""
 
     def __init__(self, at: datetime = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)) -> None:
         self.at = at
@@ -28,12 +28,12 @@ class HandClock:
         self.passed += seconds
 
     def suspend(self, seconds: float) -> None:
-        """The machine sleeps: its monotonic time stands still."""
+        """Simulate suspend: the monotonic time does not advance."""
         self.asleep += seconds
 
 
 class SleepyClock(SystemClock):
-    """The machine's clocks, as they are after sleeps that never happened, and after somebody set the hour."""
+    """The machine's clocks, as after simulated suspends (`asleep`) and a change of the wall clock (`set_by`)."""
 
     def __init__(self) -> None:
         self.asleep = 0.0

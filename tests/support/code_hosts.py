@@ -1,6 +1,4 @@
-"""Stand-ins for code hosts: a server like Gitea with its repositories, and `gh`, `glab` and `tea` that write down what
-they are asked.
-"""
+"""Stand-ins for code hosts: a server like Gitea with its repositories, and `gh`, `glab` and `tea` that log calls."""
 
 from __future__ import annotations
 
@@ -27,11 +25,11 @@ class CodeHost(GitHttpServer):
         self.pulls: list[Doc] = []
         self.comments: list[Doc] = []
         self.asked: list[tuple[str, str, str]] = []
-        """Method, path and what let the caller in, of each request to the interface."""
+        """Method, path and Authorization header of each API request."""
         self.answers: tuple[int, Doc] | None = None
-        """What is answered to whatever would change something, in place of doing it."""
+        """The answer to every write request, which is then not executed."""
         self.redirect = ""
-        """Where whoever asks is sent."""
+        """The target to which every API request is redirected, unless empty."""
 
     def open_pulls(self) -> list[Doc]:
         return [pull for pull in self.pulls if pull["state"] == "open"]
@@ -111,29 +109,29 @@ sys.exit("no answer for " + line)
 
 @dataclass
 class Tool:
-    """One of the hosts' command-line tools, as a program in a folder of the test's."""
+    """A code host's command-line tool, as a program in a folder of the test."""
 
     folder: Path
     name: str
 
     def answers(self, *answers: tuple[str, Any]) -> None:
-        """To a command line with this in it, that: JSON for stdout, or exit code, stdout and stderr."""
+        """Set the answer for command lines that contain a text: JSON for stdout, or exit code, stdout and stderr."""
         told = [(part, said if isinstance(said, tuple) else (0, json.dumps(said), "")) for part, said in answers]
         (self.folder / f"{self.name}.answers").write_text(json.dumps(told))
 
     def asked(self, part: str = "") -> list[Doc]:
-        """What it was asked, where the command line has `part` in it."""
+        """The logged calls whose command line contains `part`."""
         log = self.folder / f"{self.name}.asked"
         lines = map(json.loads, log.read_text().splitlines()) if log.exists() else ()
         return [line for line in lines if part in " ".join(line["arguments"])]
 
 
 def install(folder: Path, name: str, *answers: tuple[str, Any]) -> Tool:
-    """Write the program; whoever runs it needs `folder` in PATH."""
+    """Write the program; the caller must put `folder` into PATH."""
     folder.mkdir(parents=True, exist_ok=True)
     program, code = folder / name, folder / f"{name}.py"
     code.write_text(_TOOL.format(name=name, folder=str(folder)))
-    # By way of a shell: a line `#!` ends at the first space, and Python's own path may have one.
+    # Started by a shell, because a `#!` line ends at the first space, and Python's path may contain one.
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {shlex.quote(str(code))} "$@"\n')
     program.chmod(0o755)
     tool = Tool(folder, name)

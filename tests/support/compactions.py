@@ -1,4 +1,4 @@
-"""Conversations that outgrow a window, and the loop with a compaction and all that it needs in memory."""
+"""Conversations that exceed a window, and the loop with a compaction and all its dependencies in memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WINDOW = 16_000
 
 @dataclass
 class Heard(NoHooks):
-    """Hooks that keep what is about to be compacted, and have an answer to it."""
+    """Hooks that keep each compaction event, and return `answer` to it."""
 
     answer: CancelCompaction | str | None = None
     events: list[BeforeCompaction] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Compacting:
         self.budget = Budget(self.limits, self.clock)
         self.compaction = WindowCompaction(self.model, self.recorder, self.hooks, self.budget, self.toolbox.specs)
         self.estimate = Estimate(self.model, self.toolbox.specs)
-        """What has learned nothing yet, to measure with."""
+        """An uncalibrated estimate, for measurements in tests."""
         self.agent = Agent(
             self.model,
             self.toolbox,
@@ -73,7 +73,7 @@ class Compacting:
 
     @property
     def steps(self) -> list[CompactionStep]:
-        """The compactions that were recorded."""
+        """The recorded compactions."""
         return [body for body in self.recorder.bodies if isinstance(body, CompactionStep)]
 
     @property
@@ -102,6 +102,6 @@ def conversation(*messages: Message) -> Transcript:
 
 
 def long_conversation(steps: int = 30, characters: int = 2_000) -> Transcript:
-    """A prompt and so many steps with results of so many characters: by default more than 16,000 tokens."""
+    """A prompt and this many steps, each with a result of this many characters: by default more than 16,000 tokens."""
     past = [message for n in range(steps) for message in called(n, "line\n" * (characters // 5))]
     return conversation(said("user", "Mend it."), *past)

@@ -1,7 +1,7 @@
-"""Lets all databases of one kind share what SQLAlchemy compiled: a test with an engine of its own starts warm.
+"""Shares SQLAlchemy's compiled statements among all databases of one kind, so that a test's own engine starts warm.
 
-An engine keeps its compiled statements for itself, keyed by its dialect, and a test that opens a database would compile
-each statement anew: a sixth of the time of a test that writes orders.
+An engine has its own cache of compiled statements, keyed by its dialect, so a test that opens a database would compile
+each statement again: a sixth of the time of a test that writes orders.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 _FIRST: dict[str, Engine] = {}
-"""By kind, the first engine of this process that was ever connected."""
+"""By kind, the first engine of this process that has connected."""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_compiled_statements() -> Iterator[None]:
-    """For the whole process: new engines get dialect and cache of the first one that knows its server."""
+    """For the whole process: new engines use the dialect and cache of the first engine that knows its server."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("control_plane.db.engine.create_engine", _create_sharing)
         yield
@@ -27,7 +27,7 @@ def shared_compiled_statements() -> Iterator[None]:
 def _create_sharing(url: Any, **options: Any) -> Engine:
     made = create_engine(url, **options)
     first = _FIRST.setdefault(made.name, made)
-    # A dialect learns the server's version with its first connection; one that never had any is of no use.
+    # A dialect learns the server's version on its first connection; before that it cannot be shared.
     if getattr(first.dialect, "server_version_info", None) is None:
         _FIRST[made.name] = made
     else:

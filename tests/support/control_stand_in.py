@@ -1,7 +1,7 @@
-"""A stand-in for the control plane that a test can look through.
+"""A stand-in for the control plane that a test can inspect.
 
-It publishes sealed orders, opens what comes back, and serves blobs over real HTTP. What the real one does with all that
-is tested elsewhere.
+It publishes sealed orders, opens the drones' messages, and serves blobs over real HTTP. The behaviour of the real
+control plane is tested elsewhere.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ API_TOKEN = "fd_0123456789abcdef0123456789abcdef"
 
 
 class BlobServer:
-    """Blobs and push grants over real HTTP, as the control plane's interface answers them."""
+    """Blobs and push grants over real HTTP, with the answers of the control plane's API."""
 
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
         self.grants: dict[str, int] = {}
-        """HTTP status with which a run's question for a push is answered; 200 where nothing is said."""
+        """HTTP status of the answer to a run's request for a push grant; 200 by default."""
         self.removed = False
-        """Whether drones are told that they were removed, when they ask."""
+        """Whether drones that ask receive the answer that they were removed."""
         self.seen = 0
         """Requests so far."""
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _exchange(self))
@@ -110,7 +110,7 @@ def _exchange(server: BlobServer) -> type[BaseHTTPRequestHandler]:
 
 @dataclass
 class Dispatch:
-    """One order as it was given to a drone."""
+    """One order as sent to a drone."""
 
     order: WorkOrder
     envelope: str
@@ -121,7 +121,7 @@ class Dispatch:
 
 
 class ControlPlaneStandIn:
-    """A control plane's place: its keys, its broker, its blobs."""
+    """The parts of a control plane that drones see: its keys, its broker, its blobs."""
 
     def __init__(self, server: BrokerServer) -> None:
         self.server = server
@@ -141,14 +141,14 @@ class ControlPlaneStandIn:
         return self._http.url
 
     def remove(self, drone_id: str) -> None:
-        """Take the drone's credentials away, here and in the broker."""
+        """Revoke the drone's credentials, here and in the broker."""
         self._http.removed = True
         self.broker.remove_user(drone_id)
 
     def register(
         self, home: DroneHome, *, concurrency: int = 1, sandbox: str = "none", workspace: Path | None = None
     ) -> DroneConfig:
-        """What `drone register` leaves in a home, and the drone's user in the broker."""
+        """Write a home as `drone register` does, and create the drone's user in the broker."""
         drone_id, password = names.new_id(), "drone-password"
         key = home.make_private_key()
         self._drone_keys[drone_id] = public_key(key)
@@ -172,20 +172,20 @@ class ControlPlaneStandIn:
         return config
 
     def dispatch_without_key(self, order: WorkOrder) -> Dispatch:
-        """The message alone, as it is left when Redis lost the run's key."""
+        """Publish only the message, the state after Redis has lost the run's key."""
         sent = Dispatch(order, self.sealed(order))
         self.publish(sent)
         return sent
 
     def dispatch(self, order: WorkOrder, *, envelope: str = "") -> Dispatch:
-        """Offer a run and put its sealed order onto the drone's queue."""
+        """Offer a run and put its sealed order into the drone's queue."""
         sent = Dispatch(order, envelope or self.sealed(order))
         assert self.broker.offer_run(order.drone_id, order.run_id, order.generation)
         self.publish(sent)
         return sent
 
     def publish(self, sent: Dispatch) -> None:
-        """Put the message onto the queue, once more perhaps."""
+        """Put the message into the queue; a test may do so repeatedly."""
         order = sent.order
         self.broker.publish_order(
             drone_id=order.drone_id,
@@ -196,7 +196,7 @@ class ControlPlaneStandIn:
         )
 
     def sealed(self, order: WorkOrder, text: str = "") -> str:
-        """The order for its drone; `text`: word for word in its place, as another version would write it."""
+        """The order, sealed for its drone; `text` replaces its JSON verbatim, as another version might write it."""
         binding = Binding(
             direction="order",
             drone=order.drone_id,
@@ -207,11 +207,11 @@ class ControlPlaneStandIn:
         return self._seal(text or order.model_dump_json(), binding)
 
     def tell(self, drone_id: str, message: ControlMessage) -> None:
-        """Put a control message into the drone's inbox, and say it aloud."""
+        """Put a control message into the drone's inbox, and publish it."""
         self.tell_text(drone_id, message.id, message.model_dump_json())
 
     def tell_text(self, drone_id: str, message_id: str, text: str) -> None:
-        """As `tell`, word for word."""
+        """Like `tell`, with the message's text verbatim."""
         envelope = self._seal(text, Binding(direction="control", drone=drone_id))
         self.broker.redis.hset(names.inbox_key(drone_id), message_id, envelope)
         self.broker.redis.publish(names.control_channel(drone_id), envelope)
@@ -222,7 +222,7 @@ class ControlPlaneStandIn:
         return [self._open(drone_id, fields) for _, fields in entries]
 
     def stream_after(self, drone_id: str, last: str) -> Iterator[tuple[str, Event | Hello]]:
-        """What came into the drone's stream after `last` (`(<id>`, at first `-`), each with its id."""
+        """Entries of the drone's stream after `last` (`(<id>`, initially `-`), each with its id."""
         for entry, fields in self.broker.redis.xrange(names.events_stream(drone_id), min=last):
             yield entry, self._open(drone_id, fields)
 
@@ -249,7 +249,7 @@ class ControlPlaneStandIn:
         return [event.body.kind for event in self.events(sent.order.drone_id, sent.run_id)]
 
     def beats(self, drone_id: str) -> list[Beat]:
-        """Heartbeats heard so far."""
+        """Heartbeats received so far."""
         return [
             Beat.model_validate_json(self._opened(drone_id, "beat", envelope))
             for drone, envelope in list(self._beats)
@@ -257,7 +257,7 @@ class ControlPlaneStandIn:
         ]
 
     def deltas(self, drone_id: str) -> list[Delta]:
-        """Text in flight heard so far."""
+        """Text in flight received so far."""
         return [
             Delta.model_validate_json(self._opened(drone_id, "live", fields["e"]))
             for drone, fields in list(self._heard)
@@ -265,11 +265,11 @@ class ControlPlaneStandIn:
         ]
 
     def live_kinds(self, drone_id: str) -> list[str]:
-        """What came by the live channel, by kind and in order."""
+        """The kinds of the messages on the live channel, in order."""
         return [fields["t"] for drone, fields in list(self._heard) if drone == drone_id]
 
     def restart_broker(self) -> None:
-        """End the broker and start it again, and forget connections of our own that broke with it."""
+        """Restart the broker, and replace our own connections, which broke with it."""
         self.server.restart()
         self.broker.close()
         self.broker = Broker(self.server.url)
@@ -317,12 +317,12 @@ class ControlPlaneStandIn:
 
 @contextmanager
 def window(fleet: ControlPlaneStandIn) -> Iterator[Any]:
-    """Celery's own picture of workers and tasks, put together from their events: what Flower shows."""
+    """Celery's own state of workers and tasks, assembled from their events: what Flower shows."""
     app = fleet.broker.celery
     state = app.events.State()
     with app.connection_for_read() as connection:
         receiver = app.events.Receiver(connection, handlers={"*": state.event})
-        # In one go: whatever is sent between two subscriptions is heard by nobody.
+        # A single subscription: events sent between two subscriptions would be lost.
         thread = threading.Thread(target=receiver.capture, kwargs={"limit": None, "wakeup": False}, daemon=True)
         thread.start()
         try:

@@ -21,13 +21,13 @@ from tests.support.clocks import HandClock
 from tests.support.postgres import TEMPLATE, PostgresServer, installed
 
 NO_BROKER = "redis://control:none@127.0.0.1:1/0"
-"""Nothing listens there: a Core for tests that need no broker."""
+"""An address where nothing listens, for the Core of tests that need no broker."""
 CoreFactory = Callable[..., Core]
 
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated SQLite file, to be copied."""
+    """A migrated SQLite file to copy."""
     path = tmp_path_factory.mktemp("sqlite") / "template.db"
     apply_migrations(sqlite_url_of(path))
     return path
@@ -35,7 +35,7 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
-    """A migrated SQLite database of this test's own."""
+    """A migrated SQLite database for this test."""
     path = tmp_path / "fleet.db"
     shutil.copy(sqlite_template, path)
     return sqlite_url_of(path)
@@ -43,7 +43,7 @@ def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """A running PostgreSQL that has migrated databases to lend."""
+    """A running PostgreSQL that lends migrated databases."""
     wheel = installed()
     if wheel is None:
         if os.environ.get("CI") == "true":
@@ -61,7 +61,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
-    """A migrated PostgreSQL database that no other test uses at the time."""
+    """A migrated PostgreSQL database that no other test uses at the same time."""
     name = postgres_server.take()
     yield postgres_server.url(name)
     postgres_server.give_back(name)
@@ -104,7 +104,7 @@ def postgres_database(postgres_url: str) -> Iterator[Database]:
 
 @pytest.fixture
 def clock() -> HandClock:
-    """A clock that stands still until the test turns it."""
+    """A clock that stands still until the test advances it."""
     return HandClock()
 
 
@@ -135,7 +135,7 @@ def admin(core: Core) -> Caller:
 
 
 def core_on(database_url: str, directory: Path, *, broker: Any = None, clock: Any = None, **settings: Any) -> Core:
-    """A Core on a migrated database; the master key and the blobs lie in `directory`."""
+    """A Core on a migrated database; the master key and the blobs are in `directory`."""
     values = {
         "database_url": database_url,
         "broker_url": NO_BROKER,

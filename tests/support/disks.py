@@ -1,4 +1,4 @@
-"""Disks of a test's own that can be filled and cleared: a small file system in memory, mounted for one test."""
+"""Disks that a test can fill and clear: a small file system in memory, mounted for one test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MEGABYTES = 180
 
 
 class Disk:
-    """A file system of its own below `path`."""
+    """A separate file system below `path`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -26,10 +26,10 @@ class Disk:
         return stat.f_bavail * stat.f_frsize
 
     def fill(self, leave: int = 0) -> None:
-        """Take all of its room but `leave` bytes."""
+        """Use all of its space except `leave` bytes."""
         file = os.open(self._ballast, os.O_WRONLY | os.O_CREAT)
         try:
-            # Somebody else may write meanwhile: what was free a moment ago is tried, then less.
+            # Another process may write meanwhile, so a failed allocation is retried with the space that is free then.
             size = os.fstat(file).st_size
             while (rest := self.free - leave) > 0:
                 with suppress(OSError):
@@ -39,13 +39,13 @@ class Disk:
             os.close(file)
 
     def clear(self) -> None:
-        """Give the room back."""
+        """Free the space again."""
         self._ballast.unlink(missing_ok=True)
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Disk]:
-    """A disk of 180 MB. Skips where this user may mount nothing."""
+    """A disk of 180 MB. Skips if this user is not allowed to mount."""
     path = tmp_path / "disk"
     path.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={MEGABYTES}m", "tmpfs", str(path)]
@@ -55,5 +55,5 @@ def small_disk(tmp_path: Path) -> Iterator[Disk]:
     try:
         yield Disk(path)
     finally:
-        # Lazily: a process that a failed test left behind must not keep the mount.
+        # Lazy: a process that a failed test left behind must not keep the mount.
         subprocess.run(["umount", "-l", str(path)], check=True)

@@ -1,4 +1,4 @@
-"""Any declared operation, called through each of its doors with the same values; and calls that every door refuses."""
+"""Calls a declared operation through each of its doors with the same values, and makes calls that all doors refuse."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.support.fleet_tools import Connected
 
 Doc = dict[str, Any]
 OTHER = "payments"
-"""An organization that there is not, for a token that acts in one."""
+"""An organization that does not exist, for a token limited to one organization."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One call that is wrong in one way."""
+    """One call with one mistake."""
 
     operation: Operation
     mistake: str
@@ -35,12 +35,12 @@ class Attempt:
     """The fields of the request."""
     organization: str | None = None
     typed: bool = True
-    """Whether a command can be typed that is wrong in this way, and is not refused before there is a request."""
+    """Whether a command line can contain this mistake without being refused before there is a request."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """What a door says of a call."""
+    """A door's refusal of a call."""
 
     code: str
     what: str
@@ -49,7 +49,7 @@ class Refusal:
 
 
 def derived_doors(operation: Operation) -> int:
-    """How many doors of an operation are derived: only those take the same values in the same way."""
+    """The number of derived doors of an operation: only those take the same values in the same way."""
     made = (not operation.route_by_hand, isinstance(operation.tool, Tool), isinstance(operation.command, Command))
     return sum(made)
 
@@ -58,7 +58,7 @@ def derived_doors(operation: Operation) -> int:
 
 
 def attempts(operation: Operation) -> Iterator[Attempt]:
-    """The operation called wrongly in each way that it allows, by a viewer of one organization."""
+    """The operation with each mistake that it allows, called by a viewer of one organization."""
     right = Attempt(operation, "", "E-REQUEST", sample(operation.request) if operation.request else {})
     if operation.everywhere or operation.role != "viewer":
         yield replace(right, mistake="a role too low", code="E-EVERYWHERE" if operation.role == "viewer" else "E-ROLE")
@@ -71,7 +71,7 @@ def attempts(operation: Operation) -> Iterator[Attempt]:
 
 
 def _wrong_types(right: Attempt) -> Iterator[Attempt]:
-    """A word where a number or one of a few words is wanted, for the first such field."""
+    """An invalid word for the first field that requires a number or one of a few words."""
     for name, info, _ in fields_of(right.operation.request) if right.operation.request else ():
         if value_type(info.annotation) in {int, float} or get_origin(value_type(info.annotation)) is Literal:
             yield replace(right, mistake="a wrong type", given={**right.given, name: "wide"})
@@ -79,7 +79,7 @@ def _wrong_types(right: Attempt) -> Iterator[Attempt]:
 
 
 def _missing(right: Attempt) -> Iterator[Attempt]:
-    """The last required field is not there; a missing argument is refused by the command line itself."""
+    """The call without its last required field; the command line itself refuses a missing argument."""
     required = list(right.given)
     if required:
         command = right.operation.command
@@ -89,7 +89,7 @@ def _missing(right: Attempt) -> Iterator[Attempt]:
 
 
 def sample(model: type[BaseModel]) -> Doc:
-    """The fields that a request must have, each with a value of its type."""
+    """The required fields of a request, each with a value of its type."""
     return {name: _value(info.annotation) for name, info, _ in fields_of(model) if info.is_required()}
 
 
@@ -116,7 +116,7 @@ class Doors:
     environment: Mapping[str, str]
 
     def refusals(self, attempt: Attempt) -> dict[str, Refusal]:
-        """What each of the operation's derived doors says of an attempt."""
+        """The refusal of an attempt by each of the operation's derived doors."""
         operation, said = attempt.operation, {}
         if not operation.route_by_hand:
             said["http"] = self._http(attempt)
@@ -155,7 +155,7 @@ class Doors:
 
 
 def _typed(attempt: Attempt, command: Command) -> Iterator[str]:
-    """The values of an attempt as a person types them."""
+    """The values of an attempt as words of a command line."""
     yield from ("x" for _ in attempt.operation.names)
     for name, _, about in fields_of(attempt.operation.request) if attempt.operation.request else ():
         if name in command.arguments:

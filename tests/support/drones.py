@@ -1,4 +1,4 @@
-"""Real drones for tests: worker processes on a real Valkey, beside a stand-in for the control plane."""
+"""Real drones for tests: worker processes on a real Valkey, with a stand-in for the control plane."""
 
 from __future__ import annotations
 
@@ -38,39 +38,39 @@ class DroneUnderTest:
     process: subprocess.Popen[bytes] | None = None
     errors: list[Path] = field(default_factory=list)
     prefix: list[str] = field(default_factory=list)
-    """What the drone is started by, where that is another program."""
+    """The command that starts the drone's program, if any."""
 
     @property
     def id(self) -> str:
         return self.config.drone_id
 
     def start_worker(self) -> None:
-        """The worker process alone, without the parent that restarts it."""
+        """Start only the worker process, without the parent that restarts it."""
         self._start([sys.executable, "-m", "drone.worker", "--home", str(self.home.path)])
 
     def start(self) -> None:
-        """As `drone start`."""
+        """Start the drone as `drone start` does."""
         self._start([sys.executable, "-m", "drone.cli.main", "start"])
 
     def wait_consuming(self, *, seconds: float = 20) -> None:
-        """Return once the drone takes messages."""
+        """Wait until the drone takes messages."""
         wait_until(self.consumes, seconds=seconds)
 
     def wait_subscribed(self, *, seconds: float = 20) -> None:
-        """Return once the drone's worker listens for remote control, which is where it looks whether to take more."""
+        """Wait until the drone's worker listens for remote control, where it checks whether to take more orders."""
         wait_until(lambda: any(int(client["psub"]) for client in self._clients()), seconds=seconds)
 
     def wait_warm(self, *, seconds: float = 120) -> None:
-        """Return once the model library is loaded: 5 s of processor, which several test processes may want at once."""
+        """Wait until the model library is loaded: 5 s of CPU time, possibly in several test processes at once."""
         wait_until(lambda: any(beat.warm for beat in self.fleet.beats(self.id)), seconds=seconds)
 
     def terminate(self) -> None:
-        """Ask it once to stop: it does when its runs have ended."""
+        """Ask it once to stop; it stops when its runs have ended."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
 
     def wait(self, *, seconds: float = 20) -> int:
-        """Wait for its own end; its exit code."""
+        """Wait until it ends by itself; return its exit code."""
         assert self.process is not None
         return self.process.wait(seconds)
 
@@ -78,12 +78,12 @@ class DroneUnderTest:
         return (self.home.path / "stderr.log").read_text()
 
     def said(self, text: str) -> bool:
-        """Whether it printed this by now."""
+        """Whether it has printed this."""
         return text in self.stderr()
 
     @contextmanager
     def copied_to(self, path: Path) -> Iterator[DroneUnderTest]:
-        """The same drone on what looks like a second machine: its home was copied."""
+        """The same drone with a copy of its home, as if on a second machine."""
         shutil.copytree(self.home.path, path, ignore=shutil.ignore_patterns("runs", "boot", "lock"))
         copy = DroneUnderTest(self.fleet, DroneHome(path), self.config)
         yield copy
@@ -97,13 +97,13 @@ class DroneUnderTest:
         second._let_go()
 
     def stop(self, *, seconds: float = 40) -> int:
-        """End it in good order, with the runs in hand given back; its exit code."""
+        """Stop it gracefully, with its running orders given back; return its exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGQUIT)
         return self.process.wait(seconds)
 
     def kill(self) -> None:
-        """End the started process at once, as a crash would."""
+        """Kill the started process, as a crash would."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(10)
@@ -116,7 +116,7 @@ class DroneUnderTest:
         return psutil.Process(meta.pid)
 
     def processes(self) -> list[psutil.Process]:
-        """Every living process that has this drone's home in its command line or environment, the fork server's too."""
+        """Every live process with this drone's home in its environment, including the fork server."""
         return [process for process in psutil.process_iter() if _belongs(process, str(self.home.path))]
 
     def log(self) -> str:
@@ -136,11 +136,11 @@ class DroneUnderTest:
                 env=environment,
             )
         if again:
-            # What a test restarts may be shared with others, and ends with them.
+            # A drone that a test restarts may be shared: it outlives this test.
             lasts(self.process.pid)
 
     def _let_go(self) -> None:
-        """End what was started before, if anything."""
+        """End the previously started process, if any."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(10)
@@ -148,7 +148,7 @@ class DroneUnderTest:
                 self.process.stdin.close()
 
     def consumes(self) -> bool:
-        """Whether one of the drone's connections waits, blocked, for a message."""
+        """Whether one of the drone's connections is blocked waiting for a message."""
         return any(client["cmd"] == "brpop" and "b" in client["flags"] for client in self._clients())
 
     def _clients(self) -> list[dict[str, str]]:
@@ -163,7 +163,7 @@ class DroneUnderTest:
 
 @pytest.fixture
 def stand_in(valkey: BrokerServer) -> Iterator[ControlPlaneStandIn]:
-    """A control plane's stand-in on a real Valkey."""
+    """A stand-in for the control plane on a real Valkey."""
     made = ControlPlaneStandIn(valkey)
     yield made
     made.close()
@@ -171,7 +171,7 @@ def stand_in(valkey: BrokerServer) -> Iterator[ControlPlaneStandIn]:
 
 @pytest.fixture
 def make_drone(stand_in: ControlPlaneStandIn, tmp_path: Path) -> Iterator[Callable[..., DroneUnderTest]]:
-    """Give a function that registers a drone; whatever it started ends with the test."""
+    """A function that registers a drone; all its processes end with the test."""
     with ExitStack() as stack:
 
         def make(**settings: Any) -> DroneUnderTest:
@@ -185,7 +185,7 @@ def make_drone(stand_in: ControlPlaneStandIn, tmp_path: Path) -> Iterator[Callab
 
 @pytest.fixture(scope="session")
 def busy_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    """One warm drone with two slots, shared by the tests that leave it as it was."""
+    """One warm drone with two slots, shared by the tests that leave it unchanged."""
     directory = tmp_path_factory.mktemp("workshop")
     with ExitStack() as stack:
         server = BrokerServer(directory / "valkey", program())
@@ -203,7 +203,7 @@ def busy_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
 
 @dataclass
 class Workshop:
-    """A fleet with one drone at work, and a repository."""
+    """A fleet with one running drone, and a repository."""
 
     fleet: ControlPlaneStandIn
     drone: DroneUnderTest
@@ -216,14 +216,14 @@ class Workshop:
         return self.fleet.dispatch(self.order(model_url, **changes))
 
     def printed(self, sent: Dispatch, text: str) -> bool:
-        """Whether a command of the run printed `text` by now."""
+        """Whether a command of the run has printed `text`."""
         return any(
             delta.run_id == sent.run_id and delta.kind == "output" and text in delta.text
             for delta in self.fleet.deltas(self.drone.id)
         )
 
     def run_in_beat(self, sent: Dispatch, *, ended: bool | None = None) -> bool:
-        """Whether the last beat names the run, as ended or not where that is asked."""
+        """Whether the last beat names the run, and with this `ended` unless it is None."""
         beats = self.fleet.beats(self.drone.id)
         named = [run for run in beats[-1].runs if run.run_id == sent.run_id] if beats else []
         return bool(named) and (ended is None or named[0].ended == ended)
@@ -236,7 +236,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def worker_below(pid: int) -> psutil.Process:
-    """The worker that a `drone start` keeps running."""
+    """The worker process of a `drone start`."""
     return next(child for child in psutil.Process(pid).children() if "drone.worker" in child.cmdline())
 
 

@@ -1,4 +1,4 @@
-"""What an agent may do to a workspace, as shell lines; the same for the same seed."""
+"""An agent's possible changes to a workspace, as shell lines; the same for the same seed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VISIBLE: tuple[_Edit, ...] = (
     lambda pick, one, other, n: f"git mv '{one}' '{one}-{n}'; git reset -q",
     lambda pick, one, other, n: "touch calc.py",
 )
-"""These bring nothing to light that git ignored before, which does not come along to another drone."""
+"""None of these exposes a file that git ignored before; ignored files are not transferred to another drone."""
 IGNORING: tuple[_Edit, ...] = (
     lambda pick, one, other, n: "echo '*.cache' > .gitignore",
     lambda pick, one, other, n: f"echo '/{other}' >> .gitignore",
@@ -39,7 +39,7 @@ IGNORING: tuple[_Edit, ...] = (
 
 
 def edits(seed: int, count: int, kinds: tuple[_Edit, ...] = VISIBLE) -> list[str]:
-    """That many lines; each may fail, and then does so each time."""
+    """This many lines; a line may fail, and then does so every time."""
     pick = random.Random(seed)
     lines = [pick.choice(kinds)(pick, pick.choice(_NAMES), pick.choice(_NAMES), number) for number in range(count)]
     return [f"{{ {line}; }} 2>/dev/null; true" for line in lines]

@@ -1,4 +1,4 @@
-"""A model endpoint that says byte for byte what a test gives it: answers and refusals as real providers word them."""
+"""A model endpoint that sends exactly the bytes a test gives it: answers and errors as real providers word them."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class _HTTPServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is what many a test is about."""
+        """Ignore errors: in many tests the client disconnects on purpose."""
 
 
 class Endpoint:
-    """Gives one response after the other, the last one again and again, while the `with` block lasts."""
+    """Sends the responses one after another, the last one repeatedly, for the duration of the `with` block."""
 
     def __init__(self, *said: Said) -> None:
         self.said = list(said)
@@ -77,7 +77,7 @@ def refused(status: int, body: Any, **headers: str) -> Said:
 
 
 def streamed(*chunks: Any, done: bool = True) -> Said:
-    """An answer in the words of chat completions: whole chunks, or deltas, the last with the finish reason."""
+    """An answer in the format of chat completions, as the given chunks, the last of them with the finish reason."""
     lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
     body = "".join([*lines, "data: [DONE]\n\n" if done else ""]).encode()
     return Said(body, headers={"Content-Type": "text/event-stream"})
@@ -94,7 +94,7 @@ def text_answer(text: str, finish: str = "stop") -> Said:
 
 
 def call_answer(*calls: Doc, finish: str = "tool_calls", **delta: Any) -> Said:
-    """An answer with calls as documents, each in one piece."""
+    """An answer with these tool calls, each in one chunk."""
     return streamed(chunk(role="assistant", tool_calls=list(calls), **delta), chunk(finish))
 
 
@@ -104,7 +104,7 @@ def call(name: str | None, arguments: Any, call_id: str | None = "call_1", index
 
 
 def anthropic_answer(*blocks: Doc, stop: str = "end_turn", usage: Doc | None = None) -> Said:
-    """An answer as Anthropic streams it: each block begins, comes in one or two pieces, and ends."""
+    """An answer as Anthropic streams it: each block starts, arrives in one or two pieces, and stops."""
     started = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude", "content": []}
     tokens = {"input_tokens": 10, "output_tokens": 1, **(usage or {})}
     events: list[Doc] = [{"type": "message_start", "message": {**started, "usage": tokens}}]

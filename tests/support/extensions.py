@@ -1,4 +1,4 @@
-"""Extensions and guardrails from files, and the loop with them."""
+"""Extensions and guardrails in files, and the loop with them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def wait(*_):
     while True:
         threading.Event().wait(0.01)
 """
-"""Code that never comes to an end, but lets itself be ended."""
+"""Code that never returns, but can be interrupted."""
 
 
 def write(home: Path, name: str, code: str) -> Path:
@@ -39,7 +39,7 @@ def write(home: Path, name: str, code: str) -> Path:
 
 
 class ToolboxWith(EchoToolbox):
-    """The echoing tools, and those that extensions bring."""
+    """The echo tools, and those of extensions."""
 
     def __init__(self, foreign: Sequence[ForeignTool]) -> None:
         super().__init__()
@@ -55,12 +55,12 @@ class ToolboxWith(EchoToolbox):
 
 @dataclass
 class ExtendedLoop(Loop):
-    """The loop with what is in the drone's home and in the project's directory."""
+    """The loop with the extensions in the drone's home and in the project's directory."""
 
     home: Path | None = None
     project: Path | None = None
     bounds: dict[str, Any] = field(default_factory=dict)
-    """Of `Services`."""
+    """Arguments for `Services`."""
     installed: bool = False
 
     def __post_init__(self) -> None:
@@ -78,13 +78,13 @@ class ExtendedLoop(Loop):
 
     @property
     def reports(self) -> list[str]:
-        """What people are told of extensions that went wrong."""
+        """The reports about failed extensions."""
         steps = [body for body in self.recorder.bodies if isinstance(body, ErrorStep)]
         return [step.what for step in steps if step.code == "E-EXTENSION"]
 
 
 def agent_with(extensions: Extensions, loop: Loop) -> Agent:
-    """An agent that is wired as a run's is."""
+    """An agent wired as in a run."""
     agent = Agent(
         loop.model,
         loop.toolbox,

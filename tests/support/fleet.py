@@ -1,4 +1,4 @@
-"""The HTTP interface as it is served: a real server on a free port, a real broker, and a drone's part to play."""
+"""The HTTP interface in service: a real server on a free port, a real broker, and played drones."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ from tests.support.quiet_logs import quiet_logs
 
 Doc = dict[str, Any]
 FAST = Pace(heartbeat_s=1.0, poll_s=0.3, figures_s=0.2)
-"""Streams go by a clock ten times faster than in life."""
+"""Streams with shorter intervals than in production."""
 
 
 @dataclass
 class Api:
-    """A running HTTP interface; stop it and start it again on the same port."""
+    """A running HTTP interface; it can be stopped and restarted on the same port."""
 
     core: Core
     port: int
@@ -79,7 +79,7 @@ class Api:
     pace: Pace = FAST
     followers: list[Follower] = field(default_factory=list)
     stopped: bool = False
-    """Whether a test stopped it: then the next test gets another one."""
+    """True if a test stopped it; the next test then gets a new one."""
     client: FleetClient = field(init=False)
     _server: ApiServer | None = None
     _thread: threading.Thread | None = None
@@ -89,7 +89,7 @@ class Api:
 
     @property
     def log(self) -> Path:
-        """Where the server logs to."""
+        """The server's log file."""
         return self.core.blobs.root.parent / "api.log"
 
     @property
@@ -103,7 +103,7 @@ class Api:
         wait_until(lambda: server.started, seconds=15)
 
     def stop(self) -> None:
-        """Stop as SIGTERM does; fails where requests or streams hold it up."""
+        """Stop it as SIGTERM does; fails if requests or streams delay the stop."""
         self.stopped = True
         if self._server is None or self._thread is None:
             return
@@ -117,7 +117,7 @@ class Api:
         self.start()
 
     def close(self) -> None:
-        """Stop it for good, and end what followed it."""
+        """Stop it for good, and end its followers."""
         self.stop()
         for follower in self.followers:
             follower.leave()
@@ -133,12 +133,12 @@ class Api:
 
     @property
     def hub(self) -> Hub:
-        """What the running server's streams share."""
+        """The hub that the running server's streams share."""
         hub: Hub = self.app.state.live.hub
         return hub
 
     def wait_for_hub(self) -> None:
-        """Return when the server hears of changes by pub/sub."""
+        """Wait until the server receives changes by pub/sub."""
         wait_until(lambda: self.hub.connected)
 
     def http(self, token: str | None = "", **headers: str) -> httpx.Client:
@@ -163,7 +163,7 @@ class Api:
         )
 
     def add_drone(self, name: str = "mila", **said: Any) -> PlayedDrone:
-        """Register a drone by the same door as every drone, and let it beat."""
+        """Register a drone over the same route as every drone, and send a beat."""
         text = JoinTokenString.parse(self.client.call(CREATE_JOIN, JoinTokenRequest())["token"])
         assert text is not None
         key = new_private_key()
@@ -184,7 +184,7 @@ class Api:
         return self.client.submit({"prompt": prompt, "project": "demo", **wanted})
 
     def store_blob(self, run: PlayedRun, content: bytes) -> str:
-        """Put a blob under the run, as its drone does; returns its name."""
+        """Store a blob of the run, as its drone does; return its name."""
         name = digest(content)
         with self.http(run.drone.token) as http:
             http.put(f"/api/v1/runs/{run.id}/blobs/{name}", content=content).raise_for_status()
@@ -192,11 +192,11 @@ class Api:
 
 
 class Left(Exception):
-    """A follower was told to go."""
+    """Raised in a follower that was asked to stop."""
 
 
 class LeavingClock(SystemClock):
-    """Whoever waits on it for the next connection can be told to go instead."""
+    """A clock whose `sleep`, the wait before a new connection, raises `Left` once `leaving` is set."""
 
     def __init__(self) -> None:
         self.leaving = threading.Event()
@@ -207,7 +207,7 @@ class LeavingClock(SystemClock):
 
 
 class Follower:
-    """Somebody who follows an order, in a thread of their own, and writes down what comes."""
+    """Follows an order in a separate thread, and records all events."""
 
     def __init__(self, api: Api, order_id: str, *, raw: bool = False, token: str = "", **options: Any) -> None:
         self.events: list[tuple[str, Doc]] = []
@@ -220,7 +220,7 @@ class Follower:
         self._thread.start()
 
     def of(self, kind: str) -> list[Doc]:
-        """What came of this kind so far."""
+        """The data of all events of this kind so far."""
         return [data for event, data in list(self.events) if event == kind]
 
     @property
@@ -229,24 +229,24 @@ class Follower:
 
     @property
     def follows(self) -> bool:
-        """Whether it still waits for more."""
+        """Whether it still waits for events."""
         return self._thread.is_alive()
 
     def ended(self, *, seconds: float = 20.0) -> Doc:
-        """The document that came last; waits for it."""
+        """Wait for the end, and return its document."""
         self._thread.join(seconds)
         assert not self._thread.is_alive(), f"no end came; last: {self.events[-1:]}"
         assert self.error is None, self.error
         return self.events[-1][1]
 
     def leave(self) -> None:
-        """Follow no further; the stream must be broken by now."""
+        """Stop following; the connection must be closed by now."""
         self._clock.leaving.set()
         self._thread.join(8)
         self._client.close()
 
     def _raw(self, order_id: str) -> Iterator[tuple[str, Doc]]:
-        """What the server sends on one connection, before the client leaves out what came twice."""
+        """The events of one connection, before the client removes duplicates."""
         with self._client._stream(f"/orders/{order_id}/events", 0) as chunks:
             for message in following.parse(chunks):
                 yield message.event, json.loads(message.data)
@@ -256,15 +256,15 @@ class Follower:
             self.events.extend(self._stream)
         except Left:
             return
-        except Exception as error:  # noqa: BLE001 - told to whoever waits
+        except Exception as error:  # noqa: BLE001 - kept for the caller of `ended`
             self.error = error
 
 
 @dataclass
 class PlayedDrone:
-    """A drone as the rest of the control plane sees it: what it says goes through the collector's intake.
+    """A drone as the rest of the control plane sees it: its messages go through the collector's intake.
 
-    For tests of what is shown of drones and runs; those of the drone and of the collector are elsewhere.
+    It is for tests of how drones and runs are shown; the drone and the collector have their own tests.
     """
 
     core: Core
@@ -277,7 +277,7 @@ class PlayedDrone:
 
     @property
     def token(self) -> str:
-        """Its bearer token, out of the sealed credentials."""
+        """Its bearer token, from the sealed credentials."""
         sender = base64.b64decode(self.answer["public_key"])
         opened = open_envelope(
             self.answer["credentials"],
@@ -288,7 +288,7 @@ class PlayedDrone:
         return Credentials.model_validate_json(opened.body).api_token
 
     def sealed(self, body: str, binding: Binding) -> str:
-        """What it says, for the control plane alone."""
+        """The body, sealed for the control plane."""
         recipient = base64.b64decode(self.answer["public_key"])
         return seal(body, binding, sender=self.key, recipient=recipient, issued_at=self.core.clock.now())
 
@@ -297,7 +297,7 @@ class PlayedDrone:
             db.execute(update(Drone).where(Drone.id == self.id).values(last_seen_at=self.core.clock.now()))
 
     def take(self, order: Doc) -> PlayedRun:
-        """Begin a run of the order, whatever was decided about it before."""
+        """Start a run of the order, regardless of its earlier placement."""
         core = self.core
         with core.database.write() as db:
             row, drone = db.get_one(Order, order["id"]), db.get_one(Drone, self.id)
@@ -322,7 +322,7 @@ class PlayedRun:
     """The number of its last event."""
 
     def step(self, body: Any) -> None:
-        """Let the collector's intake take in the run's next event, sealed as a drone seals it; followers are told."""
+        """Pass the run's next event, sealed as a drone seals it, to the collector's intake, and notify followers."""
         core, self.last = self.drone.core, self.last + 1
         now = core.clock.now()
         event = Event(
@@ -347,11 +347,11 @@ class PlayedRun:
         self.step(AssistantStep(text=text))
 
     def asks(self, call_id: str, tool: str, why: str) -> None:
-        """A call of the run waits for a person, and with it the order."""
+        """A call of the run, and with it the order, waits for approval."""
         self.step(ApprovalStep(call_id=call_id, tool=tool, why=why))
 
     def streams(self, text: str, kind: str = "text", *, after_seq: int = 0, drone: PlayedDrone | None = None) -> None:
-        """Text in flight, sealed and published as a drone does; `drone`: by another one, that claims this run."""
+        """Text in flight, sealed and published as a drone does; `drone`: another sender that claims this run."""
         sender = drone or self.drone
         delta = Delta(run_id=self.id, order_id=self.order_id, kind=kind, text=text, after_seq=after_seq)
         binding = Binding(direction="live", drone=sender.id, order=self.order_id, run=self.id)
@@ -360,7 +360,7 @@ class PlayedRun:
         self.drone.core.broker.redis.publish(channel, json.dumps({"t": "delta", "e": envelope}))
 
     def ends(self, status: OrderStatus = OrderStatus.SUCCEEDED, **said: Any) -> None:
-        """The run's last event, after which the order has this end; `said`: more of the event."""
+        """The run's last event, which gives the order this status; `said`: more fields of the event."""
         good = status == OrderStatus.SUCCEEDED
         end = (
             {"status": "success", "exit_status": "submitted"} if good else {"status": "failed", "order_at_fault": True}
@@ -370,9 +370,9 @@ class PlayedRun:
 
 @dataclass
 class ApiLender:
-    """Lends one running server to test after test, on a database that is made as it was before each.
+    """Lends one running server to test after test, with the database restored in between.
 
-    It is replaced where a test stopped it, stopped its broker, or left a stream open.
+    The server is replaced if a test stopped it, disturbed its broker, or left a stream open.
     """
 
     template: Path
@@ -385,7 +385,7 @@ class ApiLender:
         if self.lent is None:
             self.lent = self._start(valkey)
         api = self.lent
-        # Of each test's own: a client keeps connections, the followers are its threads, the throttle counts failures.
+        # New for each test: a client keeps connections, followers are threads, and the throttle counts failures.
         api.client, api.followers = FleetClient(api.url, api.token), []
         api.app.state.throttle = Throttle()
         return api
@@ -402,7 +402,7 @@ class ApiLender:
             source.backup(database)
 
     def close(self) -> None:
-        """Stop the server as SIGTERM does; fails where that takes long."""
+        """Stop the server as SIGTERM does; fails if that takes long."""
         if self.lent is not None:
             self.lent.close()
             self.lent = None
@@ -432,7 +432,7 @@ class ApiLender:
 def api_lender(
     sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory, valkey_lender: BrokerLender
 ) -> Iterator[ApiLender]:
-    """Closed before the broker that it uses."""
+    """A lender that is closed before the broker that it uses."""
     lender = ApiLender(sqlite_template, tmp_path_factory.mktemp("apis"))
     yield lender
     lender.close()
@@ -440,7 +440,7 @@ def api_lender(
 
 @pytest.fixture
 def api(api_lender: ApiLender, valkey: BrokerServer) -> Iterator[Api]:
-    """The HTTP interface on SQLite and Valkey, both empty, and an admin's client; the test may stop and start it."""
+    """The HTTP interface on empty SQLite and Valkey, with an admin's client; the test may stop and start it."""
     running = api_lender.lend(valkey)
     running.log.unlink(missing_ok=True)
     with logs_in(running.log):
@@ -465,11 +465,11 @@ def api_on(database_url: str, valkey: BrokerServer, core_factory: CoreFactory) -
 
 @contextmanager
 def logs_in(file: Path) -> Iterator[None]:
-    """Logs go to `file` as they do in life, and afterwards where they went before."""
+    """Send logs to `file` with the production configuration, and restore the previous one afterwards."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     for handler in handlers:
-        # Taken out first: setting the logs up anew closes what it finds.
+        # Removed first: reconfiguring the logs closes all existing handlers.
         root.removeHandler(handler)
     logs.configure(file=file)
     try:

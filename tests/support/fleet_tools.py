@@ -1,4 +1,4 @@
-"""The official MCP client at the fleet's own server, over HTTP and over stdio, without async in the tests."""
+"""The official MCP client on the fleet's own server, over HTTP and over stdio, without async in the tests."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ MODERN = "2026-07-28"
 
 @dataclass
 class Connected:
-    """A client that is connected."""
+    """A connected client."""
 
     client: Client
     portal: BlockingPortal
     called: set[str] = field(default_factory=set)
-    """The tools that were called so far."""
+    """The tools called so far."""
 
     @property
     def version(self) -> str:
@@ -43,7 +43,7 @@ class Connected:
         return self.portal.call(self.client.list_tools).tools
 
     def call(self, tool: str, **arguments: Any) -> CallToolResult:
-        """The result as it came, error or not."""
+        """The unmodified result, error or not."""
         self.called.add(tool)
         return self.portal.call(partial(self.client.call_tool, tool, arguments))
 
@@ -61,7 +61,7 @@ class Connected:
         return result.structured_content
 
     def at_once(self, tool: str, calls: list[Doc]) -> list[CallToolResult]:
-        """The same tool with each of these arguments, all at the same time."""
+        """Call the same tool with each of these arguments, all at the same time."""
 
         async def all_of_them() -> list[CallToolResult]:
             results: dict[int, CallToolResult] = {}
@@ -77,7 +77,7 @@ class Connected:
         return self.portal.call(all_of_them)
 
     def leave_soon(self, tool: str, seconds: float, **arguments: Any) -> bool:
-        """Call, and cancel the call after `seconds`; whether it was still at work then."""
+        """Call the tool, and cancel the call after `seconds`; True if it was still running then."""
 
         async def leave() -> bool:
             with anyio.move_on_after(seconds) as scope:
@@ -88,7 +88,7 @@ class Connected:
 
 
 def answer(result: CallToolResult) -> Any:
-    """What a result tells: the document, or the list that stands under `result`."""
+    """The content of a result: the document, or the list under `result`."""
     document = result.structured_content
     return document["result"] if isinstance(document, dict) and set(document) == {"result"} else document
 
@@ -113,7 +113,7 @@ def over_http(url: str, token: str, *, mode: str = "auto", org: str | None = Non
 
 @contextmanager
 def over_stdio(environment: Mapping[str, str], *options: str, mode: str = "auto") -> Iterator[Connected]:
-    """Connected to a `fleet mcp` of its own."""
+    """Connected to its own `fleet mcp` process."""
     command, *arguments = (*FLEET, "mcp", *options)
     with _connected(StdioServerParameters(command=command, args=arguments, env=dict(environment)), mode) as client:
         yield client
@@ -127,7 +127,7 @@ def _connected(server: Any, mode: str) -> Iterator[Connected]:
         try:
             yield Connected(client, portal)
         finally:
-            # Not told of what the test raised, which would come out of it in groups of groups.
+            # Without the test's exception, which would be raised again in nested exception groups.
             connection.__exit__(None, None, None)
 
 
@@ -136,7 +136,7 @@ WAYS = ("http", "stdio")
 
 @contextmanager
 def reached(way: str, url: str, token: str, home: Path, **options: Any) -> Iterator[Connected]:
-    """Connected to the server at `url` over HTTP, or by a `fleet mcp` that was told of it."""
+    """Connected to the server at `url`, over HTTP or through a `fleet mcp` configured for it."""
     if way == "http":
         with over_http(url, token, **options) as client:
             yield client

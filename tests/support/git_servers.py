@@ -23,7 +23,7 @@ from tests.support import free_port, needs, wait_until
 
 
 class _GitHandler(BaseHTTPRequestHandler):
-    """Hands each request to `git http-backend`, as a web server would by CGI."""
+    """Passes each request to `git http-backend`, as a web server would through CGI."""
 
     protocol_version = "HTTP/1.1"
     server: GitHttpServer
@@ -89,9 +89,9 @@ class _GitHandler(BaseHTTPRequestHandler):
 
 
 class GitHttpServer(ThreadingHTTPServer):
-    """Serves all repositories below `root`, for reading and writing; with `login` ("user:password") to them alone.
+    """Serves all repositories below `root`, for reading and writing; with `login` ("user:password") only to that user.
 
-    With `status` it answers nothing but that: a server in trouble.
+    With `status` it answers every request with that status: a failing server.
     """
 
     daemon_threads = True
@@ -105,7 +105,7 @@ class GitHttpServer(ThreadingHTTPServer):
         self.scheme = "http"
 
     def url(self, name: str, login: str = "") -> str:
-        """The address of a repository, with a user and a password in it if wanted."""
+        """The URL of a repository, optionally with a user and a password."""
         return f"{self.scheme}://{login and login + '@'}127.0.0.1:{self.server_port}/{name}"
 
     def encrypt(self, certificate: Path, key: Path) -> None:
@@ -115,12 +115,12 @@ class GitHttpServer(ThreadingHTTPServer):
         self.scheme = "https"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up, because it does not trust us for example, is no error of the server's."""
+        """Ignore errors: a client may disconnect, for example because it does not trust the certificate."""
 
 
 @contextmanager
 def serving(server: GitHttpServer) -> Iterator[GitHttpServer]:
-    """Run the server in a thread for a block."""
+    """Run the server in a thread during the `with` block."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
@@ -143,7 +143,7 @@ def self_signed(directory: Path) -> tuple[Path, Path]:
 
 
 class SshServer:
-    """An sshd on a free port of loopback, with a host key and one authorized key of its own."""
+    """An sshd on a free loopback port, with its own host key and one authorized key."""
 
     def __init__(self, directory: Path) -> None:
         needs("sshd")
@@ -158,7 +158,7 @@ class SshServer:
 
     @property
     def command(self) -> str:
-        """What the owner of a drone's machine has as core.sshCommand."""
+        """The core.sshCommand of the owner of a drone's machine."""
         known, key = self.directory / "known_hosts", self.directory / "user"
         return f"ssh -F none -i '{key}' -o IdentitiesOnly=yes -o 'UserKnownHostsFile=\"{known}\"'"
 
@@ -166,7 +166,7 @@ class SshServer:
         return f"ssh://{getpass.getuser()}@127.0.0.1:{self.port}{repository}"
 
     def know(self) -> None:
-        """Put the host key among those that the owner accepted."""
+        """Add the host key to the owner's known hosts."""
         host = (self.directory / "host.pub").read_text()
         (self.directory / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {host}")
 

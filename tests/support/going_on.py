@@ -1,4 +1,4 @@
-"""Runs of a drone's stand-in that take checkpoints and go on from them, as real ones report it."""
+"""Runs of a drone stand-in that take checkpoints and resume from them, with the reports of real runs."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def bundle_of(name: str) -> bytes:
 
 
 def begin(plane: Plane, drone: DroneStandIn, **fields: Any) -> WorkOrder:
-    """An order that runs on the drone, with its prompt put to the model."""
+    """Submit an order and start it on the drone, up to its prompt."""
     plane.submit("do it", **fields)
     return go(drone)
 
 
 def go(drone: DroneStandIn) -> WorkOrder:
-    """Take the next order and begin it: anew, or from where it says."""
+    """Take the next order and start it: from the beginning, or resumed where it says."""
     drone.renew_lease()
     order = wait_until(drone.take)
     assert drone.claim(order)
@@ -61,20 +61,20 @@ def go(drone: DroneStandIn) -> WorkOrder:
 
 
 def steps(name: str) -> list[Body]:
-    """An answer with a call, and its result."""
+    """An answer with a call, and the call's result."""
     call = ToolCall(id=f"call {name}", name="shell", arguments='{"command": "ls"}')
     said = AssistantStep(text=f"I do {name}.", tool_calls=(call,), usage=Usage(input_tokens=10, cost_usd=0.5))
     return [said, ToolResultStep(call_id=call.id, output=f"{name} is done", return_code=0)]
 
 
 def checkpoint(name: str, **fields: Any) -> CheckpointStep:
-    """The workspace as step `name` left it."""
+    """The checkpoint after step `name`."""
     known = {"commit": commit_of(name), "bundle_sha256": digest(bundle_of(name))}
     return CheckpointStep.model_validate({**known, "spent": Spent(iterations=1, cost_usd=0.5), **fields})
 
 
 def work(plane: Plane, drone: DroneStandIn, order: WorkOrder, *names: str, stored: bool = True) -> None:
-    """Complete steps, each with its checkpoint."""
+    """Report complete steps, each with its checkpoint."""
     for name in names:
         if stored:
             store(plane, drone, order, name)
@@ -82,7 +82,7 @@ def work(plane: Plane, drone: DroneStandIn, order: WorkOrder, *names: str, store
 
 
 def store(plane: Plane, drone: DroneStandIn, order: WorkOrder, name: str) -> None:
-    """Put a checkpoint's bundle with the control plane."""
+    """Store a checkpoint's bundle in the control plane."""
     content = bundle_of(name)
     blobs.put_blob(plane.core, identity(plane, drone), order.run_id, digest(content), BytesIO(content), "checkpoint")
 
@@ -92,12 +92,12 @@ def identity(plane: Plane, drone: DroneStandIn) -> AuthenticatedDrone:
 
 
 def give_back(drone: DroneStandIn, order: WorkOrder) -> None:
-    """End the run so that the order goes back into the queue."""
+    """End the run so that the order is queued again."""
     drone.report(order, drone.ended(status="preempted", exit_status="canceled", reason="drained", give_back=True))
 
 
 def fail(plane: Plane, drone: DroneStandIn, order: WorkOrder, exit_status: str = "time_limit") -> None:
-    """End run and order as failed."""
+    """End the run and the order as failed."""
     ended = drone.ended(status="failed", exit_status=exit_status, reason="out of time", order_at_fault=True)
     drone.report(order, ended)
     wait_until(lambda: plane.order(order.order_id).status == "failed")
@@ -109,15 +109,15 @@ def succeed(plane: Plane, drone: DroneStandIn, order: WorkOrder) -> None:
 
 
 def seen(order: WorkOrder) -> list[str]:
-    """What the model is given to read."""
+    """The contents of the model's context."""
     return [message.content for message in order.context]
 
 
 def told(*names: str) -> list[str]:
-    """What a conversation holds of these steps."""
+    """The contents that these steps add to a conversation."""
     return [text for name in names for text in (f"I do {name}.", f"{name} is done")]
 
 
 def undone(plane: Plane, order_id: str, kinds: Sequence[str] = ("user", "assistant")) -> list[str]:
-    """The texts of what was undone."""
+    """The texts of undone steps."""
     return [s.model_dump()["text"] for s in plane.order(order_id).steps if s.undone and s.kind in kinds]

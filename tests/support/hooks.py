@@ -1,4 +1,4 @@
-"""Requests as code hosts send them: their headers, their payloads in short, and their signatures."""
+"""Requests as code hosts send them: headers, shortened payloads and signatures."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Request:
     body: bytes
 
     def named(self, **headers: str | None) -> Request:
-        """The same with other headers; None leaves one out."""
+        """The same request with other headers; None removes a header."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         kept = {name: value for name, value in {**self.headers, **given}.items() if value is not None}
         return replace(self, headers=kept)
 
 
 def github(secret: str, event: str = "issues", payload: Doc | None = None, guid: str = GUID) -> Request:
-    """As GitHub's hooks send it, with the content type `application/json`."""
+    """As GitHub's webhooks send it, with the content type `application/json`."""
     body = json.dumps(payload if payload is not None else github_issue()).encode()
     headers = {
         "content-type": "application/json",
@@ -55,7 +55,7 @@ def github_form(secret: str, payload: Doc | None = None) -> Request:
 
 
 def gitea(secret: str, event: str = "issues", payload: Doc | None = None) -> Request:
-    """As Gitea and Forgejo send it; they name what they share with GitHub and Gogs too."""
+    """As Gitea and Forgejo send it; they also send the headers of GitHub and Gogs."""
     body = json.dumps(payload if payload is not None else gitea_issue(), indent=2).encode()
     signed = signature(secret, body)
     headers = {
@@ -74,7 +74,7 @@ def gitea(secret: str, event: str = "issues", payload: Doc | None = None) -> Req
 
 
 def gitea_form(secret: str) -> Request:
-    """Gitea signs what is in the form, and not the form."""
+    """The same as a form: Gitea signs the payload in the form, not the form."""
     request = gitea(secret)
     return Request({**request.headers, "content-type": FORM}, urlencode({"payload": request.body.decode()}).encode())
 
@@ -102,7 +102,7 @@ def gitlab_signed(secret: str, payload: Doc | None = None) -> Request:
 
 
 def standard(secret: str, payload: Doc, message: str = "msg_1", at: datetime | None = None) -> Request:
-    """As whoever keeps to Standard Webhooks sends it."""
+    """As a sender that follows Standard Webhooks sends it."""
     at, body = at or datetime.now(UTC), json.dumps(payload)
     headers = {
         "content-type": "application/json",

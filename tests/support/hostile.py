@@ -1,4 +1,4 @@
-"""Runs one command as a drone's tool does, in a process of its own, and measures what that took.
+"""Runs one command as a drone's tool does, in a separate process, and measures its cost.
 
     python -m tests.support.hostile KIND WORKSPACE SECONDS COMMAND
 
@@ -20,7 +20,7 @@ from tests.support.toolboxes import called, toolbox
 
 @dataclass(frozen=True)
 class Measured:
-    """What the model is shown, and what it cost."""
+    """The result for the model, and its cost."""
 
     output: str
     return_code: int | None
@@ -38,7 +38,7 @@ class Measured:
 
 
 def run_hostile(kind: str, workspace: Path, command: str, seconds: float = 60) -> Measured:
-    """Run the command in a fresh process with that time limit."""
+    """Run the command in a new process with this time limit."""
     words = [sys.executable, "-m", "tests.support.hostile", kind, str(workspace), str(seconds), command]
     done = subprocess.run(words, capture_output=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr.decode(errors="replace")

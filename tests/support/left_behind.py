@@ -1,4 +1,4 @@
-"""Fails a test that leaves a process or a thread behind, so that no later test meets it."""
+"""Fails a test that leaves a process or a thread behind, so that it cannot disturb a later test."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import psutil
 import pytest
 
 GRACE_S = 5.0
-"""What was told to end may take so long."""
+"""How long processes and threads may take to end."""
 _LASTING: set[int] = set()
 _LIBRARIES = ("ThreadPoolExecutor", "asyncio_", "AnyIO")
-"""Threads that libraries keep for the next time that they have work."""
+"""Threads that libraries keep for later work."""
 _KEPT = "multiprocessing"
 
 
 def lasts(pid: int) -> None:
-    """Say of a process that a test started that later tests use it too."""
+    """Exempt a process that later tests use too."""
     _LASTING.add(pid)
 
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
-    """What shared fixtures start is there before this one is set up, and what the test starts must be gone after it."""
+    """Processes of shared fixtures exist before this fixture starts; those of the test must be gone after the test."""
     processes, threads = _children(), set(threading.enumerate())
     yield
     deadline = time.monotonic() + GRACE_S
@@ -53,14 +53,14 @@ def _new_processes(before: set[int]) -> list[psutil.Process]:
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
             command = " ".join(process.cmdline())
-            # The standard library keeps its fork server and its tracker for as long as this process lives.
+            # The standard library keeps its fork server and its resource tracker until this process ends.
             if process.status() != psutil.STATUS_ZOMBIE and _KEPT not in command:
                 found.append(process)
     return found
 
 
 def _children() -> set[int]:
-    """The children of this process, asked of the kernel in a tenth of a millisecond."""
+    """The children of this process, read from the kernel in a tenth of a millisecond."""
     found: set[int] = set()
     for thread in Path("/proc/self/task").iterdir():
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What the tests of `drone run` share: a repository to work on, and scripts for a scripted model (a stand-in)."""
+"""Shared by the tests of `drone run`: a repository to work on, and scripts for a scripted model (a stand-in)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MEND = [
 
 
 def git(path: Path, *words: str) -> str:
-    """What git says of a repository; raises where it refuses."""
+    """The output of a git command in a repository; raises if the command fails."""
     done = subprocess.run(["git", "-C", str(path), *words], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
@@ -43,5 +43,5 @@ def make_repository(path: Path) -> Path:
 
 
 def files_of(path: Path) -> dict[str, tuple[int, bytes]]:
-    """Every file below `path`, with its time and content."""
+    """Every file below `path`, with its modification time and content."""
     return {str(file): (file.stat().st_mtime_ns, file.read_bytes()) for file in path.rglob("*") if file.is_file()}

@@ -1,4 +1,4 @@
-"""Things that tests need before they begin: a provider, a project, a drone, an order, a run."""
+"""Prerequisites of tests: a provider, a project, a drone, an order, a run."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from shared.names import new_id
 
 
 def make_project(core: Core, caller: Caller, slug: str = "web", **fields: Any) -> None:
-    """A provider `local`, where there is none, and a project that uses it."""
+    """Add a project, and a provider `local` if there is no provider."""
     if not providers.list_(core, caller):
         providers.add(core, caller, ProviderRequest(name="local", model="openai/scripted"))
     projects.add(core, caller, ProjectRequest(slug=slug, git_url="https://git.example/web.git", **fields))
 
 
 def make_drone(core: Core, caller: Caller, name: str = "anna", **fields: Any) -> AuthenticatedDrone:
-    """A drone that beat just now, written past the door that it would register at."""
+    """A drone with a current beat, written directly instead of registered."""
     now = core.clock.now()
     values = {
         "id": new_id(),
@@ -62,7 +62,7 @@ def run_of(core: Core, order_id: str) -> str:
 
 
 def start_run(core: Core, order_id: str, **fields: Any) -> str:
-    """The order's current dispatch as a run that began; returns its id."""
+    """Start the order's current dispatch as a run; return its id."""
     with core.database.write() as db:
         order = db.get_one(Order, order_id)
         dispatch = db.get_one(Dispatch, order.run_id)
@@ -82,5 +82,5 @@ def start_run(core: Core, order_id: str, **fields: Any) -> str:
 
 
 def later(core: Core, **duration: float) -> None:
-    """Turn the test's clock forward."""
+    """Advance the test's clock."""
     core.clock.sleep(timedelta(**duration).total_seconds())

@@ -1,4 +1,4 @@
-"""A database with the work of years in it: tasks, their comments and their runs, written past all operations."""
+"""A database with the work of years: tasks, their comments and their runs, written directly without operations."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ STATUSES = ("done",) * 14 + ("canceled",) * 2 + ("failed",) + ("open",) * 3
 
 
 def fill(core: Core, caller: Caller, agents: list[str], *, tasks: int, each: int) -> None:
-    """So many tasks of the first project, each with so many comments and as many runs, by turns of the agents (ids).
+    """Add `tasks` tasks to the first project, each with `each` comments and runs, by the agents (ids) in turn.
 
-    None of them waits for an agent.
+    None of the tasks waits for an agent.
     """
     with core.database.read() as db:
         project = db.scalars(select(Project).where(Project.organization_id == caller.organization_id)).first()
@@ -47,12 +47,12 @@ def fill(core: Core, caller: Caller, agents: list[str], *, tasks: int, each: int
                 db.execute(insert(model), values)
     with core.database.write() as db:
         db.get_one(Organization, organization.id).last_task = tasks
-        # What grew over years has been looked through by the database many times.
+        # A database that grew over years would have been analyzed many times.
         db.execute(text("ANALYZE"))
 
 
 class _Made:
-    """Makes the rows of one task after the other."""
+    """Creates the rows of one task after another."""
 
     def __init__(
         self, organization: Organization, used: tuple[Project, Provider, Drone], agents: list[str], at: datetime

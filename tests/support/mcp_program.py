@@ -1,6 +1,6 @@
 """MCP servers as programs: `sdk` and `http` are written with the mcp SDK, `raw` by hand, so that it can misbehave.
 
-Only the standard library is imported at the top: `raw` runs wherever there is a Python.
+Only the standard library is imported at the top, so that `raw` runs with any Python.
 """
 
 from __future__ import annotations

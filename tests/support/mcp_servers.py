@@ -1,4 +1,4 @@
-"""MCP servers for tests, and the tools that a run gets from them."""
+"""MCP servers for tests, and the tools that they provide to a run."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from tests.support.sandboxes import sandbox_of
 
 
 def config(name: str = "raw", **entry: Any) -> ServerConfig:
-    """A server of the drone's owner."""
+    """The configuration of a server of the drone's owner."""
     return parsed(name, entry, owners=True, environ={})
 
 
 @dataclass
 class McpBench:
-    """A workspace with a sandbox, and the servers that are started there."""
+    """A workspace with a sandbox, and the servers started in it."""
 
     directory: Path
     sandbox: Sandbox
@@ -48,11 +48,11 @@ class McpBench:
         self.program = self.workspace / "server.py"
         shutil.copy(mcp_program.__file__, self.program)
         self.logs = self.directory / "logs"
-        # The environment with the mcp package, for servers that are written with it.
+        # The Python environment with the mcp package, for servers written with it.
         self.sandbox = self.sandbox.for_session(scratch=self.directory / "scratch", read_only=[Path(sys.prefix)])
 
     def look(self) -> None:
-        """The check of this moment: a test may set another one while a call runs."""
+        """Call the current check: a test may replace it while a call runs."""
         self.looks += 1
         self.check()
 
@@ -65,7 +65,7 @@ class McpBench:
         return config(name, command=sys.executable, args=[str(self.program), "sdk", *flags], **entry)
 
     def connect(self, *configs: ServerConfig) -> Tools:
-        """Start servers; they are ended with the test."""
+        """Start servers; they end with the test."""
         servers = connect(configs, sandbox=self.sandbox, workspace=self.workspace, log_dir=self.logs, check=self.look)
         self.stack.callback(servers.close)
         return Tools(servers)
@@ -88,7 +88,7 @@ class Tools:
 
 @contextmanager
 def http_server(*flags: str) -> Iterator[str]:
-    """A server with the SDK at an address of its own."""
+    """A running HTTP server written with the SDK; yields its URL."""
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, mcp_program.__file__, "http", "--port", str(port), *flags],
@@ -125,9 +125,9 @@ def mcp_in(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[McpBench]
 
 
 class ByHand:
-    """An HTTP server written by hand: it keeps what was asked of it, and can misbehave.
+    """An HTTP server written by hand: it keeps its requests, and can misbehave.
 
-    Of the protocol it knows the older form alone, with a session that must be begun.
+    It supports only the older protocol, with a session that must be initialized.
     """
 
     def __init__(self, answer: Callable[[Request], Reply], address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
@@ -171,7 +171,7 @@ class ByHand:
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked."""
+    """One request."""
 
     verb: str
     headers: dict[str, str]
@@ -185,7 +185,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What is answered."""
+    """One answer."""
 
     status: int = 200
     body: bytes = b""
@@ -198,7 +198,7 @@ class Reply:
 
 
 def with_sessions(request: Request) -> Reply:
-    """A server with sessions and one tool, which says which session it is asked in."""
+    """A server with sessions and one tool, which returns the session of its call."""
     session = f"session-{request.server.sessions}"
     if request.method == "initialize":
         request.server.sessions += 1

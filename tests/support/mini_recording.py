@@ -30,7 +30,7 @@ RUN_SECONDS = 300
 _DATE = "2026-01-02T03:04:05+00:00"
 _SUBMIT = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 _PROSE = "An error occurred while executing the command: "
-"""Stands before the error's own words, which are Python's."""
+"""The prefix of error messages; the rest of the message comes from Python."""
 _OBSERVATION = (
     "{% if output.exception_info %}<exception>{{ output.exception_info }}</exception>\n{% endif %}"
     "<returncode>{{ output.returncode }}</returncode>\n"
@@ -42,7 +42,7 @@ _OBSERVATION = (
 
 
 class InOrder(Book):
-    """Replies one after the other, whatever is asked: mini-swe-agent keeps no answer that it could not act on."""
+    """Replies in order, for any request: mini-swe-agent keeps no answer that it could not act on."""
 
     def __init__(self, replies: Sequence[Mapping[str, Any]]) -> None:
         super().__init__({})
@@ -59,7 +59,7 @@ class InOrder(Book):
 
 
 def make_project(path: Path) -> Path:
-    """The project that the recordings are of: the same commit on every machine."""
+    """The project of the recordings: the same commit on every machine."""
     shutil.copytree(RECORDINGS / "project", path)
     for words in (["init", "-q", "--initial-branch=main"], ["add", "."], ["commit", "-q", "-m", "Begin"]):
         subprocess.run(["git", "-c", "core.fileMode=false", *words], cwd=path, env=_git_environment(), check=True)
@@ -67,7 +67,7 @@ def make_project(path: Path) -> Path:
 
 
 def record(form: str, mini: Path, project: Path, scratch: Path) -> dict[str, Any]:
-    """Let the mini-swe-agent in the environment `mini` work on a fresh project; its trajectory as a document."""
+    """Run the mini-swe-agent of the environment `mini` on a new project; return its trajectory as a document."""
     make_project(project)
     scratch.mkdir(parents=True, exist_ok=True)
     output = scratch / f"{form}.traj.json"
@@ -94,7 +94,7 @@ def _exit(form: str) -> list[str]:
 
 
 def _commands(project: Path) -> list[str]:
-    """What the model wants to be run, one after the other; the first two are in one message where that can be."""
+    """The commands of the model, in order; the first two are in one message if the form allows it."""
     return [
         "cat total.sh",
         "cat -n prices.csv",
@@ -187,14 +187,14 @@ _IDENTITY = {"NAME": "Tester", "EMAIL": "tester@example.org", "DATE": _DATE}
 
 
 def _neutral(document: dict[str, Any]) -> dict[str, Any]:
-    """Without the places of the machine that it was recorded on, but for the project's own, and with less prose."""
+    """The document without paths of the recording machine, except the project's, and with less prose."""
     document["info"]["config"]["agent"].pop("output_path", None)
     shorter: dict[str, Any] = json.loads(json.dumps(document).replace(_PROSE, ""))
     return shorter
 
 
 def main() -> None:
-    """Make the stored recordings anew."""
+    """Create the stored recordings again."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mini", type=Path, required=True, help="the environment that mini-swe-agent is in")
     parser.add_argument("--project", type=Path, default=Path("/tmp/project"), help="where to work; must not exist")

@@ -1,4 +1,4 @@
-"""Databases as earlier versions left them."""
+"""Databases written by earlier versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Rows = dict[str, list[dict[str, Any]]]
 
 
 def load(kind: str, directory: Path, request: pytest.FixtureRequest) -> str:
-    """A database as 4ef72e0 left it; returns its URL."""
+    """A database written by 4ef72e0; returns its URL."""
     dump = (DUMPS / f"4ef72e0.{kind}.sql").read_text()
     if kind == "sqlite":
         path = directory / "old.db"
@@ -34,7 +34,7 @@ def load(kind: str, directory: Path, request: pytest.FixtureRequest) -> str:
 
 
 def rows_of(url: str) -> Rows:
-    """All that is in the database, but for its revision."""
+    """All rows of the database, except its revision."""
     database, found = Database(url), MetaData()
     try:
         found.reflect(database.engine)

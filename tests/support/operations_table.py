@@ -1,4 +1,4 @@
-"""The page of all operations with their doors and fields: `python -m tests.support.operations_table` writes it."""
+"""Generates the page of all operations, their doors and fields: `python -m tests.support.operations_table`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def page() -> str:
 
 
 def door_name(door: Any) -> str | None:
-    """The name of a door, or None where the operation has none."""
+    """The name of a door, or None if the operation does not have it."""
     if isinstance(door, NoDoor):
         return None
     return str(door.name if isinstance(door, Tool | ByHand) else door.words)
@@ -90,7 +90,7 @@ def _field(name: str, info: FieldInfo, about: About, command: Command | None) ->
 
 
 def _option(name: str, about: About, command: Command | None) -> str:
-    """How a derived command takes the field; one that is written by hand has a help of its own."""
+    """How a derived command takes the field; a command that is written by hand has its own help."""
     flag = flag_of(name, about)
     if command is None:
         return "-"

@@ -1,4 +1,4 @@
-"""Organizations for tests, beside `default`."""
+"""Organizations for tests, in addition to `default`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from control_plane.operations import organizations
 
 
 def add_organization(core: Core, admin: Caller, name: str = "payments", **fields: object) -> Caller:
-    """A new organization; the everywhere admin as they are in it."""
+    """Create an organization; return the everywhere admin as a caller in it."""
     organizations.create(core, admin, OrganizationRequest(name=name, **fields))
     return in_organization(core, admin, name)

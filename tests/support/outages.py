@@ -1,4 +1,4 @@
-"""A control plane in this process with real HTTP, and real drones on a real broker: what outages are tried on."""
+"""A control plane in this process with real HTTP, and real drones on a real broker, for tests of outages."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
     "stubborn": [shell("trap '' TERM; while :; do sleep 1; done"), {"text": "Never said."}],
 }
 PACE = Timings(unclaimed_after=3.0, beat_age=1.0, tail_after=2.0, resend_every=3.0, users_every=5.0, sweep=1.0)
-"""The design's waits, but those that a test would only sit through."""
+"""The production timings, except those for which a test would only wait."""
 ENDS = ("succeeded", "failed", "canceled")
 
 
@@ -100,7 +100,7 @@ class OutageFleet:
         return self.core.broker
 
     def start(self) -> None:
-        """Start collector and supervisor, under a name of their own each time."""
+        """Start collector and supervisor, under a new holder name each time."""
         holder = names.new_id()
         self.parts = [Collector(self.core, holder, self.timings), Supervisor(self.core, holder, self.timings)]
         for part in self.parts:
@@ -121,7 +121,7 @@ class OutageFleet:
         )
 
     def drone(self, name: str, *, concurrency: int = 1, broker_address: str = "") -> DroneUnderTest:
-        """A registered drone; `broker_address`: host:port at which it finds the broker, where that is another one."""
+        """A registered drone; `broker_address`: host:port of the broker, if it differs from the fleet's."""
         home = DroneHome(self.directory / name)
         key = home.make_private_key()
         token = JoinTokenString.parse(
@@ -167,19 +167,19 @@ class OutageFleet:
         return made
 
     def started(self, name: str, **settings: Any) -> DroneUnderTest:
-        """A drone at work: warm, and known to be online."""
+        """A started drone: warm, and known to be online."""
         made = self.drone(name, **settings)
         made.start()
         self.warm(made)
         return made
 
     def warm(self, made: DroneUnderTest) -> None:
-        """Return once the drone runs orders without delay and is known to be online."""
+        """Wait until the drone runs orders without delay and is known to be online."""
         wait_until(lambda: "warm after" in made.log(), seconds=120)
         wait_until(lambda: self.seen(made), seconds=60)
 
     def seen(self, drone: DroneUnderTest) -> bool:
-        """Whether a beat of the drone was written down."""
+        """Whether a beat of the drone is stored."""
         with self.core.database.read() as db:
             return "runs" in (db.get_one(Drone, drone.id).beat or {})
 
@@ -190,7 +190,7 @@ class OutageFleet:
         return reading.show_order(self.core, system_caller(self.core), order_id)
 
     def kinds(self, order_id: str) -> list[str]:
-        """What is stored of an order's steps, in order."""
+        """The kinds of an order's stored steps, in order."""
         return [step.kind for step in self.order(order_id).steps]
 
     def run_of(self, order_id: str) -> RunDirectory:
@@ -206,7 +206,7 @@ class OutageFleet:
             return list(db.scalars(found))
 
     def results(self, order_id: str, count: int, *, seconds: float = 60) -> None:
-        """Return once so many commands of the order have ended, as far as is stored."""
+        """Wait until this many results of the order's commands are stored."""
 
         def there() -> bool:
             assert self.order(order_id).status != "failed", self.order(order_id).reason
@@ -218,7 +218,7 @@ class OutageFleet:
         return wait_until(lambda: (o := self.order(order_id)).status in ENDS and o, seconds=seconds, every=0.2)
 
     def whole(self, order_id: str, steps: int, *, seconds: float = 90) -> OrderDocument:
-        """The order after it succeeded in one attempt, each of its steps done once and its transcript complete."""
+        """The ended order; it must have succeeded in one attempt, each step done once and the transcript complete."""
         order = self.ended(order_id, seconds=seconds)
         document = order.model_dump(mode="json")
         assert (order.status, order.attempt) == ("succeeded", 1), order.reason
@@ -235,7 +235,7 @@ class OutageFleet:
 
 
 def added_lines(order: OrderDocument) -> list[str]:
-    """What the order's patch adds."""
+    """The lines that the order's patch adds."""
     lines = (order.patch or "").splitlines()
     return [line[1:] for line in lines if line.startswith("+") and not line.startswith("+++")]
 
@@ -264,7 +264,7 @@ def outages(sqlite_url: str, valkey: BrokerServer, tmp_path: Path, core_factory:
 
 @pytest.fixture(scope="session")
 def oka_at_work(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path) -> Iterator[OutageFleet]:
-    """A fleet with one warm drone of two slots, shared by the tests that leave it so."""
+    """A fleet with one warm drone with two slots, shared by the tests that leave it unchanged."""
     directory = tmp_path_factory.mktemp("outages")
     shutil.copy(sqlite_template, directory / "fleet.db")
     server = BrokerServer(directory / "valkey", program())
@@ -283,7 +283,7 @@ def _core_in(directory: Path, url: str, **options: Any) -> Core:
 
 
 class PlainServer(BrokerServer):
-    """One as people start it in a container: a password for the default user, nothing on disk, no file of users."""
+    """A server as often run in a container: a password for the default user, no persistence, no ACL file."""
 
     def __init__(self, directory: Path, binary: Path) -> None:
         super().__init__(directory, binary)
@@ -301,7 +301,7 @@ class PlainServer(BrokerServer):
 
 @pytest.fixture
 def forgetful_fleet(sqlite_url: str, tmp_path: Path, core_factory: CoreFactory) -> Iterator[OutageFleet]:
-    """A fleet whose broker forgets everything when it stops, the drones' users too."""
+    """A fleet whose broker loses everything when it stops, including the drones' users."""
     server = PlainServer(tmp_path / "plain", program())
     server.start()
     try:
@@ -312,7 +312,7 @@ def forgetful_fleet(sqlite_url: str, tmp_path: Path, core_factory: CoreFactory) 
 
 
 def power_cut(drone: DroneUnderTest) -> None:
-    """End all of a drone's processes in one moment: none sees another one's end."""
+    """End all of a drone's processes at once, so that none sees another one end."""
     there = drone.processes()
     [process.suspend() for process in there]
     [process.kill() for process in there]
@@ -321,7 +321,7 @@ def power_cut(drone: DroneUnderTest) -> None:
 
 
 class Proxy:
-    """A way to the broker that can go bad: bytes are passed on, swallowed, or asked for from the wrong queue."""
+    """A proxy to the broker that can misbehave: it passes bytes on, drops them, or changes the requested queue."""
 
     def __init__(self, port: int, *, host: str = "127.0.0.1") -> None:
         self._target = port
@@ -330,16 +330,16 @@ class Proxy:
         self.change: Callable[[bytes], bytes] = bytes
         self.opened = self.changed = 0
         self._spoiled = 0.0
-        """The last connection, by number, that `change` acts on."""
+        """The number of the last connection to which `change` applies."""
         self._sockets: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def spoil(self, change: Callable[[bytes], bytes], *, later_ones_too: bool = False) -> None:
-        """Let `change` act on what clients send over connections that are open now, or over all."""
+        """Apply `change` to the clients' bytes on connections that are open now, or also on later ones."""
         self.change, self._spoiled = change, math.inf if later_ones_too else self.opened
 
     def mend(self) -> None:
-        """Pass everything on as it is."""
+        """Pass everything on unchanged."""
         self._spoiled = 0.0
 
     def close(self) -> None:
@@ -374,19 +374,19 @@ class Proxy:
 
 @dataclass
 class Island:
-    """A network namespace that one link leads to; this side of the link has `bridgehead` for its address."""
+    """A network namespace with one link to the host; the address of the host's side is `bridgehead`."""
 
     name: str
     bridgehead: str
     shore: str
 
     def command(self, *words: str) -> list[str]:
-        """What runs `words` on the island."""
+        """The command that runs `words` on the island."""
         return ["ip", "netns", "exec", self.name, *words]
 
     @contextmanager
     def cut_off(self, *, silently: bool) -> Iterator[None]:
-        """Nothing passes meanwhile: the link is down, or (`silently`) answers are dropped and nobody is told."""
+        """Block all traffic meanwhile: the link is down, or (`silently`) answers are dropped without an error."""
         address = f"{self.shore}/32"
         begin, end = (["link", "set", f"v{self.name}", state] for state in ("down", "up"))
         if silently:
@@ -400,7 +400,7 @@ class Island:
 
 @pytest.fixture
 def island() -> Iterator[Island]:
-    """A network namespace of the test's own. Skips where the tests may not make one."""
+    """A network namespace for the test. Skips if the tests are not allowed to create one."""
     needs("ip")
     if os.geteuid() != 0:
         pytest.skip("network namespaces can be made by root alone")
@@ -428,7 +428,7 @@ def _ip(*words: str) -> None:
 
 @contextmanager
 def model_on(island: Island, directory: Path) -> Iterator[str]:
-    """The scripted model on the island: its address there."""
+    """Run the scripted model on the island; yields its address there."""
     script = directory / "scripts.json"
     script.write_text(json.dumps(SCRIPTS))
     words = [sys.executable, "-m", "drone.model.scripted.server", "--script", str(script)]
@@ -441,7 +441,7 @@ def model_on(island: Island, directory: Path) -> Iterator[str]:
 
 
 def islander(fleet: OutageFleet, island: Island, name: str, **settings: Any) -> DroneUnderTest:
-    """A drone on the island; it reaches the control plane and the broker over the link alone."""
+    """A drone on the island; it reaches the control plane and the broker only over the link."""
     doors = [Proxy(port, host=island.bridgehead) for port in (fleet.server.port, fleet.api.port)]
     fleet.doors += doors
     made = fleet.drone(name, broker_address=f"{island.bridgehead}:{doors[0].port}", **settings)
@@ -455,7 +455,7 @@ def islander(fleet: OutageFleet, island: Island, name: str, **settings: Any) -> 
 
 
 def seconds_until(condition: Callable[[], Any], *, at_most: float) -> float:
-    """How long it takes until `condition` is true."""
+    """The seconds until `condition` is true."""
     began = time.monotonic()
     wait_until(condition, seconds=at_most, every=0.02)
     return time.monotonic() - began

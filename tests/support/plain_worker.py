@@ -1,4 +1,4 @@
-"""A Celery worker with a drone's rights and options, and a task that does nothing: what the broker must let a drone do.
+"""A Celery worker with a drone's rights and options, and an empty task: what the broker must allow a drone to do.
 
 Run as a program: `plain_worker.py BROKER_URL DRONE_ID`. It writes `done <task id>` to stdout for each task.
 """
@@ -14,7 +14,7 @@ from shared import names
 
 
 def worker(url: str, drone_id: str) -> Celery:
-    """An application whose worker consumes the drone's queue alone, and keeps its own state under its own names."""
+    """An application whose worker consumes only the drone's queue, and keeps its state under its own keys."""
     app = Celery("drone", broker=url, set_as_current=False)
     app.conf.update(
         task_ignore_result=True,
@@ -31,7 +31,7 @@ def worker(url: str, drone_id: str) -> Celery:
 
     @app.task(name=names.RUN_TASK, bind=True)
     def run(task: Any, *_: Any) -> None:
-        print(f"done {task.request.id}", flush=True)  # noqa: T201 - its one way to tell
+        print(f"done {task.request.id}", flush=True)  # noqa: T201 - its only output
 
     return app
 

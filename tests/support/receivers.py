@@ -1,4 +1,4 @@
-"""Receivers of webhooks: real HTTP servers that keep what they were sent and answer as they are told."""
+"""Receivers of webhooks: real HTTP servers that keep their requests and answer as configured."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Sent:
 
 @dataclass
 class Receiver:
-    """A server on the loopback. `answers` are given one after the other, the last one for ever."""
+    """A server on loopback. It sends the `answers` in order, and the last one repeatedly."""
 
     answers: list[int] = field(default_factory=lambda: [204])
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     sent: list[Sent] = field(default_factory=list)
     open: threading.Event = field(default_factory=threading.Event)
-    """While it is not set, nothing is answered."""
+    """While it is not set, requests wait for their answer."""
     drips: bool = False
-    """Its status line never comes to an end: a byte now and then."""
+    """Sends an endless status line, one byte at a time."""
     closed: threading.Event = field(default_factory=threading.Event)
     server: ThreadingHTTPServer = field(init=False)
 
@@ -60,7 +60,7 @@ class Receiver:
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
 
     def ids(self) -> list[str]:
-        """The ids of the messages that came, in the order in which they came."""
+        """The ids of the received messages, in order of arrival."""
         return [each.headers["webhook-id"] for each in self.sent]
 
     def close(self) -> None:
@@ -97,12 +97,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(self.receiver.body)
 
     def log_message(self, *_: Any) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """A receiver that takes everything."""
+    """A receiver that accepts everything."""
     made = Receiver()
     yield made
     made.close()

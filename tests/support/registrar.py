@@ -1,7 +1,7 @@
-"""A small HTTP server that plays the control plane's door for drones, for answers that a real one never gives.
+"""A small HTTP server in place of the control plane's registration API, for answers that a real one never gives.
 
-It seals real credentials with a real key, and can be told to be somebody else, to refuse, to talk nonsense or to have
-a wrong clock.
+It seals real credentials with a real key, and can be configured to use another identity, to refuse, to send nonsense or
+to have a wrong clock.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DRONE_ID = "0123456789ab"
 
 @dataclass
 class Registrar:
-    """What the server knows and how it behaves; changed by the test while it runs."""
+    """The server's state and behaviour; the test changes it while the server runs."""
 
     key: bytes = field(default_factory=new_private_key)
     url: str = ""
@@ -36,7 +36,7 @@ class Registrar:
     nonsense: bool = False
     clock_ahead: timedelta = timedelta(0)
     answers: threading.Event = field(default_factory=threading.Event)
-    """Cleared: requests are taken, and wait for their answer."""
+    """While it is cleared, requests are accepted and wait for their answer."""
     requests: list[dict[str, Any]] = field(default_factory=list)
     """Every request: method, path, authorization, body."""
 
@@ -68,7 +68,7 @@ class Registrar:
 
 @contextmanager
 def registrar() -> Iterator[Registrar]:
-    """A running registrar on a free port of loopback."""
+    """A running registrar on a free loopback port."""
     state = Registrar()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Door", (_Door,), {"registrar": state}))
     state.url = f"http://127.0.0.1:{server.server_address[1]}"
@@ -83,7 +83,7 @@ def registrar() -> Iterator[Registrar]:
 
 
 class _Door(BaseHTTPRequestHandler):
-    """Answers as its registrar says."""
+    """Answers as configured in its registrar."""
 
     registrar: Registrar
 
@@ -104,7 +104,7 @@ class _Door(BaseHTTPRequestHandler):
         return format_datetime(datetime.now(UTC) + self.registrar.clock_ahead, usegmt=True)
 
     def log_message(self, *_: Any) -> None:
-        """Silence: a test's output is its own."""
+        """Log nothing, to keep the test's output clean."""
 
     def _note(self, body: Any) -> None:
         authorization = self.headers.get("Authorization")

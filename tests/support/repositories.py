@@ -1,6 +1,6 @@
 """Small git repositories for tests: bare remotes with a failing test, an empty one, and a large one from a seed.
 
-All functions run git with a configuration of their own, never with that of whoever runs the tests.
+All functions run git with a separate configuration, never with that of the user who runs the tests.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ CALC = {
     "README.md": "# calc\n\nAdds. `python3 test_calc.py` tests it.\n",
     ".gitignore": "__pycache__/\n*.cache\n",
 }
-"""A tiny project whose one test fails: `add` takes away."""
+"""A tiny project whose only test fails: `add` subtracts."""
 
 
 def git(directory: Path, *words: str, stdin: bytes = b"") -> str:
-    """Run git in a directory and give its output; a failure fails the test with git's own words."""
+    """Run git in a directory and return its output; a failure fails the test with git's own message."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {**_IDENTITY, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
     done = subprocess.run(
@@ -58,7 +58,7 @@ def work_tree(path: Path, files: Mapping[str, str] = CALC, branch: str = "main")
 
 
 def commit_files(path: Path, files: Mapping[str, str], message: str = "Change") -> str:
-    """Write files in a work tree and commit all there is; gives the commit."""
+    """Write files in a work tree and commit all changes; return the commit."""
     for name, content in files.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text(content)
@@ -68,7 +68,7 @@ def commit_files(path: Path, files: Mapping[str, str], message: str = "Change") 
 
 
 def bare_remote(path: Path, files: Mapping[str, str] = CALC, branch: str = "main") -> Path:
-    """A bare repository at `path`, with one commit on `branch`, which is its default."""
+    """A bare repository at `path`, with one commit on its default branch `branch`."""
     source = work_tree(path.with_name(f"{path.name}-source"), files, branch)
     path.parent.mkdir(parents=True, exist_ok=True)
     git(path.parent, "clone", "-q", "--bare", str(source), str(path))
@@ -76,7 +76,7 @@ def bare_remote(path: Path, files: Mapping[str, str] = CALC, branch: str = "main
 
 
 def calc_project(path: Path, branch: str = "main") -> Path:
-    """A bare repository with the project whose test fails; gives `path`."""
+    """A bare repository with the project whose test fails; returns `path`."""
     return bare_remote(path, CALC, branch)
 
 
@@ -88,7 +88,7 @@ def empty_remote(path: Path) -> Path:
 
 
 def push_commit(remote: Path, files: Mapping[str, str], branch: str = "main") -> str:
-    """Add a commit to a branch of a bare remote; gives the commit."""
+    """Add a commit to a branch of a bare remote; return the commit."""
     clone = remote.with_name(f"{remote.name}-{new_id()}")
     git(remote.parent, "clone", "-q", "--branch", branch, str(remote), str(clone))
     commit = commit_files(clone, files)
@@ -97,7 +97,7 @@ def push_commit(remote: Path, files: Mapping[str, str], branch: str = "main") ->
 
 
 def large_repository(path: Path, *, commits: int = 20_000, megabytes: int = 300, seed: int = 1) -> Path:
-    """A bare repository of that many commits and bytes, always the same for the same seed."""
+    """A bare repository with this many commits and megabytes, always the same for the same seed."""
     path.mkdir(parents=True)
     git(path, "init", "-q", "--bare", "--initial-branch=main")
     with subprocess.Popen(["git", "fast-import", "--quiet"], cwd=path, stdin=subprocess.PIPE) as importer:
@@ -120,7 +120,7 @@ def _history(commits: int, size: int, numbers: random.Random) -> Iterator[bytes]
 
 @pytest.fixture
 def owner_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An owner of the machine with a home of their own and an empty git configuration, `.gitconfig` in it."""
+    """The home of a machine owner, with an empty git configuration `.gitconfig`."""
     home = tmp_path / "owner"
     home.mkdir()
     (home / ".gitconfig").touch()
@@ -144,7 +144,7 @@ MakeWorkspaces = Callable[[Path, Mapping[str, str], Sandbox], Workspaces]
 
 
 class _ClosedAtTheEnd(Workspaces):
-    """Workspaces that a test need not close: git's readers in them would outlive it."""
+    """Workspaces that a test need not close: without a close their git readers would outlive the test."""
 
     def __init__(self, opened: ExitStack, *settings: Any) -> None:
         super().__init__(*settings)
@@ -158,7 +158,7 @@ class _ClosedAtTheEnd(Workspaces):
 
 @pytest.fixture
 def workspaces_in() -> Iterator[MakeWorkspaces]:
-    """Makes a drone's workspaces below a directory; those that are opened are closed after the test."""
+    """A function that creates a drone's workspaces below a directory; all opened ones are closed after the test."""
     with ExitStack() as opened:
         yield partial(_ClosedAtTheEnd, opened)
 
@@ -171,7 +171,7 @@ def work_order(
     branch: str | None = None,
     base: Base | None = None,
 ) -> WorkOrder:
-    """A work order on a repository; each call is another order, in another session unless one is given."""
+    """A work order on a repository; each call creates a new order, in a new session unless one is given."""
     return WorkOrder(
         order_id=order_id or new_id(),
         run_id=new_id(),

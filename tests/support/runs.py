@@ -1,4 +1,4 @@
-"""Single runs for tests: an order, one run in the test's own process, or journals without any process."""
+"""Single runs for tests: an order, one run in the test's own process, or journals without a process."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ def small_repository(path: Path) -> Path:
 
 
 def said(text: str, **how: bool) -> Say:
-    """A person's word as a run is told it."""
+    """A user message as a run receives it."""
     return Say(run_id="run000000000", text=text, **how)
 
 
 class KeptLink:
-    """A run's link (`drone.runs.pipe.Link`) that keeps what is said, and lets a test act when something is done."""
+    """A run's link (`drone.runs.pipe.Link`) that keeps all messages, and lets a test act on `doing`."""
 
     def __init__(self, on_doing: Callable[[str], None] = lambda _: None) -> None:
         self.said: list[tuple[str, str]] = []
@@ -115,7 +115,7 @@ class RaisingModel:
 
 
 class Bench:
-    """One run in this very process, with a journal and a store of its own."""
+    """One run in this process, with its own journal and store."""
 
     def __init__(self, directory: Path, repository: Path) -> None:
         self.directory = directory
@@ -211,11 +211,11 @@ class KeptCheckpoints:
         return digest(bundle)
 
     def settle(self, seconds: float) -> None:
-        """Everything is there at once."""
+        """Everything is stored immediately."""
 
 
 class InterruptedStream(Stream):
-    """The real stream, with something happening between the arrival of a batch and the sender's knowing of it."""
+    """The real stream, with an action between the arrival of a batch and the sender's learning of it."""
 
     def __init__(self, redis: Redis, sealer: Sealer) -> None:
         super().__init__(redis, sealer)
@@ -242,7 +242,7 @@ class Reports:
 
     @contextmanager
     def reporter(self, while_sending: Callable[[Reporter], None] | None = None) -> Iterator[Reporter]:
-        """A reporter at work; `while_sending` is called once, when a batch has arrived and that is not known yet."""
+        """A running reporter; `while_sending` is called once, when a batch has arrived but is not confirmed yet."""
         clock = SystemClock()
         redis = connect(self.home.credentials().broker_url)
         sealer = Sealer(self.config.drone_id, self.home.private_key(), self.config.control_plane_key, clock)
@@ -256,7 +256,7 @@ class Reports:
         redis.close()
 
     def run(self, reporter: Reporter, texts: str = "") -> RunDirectory:
-        """A run that is followed; `texts` are in its journal already, an event a letter."""
+        """A run that the reporter follows; its journal already has `texts`, one event per letter."""
         made = RunDirectory(self.home.run_dir(names.new_id()))
         made.create(Meta("o" * 12, 1, "b" * 12, datetime.now(UTC).isoformat()))
         for text in texts:
@@ -265,11 +265,11 @@ class Reports:
         return made
 
     def texts(self, run: RunDirectory) -> list[str]:
-        """What arrived of a run, each event once."""
+        """The texts that arrived from a run, each event once."""
         return [_text(event) for event in self.fleet.events(self.config.drone_id, run.run_id)]
 
     def raw_texts(self, run: RunDirectory) -> list[str]:
-        """What arrived of a run, as often and in the order in which it came."""
+        """The texts that arrived from a run, in order of arrival, with duplicates."""
         stream = self.fleet.stream(self.config.drone_id)
         return [_text(each) for each in stream if isinstance(each, Event) and each.run_id == run.run_id]
 
@@ -278,7 +278,7 @@ class Reports:
 
 
 def record(run: RunDirectory, text: str) -> None:
-    """Write an event into a run's journal, as its process does."""
+    """Append an event to a run's journal, as the run's process does."""
     identity = run.identity()
     assert identity is not None
     with journal.opened(run.journal, identity, SystemClock()) as writer:

@@ -1,4 +1,4 @@
-"""Sandboxes for tests, and a look at which processes are still there."""
+"""Sandboxes for tests, and a search for processes that are still alive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support import needs
 
 
 def sandbox_of(kind: str) -> Sandbox:
-    """The sandbox of a kind; bubblewrap is skipped on a machine without it, and missed in CI."""
+    """The sandbox of a kind; without bubblewrap the test is skipped, or fails in CI."""
     if kind == "bwrap":
         needs("bwrap")
         if (reason := explain_missing(os.environ)) and os.environ.get("CI") != "true":
@@ -28,7 +28,7 @@ def shell(sandbox: Sandbox, workspace: Path, line: str, timeout: float = 20) -> 
 
 
 def processes_with(word: str) -> list[int]:
-    """Processes that run and have `word` as one of their arguments."""
+    """Live processes that have `word` as one of their arguments."""
     found = []
     for process in psutil.process_iter(["pid", "cmdline", "status"]):
         alive = process.info["status"] != psutil.STATUS_ZOMBIE
@@ -49,7 +49,7 @@ def raise_when(condition: Callable[[], bool], error: BaseException) -> Callable[
 
 @pytest.fixture(params=["bwrap", "none"])
 def sandbox(request: pytest.FixtureRequest) -> Sandbox:
-    """Each sandbox there is."""
+    """Each kind of sandbox."""
     return sandbox_of(request.param)
 
 

@@ -1,4 +1,4 @@
-"""The scripted model, a stand-in that is a real HTTP server, and the loop around one that needs no server."""
+"""The scripted model (a stand-in) as a real HTTP server, and the loop with a scripted model without a server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HELLO = (Message(role="system", content="You are tested."), Message(role="user",
 
 @pytest.fixture
 def scripted() -> Iterator[ScriptedFactory]:
-    """Give a function that starts a scripted model (a stand-in) for a script, and end all that it started."""
+    """A function that starts a scripted model (a stand-in) for a script; all of them end with the test."""
     with ExitStack() as stack:
 
         def start(script: Any, **settings: Any) -> ScriptedServer:
@@ -40,14 +40,14 @@ def scripted() -> Iterator[ScriptedFactory]:
 
 @pytest.fixture(scope="session")
 def warm_model() -> None:
-    """Let litellm be loaded and warm, once, so that no test's time limit has to bear that."""
+    """Load and warm litellm once, so that this does not count towards a test's time limit."""
     from drone.model import preload
 
     assert preload.WARM, preload.PROBLEM
 
 
 def says(text: str, **more: Any) -> dict[str, Any]:
-    """A reply of text alone: the model stops."""
+    """A reply with text only: the model stops."""
     return {"text": text, **more}
 
 
@@ -61,7 +61,7 @@ def submits(text: str) -> dict[str, Any]:
 
 
 def raising(error: BaseException) -> Callable[[object], None]:
-    """Give something to call that raises."""
+    """A function that raises this error."""
 
     def fail(_: object) -> None:
         raise error
@@ -71,7 +71,7 @@ def raising(error: BaseException) -> Callable[[object], None]:
 
 @dataclass
 class Loop:
-    """The loop with everything around it in memory."""
+    """The loop with all its dependencies in memory."""
 
     script: list[dict[str, Any]]
     limits: Limits = field(default_factory=Limits)
@@ -86,7 +86,7 @@ class Loop:
         self.agent = Agent(self.model, self.toolbox, self.recorder, self.controls, self.limits, self.clock)
 
     def run(self, *history: Message) -> Outcome:
-        """Run to the end, and hold the transcript against the rule that every transcript keeps."""
+        """Run to the end, and assert that the transcript is valid."""
         try:
             return self.agent.run("You are tested.", history, "Do it.")
         finally:
@@ -104,7 +104,7 @@ class Loop:
 
 @dataclass
 class Called:
-    """LiteLLM behind the loop's protocol, with a recorder and controls that a test can look into."""
+    """LiteLLM behind the loop's protocol, with a recorder and controls that a test can inspect."""
 
     server_url: str
     provider: OrderProvider | None = None

@@ -1,6 +1,6 @@
-"""A machine whose wall clock is wrong: a library that is loaded before libc's and adds to what CLOCK_REALTIME says.
+"""A machine whose wall clock is wrong: a library that is loaded before libc and shifts CLOCK_REALTIME.
 
-The clocks that run since boot stay as they are, as on a real machine whose date was set wrongly.
+The clocks that run since boot stay unchanged, as on a real machine with a wrong date.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ time_t time(time_t *at) {
 
 
 def shifted_clock(directory: Path, seconds: int) -> dict[str, str]:
-    """The environment of a process, and of all that it starts, whose wall clock is so many seconds ahead."""
+    """The environment of a process tree whose wall clock is this many seconds ahead."""
     needs("gcc")
     directory.mkdir(parents=True, exist_ok=True)
     source, library = directory / "shifted.c", directory / f"shifted{seconds:+}.so"

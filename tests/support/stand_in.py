@@ -1,6 +1,6 @@
-"""A drone's stand-in: it speaks the wire for real (queue, claim, sealed events, beats, inbox), but runs nothing.
+"""A drone stand-in: it implements the real protocol (queue, claim, sealed events, beats, inbox), but runs nothing.
 
-What it reports is what the test tells it to.
+The test determines its reports.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _CLAIM = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end redis.call(
 
 @dataclass
 class DroneStandIn:
-    """One registered drone. Made by `join`."""
+    """One registered drone. Created by `join`."""
 
     id: str
     name: str
@@ -54,7 +54,7 @@ class DroneStandIn:
     concurrency: int = 2
     abilities: tuple[str, ...] = ABILITIES
     ahead: timedelta = timedelta()
-    """How far the drone's clock is ahead of everybody else's."""
+    """How far the drone's clock is ahead of all others."""
     boot: str = field(default_factory=names.new_id)
     journals: dict[str, list[Event]] = field(default_factory=lambda: defaultdict(list))
     acted_on: list[str] = field(default_factory=list)
@@ -65,7 +65,7 @@ class DroneStandIn:
         return int(self.redis.llen(names.queue(self.id)))  # type: ignore[arg-type]
 
     def take(self) -> WorkOrder | None:
-        """Take the next message from the queue and open it; None while there is none. Nothing is claimed yet."""
+        """Take the next message from the queue and open it; None if there is none. Nothing is claimed yet."""
         message: Any = self.redis.rpop(names.queue(self.id))
         if message is None:
             return None
@@ -74,7 +74,7 @@ class DroneStandIn:
         return WorkOrder.model_validate_json(self._open(sealed, binding))
 
     def claim(self, order: WorkOrder) -> bool:
-        """Whether the run is ours now."""
+        """Claim the run; True on success."""
         words = [names.dispatched(order.generation), names.claimed(order.generation, self.boot)]
         return bool(self.redis.eval(_CLAIM, 1, names.run_key(self.id, order.run_id), *words))
 
@@ -100,7 +100,7 @@ class DroneStandIn:
         return event
 
     def send(self, event: Event, *, live: bool = True) -> None:
-        """Put an event into the stream, as often as the test likes; without `live` nobody is told."""
+        """Put an event into the stream, repeatedly if the test wants; without `live` it is not published."""
         binding = Binding(
             direction="event",
             drone=self.id,
@@ -149,19 +149,19 @@ class DroneStandIn:
         self.redis.set(names.lease_key(self.id), f"{self.boot}:{self._now().isoformat()}", ex=60)
 
     def run_beat(self, order: WorkOrder, **fields: Any) -> RunBeat:
-        """What a beat says of one run."""
+        """A beat's entry for one run."""
         seq = len(self.journals[order.run_id])
         known = {"run_id": order.run_id, "order_id": order.order_id, "generation": order.generation, "last_seq": seq}
         return RunBeat.model_validate({**known, **fields})
 
     def restart(self, *runs: RunBeat) -> None:
-        """Begin a new boot and say hello with the runs that are on disk."""
+        """Begin a new boot and send a hello with the runs on disk."""
         self.boot = names.new_id()
         hello = Hello.model_validate({**self._self(), "at": self._now(), "runs": runs})
         self.put("hello", self.seal(hello.model_dump_json(), Binding(direction="hello", drone=self.id)))
 
     def inbox(self) -> list[ControlMessage]:
-        """What the control plane has to say."""
+        """The control plane's messages."""
         sealed: Any = self.redis.hvals(names.inbox_key(self.id))
         binding = Binding(direction="control", drone=self.id)
         return [ControlMessage.model_validate_json(self._open(each, binding)) for each in sealed]
@@ -196,7 +196,7 @@ class DroneStandIn:
 
 
 def join(core: Core, caller: Caller, name: str, **fields: Any) -> DroneStandIn:
-    """Register a drone through the door that real ones take."""
+    """Register a drone through the same operation as real ones."""
     private_key = envelope.new_private_key()
     token = JoinTokenString.parse(tokens.create_join_token(core, caller, JoinTokenRequest()).token or "")
     assert token is not None

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class Script:
-    """Connections as they come one after another: bytes to give, or an error to raise."""
+    """The outcomes of successive connections: bytes to send, or an error to raise."""
 
     def __init__(self, *connections: bytes | Exception) -> None:
         self.connections = list(connections)

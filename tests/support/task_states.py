@@ -1,4 +1,4 @@
-"""An organization whose tasks are brought into every state there is, by what people and runs really do."""
+"""An organization whose tasks are brought into every state by real actions of users and runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATES = ("open/lead", "open/user", "in_progress/lead", "failed/user", "done/use
 
 @dataclass
 class Workshop:
-    """A paused organization with the agents `lead` and `backend`: what is opened stays open until it is looked at."""
+    """A paused organization with the agents `lead` and `backend`: an open task stays open until `begin`."""
 
     core: Core
     caller: Caller
@@ -39,11 +39,11 @@ class Workshop:
         return cls(core, caller)
 
     def new(self, assignee: str = "lead") -> str:
-        """A task that nobody has worked on."""
+        """A new task that no agent has worked on."""
         return tasks.create(self.core, self.caller, TaskRequest(title="Mend it", assignee=assignee)).id
 
     def begin(self) -> None:
-        """Let everything begin that waits for an agent."""
+        """Start all tasks that wait for an agent."""
         edit_organization(self.core, self.caller, paused_at=None)
         claim(self.core, self.caller)
         edit_organization(self.core, self.caller, paused_at=self.core.clock.now())
@@ -67,7 +67,7 @@ class Workshop:
         return task_id
 
     def beat(self) -> None:
-        """The drone is there, however far the clock went."""
+        """Keep the drone online, however far the clock was advanced."""
         with self.core.database.write() as db:
             db.execute(update(Drone).values(last_seen_at=self.core.clock.now()))
 
@@ -75,7 +75,7 @@ class Workshop:
         return tasks.show(self.core, self.caller, task_id)
 
     def where(self, task_id: str) -> str:
-        """As the names in `STATES`."""
+        """The task's state, in the form of `STATES`."""
         task = self.show(task_id)
         return f"{task.status}/{task.assignee}"
 

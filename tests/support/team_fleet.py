@@ -1,4 +1,4 @@
-"""An organization at work on a whole fleet: three agents, two workstations, and tasks that a test looks into."""
+"""An organization on a whole fleet: three agents, two workstations, and tasks that a test inspects."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tests.support.whole_fleet import WholeFleet, WorkstationDrone
 Doc = dict[str, Any]
 ORG = "payments"
 MODEL = "openai/gpt-4o-mini"
-"""A name with a price in litellm's list; what answers to it is a script."""
+"""A model name with a price in litellm's list; a script answers for it."""
 LEAD, BACKEND, TESTER = "lead", "backend", "tester"
 SECONDS = 120.0
 
 
 @dataclass
 class TeamFleet:
-    """The organization `payments`: lead, and below it backend, who works on oka, and tester, who works on mila."""
+    """The organization `payments`: lead, and below it backend, which works on oka, and tester, which works on mila."""
 
     fleet: WholeFleet
     client: FleetClient
@@ -35,7 +35,7 @@ class TeamFleet:
 
     @classmethod
     def of(cls, fleet: WholeFleet, client: FleetClient, model: ScriptedServer, remote: Path) -> TeamFleet:
-        """Make everything with the command line, as people do, and wait until the agents are described."""
+        """Set everything up, as users do, and wait until the agents are described."""
         fleet.json("organization", "add", ORG, "--description", "Keeps the money.")
         fleet.json(
             *("provider", "add", "scripted", "--org", ORG, "--model", MODEL, "--api-base", model.url, "--no-key")
@@ -62,7 +62,7 @@ class TeamFleet:
         return self.client.show_task(task_id)
 
     def with_user(self, task_id: str, *, runs: int = 1) -> Doc:
-        """The task once it is back with the user after so many runs, all of which have ended."""
+        """The task, once it is back with the user after at least this many ended runs."""
 
         def back() -> Doc | None:
             task = self.show(task_id)
@@ -85,7 +85,7 @@ class TeamFleet:
         wait_until(self._described, seconds=SECONDS, every=0.2)
 
     def _described(self) -> bool:
-        """Until then the roster still changes, and with it the prompts."""
+        """Whether all agents are described; until then the roster changes, and with it the prompts."""
         return all(agent["description"].startswith(DESCRIBED) for agent in self.client.call(agents.LIST))
 
 
@@ -103,7 +103,7 @@ def runs_of(task: Doc) -> list[Doc]:
 
 
 def told(task: Doc) -> list[str]:
-    """The timeline in words: who ran, and who wrote."""
+    """The timeline in words: which agent ran, and which author wrote."""
     return [
         f"{each['run']['agent']} runs" if each["kind"] == "run" else f"{each['comment']['author']} writes"
         for each in task["timeline"]

@@ -1,4 +1,4 @@
-"""A small model of tasks, written from the rules and not from the code: what each hand may do, and who is next."""
+"""A small model of tasks, written from the rules and not from the code: the allowed actions, and who is next."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 AGENTS = {"lead": None, "backend": "lead", "tester": "lead"}
-"""Each with its boss."""
+"""Each agent with its boss."""
 USER = "user"
 Tags = Sequence[str]
 
 
 class Refused(Exception):
-    """What the model does not allow, by the class of the error."""
+    """An action that the model does not allow; the argument is the class of the expected error."""
 
 
 @dataclass
@@ -32,7 +32,7 @@ class ModelTask:
     """none, waiting, working, stopping (asked to end), over."""
     briefed_at: float = 0.0
     said: list[Tags] = field(default_factory=list)
-    """The tags of what the newest run wrote, comment by comment."""
+    """The tags in each comment of the newest run."""
     mentions: list[tuple[float, str]] = field(default_factory=list)
     read_until: dict[str, float] = field(default_factory=dict)
     ran_last: str = ""
@@ -49,7 +49,7 @@ class Model:
     paused: bool = False
     now: float = 0.0
 
-    # --- people ----------------------------------------------------------------------
+    # --- users -----------------------------------------------------------------------
 
     def create(self, assignee: str, priority: int) -> None:
         self.tasks.append(ModelTask(len(self.tasks) + 1, assignee, priority, self.now))
@@ -91,7 +91,7 @@ class Model:
         task.comments += 1
 
     def retry(self, task: ModelTask, to: str) -> None:
-        """`to` may be empty: whoever ran last."""
+        """`to` may be empty: the agent that ran last."""
         self._need(task.status in {"done", "failed"}, "Conflict")
         self._need(bool(to or task.ran_last), "Precondition")
         self._give(task, to or task.ran_last)
@@ -108,7 +108,7 @@ class Model:
         task.said.append(tags)
 
     def ends(self, task: ModelTask, how: str) -> None:
-        """succeeded, max_iterations, failed, lost or canceled (its order, by some hand)."""
+        """`how`: succeeded, max_iterations, failed, lost or canceled (its order was canceled)."""
         current = task.status == "in_progress"
         task.run = "over"
         if not current:
@@ -131,17 +131,17 @@ class Model:
             task.hand_offs, task.queued = task.hand_offs + 1, self.now
 
     def _next(self, task: ModelTask) -> tuple[str, bool]:
-        """Who is next, and whether the thread is told why."""
+        """The next assignee, and whether the system comments on the reason."""
         valid = [tag for tag in (task.said[-1] if task.said else ()) if tag in AGENTS or tag == USER]
         if valid:
             return valid[-1], False
         unread = [name for at, name in task.mentions if at > task.read_until.get(name, -1) and name != task.agent]
         return (unread[-1] if unread else AGENTS[task.agent] or USER), True
 
-    # --- what follows ------------------------------------------------------------------
+    # --- consequences ------------------------------------------------------------------
 
     def claim(self) -> None:
-        """Begin whatever may begin; called after everything that happens."""
+        """Start every task that may start; called after every action."""
         for task in sorted(self.tasks, key=lambda each: (-each.priority, each.queued, each.number)):
             if self._may_begin(task):
                 task.status, task.run, task.agent = "in_progress", "waiting", task.assignee
@@ -173,6 +173,6 @@ class Model:
             raise Refused(error)
 
     def seen(self) -> Iterator[tuple[str, str, int, int]]:
-        """What can be seen of each task from outside."""
+        """The visible state of each task."""
         for task in self.tasks:
             yield task.status, task.assignee, task.hand_offs, task.comments

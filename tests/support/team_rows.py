@@ -1,4 +1,4 @@
-"""Agents and tasks as rows, written past the operations that people make them with, and runs played to their end."""
+"""Agents and tasks as rows, written directly without the users' operations, and runs played to their end."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def edit_organization(core: Core, caller: Caller, **values: Any) -> None:
 
 
 def add_task(core: Core, caller: Caller, agent_id: str | None, *, claim: bool = True, **fields: Any) -> str:
-    """An open task on the organization's only project; with `claim` it begins where it may. Returns its id."""
+    """An open task on the organization's only project; with `claim` it starts if it may. Returns its id."""
     project_slug = fields.pop("project", None)
     with core.database.write() as db:
         organization = locked_organization(db, caller.organization_id)
@@ -138,7 +138,7 @@ def comments_of(core: Core, task_id: str) -> list[tuple[str, str, str]]:
 
 
 def kinds_of(core: Core, task_id: str) -> list[str]:
-    """What the system told, in order."""
+    """The kinds of the system's comments, in order."""
     return [kind for author, kind, _ in comments_of(core, task_id) if author == "system"]
 
 
@@ -156,7 +156,7 @@ def write_as(db: Session, core: Core, order: Order, run_id: str, text: str) -> N
 
 
 def play(core: Core, task_id: str, *comments: str, how: str = "succeeded") -> str:
-    """Run the task's current order to its end: it writes the comments, then ends so. Returns the order's id."""
+    """Run the task's current order to its end: it writes the comments, then ends as `how`. Returns the order's id."""
     order_id = order_of(core, task_id).id
     begin(core, order_id)
     for text in comments:
@@ -168,7 +168,7 @@ def play(core: Core, task_id: str, *comments: str, how: str = "succeeded") -> st
 
 
 def begin(core: Core, order_id: str) -> str:
-    """Begin the run of a placed order of a task; returns its id."""
+    """Start the run of a task's placed order; return the run's id."""
     with core.database.write() as db:
         order = db.get_one(Order, order_id)
         order.started_at = order.started_at or core.clock.now()

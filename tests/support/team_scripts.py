@@ -1,7 +1,7 @@
-"""A scripted model (a stand-in) for teams: what it plays is read off the thread that an agent is shown.
+"""A scripted model (a stand-in) for teams: it takes its script from the thread in an agent's briefing.
 
-Whoever hands over names the script of the next turn in the comment, as `script:NAME`; the task's description names the
-first one. So the story is in the thread, where the agents find it, and any number of tasks play side by side.
+An agent that hands over names the script of the next turn in its comment, as `script:NAME`; the task's description
+names the first one. The whole story is therefore in the thread, and any number of tasks can run concurrently.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _AGENT = re.compile(r"^# You are (\w+)$", re.MULTILINE)
 
 
 class TeamBook(Book):
-    """Gives the replies of the script that is named last in the briefing; describes agents where it is asked to."""
+    """Gives the replies of the script named last in the briefing; answers requests for descriptions of agents."""
 
     def __init__(self, scripts: Mapping[str, Sequence[Doc]], meeting: Mapping[str, Barrier] | None = None) -> None:
-        """`meeting`: scripts whose first reply waits for that of others."""
+        """`meeting`: scripts whose first reply waits for the first reply of others."""
         super().__init__({name: Script.validate_python(list(replies)) for name, replies in scripts.items()})
         self._meeting = meeting or {}
 
@@ -40,7 +40,7 @@ class TeamBook(Book):
 
 
 def agent_of(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """Whose turn a request is of, by its system prompt; None: of nobody's."""
+    """The agent whose turn a request belongs to, from its system prompt; None if it is not part of a turn."""
     found = _AGENT.search(str(messages[0]["content"]))
     return found[1] if found else None
 
@@ -51,12 +51,12 @@ def script_of(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def comments(*texts: str) -> Doc:
-    """A reply that writes into the thread."""
+    """A reply that writes comments."""
     return {"tool_calls": [{"name": "add_comment", "arguments": {"message": text}} for text in texts]}
 
 
 def turn(*commands: str, hand_over: str, thought: str = "", said: str = "") -> list[Doc]:
-    """A turn: commands, the last comment, and a final answer that nobody else gets to see."""
+    """A turn: commands, the last comment, and a final answer that no other agent sees."""
     shells = [{"name": "shell", "arguments": {"command": command}} for command in commands]
     steps = [{"text": thought, "tool_calls": [call]} for call in shells]
     return [*steps, comments(hand_over), {"text": said or "My turn is over."}]
@@ -68,7 +68,7 @@ def _briefing(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _only(name: str, message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The message without any script's name in it but the one that counts, where the briefing is."""
+    """The message without script names, except the current one in place of the briefing."""
     if message["role"] != "user":
         return message
     content = str(message["content"])

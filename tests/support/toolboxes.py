@@ -1,4 +1,4 @@
-"""A toolbox on a directory, called as a model calls it."""
+"""A toolbox on a directory, called the way a model calls it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Call = Callable[..., ToolResult]
 
 
 def toolbox(workspace: Path, mode: Any = "build", sandbox: Sandbox | None = None, **more: Any) -> Tools:
-    """The tools of a mode; without a sandbox, unless one is given: what a sandbox adds is tested with the sandboxes."""
+    """The tools of a mode, without a sandbox unless one is given: sandboxes have their own tests."""
     given = {"check": lambda: None, "command_timeout": 20, "on_output": None, **more}
     return build_toolbox(
         workspace,
@@ -38,7 +38,7 @@ def called(tools: Tools, name: str, /, **arguments: Any) -> ToolResult:
 
 @dataclass
 class MadeTool:
-    """A tool from elsewhere: answers with its arguments, or raises."""
+    """A foreign tool: it returns its arguments, or raises."""
 
     name: str
     read_only: bool = False
@@ -65,6 +65,6 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def call(workspace: Path) -> Call:
-    """Calls tools of one toolbox on `workspace`."""
+    """A function that calls the tools of one toolbox on `workspace`."""
     tools = toolbox(workspace)
     return lambda name, **arguments: called(tools, name, **arguments)

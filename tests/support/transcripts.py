@@ -1,4 +1,4 @@
-"""What every transcript in the suite has to keep to, read off the steps of an order's document."""
+"""The rules for every transcript in the suite, checked on the steps of an order's document."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Doc = dict[str, Any]
 
 
 def transcript_problems(order: Doc) -> list[str]:
-    """What is wrong with an order's steps: holes in seq, calls without exactly one result, results without a call.
+    """The problems in an order's steps: gaps in seq, calls without exactly one result, results without a call.
 
-    A lost run may have ended in the middle of its last message's calls, and what was undone may be cut anywhere.
+    A lost run may have ended in the middle of its last message's calls, and undone steps may be cut off anywhere.
     """
     steps = order["steps"]
     kept = [step for step in steps if not step.get("undone")]

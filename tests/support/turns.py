@@ -1,4 +1,4 @@
-"""Turns of sessions as the collector leaves them behind: played by hand, with the fleet's own transitions."""
+"""Turns of sessions in the state that the collector leaves, created with the fleet's own transitions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def end(
     lost: Sequence[Sequence[Body]] = (),
     **columns: Any,
 ) -> str:
-    """Run a placed order: first the runs that are `lost`, each with its steps, then one that ends it so."""
+    """Run a placed order: first the `lost` runs, each with its steps, then one that ends the order with `to`."""
     for attempt in lost:
         report(core, start_run(core, order_id), attempt)
         lose(core, order_id)
@@ -71,7 +71,7 @@ def end(
 
 
 def lose(core: Core, order_id: str) -> None:
-    """The order's run is lost, and the next one placed."""
+    """Lose the order's run, and place the next one."""
     with core.database.write() as db:
         order = db.get_one(Order, order_id)
         try_again(db, core, order, Ending(ExitStatus.LOST, RunEnd(detail="the drone fell silent")))
@@ -99,19 +99,19 @@ def place(core: Core, order_id: str) -> None:
 
 
 def order_as_sent(core: Core, order_id: str) -> WorkOrder:
-    """The order as its drone would get it now."""
+    """The order as its drone would receive it now."""
     with core.database.read() as db:
         return work_order(db, core, db.get_one(Dispatch, db.get_one(Order, order_id).run_id))
 
 
 def context(core: Core, session_id: str) -> list[Message]:
-    """What the session's next turn would see."""
+    """The messages that the session's next turn would see."""
     with core.database.read() as db:
         return messages_along(db, way_to(db, db.get_one(Chat, session_id).leaf_id))
 
 
 def context_of(core: Core, order_id: str) -> list[Message]:
-    """What the order's next run would see."""
+    """The messages that the order's next run would see."""
     with core.database.read() as db:
         return messages_along(db, way_of(db, db.get_one(Order, order_id)))
 

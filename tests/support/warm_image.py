@@ -1,6 +1,6 @@
-"""The warm process: has loaded what the project's programs load, and becomes one of them on request.
+"""The warm process: it has loaded the modules of the project's programs, and starts copies that become one of them.
 
-It has one thread, and each copy is a clone of it that has its own parent, not it, as parent (CLONE_PARENT). See
+It has one thread. Each copy is a clone whose parent is the warm process's own parent (CLONE_PARENT). See
 `tests.support.warm_processes`.
 """
 
@@ -38,7 +38,7 @@ from tests.support.warm_requests import FORK_SERVER, Image, Request, program
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE_PARENT = 0x8000
 _ABOVE = 400
-"""Files are moved above this number before they get their own."""
+"""File descriptors are moved above this number before they get their final numbers."""
 _MOST_FILES = 60
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _COMMANDS = ("control_plane.cli", "drone.cli")
@@ -51,8 +51,8 @@ _MAY_START_MORE = frozenset({"up", "start", "--home"})
 
 
 def serve(connection: socket.socket) -> None:
-    """Make a copy for each request, until the other end is closed."""
-    # Modules are no garbage, and looking for some in them takes a third of the time of their loading.
+    """Start a copy for each request, until the other end is closed."""
+    # Modules are no garbage, and searching them for garbage takes a third of their loading time.
     gc.disable()
     for number in _STOPS:
         signal.signal(number, signal.SIG_IGN)
@@ -65,7 +65,7 @@ def serve(connection: socket.socket) -> None:
         _load_for(request.arguments)
         pid = _clone()
         if pid == 0:
-            # Its number must mean nothing to this object when another file gets it.
+            # Another file may get this descriptor number, so the socket object must not own it.
             connection.detach()
             os._exit(_become(request, files[1:]))
         for each in files[1:]:
@@ -74,7 +74,7 @@ def serve(connection: socket.socket) -> None:
 
 
 def _clone() -> int:
-    """As `os.fork`, but the new process is a sibling of this one."""
+    """Like `os.fork`, but the new process is a sibling of this one."""
     system = ctypes.PyDLL(None)
     system.syscall.restype = ctypes.c_long
     zero = ctypes.c_long(0)
@@ -91,7 +91,7 @@ def _clone() -> int:
 
 
 def _become(request: Request, files: Sequence[int]) -> int:
-    """Run the program as the process that was asked for; its exit code."""
+    """Run the program as the requested process; return its exit code."""
     _take_files(request.descriptors, files)
     if request.new_session:
         os.setsid()
@@ -119,10 +119,10 @@ def _take_files(numbers: Sequence[int], files: Sequence[int]) -> None:
 def _take_environment(request: Request) -> None:
     os.environ.clear()
     os.environ.update(request.environment)
-    # What the loading found out from the variables of the image.
+    # Reset values that were derived from the image's environment while loading.
     time.tzset()
     tempfile.tempdir = None
-    # What other processes read of this one: its block of arguments and its block of variables.
+    # The blocks of arguments and variables that other processes read under /proc.
     stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     arguments, arguments_end, variables, variables_end = map(int, stat[45:49])
     _write(arguments, arguments_end - arguments, request.arguments)
@@ -141,7 +141,7 @@ def _set_signals() -> None:
 
 
 def _keep_image() -> None:
-    """Let this process start its own children of the project as copies, too."""
+    """Let this process also start its own children that are programs of the project as copies."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
         ours.close()
@@ -164,7 +164,7 @@ def _let_go_of_files(spared: int) -> None:
 
 
 def _name_as_helper() -> None:
-    # As the standard library's own helpers: a drone spares those when it looks for what its runs left.
+    # Named like the standard library's helpers, which a drone spares when it looks for processes left by its runs.
     stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     _write(int(stat[45]), int(stat[46]) - int(stat[45]), [sys.executable, "-c", "from multiprocessing. # warm image"])
 
@@ -179,7 +179,7 @@ def _run(arguments: Sequence[str]) -> int:
         else:
             sys.argv = ["", *rest]
             with warnings.catch_warnings():
-                # It has been imported before, as it says.
+                # The warning is that the module was imported before.
                 warnings.filterwarnings("ignore", category=RuntimeWarning, module="runpy")
                 runpy.run_module(what, run_name="__main__", alter_sys=True)
         code: object = 0
@@ -192,7 +192,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _end(code: object) -> int:
-    """End as the interpreter does, but for the freeing of all memory."""
+    """End as the interpreter does, except that memory is not freed."""
     with contextlib.suppress(BaseException):
         cast("Any", threading)._shutdown()
         cast("Any", atexit)._run_exitfuncs()
@@ -225,7 +225,7 @@ def _load_commands() -> None:
 def _load(names: tuple[str, ...]) -> None:
     for name in names:
         importlib.import_module(name)
-    # What children do not look through they do not copy.
+    # Memory that a copy's garbage collection does not visit is not duplicated.
     gc.freeze()
 
 

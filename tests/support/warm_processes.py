@@ -1,11 +1,11 @@
-"""Processes of the project that begin as copies of a warm one: most of a short life is the loading of modules.
+"""Processes of the project that start as copies of a warm one: most of a short process's time is loading modules.
 
-Each has a process id, a parent, arguments, environment, files, session and directory of its own, as if `python -m`
-had started it. Whatever such a process starts of the project, a drone its worker for example, begins as a copy as well.
-Only the start of Python is shared, so a test of that very thing starts its process by `subprocess` instead.
+Each has its own process id, parent, arguments, environment, files, session and directory, as if `python -m` had started
+it. Programs of the project that such a process starts, for example a drone its worker, also start as copies. Only the
+start of Python is shared, so a test of that start uses `subprocess` instead.
 
-The copies are made by an image (`tests.support.warm_image`), a child of the process that asks. It makes siblings of
-itself, so that who asked is the parent of what it asked for. Where the system cannot do that, processes start cold.
+An image (`tests.support.warm_image`), a child of the requesting process, makes the copies. They are siblings of the
+image, so that the requesting process is their parent. Where the system cannot do that, processes start cold.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ FLEET = (sys.executable, "-m", "control_plane.cli.main")
 DRONE = (sys.executable, "-m", "drone.cli.main")
 POSSIBLE = sys.platform == "linux" and platform.machine() in {"x86_64", "aarch64"}
 ROOM = 16 * 1024
-"""Bytes that the image has for the arguments, and for the environment, of a copy."""
+"""Bytes that the image reserves for a copy's arguments, and as many for its environment."""
 
 
 def popen(command: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.Popen[bytes]:
-    """`subprocess.Popen`, warm where `command` is a program of the project."""
+    """`subprocess.Popen`, warm if `command` is a program of the project."""
     if not POSSIBLE:
         return subprocess.Popen(command, **options)
     with _taken_over(_image()):
@@ -50,7 +50,7 @@ def run(
     cwd: Path | None = None,
     seconds: float = 120.0,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, whatever its exit code."""
+    """Run a program to its end, with any exit code."""
     with tempfile.TemporaryFile("w+") as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         stdin.write(text or "")
         stdin.seek(0)

@@ -1,4 +1,4 @@
-"""What is asked of a warm process, and by whom: shared by the process that asks and the image that answers."""
+"""Requests to a warm process: shared by the requesting process and the image that answers."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from typing import Any
 PROGRAMS = frozenset({"control_plane.cli.main", "drone.cli.main", "drone.worker"})
 FORK_SERVER = "from multiprocessing.forkserver import main"
 _OTHER_PYTHON = ("PYTHONPATH", "PYTHONSAFEPATH", "LD_PRELOAD")
-"""Variables that a Python which runs already does not obey."""
+"""Variables that have no effect on a Python that is already running."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a copy is to become. The files travel beside it."""
+    """The process that a copy becomes. Its files are sent along with the request."""
 
     arguments: tuple[str, ...]
     environment: dict[str, str]
     directory: str
     descriptors: tuple[int, ...]
-    """The numbers that the files have in the copy."""
+    """The numbers of the files in the copy."""
     new_session: bool
     before: Callable[[], None] | None
     """Popen's `preexec_fn`."""
 
 
 class Image:
-    """The warm process's other end: gives the ids of new children of this process."""
+    """The requesting end of the warm process: returns the ids of new children of this process."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._lock = threading.Lock()
 
     def copy(self, request: Request, files: Sequence[int]) -> int:
-        """Start a process; its id. Raises OSError when the image is gone."""
+        """Start a process and return its id. Raises OSError if the image is gone."""
         with self._lock, closing(os.fdopen(os.memfd_create("request"), "wb")) as asked:
             asked.write(pickle.dumps(request))
             asked.flush()
@@ -53,7 +53,7 @@ class Image:
         return int(answer)
 
     def fork_exec(self, cold: Callable[..., int], *call: Any) -> int:
-        """In place of the function by which `subprocess` starts every process."""
+        """Replaces the function with which `subprocess` starts every process."""
         arguments, _, _, kept, directory, environment, stdin, _, _, stdout, _, stderr, _, errors, _, session, *_ = call
         request = Request(
             arguments=tuple(map(os.fsdecode, arguments)),
@@ -72,7 +72,7 @@ class Image:
             return cold(*call)
 
     def spawn(self, cold: Callable[..., int], path: bytes, arguments: Sequence[Any], kept: Sequence[int]) -> int:
-        """In place of the function by which `multiprocessing` starts its servers."""
+        """Replaces the function with which `multiprocessing` starts its servers."""
         words = tuple(map(os.fsdecode, arguments))
         request = Request(words, dict(os.environ), str(Path.cwd()), (0, 1, 2, *kept), new_session=False, before=None)
         if not _known(request):
@@ -84,7 +84,7 @@ class Image:
 
 
 def program(arguments: Sequence[str]) -> tuple[str, str, Sequence[str]]:
-    """How Python finds what it is to run (`-m`, `-c`), what, and the arguments of that."""
+    """The option by which Python finds the program (`-m`, `-c`), the program, and its arguments."""
     words = list(arguments[1:])
     while words[:1] == ["-B"]:
         del words[0]

@@ -1,4 +1,4 @@
-"""A whole fleet as its users have it: `fleet up`, drones in homes of their own, and the command lines; all real."""
+"""A whole fleet as its users run it: `fleet up`, drones with separate homes, and the command lines; all real."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ START_SECONDS = 90.0
 
 @dataclass
 class WorkstationDrone:
-    """A drone that somebody registered on a workstation: a home of its own and a process that comes and goes."""
+    """A drone registered on a workstation: a separate home, and a process that comes and goes."""
 
     name: str
     environment: Mapping[str, str]
@@ -35,7 +35,7 @@ class WorkstationDrone:
     process: subprocess.Popen[bytes] | None = None
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """One `drone` command in this home."""
+        """Run one `drone` command in this home."""
         return warm_processes.run([*DRONE, *arguments], self.environment)
 
     def start(self) -> None:
@@ -45,11 +45,11 @@ class WorkstationDrone:
                 [*DRONE, "start"], env=dict(self.environment), stdout=log, stderr=log, start_new_session=True
             )
         if again:
-            # What a test restarts may be shared with others, and ends with them.
+            # A drone that a test restarts may be shared: it outlives this test.
             lasts(self.process.pid)
 
     def stop(self, number: signal.Signals = signal.SIGQUIT, *, seconds: float = 60.0) -> int:
-        """Send a signal and return the exit code; unless told otherwise, runs in hand give their orders back."""
+        """Send a signal and return the exit code; with the default signal, running orders are given back."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(number)
@@ -58,7 +58,7 @@ class WorkstationDrone:
 
 @dataclass
 class WholeFleet:
-    """`fleet up` in a directory, with the command lines that talk to it."""
+    """`fleet up` in a directory, with the command lines for it."""
 
     root: Path
     options: Sequence[str] = ("--no-flower",)
@@ -96,7 +96,7 @@ class WholeFleet:
         return str(self._server_file()["token"])
 
     def start(self) -> None:
-        """Start `fleet up` and return when its box is printed."""
+        """Start `fleet up` and wait until its box is printed."""
         self.root.mkdir(parents=True, exist_ok=True)
         again = self.process is not None
         begin = self.log.stat().st_size if self.log.exists() else 0
@@ -120,7 +120,7 @@ class WholeFleet:
         return self.process.wait(60)
 
     def transcript_problems(self) -> list[str]:
-        """What is wrong with any transcript of this fleet; nothing, if it is not running any more."""
+        """The problems in all transcripts of this fleet; none if it is no longer running."""
         if self.process is None or self.process.poll() is not None:
             return []
         with self.client() as client:
@@ -129,7 +129,7 @@ class WholeFleet:
         return [problem for order in shown for problem in transcript_problems(order)]
 
     def close(self) -> None:
-        """End everything that is still there."""
+        """End everything that is still running."""
         for drone in self.workstations:
             if drone.process is not None:
                 drone.stop()
@@ -137,21 +137,21 @@ class WholeFleet:
             self.stop()
 
     def fleet(self, *arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
-        """One `fleet` command, whatever its exit code."""
+        """Run one `fleet` command, with any exit code."""
         return warm_processes.run([*FLEET, *arguments], self.environment, text)
 
     def json(self, *arguments: str, text: str | None = None) -> Any:
-        """The document that a `fleet … --json` command prints; it must exit with 0."""
+        """The document that a `fleet … --json` command prints; its exit code must be 0."""
         done = self.fleet(*arguments, "--json", text=text)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     def client(self, organization: str = "default") -> FleetClient:
-        """A client with the admin's token, for what a command line would be too slow for."""
+        """A client with the admin's token, for uses where a command line would be too slow."""
         return FleetClient(self.url, self.token, organization)
 
     def add_work(self, model_url: str, git_url: str, *, slug: str = "demo") -> None:
-        """A provider at `model_url`, called scripted, and a project for `git_url`."""
+        """Add a provider `scripted` at `model_url`, and a project for `git_url`."""
         with self.client() as client:
             client.call(providers.ADD, ProviderRequest(name="scripted", model="openai/scripted", api_base=model_url))
             client.call(projects.ADD, ProjectRequest(slug=slug, git_url=git_url, provider="scripted"))
@@ -181,7 +181,7 @@ class WholeFleet:
         code: Mapping[str, str] | None = None,
         token_options: Sequence[str] = (),
     ) -> WorkstationDrone:
-        """Register a drone as somebody on another workstation does, in a home of its own; `code`: of what version."""
+        """Register a drone as on another workstation, with a separate home; `code`: the version that it runs."""
         token = self.fleet("token", "create", *token_options).stdout.strip()
         directory = home or self.root / f"workstation {name}"
         version = self.code if code is None else code
@@ -195,7 +195,7 @@ class WholeFleet:
         return drone
 
     def online(self, *names: str, seconds: float = 20.0) -> None:
-        """Return when these drones are online."""
+        """Wait until these drones are online."""
         wait_until(lambda: set(names) <= self._ready(), seconds=seconds, every=0.3)
 
     def _server_file(self) -> Doc:
@@ -214,7 +214,7 @@ class WholeFleet:
 
 @dataclass
 class ExternalFleet(WholeFleet):
-    """A control plane on services of one's own; whoever uses it starts its parts."""
+    """A control plane on external services; the test starts its roles."""
 
     variables: dict[str, str] = field(default_factory=dict)
 

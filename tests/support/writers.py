@@ -1,6 +1,6 @@
 """A process that writes to a database together with others: `python -m tests.support.writers URL ORDER ROUNDS`.
 
-Prints the numbers that it took. It waits for a line on stdin before it begins, so that all begin at once.
+It prints the numbers that it took. It waits for a line on stdin before it starts, so that all start at once.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OTHER = {OrderStatus.QUEUED: OrderStatus.ASSIGNED, OrderStatus.ASSIGNED: OrderS
 
 
 def run_together(url: str, order_id: str, *, processes: int, rounds: int) -> list[list[int]]:
-    """Start so many of these processes at once, and return the numbers that each took."""
+    """Start this many of these processes at once, and return the numbers that each took."""
     command = [sys.executable, "-m", "tests.support.writers", url, order_id, str(rounds)]
     started = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(processes)
@@ -48,7 +48,7 @@ def write(url: str, order_id: str, rounds: int) -> list[int]:
 
 
 def _move(database: Database, order_id: str) -> bool:
-    """Read the order, then write what follows from what was read: the pattern that loses writes where it can."""
+    """Read the order, then write a change that depends on it: the pattern that loses writes without protection."""
     try:
         with database.write() as db:
             order = db.get_one(Order, order_id)

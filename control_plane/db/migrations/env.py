@@ -1,4 +1,4 @@
-"""What Alembic runs: the migrations, on the connection and in the transaction that it was handed."""
+"""What Alembic runs: the migrations, on the connection and in the transaction that it receives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All tools, in the order in which they are listed (S-124): those that are written by hand, then the derived ones."""
+"""All tools, in the order in which they are listed (S-124): hand-written ones, then the derived ones."""
 
 from control_plane.mcp_server.declared import orders, tasks
 from control_plane.mcp_server.derived_tools import tools

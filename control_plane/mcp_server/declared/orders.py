@@ -1,4 +1,4 @@
-"""Tools for work orders: those whose answers are shortened or come in parts."""
+"""Tools for work orders: those whose answers are shortened or split into parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools for tasks that are written by hand: a thread, and a run whose steps are cut for a model."""
+"""Hand-written tools for tasks: a thread, and a run whose steps are cut for a model."""
 
 from __future__ import annotations
 

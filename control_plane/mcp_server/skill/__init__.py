@@ -1,4 +1,4 @@
-"""The skill for coding assistants, and how it gets into a project (S-125)."""
+"""The skill for coding assistants, and its installation into a project (S-125)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shared.errors import Conflict, FleetFault
 NAME = "dronefleet"
 FILE = "SKILL.md"
 OURS = ".written"
-"""Beside the skill: the digest of what was written, by which a later version tells ours from what somebody changed."""
+"""Next to the skill: the digest of what was written; a later version recognizes a modified file by it."""
 Outcome = Literal["written", "updated", "unchanged"]
 _SENTENCES: dict[Outcome, str] = {
     "written": "is written: assistants that look there now know how to use the fleet",
@@ -24,7 +24,7 @@ _SENTENCES: dict[Outcome, str] = {
 
 @dataclass(frozen=True)
 class Installed:
-    """What was done, and where."""
+    """The outcome, and the path."""
 
     path: Path
     outcome: Outcome
@@ -40,14 +40,15 @@ def skill_text() -> bytes:
 
 
 def skills_directory(project: Path) -> Path:
-    """Where assistants look for skills in a project: `.claude/skills` where a `.claude` is, else `.agents/skills`."""
+    """Where assistants look for skills in a project: `.claude/skills` if a `.claude` exists, else `.agents/skills`."""
     return project / (".claude" if (project / ".claude").is_dir() else ".agents") / "skills"
 
 
 def install(skills: Path, *, force: bool = False, text: bytes | None = None) -> Installed:
-    """Write the skill below `skills`, in a directory of its own; `text`: another one than this version's.
+    """Write the skill under `skills`, in a separate directory; `text`: a text other than this version's.
 
-    Raises Conflict for a file that somebody changed or wrote, without `force`; FleetFault where nothing can be written.
+    Raises Conflict, without `force`, for a file that was modified or not written by us; FleetFault if nothing can be
+    written.
     """
     path = skills.expanduser().absolute() / NAME / FILE
     try:
@@ -80,7 +81,7 @@ def _written(path: Path) -> str | None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write the file at once or not at all."""
+    """Write the file completely or not at all."""
     draft = path.with_name(f".{path.name}.new")
     draft.write_bytes(content)
     draft.replace(path)

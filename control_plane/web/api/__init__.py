@@ -1,4 +1,4 @@
-"""The HTTP interface: a router per resource, each thin over `control_plane.operations`."""
+"""The HTTP interface: a router per resource, each a thin layer over `control_plane.operations`."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from control_plane.web.access import api_router
 from control_plane.web.openapi import errors
 
 OWN = "organization"
-"""A path may have the organization in it; then `?org=` says nothing."""
+"""A path may contain the organization; `?org=` is then ignored."""
 ORGANIZATION = "The organization; default: the token's own."
 KEY = "The same key with the same body gives the same order, for 7 days; with another body: 409."
 

@@ -25,7 +25,7 @@ After = Annotated[int, Query(ge=0, le=2**53, description="As Last-Event-ID, for 
 
 
 class EventStream(StreamingResponse):
-    """Bytes of events as they come. The framework's own class would encode them, and ping in comments nobody hears."""
+    """Event bytes as they arrive. The framework's own class would encode them, and send pings in unread comments."""
 
     media_type = "text/event-stream"
 
@@ -36,7 +36,7 @@ class EventStream(StreamingResponse):
     response_class=EventStream,
     responses={200: {"content": {"text/event-stream": {}}}, **errors(401, 404)},
 )
-async def follow_order(  # noqa: PLR0913, PLR0917 - what a route is given
+async def follow_order(  # noqa: PLR0913, PLR0917 - one per part of the request
     core: CoreDep,
     caller: CallerDep,
     order_id: OrderId,

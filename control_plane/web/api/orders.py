@@ -1,4 +1,4 @@
-"""The routes of work orders that are written by hand: they answer with files."""
+"""The hand-written routes of work orders: they answer with files."""
 
 from __future__ import annotations
 

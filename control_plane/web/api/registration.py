@@ -1,4 +1,4 @@
-"""Drones joining and leaving by themselves."""
+"""Drones that join and leave on their own."""
 
 from __future__ import annotations
 

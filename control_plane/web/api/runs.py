@@ -1,4 +1,4 @@
-"""What a run asks for under its drone's own token: blobs in and out, and leave to push."""
+"""What a run requests under its drone's token: blobs in and out, and permission to push."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def put_blob(  # noqa: PLR0913, PLR0917 - one per part of the request
     """At most 512 MB. Storing the same again changes nothing; content that is not what its name says is refused."""
     _refuse_large(int(request.headers.get("content-length") or 0))
     await to_thread.run_sync(lambda: core.blobs.root.mkdir(parents=True, exist_ok=True, mode=0o700))
-    # Spooled beside the blobs, not in /tmp: that may be memory, and half a gigabyte of it.
+    # Spooled next to the blobs, not in /tmp, which may be in memory: a blob may have half a gigabyte.
     with tempfile.TemporaryFile(dir=core.blobs.root) as spool:
         await _spool(request, spool)
         await to_thread.run_sync(blobs.put_blob, core, drone, run_id, sha256, spool, kind)

@@ -1,4 +1,4 @@
-"""The server itself: is it alive."""
+"""The server itself: its health."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Health(BaseModel):
     """Whether the server can do its work; open to everybody, so it says no more than that."""
 
     status: str
-    """`ok`; `degraded` without a broker: orders are taken and wait; `failing` without a database."""
+    """`ok`; `degraded` without a broker: orders are accepted and wait; `failing` without a database."""
     version: str
     database: bool
     broker: bool

@@ -1,4 +1,4 @@
-"""The route of sessions that is written by hand: it answers with a file."""
+"""The hand-written route of sessions: it answers with a file."""
 
 from __future__ import annotations
 

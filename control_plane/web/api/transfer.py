@@ -1,4 +1,4 @@
-"""Organizations as files: out, and in under a new name."""
+"""Organizations as files: export, and import under a new name."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def import_organization(
     name: Annotated[str | None, Query(description="Default: as it was called.", max_length=64)] = None,
 ) -> OrganizationDocument:
     """All of it, or nothing. It comes in paused; `warnings` says what is to be set again."""
-    # Before gigabytes are taken in.
+    # Before gigabytes are received.
     permit(declared.IMPORT, caller)
     await to_thread.run_sync(lambda: core.blobs.root.mkdir(parents=True, exist_ok=True, mode=0o700))
     with tempfile.TemporaryFile(dir=core.blobs.root) as spool:
@@ -64,7 +64,7 @@ async def import_organization(
 
 
 def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
-    """The lines in pieces that are worth a packet."""
+    """The lines, joined to chunks of at least 64 KB; the last one may be smaller."""
     piece = bytearray()
     for line in lines:
         piece += line.encode()

@@ -29,19 +29,19 @@ MAX_PROMPT = 1_500_000
 
 @router.get("/")
 def board(core: CoreDep, caller: CallerDep, project: str = "") -> Response:
-    """Everything at a glance. `project` fills the form in."""
+    """Everything at a glance. `project` prefills the form."""
     return _board(core, caller, {"project": project})
 
 
 @router.get("/board")
 def board_part(core: CoreDep, caller: CallerDep) -> Response:
-    """The part of the board that changes; the page fetches it every 3 s while somebody looks."""
+    """The part of the board that changes; a visible page fetches it every 3 s."""
     return page("board_live.html", {**shell(core, caller), **_live(core, caller)})
 
 
 @router.get("/orders")
 def orders_page() -> Response:
-    """The board lists them."""
+    """Redirects to the board, which lists them."""
     return RedirectResponse("/", 303)
 
 
@@ -56,7 +56,7 @@ def submit(  # noqa: PLR0913, PLR0917 - one per field of the form
     drone: Annotated[str, Form()] = "",
     labels: Annotated[str, Form()] = "",
 ) -> Response:
-    """Submit an order and go to its page; refused, show the board with the form as it was and say why."""
+    """Submit an order and go to its page; if refused, show the board with the form as it was and the reason."""
     given = {"prompt": prompt, "project": project, "provider": provider, "drone": drone, "labels": labels}
     try:
         wanted = SubmitRequest(
@@ -91,7 +91,7 @@ def _live(core: Core, caller: Caller) -> dict[str, Any]:
     return {
         "drones": managing.list_drones(core, caller),
         "orders": listed,
-        # Also those that newer orders have pushed off the list: each stands still until somebody answers.
+        # Including those that newer orders have pushed off the list: each is blocked until a person answers.
         "waiting": reading.list_orders(core, caller, OrderStatus.AWAITING_APPROVAL, None, None, SHOWN_ORDERS),
         "counts": Counter(each.status for each in listed),
     }

@@ -24,9 +24,9 @@ router = APIRouter(include_in_schema=False)
 def login_page(
     token: Annotated[str, Query(max_length=200)] = "", next: Annotated[str, Query(max_length=1000)] = "/"
 ) -> Response:
-    """The form. A one-use token in the address is not used by this GET: programs that preview links would burn it.
+    """The form. This GET does not use a one-use token in the address: programs that preview links would burn it.
 
-    The page sends it by itself, by a POST; a button does so where scripts are off.
+    The page sends it automatically, by a POST; without scripts, a button does so.
     """
     return _form(link=token, next_page=next)
 
@@ -39,7 +39,7 @@ def login(
     link: Annotated[str, Form(max_length=200)] = "",
     next: Annotated[str, Form(max_length=1000)] = "/",
 ) -> Response:
-    """Start a session and go to `next`; refused, show the form again and say why."""
+    """Start a session and go to `next`; if refused, show the form again with the reason."""
     try:
         secret = _session(core, token.strip(), link.strip())
     except Refused as error:
@@ -68,7 +68,7 @@ def logout(core: CoreDep, request: Request) -> Response:
 
 
 def local_page(address: str) -> str:
-    """`address` if it is a page of ours, else the board: a log-in must not lead to somebody else's site."""
+    """`address` if it is a page of ours, else the board: a log-in must not lead to another site."""
     parts = urlsplit(address)
     harmless = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
     return address if harmless and not parts.scheme and not parts.netloc else "/"
@@ -83,7 +83,7 @@ def _session(core: Core, token: str, link: str) -> str:
 
 
 def _is_https(core: Core, request: Request) -> bool:
-    # Behind a proxy that ends TLS, the request itself came by http: then the address that people use decides.
+    # Behind a proxy that ends TLS, the request itself arrives over http: then the public address decides.
     return request.url.scheme == "https" or core.settings.url.startswith("https://")
 
 

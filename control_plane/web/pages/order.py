@@ -1,4 +1,4 @@
-"""The page of one order: what it is, what happens in it, what came of it."""
+"""The page of one order: its description, its progress, its outcome."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from shared.states import ENDED, OrderStatus
 router = APIRouter(prefix="/orders", include_in_schema=False)
 
 SHOWN_STEPS = 400
-"""Of a longer transcript the page begins with the last ones; the rest is a click away."""
+"""The page of a longer transcript begins with the last steps; the rest is a click away."""
 PART_STEPS = 200
 MAX_SAID = 200_000
-"""Characters of a form's text that are looked at; what may be said is less."""
+"""Maximum characters of a form's text that are read; the limit of a message is lower."""
 CallField = Annotated[str | None, Form(max_length=1000, description="The id of the call that waits.")]
 
 
 @router.get("/{order_id}")
 def show_order(core: CoreDep, caller: CallerDep, order_id: str, all: bool = False) -> Response:
-    """The whole page, readable without scripts; with them it goes on by itself."""
+    """The whole page, readable without scripts; with scripts, it updates automatically."""
     order = reading.show_order(core, caller, order_id)
     hidden = 0 if all else max(0, len(order.steps) - SHOWN_STEPS)
     context = {
@@ -56,8 +56,8 @@ def show_order(core: CoreDep, caller: CallerDep, order_id: str, all: bool = Fals
 def order_parts(
     core: CoreDep, caller: CallerDep, order_id: str, after: Annotated[int, Query(ge=0, le=2**53)] = 0
 ) -> Response:
-    """What changed since step `after`: the head, the steps behind it, and, once there is one, the result."""
-    # The order first, the steps after it: an order that is shown as ended has all its steps then.
+    """The changes since step `after`: the head, the later steps, and, once there is one, the result."""
+    # The order first, then its steps: an order that is shown as ended then has all its steps.
     summary = reading.order_summary(core, caller, order_id)
     steps = reading.steps_after(core, caller, order_id, after, PART_STEPS)
     full: OrderDocument | None = None

@@ -15,7 +15,7 @@ router = APIRouter(prefix="/sessions", include_in_schema=False)
 
 SHOWN = 200
 DEEPEST = 8
-"""Branches of branches further in are drawn as far in as this."""
+"""The maximum indentation: deeper branches of branches are drawn at this depth."""
 
 
 @router.get("")

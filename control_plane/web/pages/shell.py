@@ -1,4 +1,4 @@
-"""What every page of somebody who is logged in shows around its own content."""
+"""The frame of every page for a logged-in user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from control_plane.operations.access.roles import may
 
 
 def shell(core: Core, caller: Caller) -> dict[str, Any]:
-    """The context of the frame: who is here, what they may do, what time it is. Flower shows all organizations."""
+    """The context of the frame: the caller, their rights, the time. Flower shows all organizations."""
     return {
         "caller": caller,
         "may_submit": may(caller, "operator"),

@@ -14,7 +14,7 @@ _BODY: TypeAdapter[Any] = TypeAdapter(Body)
 
 
 def shown_steps(steps: Iterable[StepDocument]) -> list[dict[str, Any]]:
-    """Each step with every field of its kind, so that one reported by an older or newer drone is shown all the same."""
+    """Each step with every field of its kind, so that steps from older or newer drones are shown as well."""
     return [_shown(step.model_dump()) for step in steps]
 
 
@@ -29,7 +29,7 @@ def _shown(step: dict[str, Any]) -> dict[str, Any]:
 
 
 def _inner(child: dict[str, Any]) -> dict[str, Any] | None:
-    """A child's step as if it were one of the order's; None where it is not known, or holds a child again."""
+    """A child's step in the form of an order's step; None if it is unknown, or is itself a child's step."""
     own = {"seq": child["seq"], "at": child["at"], "run": child["run"]}
     try:
         body = _BODY.validate_python(child["step"]).model_dump()

@@ -1,4 +1,4 @@
-"""Compaction: a summary takes the place of the older part of a conversation, so that the rest fits the window."""
+"""Compaction: a summary replaces the older part of a conversation, so that the rest fits the window."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from shared.messages import Message
 from shared.transcripts import summary_in, summary_message
 
 _CHARACTERS_PER_TOKEN = 3
-"""In the footer, which is mostly names."""
+"""For the footer, which is mostly names."""
 
 
 @dataclass
 class WindowCompaction:
     """Keeps a conversation within the model's window (O-070 to O-073), also inside a long turn.
 
-    The window is `model.window`, read anew each time, or less where the endpoint refused less. Calls for the summary
-    are charged to the budget, and are no iterations.
+    The window is `model.window`, read each time, or less if the endpoint refused fewer tokens. Calls for the summary
+    are charged to the budget but do not count as iterations.
     """
 
     model: Model
@@ -35,7 +35,7 @@ class WindowCompaction:
     hooks: Hooks
     budget: Budget
     tools: Callable[[], Sequence[ToolSpec]]
-    """The tools that every question carries."""
+    """The tools included in every question."""
 
     def __post_init__(self) -> None:
         self._estimate = Estimate(self.model, self.tools)
@@ -43,27 +43,27 @@ class WindowCompaction:
         self._not_before = 0
 
     def learned(self, usage: Usage, messages: Sequence[Message]) -> None:
-        """Let estimates follow what the endpoint counts."""
+        """Correct the estimates by the endpoint's token counts."""
         self._estimate.learned(usage, messages)
 
     def due(self, messages: Sequence[Message]) -> bool:
-        """Whether the question has more tokens than window less reserve, and something can be done about it."""
+        """Whether the question exceeds the window minus the reserve, and compaction would help."""
         tokens = self._estimate.question(messages)
         full = max(self._estimate.room().full, self._not_before)
         return tokens > full and cut(messages, self._estimate, "window") is not None
 
     def compact(self, transcript: Transcript, cause: Cause, instructions: str = "") -> bool:
-        """Put a summary in the place of the older part, recorded before it is done; shorten results that cannot fit.
+        """Replace the older part with a summary, which is recorded first; shorten results that cannot fit.
 
-        False: there was nothing to compact, or a hook wants the context left as it is. Raises ModelCallFailed where
-        no summary could be had: the transcript is then as it was.
+        False: there was nothing to compact, or a hook cancelled the compaction. Raises ModelCallFailed if no summary
+        could be written: the transcript is then unchanged.
         """
         if cause == "overflow":
             self._estimate.overflowed(transcript)
         parts = cut(transcript, self._estimate, cause)
         if parts is None:
             return False
-        # What fails or is not wanted now is tried again when the conversation has grown, not at every step.
+        # A compaction that fails or is cancelled is retried when the conversation has grown, not at every step.
         self._not_before = self._estimate.question(transcript) + self._estimate.room().window // 16
         if parts.older and not self._summarized(transcript, parts, cause, instructions):
             return False
@@ -94,7 +94,7 @@ class WindowCompaction:
         return True
 
     def _summary(self, parts: Cut, ready: str | None, instructions: str) -> tuple[str, Footer]:
-        """The summary with its footer, written by the model unless it is there already."""
+        """Return the summary with its footer; the model writes it unless a hook has provided one."""
         earlier = summary_in(parts.older[0])
         text, footer = parted(earlier or "")
         fresh = parts.older if earlier is None else parts.older[1:]

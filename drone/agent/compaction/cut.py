@@ -1,6 +1,6 @@
-"""Where a conversation is cut: what a summary is to stand for, and what stays.
+"""Where a conversation is cut: the part a summary replaces, and the part that stays.
 
-A call is never parted from its results: a cut comes before a message of the user or of the model, and nowhere else.
+A call is never separated from its results: a cut is always before a message of the user or of the model.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from shared.transcripts import summary_in
 
 Cause = Literal["window", "overflow", "asked"]
 _LEAST_SHOWN = 200
-"""Characters of a result that are shown however small the window is."""
+"""Characters of a result that are always shown, even with a small window."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A conversation in two, without its system prompt."""
+    """A conversation split in two, without its system prompt."""
 
     older: Sequence[Message]
-    """What a summary is to stand for; empty: no summary is worth it, only the tail changes."""
+    """The part a summary replaces; empty: a summary is not worth it, only the tail changes."""
     tail: Sequence[Message]
-    """What stays, with long results shortened where they would not fit otherwise."""
+    """The part that stays, with long results shortened if they would not fit otherwise."""
 
 
 def cut(messages: Sequence[Message], estimate: Estimate, cause: Cause) -> Cut | None:
-    """Say how to make room in a conversation that begins with a system prompt; None: there is nothing to be won.
+    """Return how to make room in a conversation that begins with a system prompt; None if no room can be gained.
 
-    The tail has at most `room.keep` tokens, but at least all that the model has not answered yet.
+    The tail has at most `room.keep` tokens, but always includes everything the model has not answered yet.
     """
     room = estimate.room()
     past = messages[1:]
-    # Who asks, or is refused, wants less than there is, also where all of it could stay.
+    # A requested compaction, or one after a refusal, must shrink the conversation even if all of it could stay.
     keep = room.keep if cause == "window" else min(room.keep, estimate.messages(*past) // 2)
     space = max(room.full - room.summary - room.footer - estimate.question(messages[:1]), room.window // 8)
     start = _start(past, estimate, keep)
@@ -49,7 +49,7 @@ def cut(messages: Sequence[Message], estimate: Estimate, cause: Cause) -> Cut | 
 
 
 def _start(past: Sequence[Message], estimate: Estimate, keep: int) -> int:
-    """Where the tail begins. The first message is never a part of it, or nothing would be won."""
+    """Where the tail begins. The first message is never part of it, or no room would be gained."""
     start = _first_unanswered(past)
     tokens = estimate.messages(*past[start:])
     for at in range(start - 1, 0, -1):
@@ -62,9 +62,9 @@ def _start(past: Sequence[Message], estimate: Estimate, keep: int) -> int:
 
 
 def _later_start(past: Sequence[Message], start: int, estimate: Estimate, space: int) -> int:
-    """Where the tail begins if what people and the model said, which is never shortened, is too long to stay.
+    """Where the tail begins if the messages of users and the model, which are never shortened, are too long to stay.
 
-    The last word of a person stays in any case: it is what the model is to answer.
+    The last user message always stays: it is the one the model must answer.
     """
     words = [at for at in range(start + 1, len(past)) if past[at].role == "user"]
     if not words:
@@ -73,7 +73,7 @@ def _later_start(past: Sequence[Message], start: int, estimate: Estimate, space:
 
 
 def _first_unanswered(past: Sequence[Message]) -> int:
-    """Where that begins which the model has not answered yet; a call belongs to its results."""
+    """Start of the messages that the model has not answered yet; a call stays with its results."""
     last = len(past) - 1
     answered = next((at for at in range(last, -1, -1) if past[at].role == "assistant"), None)
     if answered is None:
@@ -82,13 +82,13 @@ def _first_unanswered(past: Sequence[Message]) -> int:
 
 
 def _is_worth_it(older: Sequence[Message], estimate: Estimate, more_than: int) -> bool:
-    """Whether there is something to summarize but an earlier summary."""
+    """Whether there is anything to summarize besides an earlier summary."""
     fresh = older[1:] if older and summary_in(older[0]) is not None else older
     return estimate.messages(*fresh) > more_than
 
 
 def _fitted(tail: Sequence[Message], estimate: Estimate, space: int) -> list[Message]:
-    """The tail, its longest results shown with head and tail only where all of it has more than `space` tokens."""
+    """Return the tail; if it exceeds `space` tokens, only head and tail of its longest results are kept."""
     too_many = estimate.messages(*tail) - space
     if too_many <= 0:
         return list(tail)
@@ -101,7 +101,7 @@ def _fitted(tail: Sequence[Message], estimate: Estimate, space: int) -> list[Mes
 
 
 def _most_each(sizes: Sequence[int], space: int) -> int:
-    """How much each may take at most, so that all of them fit: small ones leave their share to the others."""
+    """Maximum size of each, so that all of them fit: small ones leave the rest of their share to the others."""
     left = space
     for number, size in enumerate(sorted(sizes)):
         share = left // (len(sizes) - number)
@@ -122,7 +122,7 @@ def _shortened(message: Message, estimate: Estimate, most: int) -> Message:
 
 
 def head_and_tail(text: str, shown: int) -> str:
-    """The text, its middle left out where it has more than `shown` characters."""
+    """Return the text; if it has more than `shown` characters, its middle is left out."""
     left_out = len(text) - shown
     if left_out <= 0:
         return text

@@ -1,4 +1,4 @@
-"""How many tokens a conversation takes: guessed from lengths, corrected by what the endpoint counts."""
+"""Token count of a conversation: estimated from lengths, corrected by the endpoint's counts."""
 
 from __future__ import annotations
 
@@ -13,56 +13,56 @@ from shared.events import Usage
 from shared.messages import Message
 
 _CHARACTERS_PER_TOKEN = 3.5
-"""Of English and code, on the careful side: an endpoint's own count corrects it after the first answer."""
+"""For English and code, a conservative value: the endpoint's count corrects it after the first answer."""
 _PER_MESSAGE = 6.0
 _LOWEST, _HIGHEST = 0.5, 4.0
-"""Bounds of the correction: some endpoints count nonsense."""
+"""Bounds of the correction: some endpoints report implausible counts."""
 
 
 @dataclass(frozen=True)
 class WindowBudget:
-    """A window, in tokens, and how it is shared out (O-071, and a quarter each where it is small)."""
+    """A window, in tokens, and how it is divided (O-071, and a quarter each if it is small)."""
 
     window: int
 
     @property
     def full(self) -> int:
-        """More than this in a question is too much: the rest is kept for the answer, and for wrong guesses."""
+        """Maximum size of a question: the rest is reserved for the answer and for estimation errors."""
         return self.window - min(8192, self.window // 4)
 
     @property
     def keep(self) -> int:
-        """What stays word for word at the end of the conversation."""
+        """Size of the end of the conversation that stays unchanged."""
         return min(16384, self.window // 4)
 
     @property
     def summary(self) -> int:
-        """What the text of a summary may take."""
+        """Maximum size of a summary's text."""
         return min(4096, self.window // 10)
 
     @property
     def footer(self) -> int:
-        """What may stand below it."""
+        """Maximum size of the footer below it."""
         return min(2048, self.window // 20)
 
 
 class Estimate:
-    """Counts what the model is asked. Each message is measured once, so that a step costs the same in a long run."""
+    """Counts the tokens of questions. Each message is measured once, so that a step costs the same in a long run."""
 
     def __init__(self, model: Model, tools: Callable[[], Sequence[ToolSpec]]) -> None:
         self._model = model
         self._tools = tools
         self._tools_size = 0.0
         self._sizes: dict[int, tuple[Message, float]] = {}
-        """By identity; the message is kept, so that its place in memory stays its own."""
+        """By identity; the message is kept, so that its id is not reused."""
         self._added_up: tuple[int, Message | None, float] = (0, None, 0.0)
-        """So many messages at the beginning, the last of them, and their size: most often more come behind them."""
+        """The counted prefix: number of messages, the last one, and their size. Usually messages are only appended."""
         self._factor = 1.0
         self._counted = False
         self._overflowed_at = 0
 
     def room(self) -> WindowBudget:
-        """The window as it is now: a fallback may have another, and the endpoint has the last word."""
+        """The current window: a fallback may have a different one, and the endpoint's refusal overrides both."""
         window = self._model.window
         return WindowBudget(min(window, self._overflowed_at or window))
 
@@ -71,24 +71,24 @@ class Estimate:
         return ceil(self._factor * self._question_size(messages))
 
     def messages(self, *messages: Message) -> int:
-        """Tokens of messages alone."""
+        """Tokens of messages only."""
         return ceil(self._factor * sum(map(self._size, messages)))
 
     def text(self, text: str) -> int:
         return ceil(self._factor * _text_size(text))
 
     def learned(self, usage: Usage, messages: Sequence[Message]) -> None:
-        """Correct the guesses by what the endpoint counted for a question."""
+        """Correct the estimates by the endpoint's count for a question."""
         if usage.input_tokens > 0:
             ratio = usage.input_tokens / self._question_size(messages)
             self._factor = min(max(ratio, _LOWEST), _HIGHEST)
             self._counted = True
         if self._overflowed_at:
-            # It took this question, whatever it refused before.
+            # The endpoint accepted this question, even if it refused a smaller one before.
             self._overflowed_at = max(self._overflowed_at, usage.input_tokens)
 
     def overflowed(self, messages: Sequence[Message]) -> None:
-        """The endpoint refused these as too many: believe it, and not the guess or the window's stated size."""
+        """Record that the endpoint refused these messages: it overrides the estimate and the window's stated size."""
         tokens, window = self.question(messages), self.room().window
         if tokens >= window:
             return
@@ -98,7 +98,7 @@ class Estimate:
             self._factor *= window / tokens
 
     def forget(self) -> None:
-        """A conversation was changed in its middle: add it up anew."""
+        """Recount from the start, because the conversation was changed in its middle."""
         self._added_up = (0, None, 0.0)
 
     def _question_size(self, messages: Sequence[Message]) -> float:
@@ -118,7 +118,7 @@ class Estimate:
         return known[1]
 
     def _size_of_tools(self) -> float:
-        # The same list for the whole run, once there is one.
+        # Once available, the list is the same for the whole run.
         if not self._tools_size:
             self._tools_size = sum(
                 _text_size(tool.name + tool.description + json.dumps(tool.parameters)) for tool in self._tools()
@@ -136,6 +136,6 @@ def _message_size(message: Message) -> float:
 
 
 def _text_size(text: str) -> float:
-    """Tokens by the length; what is not ASCII costs more a character, by the bytes that it takes."""
+    """Estimate tokens from the length; non-ASCII characters cost more, depending on their bytes."""
     beyond = 0 if text.isascii() else len(text.encode("utf-8", "surrogatepass")) - len(text)
     return len(text) / _CHARACTERS_PER_TOKEN + beyond / 2

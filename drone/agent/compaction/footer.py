@@ -1,4 +1,4 @@
-"""What stands below every summary, taken from the conversation itself: the request, files read, files changed."""
+"""The footer below every summary, taken from the conversation itself: the request, files read, files changed."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _READING_MODES = {"view", "lines"}
 
 @dataclass(frozen=True)
 class Footer:
-    """Kept through any number of compactions: each begins with what the one before it had."""
+    """Survives any number of compactions: each starts with the footer of the previous one."""
 
     request: str = ""
-    """What the person wanted in the turn that goes on, in their own words; empty where the tail still has it."""
+    """The user's request in the current turn, in their own words; empty if the tail still contains it."""
     read: tuple[str, ...] = ()
-    """Files that were read and not changed, in order of the last time."""
+    """Files that were read and not changed, in the order they were last read."""
     changed: tuple[str, ...] = ()
 
     def text(self, most: int) -> str:
-        """The footer in at most about `most` characters; of too many files the latest are named."""
+        """The footer in about `most` characters at most; if there are too many files, the latest are named."""
         request = self.request if len(self.request) <= most // 2 else f"{self.request[: most // 2]} […]"
         parts = [_part("request", request)]
         for tag, names in (("files_read", self.read), ("files_changed", self.changed)):
@@ -43,14 +43,14 @@ class Footer:
 
 
 def without_tags(text: str) -> str:
-    """The text without lines that would be taken for a part of the footer, or for the summary's end."""
+    """The text without lines that could be mistaken for part of the footer or for the end of the summary."""
     return _TAG.sub("", text).strip()
 
 
 def parted(summary: str) -> tuple[str, Footer]:
-    """Part a summary into its text and its footer."""
+    """Split a summary into its text and its footer."""
     found = _FOOTER.search(summary)
-    assert found is not None  # at the latest the empty footer at the end
+    assert found is not None  # an empty footer always matches at the end
     footer = Footer(found["request"] or "", _names(found["read"]), _names(found["changed"]))
     return summary[: found.start()].strip(), footer
 
@@ -74,7 +74,7 @@ def _request(older: Sequence[Message], tail: Iterable[Message], earlier: Footer)
 
 
 def _touched(messages: Sequence[Message]) -> Iterator[tuple[Literal["read", "changed"], str]]:
-    """Files that calls went to, less those that failed."""
+    """Files used by calls that did not fail."""
     failed = {m.tool_call_id for m in messages if m.role == "tool" and m.is_error}
     for message in messages:
         for call in message.tool_calls:
@@ -95,7 +95,7 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
 
 
 def _name(path: object) -> str:
-    """The path, or nothing where it is none that a list with one on each line can hold."""
+    """The path, or an empty string if it cannot be an entry in a list with one path per line."""
     if not isinstance(path, str) or path in {".", "./"} or len(path.splitlines()) != 1:
         return ""
     return "" if _TAG.match(path) or _MORE.match(path) else path

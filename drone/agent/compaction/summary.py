@@ -1,4 +1,4 @@
-"""The summary of a conversation, written by the model: in several calls, each folding in the last, where it is long."""
+"""The summary of a conversation, written by the model; if it is long, in several calls that extend one summary."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from drone.agent.values import DeltaKind, ModelCallFailed
 from shared.messages import Message
 
 _LONGEST = (2_000, 1_000, 500)
-"""Characters of a result that the summary is written from: the first with which one call is enough, else the last.
+"""Characters of a result that the summary is based on: the first value with which one call is enough, else the last.
 Arguments and thoughts get half of that."""
 _LONGEST_INSTRUCTIONS = 2_000
 _LEAST_PART = 250
-"""Tokens; an endpoint that refuses even these is not asked with less."""
+"""Tokens; smaller parts are not tried, even if an endpoint refuses this size."""
 _OVERFLOW = "context_overflow"
 _NAMES = {"user": "person", "assistant": "agent", "system": "system"}
 
@@ -34,11 +34,11 @@ class Summarizer:
     estimate: Estimate
 
     def write(self, messages: Sequence[Message], earlier: str, instructions: str) -> str:
-        """Return a summary of `earlier`, a summary itself, and of the messages that came after it.
+        """Return a summary of `earlier`, an earlier summary, and of the messages that came after it.
 
-        Raises ModelCallFailed where there is none, LimitsExceeded when the budget is used up meanwhile.
+        Raises ModelCallFailed if no summary could be written, LimitsExceeded when the budget is used up meanwhile.
         """
-        # Half the window leaves room for the summary so far, for the new one, and for a guess that is far too low.
+        # Half the window leaves room for the summary so far, for the new one, and for an estimate that is far too low.
         limit = self.estimate.room().window // 2
         summary, text = earlier, self._text(messages, limit)
         while text:
@@ -54,7 +54,7 @@ class Summarizer:
         return summary
 
     def cut(self, summary: str) -> str:
-        """The summary without what goes beyond its room."""
+        """The summary, truncated to its maximum size."""
         most = self.estimate.room().summary
         shown = len(summary)
         while self.estimate.text(summary[:shown]) > most:
@@ -70,7 +70,7 @@ class Summarizer:
         return text
 
     def _first(self, text: str, limit: int) -> str:
-        """As much of the beginning as has at most `limit` tokens, up to the end of a message where one is near."""
+        """The beginning of the text, at most `limit` tokens, up to the end of a message if one is near."""
         part = text
         while (tokens := self.estimate.text(part)) > limit:
             part = part[: max(1, int(len(part) * limit / tokens * 0.98))]
@@ -101,12 +101,12 @@ class Summarizer:
         return self.cut(text)
 
     def _within_budget(self, _kind: DeltaKind, _text: str) -> None:
-        """Break the stream off when the budget is used up; a summary in flight is shown to nobody."""
+        """Abort the stream when the budget is used up; the text of a summary is not shown while it streams."""
         self.budget.check()
 
 
 def _rendered(messages: Sequence[Message], longest: int) -> Iterator[str]:
-    """The messages as text, each with who speaks; long results are shortened."""
+    """The messages as text, each labeled with its author; long results are shortened."""
     names = {call.id: call.name for message in messages for call in message.tool_calls}
     for message in messages:
         if message.role == "tool":

@@ -1,1 +1,1 @@
-"""Rules over the calls of a turn: the built-in loop detection, and the set in which all rules are asked in order."""
+"""Rules for the calls of a turn: the built-in loop detection, and the set that asks all rules in order."""

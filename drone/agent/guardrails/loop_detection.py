@@ -1,4 +1,4 @@
-"""Notices calls that go round in circles: warned at first, then blocked, at last the run is ended (O-093)."""
+"""Detects calls that repeat without progress: first warns, then blocks, and finally ends the run (O-093)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAME_WARN, SAME_BLOCK = 2, 5
 
 @dataclass
 class _Streak:
-    """A call's result, and how many times in a row it came."""
+    """A call's result, and how many times in a row it occurred."""
 
     times: int = 0
     result: str = ""
@@ -29,26 +29,27 @@ class _Streak:
 class LoopDetection:
     """A guardrail that counts within one turn.
 
-    A call failed if its result is an error. A command that ended with another code than 0 failed as well, but as a call
-    only where it printed the same as before (a test run that fails otherwise than the last one is work, not a loop),
-    and never as a tool: grep that finds nothing has worked. A success clears the counts of its call and of its tool.
+    A call failed if its result is an error. A command with a non-zero return code also counts as a failed call, but
+    only if it printed the same as before (a test run that fails differently than the last one is progress, not a
+    loop), and never as a failure of its tool: grep without matches has worked. A success clears the counts of its call
+    and of its tool.
     """
 
     read_only: Container[str] = ()
-    """Further tools that change nothing, and so return the same unless something else changed it."""
+    """Further tools that change nothing, and so return the same result unless something else changed it."""
     name: str = "loop_detection"
     _failed: dict[str, _Streak] = field(default_factory=dict)
     _same: dict[str, _Streak] = field(default_factory=dict)
     _tools: Counter[str] = field(default_factory=Counter)
 
     def on_turn_start(self) -> None:
-        """Count anew."""
+        """Reset the counts."""
         self._failed.clear()
         self._same.clear()
         self._tools.clear()
 
     def before_call(self, call: ToolCall) -> Verdict:
-        """Block a call that has failed, or has led to nothing new, too often."""
+        """Block a call that has failed, or has given the same result, too often."""
         signature = signature_of(call)
         failed, same = self._failed.get(signature, _Streak()).times, self._same.get(signature, _Streak()).times
         if failed >= EXACT_BLOCK:
@@ -60,7 +61,7 @@ class LoopDetection:
         return Verdict()
 
     def after_call(self, call: ToolCall, result: ToolResult) -> Verdict:
-        """Count what came of a call; warn when it begins to look like a loop."""
+        """Count a call's result; warn when it begins to look like a loop."""
         signature, digest = signature_of(call), _digest(f"{result.return_code} {result.output}")
         if not result.is_error and not result.return_code:
             self._failed.pop(signature, None)
@@ -86,7 +87,7 @@ class LoopDetection:
 
 
 def signature_of(call: ToolCall) -> str:
-    """What makes two calls the same: tool and arguments, however these are ordered and spaced."""
+    """Identity of a call: tool and arguments, regardless of their order and whitespace."""
     try:
         arguments = json.dumps(json.loads(call.arguments or "{}"), sort_keys=True)
     except (ValueError, RecursionError):

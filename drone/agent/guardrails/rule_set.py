@@ -25,22 +25,22 @@ class Rule:
     name: str
     judge: object
     source: str = "this run"
-    """What brought it, in words: its file."""
+    """Where it comes from, for people: its file."""
     policy: bool = False
-    """It fails closed: as long as it gives no answer, no call is run."""
+    """It fails closed: without an answer from it, no call is run."""
     ours: bool = False
-    """Part of the drone: it needs no watching."""
+    """Part of the drone: it is called without a time limit."""
     from_file: bool = True
-    """It comes from a guardrail file; those of extensions give way to it where they have the same name."""
+    """It comes from a guardrail file, and takes precedence over an extension's rule with the same name."""
     failures: int = field(default=0, init=False)
     off: bool = field(default=False, init=False)
-    """It was too slow, and is not asked again in this run."""
+    """It was too slow and is not asked again in this run."""
     closed: str = field(default="", init=False)
-    """Why it lets no call pass."""
+    """Why it blocks every call; empty if it does not."""
 
 
 class RuleSet:
-    """Implements `drone.agent.protocols.Guardrails`. A child agent shares it, with what was counted so far."""
+    """Implements `drone.agent.protocols.Guardrails`. A child agent shares it, including its counts."""
 
     def __init__(
         self, report: Report, rules: Iterable[Rule] = (), calling: Calling = at_once, loops: LoopDetection | None = None
@@ -54,10 +54,10 @@ class RuleSet:
         self.replace(rules)
 
     def replace(self, rules: Iterable[Rule]) -> None:
-        """Have these rules from now on, behind the built-in one; of two with one name the second is left out.
+        """Use these rules from now on, after the built-in one; of two with the same name the second is left out.
 
-        Rules of files come before those of extensions, otherwise the order is the one given. A policy is never left
-        out: a repository could do away with its owner's rule by taking its name.
+        Rules from files come before those of extensions, otherwise the given order applies. A policy is never left
+        out: a repository could otherwise disable its owner's rule by reusing its name.
         """
         merged = [self._built_in]
         for rule in sorted(rules, key=lambda rule: not rule.from_file):
@@ -74,7 +74,7 @@ class RuleSet:
 
     @property
     def names(self) -> list[str]:
-        """Of all rules, in the order in which they are asked."""
+        """The names of all rules, in the order in which they are asked."""
         return [rule.name for rule in self._rules]
 
     def turn_starts(self) -> None:
@@ -94,7 +94,7 @@ class RuleSet:
         return Verdict()
 
     def after(self, call: ToolCall, result: ToolResult) -> Verdict:
-        """Every rule hears of the result, since most of them count; the first decision other than allow counts."""
+        """Every rule receives the result, because most of them count; the first decision other than allow applies."""
         verdicts = [self._after(rule, call, result) for rule in self._rules]
         found = next((verdict for verdict in verdicts if verdict.action != "allow"), Verdict())
         return replace(found, action="warn") if found.action == "block" else found
@@ -103,7 +103,7 @@ class RuleSet:
         for rule in rules:
             failed = self._asked(rule, "on_turn_start")[1]
             if not rule.off:
-                # What a policy would count from here on is of no use if it could not begin.
+                # A policy that could not start has no usable counts for this turn.
                 rule.closed = failed if rule.policy else ""
 
     def _before(self, rule: Rule, call: ToolCall) -> Verdict:
@@ -115,13 +115,13 @@ class RuleSet:
     def _after(self, rule: Rule, call: ToolCall, result: ToolResult) -> Verdict:
         verdict, failed = self._asked(rule, "after_call", call, result)
         if failed and rule.policy:
-            # The call was run already; what can still be held back are those that follow.
+            # The call has already run; only later calls can still be blocked.
             rule.closed = failed
             return Verdict("warn", failed, FAILED, rule.name)
         return verdict
 
     def _asked(self, rule: Rule, method: str, *given: object) -> tuple[Verdict, str]:
-        """A rule's verdict, and why it has none where it should have one; that is reported."""
+        """Return a rule's verdict, and why there is none if the rule failed; a failure is reported."""
         if rule.off:
             return Verdict(), ""
 

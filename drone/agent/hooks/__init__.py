@@ -1,1 +1,1 @@
-"""What extensions hear and may change while the loop runs."""
+"""Events that extensions receive, and the changes they may make, while the loop runs."""

@@ -1,7 +1,7 @@
-"""The one event system: handlers by the name of their event, called in the order in which they were registered.
+"""The event system: handlers by the name of their event, called in the order in which they were registered.
 
-Nothing that a handler does raises here. What it does wrong is reported, once each time, and ignored; only a policy
-handler of `tool_call` that gives no answer counts as a No.
+Errors of a handler never propagate. Each failure is reported once and ignored; the exception is a policy handler of
+`tool_call`: if it gives no answer, the call is refused.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from shared.messages import Message, ToolCall
 
 T = TypeVar("T")
 Handler = Callable[[Any, Any], object]
-"""Called with the event, which has the payload, and the context."""
+"""Called with the event, which contains the payload, and the context."""
 Report = Callable[[str, str], object]
-"""Takes one sentence for people and everything that is known."""
+"""Takes one sentence for people and the full detail."""
 
 EVERYTHING = "*"
-"""Registered for this, a handler observes every event; what it returns is ignored."""
+"""A handler registered for this observes every event; its return value is ignored."""
 TOO_OFTEN = 10
 """Failures after which a handler is switched off for the run, so that one cannot fill the journal."""
 
@@ -38,12 +38,12 @@ class Registered:
     event: str
     act: Handler
     source: str = "a handler"
-    """What brought it, in words: the extension's file."""
+    """Where it comes from, for people: the extension's file."""
     policy: bool = False
     active: bool = True
     failures: int = 0
     closed: str = field(default="", init=False)
-    """Why it is switched off; empty as long as it is called."""
+    """Why it is switched off; empty while it is active."""
 
     def __post_init__(self) -> None:
         if self.event != EVERYTHING and self.event not in hook.EVENTS:
@@ -57,7 +57,7 @@ class Registered:
 class HookBus:
     """Implements `drone.agent.protocols.Hooks`.
 
-    `calling` calls a handler and bounds it; `between` is called after each event, where nothing waits for an answer.
+    `calling` calls a handler and limits its time; `between` is called after each notification, which needs no answer.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class HookBus:
         self._by_name: dict[str, tuple[Registered, ...]] = {}
 
     def on(self, event: str, act: Handler, *, source: str = "a handler", policy: bool = False) -> Callable[[], None]:
-        """Register a handler, and return what takes it back. Raises ValueError or TypeError for what can be none."""
+        """Register a handler, and return a function that removes it. Raises ValueError or TypeError if invalid."""
         one = Registered(event, act, source, policy)
         self.add(one)
         return lambda: self.remove(one)
@@ -88,14 +88,14 @@ class HookBus:
         self.replace(self._all)
 
     def replace(self, handlers: Iterable[Registered]) -> None:
-        """Have these handlers from now on, all at once."""
+        """Use exactly these handlers from now on."""
         self._all = tuple(one for one in handlers if one.active)
         self._by_name = {
             name: tuple(one for one in self._all if one.event in (name, EVERYTHING)) for name in hook.EVENTS
         }
 
     def listens(self, *events: str) -> bool:
-        """Whether anybody would hear one of these events; without names, any event at all."""
+        """Whether any handler would receive one of these events; without names, any event at all."""
         return any(map(self._by_name.get, events)) if events else bool(self._all)
 
     # --- what the loop calls ------------------------------------------------------
@@ -124,11 +124,11 @@ class HookBus:
         return found
 
     def for_children(self) -> Hooks:
-        """The hooks of a child agent: no extensions (O-080), but policies hold for its calls as well."""
+        """The hooks of a child agent: no extensions (O-080), but policies apply to its calls as well."""
         return _PoliciesAlone(self)
 
     def block(self, call: ToolCall, *, policies_alone: bool = False) -> str | None:
-        """Why this call shall not be run, in the words of the first handler that minds."""
+        """Return why this call must not run, from the first handler that refuses it; None if none does."""
         event = hook.ToolCalled(call)
         for one in self._handlers_of(event.name):
             if policies_alone and not one.policy:
@@ -159,7 +159,7 @@ class HookBus:
         return Patched(result, terminate)
 
     def before_compaction(self, event: hook.BeforeCompaction) -> hook.CancelCompaction | str | None:
-        """The answer of the first handler that has one."""
+        """Return the answer of the first handler that has one."""
         found = None
         for one in self._handlers_of(event.name):
             found = found or self._ask(one, event, returns.summary)
@@ -168,7 +168,7 @@ class HookBus:
     # --- one handler --------------------------------------------------------------
 
     def _handlers_of(self, event: str) -> tuple[Registered, ...]:
-        # What a handler sets off itself none is told of: it would never come to an end.
+        # Events caused by a handler are sent to no handler, to prevent endless recursion.
         return () if inside() else self._by_name.get(event, ())
 
     def _ask(self, one: Registered, event: hook.HookEvent, read: Callable[[object], T]) -> T | None:
@@ -178,13 +178,13 @@ class HookBus:
             return None
 
     def _answer(self, one: Registered, event: hook.HookEvent, read: Callable[[object], T]) -> T | None:
-        """A handler's answer, None if it has none. Raises CallFailed, once that is reported."""
+        """Return a handler's answer, None if it has none. Raises CallFailed after reporting it."""
         if one.closed or not one.active:
             return None
 
         def asked() -> T | None:
             answer = one.act(event, self._context)
-            # Read in there as well: what was returned may be foreign code itself, such as a generator.
+            # Read inside the call as well: the returned value may run foreign code itself, such as a generator.
             return None if answer is None or one.event == EVERYTHING else read(answer)
 
         try:

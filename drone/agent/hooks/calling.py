@@ -1,4 +1,4 @@
-"""How code that is not ours is called: whatever it does, the caller gets an answer or a CallFailed."""
+"""Calls of foreign code: in every case, the caller gets an answer or a CallFailed."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Callable
 from typing import Literal
 
 Calling = Callable[[Callable[[], object]], object]
-"""Calls what it is given and returns its answer. Raises CallFailed, and nothing else."""
+"""Calls the given function and returns its answer. Raises only CallFailed."""
 
 Why = Literal["raised", "overdue", "run_ends"]
 
 DETAIL = 4000
-"""Characters of a traceback that are kept; its end says most."""
+"""Characters of a traceback that are kept; its end is the most informative part."""
 
 _here = threading.local()
 
 
 class WrongAnswer(Exception):
-    """Foreign code returned something that nobody has a use for; the text says what was wanted."""
+    """Foreign code returned an unusable value; the text says what was expected."""
 
 
 class CallFailed(Exception):
-    """Foreign code gave no answer: it raised, took too long, or nobody could wait for it because the run is to end."""
+    """Foreign code gave no answer: it raised, took too long, or was abandoned because the run has to end."""
 
     def __init__(self, what: str, *, why: Why = "raised", detail: str = "") -> None:
         super().__init__(what)
@@ -33,7 +33,7 @@ class CallFailed(Exception):
 
     @classmethod
     def by(cls, error: BaseException) -> CallFailed:
-        """What foreign code raised, in a few words and in full."""
+        """Describe an error of foreign code, in short and in full."""
         if isinstance(error, WrongAnswer):
             return cls(str(error))
         try:
@@ -44,7 +44,7 @@ class CallFailed(Exception):
 
 
 def described(error: BaseException) -> str:
-    """An error in one line: its type, and the first line of its text."""
+    """Describe an error in one line: its type, and the first line of its text."""
     try:
         text = str(error).strip().partition("\n")[0][:300].rstrip(".")
     except Exception:  # noqa: BLE001 - a foreign class whose own text fails
@@ -53,17 +53,17 @@ def described(error: BaseException) -> str:
 
 
 def plain(text: str) -> str:
-    """Foreign text as it may be recorded: no lone surrogates, no NUL, which neither journal nor database can hold."""
+    """Make foreign text safe to record: no lone surrogates and no NUL, which neither journal nor database can store."""
     return text.encode(errors="replace").decode().replace("\0", "\N{SYMBOL FOR NULL}")
 
 
 def inside() -> bool:
-    """Whether this thread is running foreign code right now."""
+    """Whether this thread is currently running foreign code."""
     return getattr(_here, "depth", 0) > 0
 
 
 def at_once(act: Callable[[], object]) -> object:
-    """Call in this thread, for as long as it takes."""
+    """Call in this thread, without a time limit."""
     _here.depth = getattr(_here, "depth", 0) + 1
     try:
         return act()

@@ -1,4 +1,4 @@
-"""Everything that extensions hear of, each with its payload (O-046, O-053)."""
+"""All events that extensions receive, each with its payload (O-046, O-053)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class HookEvent:
 
 @dataclass(frozen=True)
 class Input(HookEvent):
-    """The prompt as the person wrote it, before anything else."""
+    """The prompt as the user wrote it, before any other event."""
 
     name = "input"
     text: str
@@ -28,7 +28,7 @@ class Input(HookEvent):
 
 @dataclass(frozen=True)
 class BeforeAgentStart(HookEvent):
-    """The system prompt is built. A handler may return another one, whole."""
+    """The system prompt is built. A handler may return a complete replacement."""
 
     name = "before_agent_start"
     system_prompt: str
@@ -75,7 +75,7 @@ class SavePoint(HookEvent):
 
 @dataclass(frozen=True)
 class Settled(HookEvent):
-    """Nothing is left to do: no follow-up waits."""
+    """Nothing is left to do: no follow-up is waiting."""
 
     name = "settled"
 
@@ -98,7 +98,7 @@ class TurnEnd(HookEvent):
 
 @dataclass(frozen=True)
 class MessageStart(HookEvent):
-    """The first piece of an answer came, or a whole one; once for each answer, also where its stream was repeated."""
+    """The first piece of an answer arrived, or a whole answer; once per answer, even if its stream was repeated."""
 
     name = "message_start"
 
@@ -114,7 +114,7 @@ class MessageUpdate(HookEvent):
 
 @dataclass(frozen=True)
 class MessageEnd(HookEvent):
-    """A whole message is recorded and enters the transcript: an answer, a result, or what people or the loop say."""
+    """A whole message is recorded and enters the transcript: an answer, a result, or text of a user or the loop."""
 
     name = "message_end"
     message: Message
@@ -152,7 +152,7 @@ class ToolExecutionEnd(HookEvent):
 
 @dataclass(frozen=True)
 class ToolCalled(HookEvent):
-    """A call is about to be run. A handler may return a text or a `Block`: it is then not run, and the text is why."""
+    """A call is about to run. A handler may return a text or a `Block`: the call is then refused with that reason."""
 
     name = "tool_call"
     call: ToolCall
@@ -160,7 +160,7 @@ class ToolCalled(HookEvent):
 
 @dataclass(frozen=True)
 class ToolReturned(HookEvent):
-    """A call was run. A handler may return a `Patch`; each handler sees what those before it made of the result."""
+    """A call was run. A handler may return a `Patch`; each handler sees the result as patched by those before it."""
 
     name = "tool_result"
     call: ToolCall
@@ -169,13 +169,13 @@ class ToolReturned(HookEvent):
 
 @dataclass(frozen=True)
 class BeforeCompaction(HookEvent):
-    """A compaction is about to begin. A handler may return CANCEL, or a summary to take in place of the model's."""
+    """A compaction is about to begin. A handler may return CANCEL, or a summary to use instead of the model's."""
 
     name = "session_before_compact"
     cause: Literal["window", "overflow", "asked"]
     tokens: int
     messages: Sequence[Message]
-    """What the summary is to stand for."""
+    """The messages that the summary replaces."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class Compacted(HookEvent):
 
 @dataclass(frozen=True)
 class RetryStart(HookEvent):
-    """A call of the model failed, and is repeated after `delay_s`."""
+    """A model call failed and is retried after `delay_s`."""
 
     name = "retry_start"
     attempt: int
@@ -201,7 +201,7 @@ class RetryStart(HookEvent):
 
 @dataclass(frozen=True)
 class RetryEnd(HookEvent):
-    """The repeated call came to its end."""
+    """The retried call ended."""
 
     name = "retry_end"
     attempt: int
@@ -218,19 +218,19 @@ class Ephemeral(HookEvent):
 
 @dataclass(frozen=True)
 class Block:
-    """What a `tool_call` handler returns for a call that shall not be run; the same as its reason alone."""
+    """Returned by a `tool_call` handler to refuse a call; equivalent to returning only the reason."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Patch:
-    """What a `tool_result` handler wants changed; None leaves a field as it is."""
+    """Changes requested by a `tool_result` handler; None leaves a field unchanged."""
 
     output: str | None = None
     is_error: bool | None = None
     terminate: bool = False
-    """Ask the model nothing more, if every call of its message says so."""
+    """End the turn without asking the model again, if every call of its message requests it."""
 
 
 class CancelCompaction:
@@ -238,7 +238,7 @@ class CancelCompaction:
 
 
 CANCEL = CancelCompaction()
-"""Returned by a `session_before_compact` handler: leave the context as it is."""
+"""Returned by a `session_before_compact` handler: leave the context unchanged."""
 
 
 EVENTS: dict[str, type[HookEvent]] = {event.name: event for event in HookEvent.__subclasses__()}

@@ -1,4 +1,4 @@
-"""Turns what a run records and streams into the engine's events, each of them once (O-046, O-053)."""
+"""Turns a run's records and streamed text into the engine's events, each exactly once (O-046, O-053)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ EXTENSION_FAILED = "E-EXTENSION"
 
 
 class ObservedRecorder:
-    """Records as the recorder that it wraps, and lets extensions know afterwards, when it is durable.
+    """Records through the wrapped recorder, and notifies extensions afterwards, when the record is durable.
 
-    Where nobody listens it only passes on. Steps of child agents are none of these events: children have no extensions.
+    Without listeners it only passes records on. Steps of child agents cause no events: children have no extensions.
     """
 
     def __init__(self, recorder: Recorder, hooks: HookBus, max_retries: int = 0) -> None:
@@ -36,7 +36,7 @@ class ObservedRecorder:
         self._hooks = hooks
         self._max_retries = max_retries
         self.context_tokens: int | None = None
-        """Tokens of the conversation as of the last answer or compaction; None as long as nobody counted them."""
+        """Tokens of the conversation as of the last answer or compaction; None while no count is known."""
         self._thought: ReasoningStep | None = None
         self._answering = False
         self._retry: RetryStep | None = None
@@ -119,7 +119,7 @@ class ObservedRecorder:
         self._hooks.notify(hook.RetryStart(body.attempt, self._max_retries, body.delay_s, body.error_class))
 
     def _retry_ends(self, body: Body) -> None:
-        """Say how the repeated call ended, as soon as something is recorded that tells."""
+        """Notify how the retried call ended, as soon as a recorded step shows it."""
         if self._retry is None or (error := _error_of_retry(body)) is None:
             return
         attempt, self._retry = self._retry.attempt, None
@@ -127,7 +127,7 @@ class ObservedRecorder:
 
 
 def _error_of_retry(body: Body) -> str | None:
-    """Why a repeated call failed, as the next step tells; empty where it did not, None where the step says nothing."""
+    """Why a retried call failed, according to the next step; empty if it succeeded, None if the step does not say."""
     match body:
         case ReasoningStep() | AssistantStep() | CompactionStep():
             return ""

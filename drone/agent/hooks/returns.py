@@ -1,4 +1,4 @@
-"""What handlers may return, event by event; everything else is refused in words that their author understands."""
+"""Valid return values of handlers, by event; other values are refused with a message for the handler's author."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from shared.messages import Message
 
 
 def nothing(_answer: object) -> None:
-    """Whatever an observer returns."""
+    """Ignore the return value of an observer."""
 
 
 def prompt(answer: object) -> str:
-    """The whole new system prompt."""
+    """The complete new system prompt."""
     if isinstance(answer, str) and answer.strip():
         return plain(answer)
     raise _wrong(answer, "a text that is not empty")
 
 
 def history(answer: object) -> list[Message]:
-    """The messages to go on with; the system prompt is not one of them."""
+    """The messages to continue with, without the system prompt."""
     messages = _messages(answer)
     if any(message.role == "system" for message in messages):
         raise WrongAnswer("it returned a system message; use before_agent_start for the system prompt")
@@ -30,7 +30,7 @@ def history(answer: object) -> list[Message]:
 
 
 def for_one_question(answer: object) -> list[Message]:
-    """Messages behind the transcript: only a user's may stand there, or the sequence would not be valid."""
+    """Messages after the transcript: only user messages are allowed, or the sequence would be invalid."""
     if isinstance(answer, str):
         return [Message(role="user", content=plain(answer))] if answer.strip() else []
     messages = [answer] if isinstance(answer, Message) else _messages(answer)
@@ -40,7 +40,7 @@ def for_one_question(answer: object) -> list[Message]:
 
 
 def refusal(answer: object) -> str:
-    """Why a call is not to be run."""
+    """Why a call must not run."""
     reason = answer.reason if isinstance(answer, Block) else answer
     if isinstance(reason, str):
         return plain(reason.strip()) or "an extension does not allow it."
@@ -48,7 +48,7 @@ def refusal(answer: object) -> str:
 
 
 def patch(answer: object) -> Patch:
-    """What is to be changed in a result."""
+    """The changes to a result."""
     if not isinstance(answer, Patch):
         raise _wrong(answer, "a Patch")
     if not isinstance(answer.output, str | None) or not isinstance(answer.is_error, bool | None):
@@ -57,7 +57,7 @@ def patch(answer: object) -> Patch:
 
 
 def summary(answer: object) -> CancelCompaction | str:
-    """What becomes of a compaction."""
+    """CANCEL, or the summary for a compaction."""
     if isinstance(answer, CancelCompaction):
         return answer
     if isinstance(answer, str) and answer.strip():

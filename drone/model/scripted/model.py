@@ -1,4 +1,4 @@
-"""The scripted model without a network: plays a script through the loop's own protocol."""
+"""The scripted model without a network: plays a script through the loop's protocol."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from shared.messages import Message, ToolCall
 
 
 class ScriptedModel:
-    """Gives one reply of a script after the other; a stand-in, and named `scripted` in every answer.
+    """A stand-in that returns the replies of a script in order; its model is `scripted` in every answer.
 
     A reply's `delay_s` passes on the clock before its first piece. With `summaries`, a question without tools, which
-    is how a summary is asked for, gets the next of those.
+    is how summaries are requested, gets the next of those.
 
-    Raises ModelCallFailed for a reply whose status is not 200, and when the script is at its end; of the class
-    `context_overflow` for 413.
+    Raises ModelCallFailed for a reply whose status is not 200 (class `context_overflow` for 413), and at the end of
+    the script.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class ScriptedModel:
         self._cost_usd = cost_usd
         self.window = window
         self.asked: list[list[Message]] = []
-        """The transcript of each question, as it was put."""
+        """The transcript of each question, as received."""
         self.asked_for_summary: list[list[Message]] = []
 
     def answer(self, messages: Sequence[Message], tools: Sequence[ToolSpec], on_delta: OnDelta) -> ModelResponse:

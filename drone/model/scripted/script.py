@@ -1,11 +1,11 @@
-"""Scripts for the scripted model: what they may say, and which reply a request gets.
+"""Scripts for the scripted model: their contents, and the reply that a request gets.
 
-A script is a list of replies. Which reply comes next is read off the request alone: the number of assistant messages
-since the message that opened the conversation. So any number of conversations play the whole script side by side, and
-a request that is repeated gets the same reply again. The one thing remembered is which failures were already played.
+A script is a list of replies. Only the request determines which reply comes next: the number of assistant messages
+since the message that opened the conversation. So any number of conversations play the whole script in parallel, and
+a repeated request gets the same reply again. The only state is which failures were already played.
 
-Where a compaction has taken answers away, their number is read off the ids of the calls that are left. A request
-without tools, which is how a summary is asked for, gets the first reply of the script `summary`, if there is one.
+If a compaction has removed answers, their number is taken from the ids of the remaining calls. A request without tools,
+which is how a summary is requested, gets the first reply of the script `summary`, if there is one.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _OWN_ID = re.compile(r"call_(\d+)_\d+")
 
 
 class _Strict(BaseModel):
-    # A misspelt field of a script is an error and not a reply that silently does something else.
+    # A misspelled field in a script is an error, not a reply that silently behaves differently.
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ScriptedCall(_Strict):
-    """A tool call; `arguments` as a value, or as text that is sent as it stands, broken or not."""
+    """A tool call; `arguments` as a value, or as text that is sent unchanged, valid or not."""
 
     name: str
     arguments: dict[str, Any] | str = {}
@@ -48,7 +48,7 @@ class ScriptedCall(_Strict):
 
 
 class ScriptedUsage(_Strict):
-    """Tokens to report; what is None is made up from the lengths of the texts."""
+    """Tokens to report; None values are estimated from the lengths of the texts."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -65,25 +65,25 @@ class Reply(_Strict):
     usage: ScriptedUsage | None = ScriptedUsage()
     """None: no usage is reported at all."""
     finish_reason: str | None = None
-    """None: `tool_calls` or `stop`, as it fits."""
+    """None: `tool_calls` or `stop`, depending on the reply."""
     delay_s: float = 0.0
     """Before the first byte."""
     chunk_delay_s: float | None = None
-    """Between two chunks of a stream; None: the server's."""
+    """Between two chunks of a stream; None: the server's default."""
     status: int = 200
     error: str | dict[str, Any] = ""
     """Body of an answer whose status is not 200: a message, or the whole `error` object."""
     retry_after: str | float | None = None
     cut_after: int | None = None
-    """Break the connection off after so many chunks; without a stream, in the middle of the body."""
+    """Break the connection after this many chunks; without a stream, in the middle of the body."""
     end_after: int | None = None
-    """End a stream properly after so many chunks, as if nothing were missing: no finish reason, no usage."""
+    """End a stream cleanly after this many chunks, without a finish reason and usage."""
     garbage: bool | Literal["body", "event", "wire"] = False
-    """`body` (or true): bytes that are no JSON; `event`: an event that is none; `wire`: not even HTTP."""
+    """`body` (or true): bytes that are not JSON; `event`: a malformed event; `wire`: not even HTTP."""
     fail: tuple[Reply, ...] = ()
-    """Failures to play before this reply, one a request."""
+    """Failures to play before this reply, one per request."""
     repeat: bool = False
-    """On the last reply: give it again for ever after."""
+    """On the last reply: repeat it forever."""
 
 
 Script = TypeAdapter(list[Reply])
@@ -91,11 +91,11 @@ Script = TypeAdapter(list[Reply])
 
 
 class NoReply(Exception):
-    """The script has no such name, or nothing left to say."""
+    """There is no script with this name, or it has no replies left."""
 
 
 class Book:
-    """Scripts by name, and the memory of which failures were played."""
+    """Scripts by name, and the failures that were already played."""
 
     def __init__(self, scripts: Mapping[str, Sequence[Reply]]) -> None:
         self._scripts = scripts
@@ -104,9 +104,9 @@ class Book:
 
     @classmethod
     def of(cls, source: Any) -> Book:
-        """Build one from a list of replies, or from a mapping of names to such lists.
+        """Build a book from a list of replies, or from a mapping of names to lists of replies.
 
-        Raises pydantic's ValidationError, which names the reply and the field, where it is neither.
+        Raises pydantic's ValidationError, which names the reply and the field, if it is neither.
         """
         named = source if isinstance(source, Mapping) else {DEFAULT: source}
         return cls(TypeAdapter(dict[str, list[Reply]]).validate_python(named))
@@ -116,7 +116,7 @@ class Book:
         return cls.of(json.loads(path.read_text(encoding="utf-8")))
 
     def reply(self, messages: Sequence[Mapping[str, Any]], *, with_tools: bool = True) -> tuple[int, Reply]:
-        """Return the position and the reply that this request gets, a failure first where one is left to be played."""
+        """Return the position and the reply for this request; failures that were not yet played come first."""
         name, index = (SUMMARY, 0) if SUMMARY in self._scripts and not with_tools else _place(messages)
         script = self._scripts.get(name)
         if script is None:
@@ -129,7 +129,7 @@ class Book:
     def _failure(self, messages: Sequence[Mapping[str, Any]], reply: Reply) -> Reply | None:
         if not reply.fail:
             return None
-        # A retry sends exactly the messages of the request that failed: their digest is the conversation's name.
+        # A retry sends exactly the messages of the failed request: their digest identifies the conversation.
         digest = sha256(json.dumps(messages, sort_keys=True).encode()).hexdigest()
         with self._lock:
             played = self._played[digest]
@@ -138,7 +138,7 @@ class Book:
 
 
 def _place(messages: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
-    """Name the script, and count the answers since the message that opened the conversation."""
+    """Return the script's name, and the number of answers since the message that opened the conversation."""
     answers, counted = 0, None
     for message in reversed(messages):
         if message.get("role") == "assistant":
@@ -157,7 +157,7 @@ def _place(messages: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
 
 
 def _number(message: Mapping[str, Any]) -> int | None:
-    """Which reply an answer was, by the ids of its calls."""
+    """The index of an answer's reply, taken from the ids of its calls."""
     ids = (_OWN_ID.match(str(call.get("id"))) for call in message.get("tool_calls") or ())
     return next((int(found[1]) for found in ids if found), None)
 

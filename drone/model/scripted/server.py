@@ -31,19 +31,19 @@ _GARBAGE = b"\x00\xff\xfe<html>this is not a model\xc3\x28</html>"
 
 @dataclass(frozen=True)
 class Received:
-    """One request as it came in."""
+    """One received request."""
 
     body: dict[str, Any]
     headers: Mapping[str, str]
 
 
 class ScriptedServer:
-    """Serves a script from a thread of its own while the `with` block lasts.
+    """Serves a script from a separate thread for the duration of the `with` block.
 
     `url` is the base URL, ending in /v1. `requests` are the bodies received, in order of arrival. With an `api_key`,
-    requests without it get 401. With a `window`, requests that have more tokens are refused as too long. `count` says
-    how many tokens a request has, also in the usage that is reported. Ending it breaks open connections off and cuts
-    waiting replies short.
+    requests without it get 401. With a `window`, requests that have more tokens are refused as too long. `count`
+    returns the tokens of a request, also for the reported usage. Stopping the server breaks open connections and ends
+    waiting replies early.
     """
 
     def __init__(  # noqa: PLR0913 - settings of one endpoint, all by name
@@ -78,7 +78,7 @@ class ScriptedServer:
 
     @property
     def open_connections(self) -> int:
-        """How many clients hold a connection."""
+        """Number of open client connections."""
         return self._http.open_connections
 
     def start(self) -> ScriptedServer:
@@ -86,7 +86,7 @@ class ScriptedServer:
         return self
 
     def stop(self) -> None:
-        """Stop listening and break off what is open; returns when every thread of the server has ended."""
+        """Stop listening and break open connections; returns when every thread of the server has ended."""
         self.ending.set()
         self._http.shutdown()
         self._thread.join()
@@ -101,7 +101,7 @@ class ScriptedServer:
 
 
 class _HTTPServer(ThreadingHTTPServer):
-    """A thread per connection; knows its open connections, so that none outlives it."""
+    """One thread per connection; tracks open connections, so that none outlives the server."""
 
     daemon_threads = False
     block_on_close = True
@@ -128,13 +128,13 @@ class _HTTPServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def break_connections(self) -> None:
-        """Wake the threads that wait for a further request on a connection that is kept open."""
+        """Wake the threads that wait for a further request on an open connection."""
         with self._guard:
             for connection in self._open:
                 _shut(connection)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        # A client that hangs up is what half the tests are about; anything else must be seen.
+        # Half the tests are about clients that hang up; any other error must be visible.
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -237,11 +237,11 @@ class _Exchange(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _write_chunk(self, content: bytes) -> None:
-        """One chunk of a body in chunked coding; the empty one ends it."""
+        """Write one chunk of a body in chunked encoding; an empty one ends it."""
         self.wfile.write(b"%x\r\n%s\r\n" % (len(content), content))
 
     def _cut(self) -> None:
-        """Break the connection off, as a dying server does."""
+        """Break the connection, as a dying server does."""
         self.wfile.flush()
         self.close_connection = True
         _shut(self.connection)
@@ -250,11 +250,11 @@ class _Exchange(BaseHTTPRequestHandler):
         return "dronefleet-scripted-model"
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: stdout carries the address alone, and what was asked is in `received`."""
+        """Log nothing: stdout contains only the address, and requests are in `received`."""
 
 
 def _shut(connection: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # the other end was quicker
+    with contextlib.suppress(OSError):  # the other end closed first
         connection.shutdown(socket.SHUT_RDWR)
 
 

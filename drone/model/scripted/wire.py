@@ -1,4 +1,4 @@
-"""A scripted reply in the words of OpenAI's chat completions: whole, or as the chunks of a stream."""
+"""A scripted reply in the format of OpenAI's chat completions: whole, or as the chunks of a stream."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from drone.model.scripted.script import Reply, ScriptedCall
 
 MODEL_ID = "scripted"
 CREATED = 1_700_000_000
-"""A fixed hour: the same script gives the same bytes."""
+"""A fixed time, so that the same script gives the same bytes."""
 Count = Callable[[dict[str, Any]], int]
-"""Says how many tokens a request has."""
+"""Returns the number of tokens of a request."""
 _PIECE = re.compile(r"\s*\S{1,24}\s*|\s+")
 
 
 def guessed_tokens(body: dict[str, Any]) -> int:
-    """Four characters a token: good enough for figures which are made up anyway."""
+    """Four characters per token: good enough for simulated figures."""
     return len(json.dumps(body["messages"])) // 4
 
 
@@ -36,7 +36,7 @@ def completion(index: int, reply: Reply, body: dict[str, Any], count: Count = gu
 
 
 def chunks(index: int, reply: Reply, body: dict[str, Any], count: Count = guessed_tokens) -> Iterator[dict[str, Any]]:
-    """Yield the answer in pieces: role, thinking, text, calls, finish; usage last, where it was asked for."""
+    """Yield the answer in pieces: role, thinking, text, calls, finish; usage last, if requested."""
     yield _delta({"role": "assistant", "content": ""})
     for piece in _PIECE.findall(reply.thinking):
         yield _delta({"reasoning_content": piece})
@@ -53,7 +53,7 @@ def chunks(index: int, reply: Reply, body: dict[str, Any], count: Count = guesse
 
 
 def error_body(error: str | dict[str, Any], code: str | None = None) -> dict[str, Any]:
-    """Return an error as these endpoints word it."""
+    """Return an error in the format of these endpoints."""
     if isinstance(error, dict):
         return {"error": error}
     return {"error": {"message": error, "type": code or "scripted_error", "param": None, "code": code}}

@@ -2,9 +2,9 @@
 
     open_pull_request(order, context) -> Outcome
 
-`address` says where a repository is hosted, `ways` how its host may be reached from this workstation, `commands` and
-`http_api` are the two kinds of way, `hosts` knows what GitHub, GitLab and Gitea want to be asked, `template` fills the
-repository's own form.
+`address` says where a repository is hosted, `ways` how its host can be reached from this workstation, `commands` and
+`http_api` are the two kinds of way, `hosts` knows the requests for GitHub, GitLab and Gitea, `template` fills in the
+repository's own template.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ _SSH_HOSTS = {
     "altssh.gitlab.com": "gitlab.com",
     "altssh.bitbucket.org": "bitbucket.org",
 }
-"""Names under which hosts are reached by ssh where only the port of https is open."""
+"""Names of hosts for ssh over the https port, used where only that port is open."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Address:
 
     @property
     def is_private(self) -> bool:
-        """Whether what is sent there can be read by nobody on the way."""
+        """Whether requests to it cannot be read in transit."""
         return self.origin.startswith("https://") or is_loopback(self.origin)
 
 
 def address_of(url: str) -> Address | None:
-    """The address behind a git URL without a login in it; None where no host has the repository, as with `file://`."""
+    """The address in a git URL, without the login; None if the repository is not on a host, as with `file://`."""
     scheme, separator, _ = url.partition("://")
     if not separator:
         return _short_form(url)

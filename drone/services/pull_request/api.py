@@ -1,4 +1,4 @@
-"""What a way to a host's interface must be able to do, and how it says no."""
+"""The interface of every way to a host's API, and its errors."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any, Protocol
 
 Json = Any
 SHOWN = 500
-"""Characters of a host's answer that people are shown."""
+"""Characters of a host's answer that are shown to users."""
 
 
 class HostApi(Protocol):
-    """A host's interface, reached in one way and with one login."""
+    """A host's API, reached in one way and with one login."""
 
     @property
     def via(self) -> str:
@@ -18,34 +18,34 @@ class HostApi(Protocol):
         ...
 
     def call(self, method: str, path: str, body: dict[str, Json] | None = None) -> Json:
-        """The answer to a request, `path` relative to the interface's root.
+        """The answer to a request, `path` relative to the API's root.
 
-        Raises NotLetIn where the login does not count, HostRefused where the host says no or cannot be reached.
+        Raises NotLetIn if the login is not accepted, HostRefused if the host refuses or cannot be reached.
         """
         ...
 
 
 class NotLetIn(Exception):
-    """The host does not know this login; another way may do."""
+    """The host does not accept this login; another way may work."""
 
 
 class HostRefused(Exception):
-    """The host said no, in one sentence."""
+    """The host refused, for the reason in one sentence."""
 
     def __init__(self, sentence: str, status: int = 0) -> None:
         super().__init__(sentence)
         self.status = status
-        """Of HTTP; 0: it did not come to that."""
+        """The HTTP status; 0: there was no answer."""
 
 
 def refusal_of(host: str, status: int, answer: Json) -> HostRefused:
-    """What a host's error says, in its own words."""
+    """A host's error, in its own words."""
     said = "; ".join(dict.fromkeys(_words(answer)))[:SHOWN] or "it gave no reason"
     return HostRefused(f"{host} refused it (HTTP {status}): {said}", status)
 
 
 def _words(answer: Json) -> list[str]:
-    """The sentences in an error of GitHub, GitLab or Gitea, each of which has its own form."""
+    """The sentences in an error of GitHub, GitLab or Gitea, each of which has its own format."""
     match answer:
         case str():
             return [" ".join(answer.split())] if answer.strip() else []

@@ -1,7 +1,7 @@
-"""The hosts' own command-line tools, logged in by the drone's owner: `gh`, `glab` and `tea`, each by its `api` command.
+"""The hosts' own command-line tools, logged in by the drone's owner: the `api` commands of `gh`, `glab` and `tea`.
 
-What people and models wrote travels in the JSON on stdin, never on the command line, where it could be taken for an
-option and be read by everybody on the machine.
+Text written by users and models is passed in the JSON on stdin, never on the command line, where it could be taken for
+an option and be read by every user of the machine.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _STATUS = re.compile(r"\bHTTP(?:/[\d.]+)?[ :]+(\d{3})\b|\b(\d{3}) (?:Unauthorize
 
 @dataclass(frozen=True)
 class Commands:
-    """Runs programs of the owner in the owner's environment, in `/`, where no repository has a say."""
+    """Runs programs of the owner in the owner's environment, in `/`, where no repository can affect them."""
 
     environment: Mapping[str, str]
     check: Callable[[], None] = field(default=lambda: None)
-    """Called while a program runs; whatever it raises ends the program and comes out."""
+    """Called while a program runs; an exception from it ends the program and propagates."""
     seconds: float = COMMAND_SECONDS
 
     def has(self, program: str) -> bool:
         return shutil.which(program, path=self.environment.get("PATH", os.defpath)) is not None
 
     def run(self, command: Sequence[str], stdin: bytes = b"") -> tuple[int | None, str, str]:
-        """Exit code, stdout and stderr; the code is None where the program took too long and was ended."""
+        """Exit code, stdout and stderr; the code is None if the program took too long and was ended."""
         # Files and not pipes: a helper that stays behind would keep a pipe open.
         with tempfile.TemporaryFile() as into, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             into.write(stdin)
@@ -66,7 +66,7 @@ class Commands:
             try:
                 code = self._waited(process)
             finally:
-                # One that ended by itself may have left a helper of the owner's, which is not ours to end.
+                # A program that has ended may have left a helper of the owner's, which is not ours to end.
                 if process.returncode is None:
                     _end(process)
             out.seek(0)
@@ -92,10 +92,10 @@ class CommandApi:
     prefix: Sequence[str]
     """The command up to the method."""
     input: Sequence[str]
-    """What makes it read the body from stdin."""
+    """The options that make it read the body from stdin."""
 
     def call(self, method: str, path: str, body: dict[str, Json] | None = None) -> Json:
-        """As `Api.call`. A tool that gives no answer in time is a refusal."""
+        """Like `Api.call`. A tool that gives no answer in time counts as a refusal."""
         stdin = json.dumps(body).encode() if body is not None else b""
         reads = self.input if body is not None else ()
         command = [*self.prefix, *_method(self.via, method), *reads, path]
@@ -114,7 +114,7 @@ class CommandApi:
 
 
 def tool_for(kind: str, address: Address, commands: Commands) -> HostApi | None:
-    """The owner's tool for this kind of host, where it is installed and logged in there."""
+    """The owner's tool for this kind of host, if it is installed and logged in there."""
     match kind:
         case "github":
             return _logged_in("gh", address, commands, ("--hostname", address.host), ("--input", "-"))
@@ -135,7 +135,7 @@ def _logged_in(
 
 
 def _tea(address: Address, commands: Commands) -> HostApi | None:
-    """tea knows its logins by names of the owner's choice; the one whose server has the repository is taken."""
+    """The owner chooses the names of tea's logins; the login whose server has the repository is used."""
     if not commands.has("tea"):
         return None
     code, out, _ = commands.run(["tea", "logins", "list", "--output", "json"])
@@ -152,7 +152,7 @@ def _is_at(login: Mapping[str, Json], address: Address) -> bool:
     server = urlsplit(str(login.get("url") or ""))
     here = urlsplit(address.origin)
     if server.hostname == here.hostname:
-        # By ssh nothing is known of the port of its pages.
+        # With ssh, the port of its pages is unknown.
         return here.port in (None, server.port)
     return address.host in {str(login.get(key) or "").lower() for key in ("sshhost", "ssh_host", "ssh host")}
 
@@ -174,7 +174,7 @@ def _status(text: str) -> int | None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program with all that it started; it has a process group of its own."""
+    """End a program with all its processes; it has its own process group."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)

@@ -1,4 +1,4 @@
-"""What GitHub, GitLab and Gitea (also Forgejo) want to be asked, to find, open, change and close a pull request."""
+"""The requests to GitHub, GitLab and Gitea (also Forgejo) that find, open, change and close a pull request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_ADDRESS = 2000
 
 @dataclass(frozen=True)
 class PullRequest:
-    """One that is on the host."""
+    """A pull request on the host."""
 
     number: int
     url: str | None
@@ -25,7 +25,7 @@ class PullRequest:
 
 @dataclass(frozen=True)
 class PullRequestDraft:
-    """What it is to say."""
+    """The content of a pull request."""
 
     head: str
     base: str
@@ -38,17 +38,17 @@ class Host(Protocol):
     """One repository on a host. Every call raises NotLetIn or HostRefused."""
 
     def find(self, head: str) -> PullRequest | None:
-        """The open one from this branch, if there is one."""
+        """The open pull request from this branch, if there is one."""
         ...
 
     def open(self, wanted: PullRequestDraft) -> PullRequest: ...
 
     def change(self, number: int, wanted: PullRequestDraft) -> PullRequest:
-        """Give it another title and text; its branch is what was pushed."""
+        """Change its title and text; its branch has the pushed commits already."""
         ...
 
     def close(self, number: int, word: str) -> bool:
-        """Close it if it is open, with a comment; whether it was."""
+        """Close it if it is open, with a comment; return whether it was open."""
         ...
 
 
@@ -74,7 +74,7 @@ class GitHub:
         owner = self.repository.partition("/")[0]
         query = f"state=open&head={owner}:{quote(head, safe='')}"
         for found in _rows(self.api.call("GET", f"repos/{self.repository}/pulls?{query}")):
-            # A host that does not know the filter gives all of them.
+            # A host that does not support the filter returns all of them.
             if _at(found, "head", "ref") == head:
                 return _github(found)
         return None
@@ -174,7 +174,7 @@ def _gitlab(answer: Json) -> PullRequest:
 
 
 def _read(answer: Json, number: str, url: str, open_: str) -> PullRequest:
-    """The parts of an answer that count. Raises HostRefused where it is none of the host's."""
+    """The relevant parts of an answer. Raises HostRefused if it does not have the expected form."""
     if not isinstance(answer, Mapping) or not isinstance(answer.get(number), int):
         raise HostRefused("the host answered, but not as it should")
     address = answer.get(url)

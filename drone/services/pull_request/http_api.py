@@ -1,4 +1,4 @@
-"""A host's HTTP interface with a token or a password. Neither ever goes to another host, whatever the answer says."""
+"""A host's HTTP API with a token or a password. Neither is ever sent to another host, whatever the answer says."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _MOVED = frozenset({301, 302, 307, 308})
 
 @dataclass(frozen=True)
 class HttpApi:
-    """One interface at `root`, with one login."""
+    """One API at `root`, with one login."""
 
     root: str
     """`https://api.github.com`, `https://host/api/v4`."""
     headers: dict[str, str] = field(repr=False)
-    """What lets us in, and what the host wants to see beside it."""
+    """The credentials, and the other headers that the host expects."""
     check: Callable[[], None] = field(default=lambda: None)
     seconds: float = ANSWER_SECONDS
     via: str = "http"
 
     def call(self, method: str, path: str, body: dict[str, Json] | None = None) -> Json:
-        """As `Api.call`. A redirect is followed within the same server, as for a repository that was renamed."""
+        """Like `Api.call`. A redirect is followed within the same server, for example if a repository was renamed."""
         address = f"{self.root}/{path}"
         host = urlsplit(self.root).netloc
         with self._client() as http:
@@ -50,7 +50,7 @@ class HttpApi:
         )
 
     def _moved_to(self, address: str, answer: httpx.Response) -> str:
-        """Where it is now. Raises HostRefused where that is another server: what lets us in here is not sent there."""
+        """The new address. Raises HostRefused if it is on another server: the credentials are not sent there."""
         moved = urljoin(address, answer.headers.get("location", ""))
         here, there = urlsplit(self.root), urlsplit(moved)
         if (there.scheme, there.netloc) != (here.scheme, here.netloc):
@@ -59,7 +59,7 @@ class HttpApi:
 
 
 def asks_nobody(root: str, path: str, seconds: float = 10.0) -> tuple[int, Json]:
-    """Status and answer of a request without any login, by which a host shows its kind; 0 where nothing answers."""
+    """Status and answer of a request without any login, which shows the kind of a host; 0 if nothing answers."""
     try:
         with httpx.Client(timeout=seconds, follow_redirects=False, **http_options(root)) as http:
             answer = http.get(f"{root}/{path}")

@@ -1,4 +1,4 @@
-"""Opens a pull request, or brings the open one up to date; where no way is open, makes it ready for a person."""
+"""Opens a pull request, or updates the open one; if there is no way to the host, prepares it for a user."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from shared.redaction import Redactor
 from shared.work_order import OpenPullRequest, WorkOrder
 
 MAX_TITLE = 250
-"""Characters; hosts take 255."""
+"""Characters; hosts accept 255."""
 
 
 def open_pull_request(order: WorkOrder, context: ServiceContext) -> Outcome:
-    """Do what the order's `pull_request` asks for, and record what became of it.
+    """Do what the order's `pull_request` asks for, and record the result.
 
-    An open pull request from the branch is changed and never doubled. Where the workstation has no login for the host,
-    or its owner allows none, title and text are made up, and that is a success.
+    An open pull request from the branch is changed and never duplicated. If the workstation has no login for the host,
+    or its owner allows none, title and text are prepared, and that is a success.
 
-    Raises OrderError (`E-PULL-REQUEST`) where the host refuses, and as `prepare` does where the repository is at fault.
+    Raises OrderError (`E-PULL-REQUEST`) if the host refuses, and like `prepare` if the repository is at fault.
     """
     asked = order.pull_request
     if asked is None:
@@ -36,7 +36,7 @@ def open_pull_request(order: WorkOrder, context: ServiceContext) -> Outcome:
 
 
 class _Opening:
-    """One pull request on its way."""
+    """One pull request that is being opened."""
 
     def __init__(self, order: WorkOrder, asked: OpenPullRequest, context: ServiceContext) -> None:
         self._asked = asked
@@ -61,9 +61,9 @@ class _Opening:
         return self._by_any_way(around, branch, wanted)
 
     def _by_any_way(self, around: Surroundings, branch: DefaultBranch, wanted: PullRequestDraft) -> Outcome:
-        """The first way that the host lets in decides."""
+        """The first way that the host accepts decides."""
         for way in ways_to(around):
-            # A password that was found on the way is as secret as one that was there before.
+            # A password that was found meanwhile is as secret as one that was known before.
             self._redactor = Redactor(around.secrets)
             wanted = self._wanted(branch, way.kind)
             try:
@@ -94,14 +94,14 @@ class _Opening:
         try:
             return host.open(wanted)
         except HostRefused:
-            # Somebody may have opened it since we looked, and then it is not doubled.
+            # It may have been opened since we looked, and must not be duplicated.
             there = host.find(wanted.head)
             if there is None:
                 raise
             return host.change(there.number, wanted)
 
     def _replaced(self, host: Host, made: PullRequest) -> str:
-        """Close the pull request of the same work that came before; a word where that did not do."""
+        """Close the previous pull request of the same work; return the reason if that failed, else ''."""
         before = self._asked.replaces
         if before is None or before == made.number:
             return ""
@@ -112,7 +112,7 @@ class _Opening:
         return ""
 
     def _wanted(self, branch: DefaultBranch, kind: str) -> PullRequestDraft:
-        """What it is to say on a host of this kind. Raises OrderError where there is nothing to merge it into."""
+        """The content for a host of this kind. Raises OrderError if there is no branch to merge it into."""
         asked = self._asked
         base = asked.base or branch.name
         if base is None:
@@ -151,7 +151,7 @@ class _Opening:
 
 
 def _rewritten(branch: DefaultBranch, remote: Remote) -> str:
-    """The address that git really goes to: the owner's `insteadOf` rules count here too."""
+    """The address that git actually uses: the owner's `insteadOf` rules apply here too."""
     try:
         return branch.git.text("ls-remote", "--get-url", "--", remote.address) or remote.address
     except GitFailed:

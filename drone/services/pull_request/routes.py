@@ -1,5 +1,5 @@
-"""The ways from this workstation to a repository's host: a tool that is logged in, a token that may go there, git's own
-credentials; in this order, and each only to that very host."""
+"""The ways from this workstation to a repository's host: a logged-in tool, a token that may be sent there, git's own
+credentials; in this order, and each only to that host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from drone.workspace.git import Git, GitFailed
 
 KINDS = ("github", "gitlab", "gitea")
 OWN = {"github": "github.com", "gitlab": "gitlab.com"}
-"""Hosts to which a kind's own token may go without a word of the policy."""
+"""Hosts to which a kind's own token may be sent without an entry in the policy."""
 KNOWN = {"github.com": "github", "gitlab.com": "gitlab", "codeberg.org": "gitea", "gitea.com": "gitea"}
 VARIABLES = {"github": ("GH_TOKEN", "GITHUB_TOKEN"), "gitlab": ("GITLAB_TOKEN",), "gitea": ("GITEA_TOKEN",)}
 TOKEN_VARIABLES = frozenset(
@@ -26,7 +26,7 @@ TOKEN_VARIABLES = frozenset(
         *("GITEA_SERVER_TOKEN", "FORGEJO_TOKEN"),
     }
 )
-"""Variables by which the hosts' tools let themselves in, some of them anywhere."""
+"""Variables that the hosts' tools use as credentials, some of them on any host."""
 GIT_SECONDS = 30.0
 
 
@@ -49,15 +49,15 @@ class Surroundings:
     """Asks the owner's credential helpers, and knows the login in the project's own URL."""
     commands: Commands
     missing: list[str] = field(default_factory=list)
-    """Why a way was not open, one sentence each."""
+    """Why a way was unavailable, one sentence each."""
     secrets: list[str] = field(default_factory=list)
-    """What lets us in; never to be shown."""
+    """The credentials, which must never be shown."""
 
 
 def surroundings(
     address: Address, environment: Mapping[str, str], policy: Policy, git: Git, check: Callable[[], None]
 ) -> Surroundings:
-    """The workstation as it is. The tools are handed no token that may not go to this host."""
+    """The current workstation. The tools receive no token that may not be sent to this host."""
     around = Surroundings(address, environment, policy, git, Commands({}, check))
     kept = {
         name: value
@@ -70,7 +70,7 @@ def surroundings(
 
 
 def ways_to(around: Surroundings) -> Iterator[Access]:
-    """The ways that are open, best first; each is looked for when the one before did not do."""
+    """The available ways, best first; each is looked for only if the one before did not work."""
     known = KNOWN.get(around.address.host)
     kinds = (known,) if known else KINDS
     for kind in kinds:
@@ -84,7 +84,7 @@ def ways_to(around: Surroundings) -> Iterator[Access]:
 
 
 def _by_token(around: Surroundings, kind: str) -> HostApi | None:
-    """The interface with a token from the environment, where that may go to this host."""
+    """The API with a token from the environment, if the token may be sent to this host."""
     for name in VARIABLES[kind]:
         if not (token := around.environment.get(name)):
             continue
@@ -98,7 +98,7 @@ def _by_token(around: Surroundings, kind: str) -> HostApi | None:
 
 
 def _may_go(around: Surroundings, kind: str, name: str) -> bool:
-    """Whether the owner lets a variable be sent to the repository's host: by the policy, or because it is its own."""
+    """Whether a variable may be sent to the repository's host: by the policy, or because it is the host's own."""
     host = around.address.host
     named = around.policy.keys.get(name, ())
     return host in named or "*" in named or (name in VARIABLES[kind] and OWN.get(kind) == host)
@@ -111,7 +111,7 @@ def _not_allowed(around: Surroundings, name: str) -> str:
 
 
 def _by_git(around: Surroundings, known: str | None) -> Access | None:
-    """The interface with the login that git has for the repository's own address."""
+    """The API with the login that git has for the repository's own address."""
     address = around.address
     login = _login(around)
     if login is None:
@@ -126,7 +126,7 @@ def _by_git(around: Surroundings, known: str | None) -> Access | None:
 
 
 def _login(around: Surroundings) -> tuple[str, str] | None:
-    """User and password that git would use there; None where it has none, and where git would not need any."""
+    """User and password that git would use there; None if it has none, or would not need any."""
     scheme, _, netloc = around.address.origin.partition("://")
     asked = f"protocol={scheme}\nhost={netloc}\npath={around.address.path}\n\n"
     try:
@@ -139,7 +139,7 @@ def _login(around: Surroundings) -> tuple[str, str] | None:
 
 
 def _probed(address: Address) -> str | None:
-    """What kind of host this is, by what it tells everybody."""
+    """The kind of this host, according to its public answers."""
     status, answer = asks_nobody(address.origin, "api/v1/version")
     if status == 200 and isinstance(answer, dict) and "version" in answer:
         return "gitea"
@@ -174,7 +174,7 @@ def _with_token(kind: str, token: str) -> dict[str, str]:
 
 
 def _with_login(kind: str, user: str, password: str) -> dict[str, str]:
-    """What git sends as a password is mostly a token; GitLab takes those in headers of their own."""
+    """The password that git sends is usually a token; GitLab accepts those in separate headers."""
     if kind == "gitlab":
         return {"Authorization": f"Bearer {password}"} if user == "oauth2" else {"PRIVATE-TOKEN": password}
     return {"Authorization": "Basic " + b64encode(f"{user}:{password}".encode()).decode()}

@@ -1,4 +1,4 @@
-"""The repository's own form for pull requests: filled, never replaced."""
+"""The repository's own template for pull requests: filled in, never replaced."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from drone.workspace.git import GitFailed
 from drone.workspace.history import History
 
 MAX_TEMPLATE = 20_000
-"""Bytes; a longer file is no form."""
+"""Bytes; a longer file is not a template."""
 MAX_BODY = 60_000
-"""Characters; GitHub takes 65,536."""
+"""Characters; GitHub accepts 65,536."""
 _NAMES = ("pull_request_template.md", "PULL_REQUEST_TEMPLATE.md")
 _GITLAB = (".gitlab/merge_request_templates/Default.md", ".gitlab/merge_request_templates/default.md")
 _GITHUB = tuple(f"{folder}{name}" for folder in (".github/", "", "docs/") for name in _NAMES)
@@ -24,7 +24,7 @@ PLACES = {
     "gitea": (*_GITEA, *_GITHUB),
     ANY: (*_GITEA, *_GITHUB, *_GITLAB),
 }
-"""Where each kind of host looks for it; `ANY`: where it is not known what kind of host that is."""
+"""Where each kind of host looks for it; `ANY`: if the kind of host is unknown."""
 _HEADING = re.compile(r" {0,3}#{1,6}\s")
 _ASKS = re.compile(r"(?i)\b(?:description|descri\w*|summary|what|overview)\b")
 _FENCE = re.compile(r" {0,3}(?:```|~~~)")
@@ -32,7 +32,7 @@ _NEXT_SECTION = re.compile(r"^(?=## |(?:Order|Task): )", re.MULTILINE)
 
 
 def template_of(branch: DefaultBranch, kind: str) -> str:
-    """The form that a host of this kind would show, from the default branch; empty where there is none."""
+    """The template that a host of this kind would show, from the default branch; empty if there is none."""
     if branch.commit is None:
         return ""
     try:
@@ -44,10 +44,10 @@ def template_of(branch: DefaultBranch, kind: str) -> str:
 
 
 def filled(template: str, body: str) -> str:
-    """`body` in the form: its first part below the heading that asks for a description, the rest at the end.
+    """`body` in the template: its first part below the heading that asks for a description, the rest at the end.
 
-    What the form has itself stays as it is, boxes to tick among it. Without such a heading the first part stands in
-    front. The end of `body`, where the trailers are, is kept whatever the length.
+    The template's own text stays unchanged, including checkboxes. Without that heading the first part comes first. The
+    end of `body`, where the trailers are, is kept at any length.
     """
     if not template.strip():
         return _cut(body, "")
@@ -62,7 +62,7 @@ def filled(template: str, body: str) -> str:
 
 
 def _file(history: History, commit: str, place: str) -> str:
-    """A plain file of a commit as text; empty where there is none."""
+    """A plain file of a commit as text; empty if there is none."""
     entry = history.entry(commit, place)
     if entry is None or not entry.is_plain_file or entry.size > MAX_TEMPLATE:
         return ""
@@ -70,7 +70,7 @@ def _file(history: History, commit: str, place: str) -> str:
 
 
 def _headings(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """The headings that are shown: not those in code or in comments."""
+    """The visible headings: not those in code or in comments."""
     outside = _Outside()
     for number, line in enumerate(lines):
         if outside(line) and _HEADING.match(line):
@@ -78,7 +78,7 @@ def _headings(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 
 class _Outside:
-    """Says of line after line whether it is neither code nor comment."""
+    """Decides for each line in turn whether it is neither code nor comment."""
 
     def __init__(self) -> None:
         self._until: Callable[[str], bool] | None = None
@@ -102,7 +102,7 @@ def _joined(*parts: str) -> str:
 
 
 def _cut(summary: str, rest: str, taken: int = 0) -> str:
-    """The two with an empty line between, the first cut so that the whole keeps within what hosts take."""
+    """Both with an empty line between, the first cut so that the whole stays within the limit of the hosts."""
     room = max(0, MAX_BODY - taken - len(rest) - 2)
     text = summary.strip()
     text = text if len(text) <= room else text[: max(0, room - 20)].rstrip() + "\n\n… (cut)"
