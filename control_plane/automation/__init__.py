@@ -1,1 +1,1 @@
-"""What happens by itself: schedules and triggers make tasks, webhooks tell the world."""
+"""Automation: schedules and triggers create tasks, webhooks send notifications."""

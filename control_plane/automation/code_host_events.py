@@ -1,4 +1,4 @@
-"""Requests of code hosts: what happened, and by which id a repetition is known."""
+"""Requests from code hosts: the event, and the ids that identify a repeated delivery."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class CodeHostEvent:
     """`issues.opened`, `push`; at GitLab `issue.open`."""
     payload: dict[str, Any]
     ids: tuple[str, ...]
-    """Each of them is this delivery's alone."""
+    """Each is unique to this delivery."""
 
 
 def read_event(kind: str, headers: Mapping[str, str], body: bytes) -> CodeHostEvent:
-    """Read the event of a signed request. Raises Invalid where it holds no JSON object."""
+    """Read the event of a signed request. Raises Invalid if it contains no JSON object."""
     payload = _payload(form_payload(headers, body))
     return CodeHostEvent(_event(kind, headers, payload), payload, _ids(kind, headers, body))
 
 
 def why_ignored(event: CodeHostEvent, wanted: list[str]) -> str:
-    """Why this event makes no task, '' if it does. A push by the fleet itself never does: tasks would make tasks."""
+    """Why this event creates no task, '' if it does. A push by the fleet never does, or tasks would create tasks."""
     kind = event.name.partition(".")[0]
     if kind == "ping":
         return "a ping: the address and the secret are right"
@@ -53,7 +53,7 @@ def why_ignored(event: CodeHostEvent, wanted: list[str]) -> str:
 
 
 def check_events(events: list[str]) -> list[str]:
-    """Names of events of a code host, each once. Raises Invalid."""
+    """The event names without duplicates. Raises Invalid."""
     if len(events) > 50:
         raise Invalid(f"there are {len(events)} events; 50 are allowed", code="E-TRIGGER-EVENT")
     for event in events:
@@ -85,7 +85,7 @@ def _event(kind: str, headers: Mapping[str, str], payload: dict[str, Any]) -> st
     if kind == "standard":
         return one_line(payload.get("type"), 128)
     if kind == "gitlab":
-        # GitLab's header has words for people: `Issue Hook`.
+        # GitLab's header has a display name: `Issue Hook`.
         about = payload.get("object_attributes")
         name, action = payload.get("object_kind"), about.get("action") if isinstance(about, dict) else None
     else:
@@ -94,12 +94,12 @@ def _event(kind: str, headers: Mapping[str, str], payload: dict[str, Any]) -> st
 
 
 def _ids(kind: str, headers: Mapping[str, str], body: bytes) -> tuple[str, ...]:
-    """GitHub and Gitea sign the body and not the id beside it: there, the same body again is a repetition too."""
+    """The ids of a delivery. GitHub and Gitea sign the body but not the id, so a repeated body is a repetition too."""
     if kind == "standard":
         return (_id(headers.get("webhook-id", "")),)
     if kind == "gitlab":
         given = headers.get("webhook-id" if "webhook-signature" in headers else "idempotency-key", "")
-        # The id of an event is shared by those that it sets off in turn.
+        # Events that an event triggers share its id.
         event = headers.get("x-gitlab-event-uuid", "").encode("utf-8", "replace")
         return (_id(given) if given else _body_id(event + body),)
     given = headers.get("x-github-delivery" if kind == "github" else "x-gitea-delivery", "")

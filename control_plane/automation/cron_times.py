@@ -1,8 +1,8 @@
-"""When a cron line comes, in a time zone: by the rules of Debian's cron where clocks change.
+"""The times of a cron line in a time zone, with the rules of Debian's cron for clock changes.
 
-A line whose minute and hour are fixed comes once at a change of clocks: right after an hour that is left out, and in
-the first of two that bear the same name. A line with `*` in minute or hour comes by the time that really passes.
-cronsim reads the fields; the walk over days is ours, as cronsim's goes astray where clocks change by half an hour.
+A line with fixed minute and hour runs once at a clock change: right after a skipped hour, and in the first of two
+repeated hours. A line with `*` in minute or hour runs by elapsed time. cronsim parses the fields; the iteration over
+days is our own, as cronsim's is wrong for clock changes of half an hour.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from shared.errors import Invalid
 MAX_CRON = 255
 FIELDS = 5
 _HORIZON = timedelta(days=50 * 366)
-"""A line that has not come by then never does: 29 February on one weekday recurs within 40 years."""
+"""A line without a time by then never has one: 29 February on a given weekday recurs within 40 years."""
 _MINUTE = timedelta(minutes=1)
 _FARTHEST = timedelta(hours=4)
 
@@ -38,7 +38,7 @@ class Times:
     """Neither minute nor hour begins with `*`."""
 
     def after(self, at: datetime) -> datetime | None:
-        """The first time after `at`, in UTC; None where there is none in fifty years."""
+        """The first time after `at`, in UTC; None if there is none within fifty years."""
         return next(self._walk(at), None)
 
     def upcoming(self, at: datetime, count: int = 5) -> list[datetime]:
@@ -47,7 +47,7 @@ class Times:
 
     def _walk(self, at: datetime) -> Iterator[datetime]:
         last = at.astimezone(UTC)
-        # From the day before: what a change of clocks left out of it comes today.
+        # Start a day earlier: times that a clock change skipped then run today.
         day = at.astimezone(self.zone).date() - timedelta(days=1)
         end = day + _HORIZON
         while day < end:
@@ -61,17 +61,17 @@ class Times:
             day += timedelta(days=1)
 
     def _on(self, day: date, after: datetime) -> list[datetime]:
-        """The line's times of one day of the zone's calendar that come after `after`, each once."""
+        """The line's times on one calendar day of the zone that are after `after`, without duplicates."""
         named = (
             datetime.combine(day, time(hour, minute)) for hour in self.fields.hours for minute in self.fields.minutes
         )
-        # Looking at each is dear; no zone's clocks go back or ahead so far.
+        # Checking each time is expensive; no zone's clocks change by this much.
         begin = after.astimezone(self.zone).replace(tzinfo=None) - _FARTHEST
         moments = {moment for each in named if each >= begin for moment in self._moments(each)}
         return sorted(moment for moment in moments if moment > after)
 
     def _moments(self, named: datetime) -> Iterator[datetime]:
-        """The moments, in UTC, that the zone's clocks show `named`, or that stand for it."""
+        """The moments, in UTC, at which the zone's clocks show `named`, or the one that replaces it."""
         first, second = (named.replace(tzinfo=self.zone, fold=fold).astimezone(UTC) for fold in (0, 1))
         if first.astimezone(self.zone).replace(tzinfo=None, fold=0) == named:
             yield first
@@ -81,7 +81,7 @@ class Times:
             yield self._after_gap(named)
 
     def _after_gap(self, named: datetime) -> datetime:
-        """The moment at which the clocks leave out `named`."""
+        """The moment at which the clocks skip `named`."""
         while True:
             named += _MINUTE
             moment = named.replace(tzinfo=self.zone, fold=0).astimezone(UTC)
@@ -90,7 +90,7 @@ class Times:
 
 
 def read_times(cron: str, timezone: str, now: datetime) -> Times:
-    """The times of a line and a zone that people wrote. Raises Invalid where there are none."""
+    """The times of a user-supplied line and zone. Raises Invalid if there are none."""
     _check_zone(timezone)
     line = " ".join(cron.split())
     if len(cron) > MAX_CRON:
@@ -100,7 +100,7 @@ def read_times(cron: str, timezone: str, now: datetime) -> Times:
         raise _invalid(cron, f"it has {count} fields, and five are needed: minute, hour, day, month and weekday")
     try:
         times = times_of(line, timezone)
-    # Beside its own error, cronsim asserts, and reads numbers with int().
+    # Besides its own error, cronsim raises AssertionError, and ValueError from int().
     except (CronSimError, AssertionError, ValueError) as error:
         raise _invalid(cron, f"{str(error)[:80]}: malformed, or no month that it names has it") from None
     if times.after(now) is None:
@@ -109,7 +109,7 @@ def read_times(cron: str, timezone: str, now: datetime) -> Times:
 
 
 def times_of(line: str, timezone: str) -> Times:
-    """The times of a line that `read_times` took."""
+    """The times of a line that `read_times` accepted."""
     minute, hour = line.split()[:2]
     fields = CronSim(line, datetime(2000, 1, 1, tzinfo=UTC))
     return Times(line, ZoneInfo(timezone), fields, fixed=not minute.startswith("*") and not hour.startswith("*"))

@@ -1,4 +1,4 @@
-"""Signatures of code hosts' requests: the secrets, and whether a request is signed with one."""
+"""Signatures of code hosts' requests: creating and checking secrets, and verifying signatures."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SECRET = re.compile(r"[!-~]{12,256}")
 
 
 def is_signed(kind: str, secret: str, headers: Mapping[str, str], body: bytes) -> bool:
-    """Whether whoever sent this knows the secret. `headers` have names in lower case."""
+    """Whether the sender knows the secret. Header names are in lower case."""
     match kind:
         case "github":
             return _same(_hub_signature(secret, body), headers.get("x-hub-signature-256", ""))
         case "gitea":
-            # A form is signed by what is in it, not by how it is written down.
+            # For a form, the signature may cover the payload in it instead of the encoded body.
             signed = {body, form_payload(headers, body)}
             return any(_is_signed_by_gitea(secret, headers, each) for each in signed)
         case "gitlab":
@@ -41,14 +41,14 @@ def is_signed(kind: str, secret: str, headers: Mapping[str, str], body: bytes) -
 
 
 def new_hook_secret(kind: str) -> str:
-    """A secret of 256 bits in the form that such a host takes."""
+    """A new 256-bit secret in the format for this kind of host."""
     if kind in {"github", "gitea"}:
         return secrets.token_hex(32)
     return WHSEC + b64encode(secrets.token_bytes(32)).decode()
 
 
 def check_hook_secret(kind: str, secret: str) -> str:
-    """A secret that somebody brings, as it is. Raises Invalid without repeating it."""
+    """Return a user-supplied secret unchanged. Raises Invalid without repeating it."""
     if not _SECRET.fullmatch(secret):
         raise Invalid(
             "the secret is not possible",
@@ -59,7 +59,7 @@ def check_hook_secret(kind: str, secret: str) -> str:
 
 
 def check_signing_secret(secret: str) -> str:
-    """A secret of Standard Webhooks, as it is. Raises Invalid without repeating it."""
+    """Return a Standard Webhooks secret unchanged. Raises Invalid without repeating it."""
     key = secret.removeprefix(WHSEC)
     if secret == key or not re.fullmatch(r"[A-Za-z0-9+/]{32,88}={0,2}", key):
         raise Invalid(
@@ -80,12 +80,12 @@ def _is_signed_by_gitea(secret: str, headers: Mapping[str, str], content: bytes)
 
 
 def _is_standard(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
-    """By the library of Standard Webhooks, which also refuses what is older or newer than five minutes."""
+    """Verify with the Standard Webhooks library, which also rejects timestamps more than five minutes off."""
     if not secret.startswith(WHSEC):
         return False
     try:
         Webhook(secret).verify(body, dict(headers), json_parse=False)
-    # Beside its own error, what decoding makes of a signature, a secret or a body that is none.
+    # Besides its own error, decoding an invalid signature, secret or body raises these.
     except (WebhookVerificationError, ValueError, RuntimeError):
         return False
     return True
@@ -96,12 +96,12 @@ def _hmac(secret: str, content: bytes) -> str:
 
 
 def _same(expected: str, given: str) -> bool:
-    """In a time that does not tell how much of it was right."""
+    """Compare in constant time."""
     return hmac.compare_digest(expected.encode(), given.encode("utf-8", "replace"))
 
 
 def form_payload(headers: Mapping[str, str], body: bytes) -> bytes:
-    """The JSON in the body, also where it was sent as the field `payload` of a form."""
+    """The JSON in the body, even if it was sent as the field `payload` of a form."""
     if not headers.get("content-type", "").lower().startswith(_FORM):
         return body
     try:

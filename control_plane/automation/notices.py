@@ -1,4 +1,4 @@
-"""What people wait for is told: a message for each webhook that wants it, written with the change that it tells of."""
+"""Webhook notices: one message per subscribed webhook, written in the transaction of the change it reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shared.names import new_id
 def notify(db: Session, core: Core, organization_id: str, event: str, data: Mapping[str, Any]) -> None:
     """Put `event` (of `shared.states.NOTICES`) into the outbox of every webhook of the organization that wants it.
 
-    `data` is JSON. The sending is the supervisor's, after the commit.
+    `data` is JSON. The supervisor sends the messages after the commit.
     """
     wanted = select(Webhook).where(
         Webhook.organization_id == organization_id, Webhook.removed_at.is_(None), Webhook.enabled

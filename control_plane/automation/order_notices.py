@@ -1,4 +1,4 @@
-"""Webhook notices about orders, written in the transaction of what they report."""
+"""Webhook notices about orders, written in the transaction of the change they report."""
 
 from __future__ import annotations
 

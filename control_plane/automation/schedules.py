@@ -1,8 +1,8 @@
-"""The supervisor's look at schedules: those that are due make their task, each time exactly once.
+"""The supervisor's check for due schedules: each creates its task exactly once per time.
 
-When a schedule comes next stands in its row, and is moved in the transaction that writes the task. Of two supervisors
-that look at once, and of one that is ended in the middle, either both happen or neither. The time only ever moves
-forward: a clock that is set back makes nothing twice.
+A schedule's row has its next time, which is moved in the transaction that writes the task. Even if two supervisors
+check at once, or one is stopped in the middle, either both happen or neither. The time only ever moves forward: a clock
+that is set back creates nothing twice.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from control_plane.declarations.task_documents import TaskRequest
 from shared.errors import FleetError
 
 GRACE = timedelta(seconds=60)
-"""A time that is noticed so late was not missed."""
+"""A time noticed within this delay does not count as missed."""
 _AT_ONCE = 200
 _PLACE = re.compile(r"\{\{\s*(date|time)\s*\}\}")
 
 
 def make_due(core: Core) -> int:
-    """Make the tasks of all schedules that are due; returns how many were made.
+    """Create the tasks of all schedules that are due; returns the number created.
 
-    One that fails keeps none of the others back: the first error is raised when all were looked at.
+    A failing schedule does not block the others: the first error is raised after all were processed.
     """
     made, failure = 0, None
     for schedule_id, due_at in _due(core):
         try:
             made += _make_one(core, schedule_id, due_at)
-        except Exception as error:  # noqa: BLE001 - a part of a background loop's body; told below
+        except Exception as error:  # noqa: BLE001 - part of a background loop's body; raised below
             failure = failure or error
     if failure is not None:
         raise failure
@@ -44,7 +44,7 @@ def make_due(core: Core) -> int:
 
 
 def filled(request: TaskRequest, at: datetime, zone: str) -> TaskRequest:
-    """The request with `{{date}}` and `{{time}}` of its texts as they are in the zone."""
+    """The request with `{{date}}` and `{{time}}` in its texts replaced by the local values of the zone."""
     local = at.astimezone(ZoneInfo(zone))
     values = {"date": f"{local:%Y-%m-%d}", "time": f"{local:%H:%M}"}
 
@@ -67,11 +67,11 @@ def _due(core: Core) -> list[tuple[str, datetime]]:
 
 
 def _make_one(core: Core, schedule_id: str, due_at: datetime) -> bool:
-    """True if a task was made."""
+    """True if a task was created."""
 
     def work(db: Session) -> tuple[bool, str | None]:
         row = db.get_one(Schedule, schedule_id, with_for_update=True, populate_existing=True)
-        # Another supervisor was here first, or a person.
+        # Another supervisor was first, or a person changed the schedule.
         if row.next_at != due_at or not row.enabled or row.removed_at is not None:
             return False, None
         now, times = core.clock.now(), times_of(row.cron, row.timezone)
@@ -88,7 +88,7 @@ def _make_one(core: Core, schedule_id: str, due_at: datetime) -> bool:
 
 
 def _missed(times: Times, due_at: datetime, now: datetime) -> bool:
-    """Whether the schedule's latest time, too, is past for longer than the grace."""
+    """Whether even the schedule's latest time passed longer ago than the grace period."""
     if now - due_at <= GRACE:
         return False
     latest = times.after(now - GRACE - timedelta(microseconds=1))
@@ -96,7 +96,7 @@ def _missed(times: Times, due_at: datetime, now: datetime) -> bool:
 
 
 def _make(db: Session, core: Core, row: Schedule, at: datetime) -> tuple[bool, str | None]:
-    """Whether a task was made, and the order that began with it. What is refused is noted, and the schedule goes on."""
+    """Whether a task was created, and its order, if it began. A refusal is recorded, and the schedule continues."""
     try:
         task = make_task(db, core, row, filled(TaskRequest.model_validate(row.task), at, row.timezone))
     except FleetError as error:

@@ -1,4 +1,4 @@
-"""Tasks that nobody asked for by hand: made as the schedule or the trigger that asks, within its organization."""
+"""Automatic tasks: created in the name of a schedule or a trigger, within its organization."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from control_plane.validation.checks import unknown
 
 
 def make_task(db: Session, core: Core, row: Schedule | Trigger, request: TaskRequest) -> Task:
-    """A task in the caller's transaction; its user is the row's kind and name. Raises as `tasks.create_within`.
+    """Create a task in the caller's transaction; its user is the row's kind and name.
 
-    What it wrote before it raised is undone; the caller's other writes stay.
+    Raises as `new_task.create_within`. On an error, only its own writes are rolled back, not the caller's other ones.
     """
     organization = db.get_one(Organization, row.organization_id)
     kind = "schedule" if isinstance(row, Schedule) else "trigger"
@@ -29,7 +29,7 @@ def make_task(db: Session, core: Core, row: Schedule | Trigger, request: TaskReq
 
 
 def check_names(db: Session, organization_id: str, request: TaskRequest) -> None:
-    """Raise NotFound where the project or the assignee that tasks will have is not there now."""
+    """Raise NotFound if the project or the assignee of future tasks does not exist now."""
     if request.project is not None:
         find_project(db, organization_id, request.project)
     if request.assignee in {None, USER}:

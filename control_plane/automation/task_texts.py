@@ -1,4 +1,4 @@
-"""What tasks from code hosts are called and told, where their trigger has no texts of its own."""
+"""Default titles and descriptions of tasks from code hosts, for triggers without their own texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from control_plane.automation.task_templates import Unfilled, description_of, ti
 from control_plane.declarations.task_documents import TaskRequest
 
 DEFAULT_EVENTS = {"github": ["issues.opened"], "gitea": ["issues.opened"], "gitlab": ["issue.open"], "standard": []}
-"""Pushes are no default: most of them are work that is done already."""
+"""Pushes are not a default: most of them are work that is already done."""
 _WORK = (
     "Find out what it asks for and check that against the repository. Do the work where it is clear and wanted;"
     " otherwise say what is missing."
@@ -55,9 +55,9 @@ _OWN = {
 
 
 def task_of(kind: str, event: CodeHostEvent, stored: Mapping[str, Any]) -> tuple[TaskRequest, str]:
-    """The task that an event makes, and which template did not fit it, if one did not: the task then has a plain text.
+    """The task for an event, and a note on templates that did not fit: the task then has a default text.
 
-    An event is never lost to a template; the trigger keeps the note.
+    An event is never lost because of a template; the trigger keeps the note.
     """
     values = {"event": event.name, "kind": kind, "payload": event.payload}
     title, description = _OWN.get((kind, event.name.partition(".")[0]), _ANY)

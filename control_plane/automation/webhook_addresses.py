@@ -1,4 +1,4 @@
-"""Where webhooks may go: not to what only this network can reach, whatever name it bears."""
+"""Where webhooks may be sent: never to hosts inside this network, under any name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Unsent(Exception):
-    """The message did not get through; the text says why."""
+    """The message was not sent; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,19 @@ class Target:
     host: str
     port: int
     path: str
-    """With the query."""
+    """Including the query."""
 
     @property
     def authority(self) -> str:
-        """What the header `Host` says."""
+        """The value of the header `Host`."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 def check_url(url: str, *, inside_allowed: bool) -> str:
-    """The address of a receiver, as it is. Raises Invalid where no webhook may ever go.
+    """Return a receiver's URL unchanged. Raises Invalid if no webhook may ever be sent there.
 
-    A name is looked up when something is sent, and not here: what it leads to may change.
+    A host name is resolved when a message is sent, not here: its addresses may change.
     """
     target = read_url(url)
     if inside_allowed:
@@ -58,7 +58,7 @@ def check_url(url: str, *, inside_allowed: bool) -> str:
 
 
 def read_url(url: str) -> Target:
-    """The parts. Raises Invalid for what is no http or https address, without repeating what may be a password."""
+    """The parts of the URL. Raises Invalid if it is not an http or https URL, without repeating a possible password."""
     check_text("the URL", url, limit=MAX_URL)
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise _invalid("it has characters that belong percent-encoded, or a host that belongs in punycode")
@@ -78,9 +78,9 @@ def read_url(url: str) -> Target:
 
 
 def resolve(target: Target, *, inside_allowed: bool) -> list[str]:
-    """The addresses that the host has now, each looked at: connect to one of these and to nothing else.
+    """The host's current addresses, all checked: connect to one of these and to nothing else.
 
-    A name that leads inside and outside is refused as a whole. Raises Unsent.
+    A name with addresses both inside and outside is rejected as a whole. Raises Unsent.
     """
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
@@ -94,7 +94,7 @@ def resolve(target: Target, *, inside_allowed: bool) -> list[str]:
 
 
 def is_inside(ip: Ip) -> bool:
-    """Whether this is anything but an address of the open internet; an address within an address counts as itself."""
+    """Whether this is anything but a public internet address; for an embedded IPv4 address, that address decides."""
     if isinstance(ip, ipaddress.IPv4Address):
         return not ip.is_global or ip.is_multicast
     if ip.ipv4_mapped is not None:
@@ -105,7 +105,7 @@ def is_inside(ip: Ip) -> bool:
 
 
 def _literal(host: str) -> Iterator[Ip]:
-    """The address that a host is written as, in any of the forms that the system reads: `2130706433`, `0x7f.1`."""
+    """The address that a host literally is, in any form that the system accepts: `2130706433`, `0x7f.1`."""
     try:
         yield ipaddress.ip_address(host)
     except ValueError:

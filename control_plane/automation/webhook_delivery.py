@@ -1,4 +1,4 @@
-"""One signed message to one receiver: to the address that was looked at, within a time, with nothing followed."""
+"""One signed message to one receiver: to the checked address, within a time limit, without following redirects."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DeliveryResult:
 
 
 def post(message: WebhookMessage, now: datetime, *, inside_allowed: bool, seconds: float = SECONDS) -> DeliveryResult:
-    """Send it once. Every failure on the way is in the result."""
+    """Send the message once. Every failure is reported in the result."""
     body = json.dumps({"type": message.event, "timestamp": message.at.isoformat(), "data": message.data})
     try:
         target = read_url(message.url)
@@ -61,7 +61,7 @@ def post(message: WebhookMessage, now: datetime, *, inside_allowed: bool, second
         return DeliveryResult(None, f"no answer within {seconds:g} s")
     except (Unsent, Invalid) as error:
         return DeliveryResult(None, str(error))
-    # ValueError: what http.client thinks of a header or a status line.
+    # ValueError: http.client raises it for an invalid header or status line.
     except (OSError, http.client.HTTPException, ValueError) as error:
         return DeliveryResult(
             None, f"no answer: {getattr(error, 'strerror', None) or error or type(error).__name__}"[:300]
@@ -69,7 +69,7 @@ def post(message: WebhookMessage, now: datetime, *, inside_allowed: bool, second
 
 
 def _beginning(response: http.client.HTTPResponse) -> bytes:
-    """The status has decided already: what goes wrong with the rest changes nothing."""
+    """The beginning of the body. The status has already decided, so a failed read changes nothing."""
     try:
         return response.read(MAX_ANSWER)
     except (OSError, http.client.HTTPException, ValueError):
@@ -101,14 +101,14 @@ def _answer(status: int, location: str | None, content: bytes) -> DeliveryResult
 
 @contextmanager
 def _connected(target: Target, addresses: list[str], seconds: float) -> Iterator[http.client.HTTPConnection]:
-    """A connection to the first of the addresses that takes one. All that is done with it ends after `seconds`."""
+    """A connection to the first address that accepts one. Everything done with it ends after `seconds`."""
     began = time.monotonic()
     line = _Line(_connect(target, addresses, seconds))
     timer = threading.Timer(max(0.0, began + seconds - time.monotonic()), line.cut)
     timer.daemon = True
     timer.start()
     connection = http.client.HTTPConnection(target.host, target.port, timeout=seconds)
-    # Else it would connect by itself, to wherever the name leads by then.
+    # Otherwise it would reconnect automatically, to whatever address the name then has.
     connection.auto_open = 0
     try:
         if target.scheme == "https":
@@ -133,17 +133,17 @@ class _Line:
         self.late = False
 
     def secure(self, host: str) -> None:
-        """Speak TLS from here on; the certificate is held against the name, not the address that is connected to."""
+        """Use TLS from here on; the certificate is checked against the host name, not the connected address."""
         context = ssl.create_default_context()
         secured = context.wrap_socket(self.socket, server_hostname=host, do_handshake_on_connect=False)
         self.socket = secured
         secured.do_handshake()
 
     def cut(self) -> None:
-        """Wake up what waits on it: a receiver that sends a byte a second would keep it waiting for ever."""
+        """Wake up the reader: a receiver that sends one byte per second would keep it waiting forever."""
         self.late = True
         try:
-            # Not what TLS makes of it: that would take the session away under the reader's hands.
+            # Not the TLS socket's own shutdown, which would remove the session while the reader uses it.
             socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
         except OSError:
             return

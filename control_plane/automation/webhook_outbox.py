@@ -1,7 +1,8 @@
-"""The outbox of webhooks: what is due is sent, what fails is tried again, who does not answer for days is left alone.
+"""The outbox of webhooks: sends due messages, retries failed ones, and disables receivers that fail for days.
 
-Every message arrives at least once, with an id by which its receiver knows a repetition; the order of arrival is not
-promised. Some threads send at once, and few of them to one receiver, so that a slow one holds up its own messages only.
+Delivery is at least once, with an id by which the receiver recognizes a repetition; the order of arrival is not
+guaranteed. Several threads send at once, only a few of them to one receiver, so that a slow one delays only its own
+messages.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import Select, delete, select, update
+from sqlalchemy import Select, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.automation.webhook_delivery import GONE, SECONDS, DeliveryResult, WebhookMessage, post
@@ -24,22 +25,22 @@ from shared.terminal import logs
 log = logs.get(__name__)
 
 RETRIES = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 36_000.0)
-"""Seconds after each failure, as Standard Webhooks suggests; spread, so that not all come back at once."""
+"""Seconds after each failure, as Standard Webhooks suggests; with jitter, so that retries do not coincide."""
 JITTER = 0.1
 PATIENCE = timedelta(days=5)
-"""A receiver that only failed for so long is left alone."""
+"""A receiver that has only failed for this long is disabled."""
 KEPT = timedelta(days=30)
 REMEMBERED = timedelta(days=7)
-"""Deliveries of hooks, so that none counts twice."""
+"""How long incoming hook deliveries are kept, so that none counts twice."""
 THREADS = 16
 EACH = 2
-"""Messages to one receiver at once."""
+"""Concurrent messages to one receiver."""
 _LEASE = timedelta(seconds=4 * SECONDS)
-"""Whoever sends a message has it for so long; then it is due again, as after a crash."""
+"""A sender holds a message for this long; then it is due again, as after a crash."""
 
 
 class Sender:
-    """Sends what is due. `seconds` is how long one receiver may take."""
+    """Sends due messages. `seconds` is the time limit for one receiver."""
 
     def __init__(self, core: Core, *, retries: Sequence[float] = RETRIES, seconds: float = SECONDS) -> None:
         self._core = core
@@ -50,7 +51,7 @@ class Sender:
         self._closed = False
 
     def send_due(self) -> None:
-        """Begin to send what is due, as far as threads are free."""
+        """Start sending due messages, as far as threads are free."""
         for webhook_id in self._receivers():
             with self._lock:
                 free = min(EACH - self._busy[webhook_id], THREADS - self._busy.total())
@@ -58,23 +59,24 @@ class Sender:
                 self._begin(webhook_id, delivery_id)
 
     def close(self) -> None:
-        """Begin nothing more; what is on its way ends by itself."""
+        """Start nothing more; messages already being sent finish on their own."""
         self._closed = True
 
     def _receivers(self) -> Sequence[str]:
-        """Those with something due, the one that waited longest first."""
+        """Receivers with due messages, the one that has waited longest first."""
         now = self._core.clock.now()
         oldest = (
             select(WebhookDelivery.webhook_id)
             .join(Webhook, Webhook.id == WebhookDelivery.webhook_id)
             .where(WebhookDelivery.done_at.is_(None), WebhookDelivery.next_at <= now, Webhook.enabled)
-            .distinct()
+            .group_by(WebhookDelivery.webhook_id)
+            .order_by(func.min(WebhookDelivery.next_at))
         )
         with self._core.database.read() as db:
             return db.scalars(oldest).all()
 
     def _leased(self, webhook_id: str, most: int) -> list[str]:
-        """Messages to this receiver that are due, and now ours to send: of two supervisors one has each."""
+        """Due messages to this receiver, now leased to this process: of two supervisors, only one gets each."""
         if most <= 0:
             return []
         now = self._core.clock.now()
@@ -101,19 +103,19 @@ class Sender:
     def _begin(self, webhook_id: str, delivery_id: str) -> None:
         with self._lock:
             self._busy[webhook_id] += 1
-        # A daemon: a process that ends does not wait for receivers; what was on its way is sent again.
+        # A daemon thread: a process that ends does not wait for receivers; interrupted messages are sent again.
         name = f"webhook-{webhook_id}"
         threading.Thread(target=self._send, args=(webhook_id, delivery_id), name=name, daemon=True).start()
 
     def _send(self, webhook_id: str, first: str) -> None:
-        """Send this message, and then what else is due to its receiver."""
+        """Send this message, and then any other due messages to its receiver."""
         waiting = [first]
         try:
             while waiting and not self._closed:
                 send_one(self._core, waiting.pop(), self._retries, self._seconds)
                 waiting = waiting or self._leased(webhook_id, 1)
         except Exception as error:
-            # The body of a thread that nobody waits for: its message is due again when its lease is over.
+            # No code waits for this thread: its message is due again when the lease expires.
             log.error("a webhook's message could not be dealt with", webhook=webhook_id, exc_info=error)
         finally:
             with self._lock:
@@ -123,12 +125,12 @@ class Sender:
 def send_one(
     core: Core, delivery_id: str, retries: Sequence[float] = RETRIES, seconds: float = SECONDS
 ) -> DeliveryResult:
-    """Send one message now, whose attempt is counted already, and write down what came of it."""
+    """Send one message now and record the result; its attempt is already counted."""
     answer = _posted(core, delivery_id, seconds)
 
     def note(db: Session) -> None:
         of_it = select(Webhook).join(WebhookDelivery, WebhookDelivery.webhook_id == Webhook.id)
-        # The receiver's row first, as whoever removes a webhook takes them.
+        # Lock the receiver's row first, in the same order as the removal of a webhook.
         webhook = db.scalars(of_it.where(WebhookDelivery.id == delivery_id).with_for_update(of=Webhook)).one()
         delivery = db.get_one(WebhookDelivery, delivery_id, with_for_update=True)
         if delivery.done_at is None:
@@ -139,14 +141,14 @@ def send_one(
 
 
 def clean_deliveries(db: Session, now: datetime) -> None:
-    """Delete messages that were taken or given up 30 days ago, those that nobody wants, and what hooks brought in."""
+    """Delete messages accepted or given up 30 days ago, unfinished ones after 60 days, and hook deliveries after 7."""
     db.execute(delete(TriggerDelivery).where(TriggerDelivery.at < now - REMEMBERED))
     db.execute(delete(WebhookDelivery).where(WebhookDelivery.done_at < now - KEPT))
     db.execute(delete(WebhookDelivery).where(WebhookDelivery.created_at < now - 2 * KEPT))
 
 
 def waiting_of(webhook_id: str) -> Select[str]:
-    """The messages to a receiver that were neither taken nor given up."""
+    """The messages to a receiver that were neither accepted nor given up."""
     return select(WebhookDelivery.id).where(WebhookDelivery.webhook_id == webhook_id, WebhookDelivery.done_at.is_(None))
 
 

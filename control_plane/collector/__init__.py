@@ -1,4 +1,4 @@
-"""Takes in what the drones report: each stream has one collector at a time, and each event counts once."""
+"""Stores what the drones report: each stream has one collector at a time, and each event counts once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from control_plane.core import Core
 
 
 class Collector:
-    """The loops of one process; several share the streams among them."""
+    """The loops of one process; several processes share the streams."""
 
     def __init__(self, core: Core, holder: str, timings: Timings | None = None) -> None:
         timings = timings or Timings()
@@ -29,12 +29,12 @@ class Collector:
         self._listener.beats_came = self.loops.add("beats", self._beats.take, every=timings.poll).wake
 
     def start(self) -> None:
-        # Before anything is read: the first sweep finds its streams at once.
+        # Before the loops start, so that the first sweep finds its streams immediately.
         self._streams.share_if_possible()
         self.loops.start()
 
     def stop(self) -> list[str]:
-        """End all loops and let others have the streams at once; returns the loops that did not end in time."""
+        """End all loops and release the streams immediately; returns the loops that did not end in time."""
         self._listener.close()
         hanging = self.loops.stop()
         self._streams.release()

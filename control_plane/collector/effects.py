@@ -1,6 +1,7 @@
-"""What an event does to its run and order, in the transaction that stores it.
+"""The effects of an event on its run and order, in the transaction that stores it.
 
-Only the current run moves its order. A late one is stored with itself, its cost counts, its work is named on the order.
+Only the current run moves its order. Events of a late run are stored with that run, its cost counts, and the order
+names its work.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from shared.states import OrderStatus, RunStatus
 
 @dataclass
 class Scene:
-    """An event and the rows that it is about."""
+    """An event and the rows it affects."""
 
     db: Session
     core: Core
@@ -65,13 +66,13 @@ class Scene:
     order_changed: bool = False
     """The order's status or result changed."""
     also_changed: str | None = None
-    """Another order whose followers have something to see."""
+    """Another order whose followers have to be notified."""
     drone_notified: bool = False
-    """A message for the drone was written."""
+    """The event wrote a message for the drone."""
 
 
 def apply(scene: Scene) -> None:
-    """Do what this kind of event does; most kinds are stored and nothing else."""
+    """Apply the effect of this kind of event; most kinds have none and are only stored."""
     effect = _EFFECTS.get(type(scene.event.body))
     if effect is not None:
         effect(scene, scene.event.body)
@@ -82,7 +83,7 @@ def _run_started(scene: Scene, body: RunStarted) -> None:
     scene.run.sandbox = body.sandbox
     now = scene.core.clock.now()
     scene.dispatch.claimed_at = scene.dispatch.claimed_at or now
-    # An order that is being canceled stays so: the run will hear of it.
+    # An order that is being canceled keeps its status: its run will receive the cancel.
     if not scene.late and scene.order.status == OrderStatus.ASSIGNED:
         order = scene.order
         running = _without_wait(order)
@@ -111,7 +112,7 @@ def _prepared(scene: Scene, body: Prepared) -> None:
 
 
 def _resumed(scene: Scene, body: ResumedStep) -> None:
-    """The run has an earlier one's steps behind it. What a drone says of other orders' runs is not taken for true."""
+    """Record the earlier run that this one continues. Claims about runs of other orders are ignored."""
     before = scene.db.get(Run, body.run_id)
     if before is not None and before.order_id == scene.order.id and before.generation < scene.run.generation:
         scene.run.resumed_run_id = before.id
@@ -127,7 +128,7 @@ def _tool_call(scene: Scene, _: ToolCallStep) -> None:
 
 
 def _child(scene: Scene, body: ChildStep) -> None:
-    """What a child agent spends and calls is its parent's; whatever else it does is only shown."""
+    """A child agent's usage and tool calls count for its parent; its other steps are only shown."""
     kind = body.step.get("kind")
     if kind == "tool_call":
         scene.run.tool_calls += 1
@@ -135,7 +136,7 @@ def _child(scene: Scene, body: ChildStep) -> None:
         try:
             usage = AssistantStep.model_validate(body.step).usage
         except ValidationError:
-            # It did spend something; what that was cannot be told any more.
+            # It did spend something, but the amount is unknown.
             usage = Usage()
         _charge(scene.run, usage)
 
@@ -151,7 +152,7 @@ def _approval(scene: Scene, body: ApprovalStep) -> None:
     if scene.late:
         return
     wait = ask_approval(scene.db, scene.core, scene.run, body)
-    # An order that is being canceled stays so: its run will hear of that, and ask no more.
+    # An order that is being canceled keeps its status: its run will receive the cancel and ask no more.
     if scene.order.status == OrderStatus.RUNNING:
         waiting = OrderFacts(placed=scene.order.facts.placed, waits=reason(wait))
         move_order(scene.db, scene.order, OrderStatus.AWAITING_APPROVAL, waiting)
@@ -161,7 +162,7 @@ def _approval(scene: Scene, body: ApprovalStep) -> None:
 
 
 def _comment(scene: Scene, body: CommentStep) -> None:
-    """What the current run of a task's agent writes for others goes into the thread; a late run's does not."""
+    """Add a comment by the current run of a task's agent to the thread; a late run's comment is not added."""
     if body.to_task and not scene.late and scene.order.task_id is not None:
         agent_wrote(scene.db, scene.core, scene.order, scene.run, _clean(body.text))
 
@@ -207,14 +208,14 @@ def _delivered(scene: Scene, body: Delivered) -> None:
 
 
 def _run_ended(scene: Scene, body: RunEnded) -> None:
-    """The run is over, and with it the order, unless it goes back into the queue."""
+    """End the run and its order, unless the order is queued again."""
     _close_run(scene, body)
     if scene.late:
         _late_receipt(scene, body)
     else:
         _end_order(scene, body)
     scene.order_changed = True
-    # Everything up to here is stored, as this event was the run's next.
+    # Every earlier event is stored, as this event was the run's next.
     confirmation = Confirm(run_id=scene.run.id, last_seq=scene.event.seq)
     notify_drone(scene.db, scene.core, scene.drone.id, confirmation, scene.run.id)
     scene.drone_notified = True
@@ -222,7 +223,7 @@ def _run_ended(scene: Scene, body: RunEnded) -> None:
 
 def _close_run(scene: Scene, body: RunEnded) -> None:
     run, stats = scene.run, body.stats
-    # A run that broke down may not know what it spent; the steps do.
+    # A run that crashed may not know its usage; the stored steps do.
     run.tool_calls = max(run.tool_calls, stats.tool_calls)
     run.input_tokens = max(run.input_tokens, stats.input_tokens)
     run.output_tokens = max(run.output_tokens, stats.output_tokens)
@@ -255,7 +256,7 @@ def _finish(scene: Scene, body: RunEnded, to: OrderStatus, ending: Ending) -> No
     order = scene.order
     order.verification = body.verification or None
     if left := len(undelivered_steering(scene.db, order)):
-        # A word that nobody took up is never just gone.
+        # A steering message that no run received is never lost silently.
         because = ending.because.model_copy(update={"unheard": left, "session": order.session_id})
         ending = replace(ending, because=because)
     finish(scene.db, scene.core, order, to, ending)
@@ -269,7 +270,7 @@ def _end_canceled(scene: Scene, body: RunEnded) -> None:
     elif body.status == "preempted":
         ended = CanceledEnd(code="with_receipt")
     else:
-        # Its run had ended before it heard of the cancel; its work is kept all the same.
+        # Its run ended before it received the cancel; its work is kept anyway.
         ended = CanceledEnd(code="after_end", detail=detail)
     scene.order.verification = body.verification or None
     ending = canceled(ended, receipt, _clean(body.response) or None)
@@ -277,7 +278,7 @@ def _end_canceled(scene: Scene, body: RunEnded) -> None:
 
 
 def _late_receipt(scene: Scene, body: RunEnded) -> None:
-    """A drone that could not be reached when its order was canceled is back, with the receipt that was missing."""
+    """Store the missing receipt from a drone that was unreachable when its order was canceled."""
     order = scene.order
     missing = order.status == OrderStatus.CANCELED and (order.receipt or {}).get("unreachable_since")
     if missing and order.run_id == scene.run.id and body.receipt is not None:
@@ -289,7 +290,7 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 
 def _clean(text: str) -> str:
-    """PostgreSQL stores no NUL; what a model or a command printed may hold one."""
+    """The text without NUL characters, which models and commands may output and PostgreSQL cannot store."""
     return text.replace("\0", "")
 
 

@@ -1,4 +1,4 @@
-"""What came before events that precede it: held back until the drone has sent those again."""
+"""Events that arrived before their predecessors: held back until the drone has sent those again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shared.events import Event, Hello
 
 @dataclass(frozen=True)
 class Held:
-    """An event that waits for earlier ones. Its entry stays unacknowledged, so that nothing is lost with us."""
+    """An event that waits for earlier ones. Its entry stays unacknowledged, so it survives the end of this process."""
 
     entry_id: str
     event: Event
@@ -18,7 +18,7 @@ class Held:
 
 @dataclass(frozen=True)
 class HeldHello:
-    """A hello that takes runs back whose last steps are still missing. Its entry stays unacknowledged, too."""
+    """A hello that gives up runs whose last steps are still missing. Its entry stays unacknowledged, too."""
 
     entry_id: str
     said: Hello
@@ -27,11 +27,11 @@ class HeldHello:
 
 @dataclass
 class Gaps:
-    """What one stream's reader holds back, by run. Times are the monotonic clock's."""
+    """The events that one stream's reader holds back, by run. Times are on the monotonic clock."""
 
     _held: dict[str, dict[int, Held]] = field(default_factory=dict)
     _since: dict[str, tuple[int, float]] = field(default_factory=dict)
-    """The seq up to which a run was stored when its present gap was first seen, and when that was."""
+    """By run: the last stored seq when its current gap was first seen, and the time of that."""
     _asked: dict[str, float] = field(default_factory=dict)
     hello: HeldHello | None = None
 
@@ -44,19 +44,19 @@ class Gaps:
         return Gaps(held, dict(self._since), dict(self._asked), self.hello)
 
     def runs(self) -> list[str]:
-        """Runs with events that wait."""
+        """Runs with held events."""
         return list(self._held)
 
     def hold(self, entry_id: str, event: Event) -> None:
         self._held.setdefault(event.run_id, {})[event.seq] = Held(entry_id, event)
 
     def first(self, run_id: str) -> Event:
-        """The earliest event that waits."""
+        """The run's earliest held event."""
         held = self._held[run_id]
         return held[min(held)].event
 
     def take_next(self, run_id: str, stored: int) -> Held | None:
-        """Take out the run's next event, or one that is stored already; None where another is missing before it."""
+        """Remove and return the run's next event, or one that is already stored; None if an earlier one is missing."""
         held = self._held.get(run_id)
         if not held or min(held) > stored + 1:
             return None
@@ -66,7 +66,7 @@ class Gaps:
         return taken
 
     def note(self, run_id: str, stored: int, now: float) -> None:
-        """Remember since when the run waits for the event after `stored`."""
+        """Record when the run began to wait for the event after `stored`."""
         if self._since.get(run_id, (-1, 0.0))[0] != stored:
             self._since[run_id] = (stored, now)
 
@@ -80,7 +80,7 @@ class Gaps:
         self._asked[run_id] = now
 
     def hold_hello(self, entry_id: str, said: Hello, now: float) -> str | None:
-        """Keep the latest hello; returns the entry of the one before it, which says nothing any more."""
+        """Keep the latest hello; returns the entry of the previous one, which no longer matters."""
         before = self.hello
         if before is not None and before.entry_id == entry_id:
             return None

@@ -1,4 +1,4 @@
-"""Heartbeats, written together: who is alive, what each run does, which messages were acted on, what is missing."""
+"""Heartbeats, written together: live drones, activity of each run, messages acted on, missing events."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from shared.terminal import logs
 log = logs.get(__name__)
 
 _STALE = 3.0
-"""Seconds after which a beat that could not be written is no sign of life any more."""
+"""Seconds after which a beat that could not be written no longer counts as a sign of life."""
 
 
 @dataclass
 class _Written:
-    """What is to be done outside the database after the commit."""
+    """The work outside the database after the commit."""
 
     forget: dict[str, list[str]] = field(default_factory=dict)
     wake: bool = False
@@ -42,7 +42,7 @@ class _Written:
 
 
 class Beats:
-    """Writes the latest beat of each drone whose stream is ours; at most one write for all of them."""
+    """Writes the latest beat of each drone whose stream this process owns; at most one write for all of them."""
 
     def __init__(self, core: Core, streams: Streams, listener: Listener, timings: Timings) -> None:
         self._core = core
@@ -50,10 +50,10 @@ class Beats:
         self._listener = listener
         self._timings = timings
         self._behind: dict[str, tuple[int, float]] = {}
-        """Runs of which a beat named later events than are stored: up to which seq, and since when."""
+        """Runs for which a beat named later events than are stored: the last stored seq, and since when."""
 
     def take(self) -> None:
-        """Write what came since the last round."""
+        """Write the beats that arrived since the last round."""
         owned = self._streams.owned
         sealed = {drone: text for drone, text in self._listener.beats(_STALE).items() if drone in owned}
         if not sealed:
@@ -61,8 +61,8 @@ class Beats:
         beats = self._opened(sealed)
         written = self._core.database.transact(lambda db: self._write(db, beats))
         for gone in written.revoke:
-            # Their keys said so when they were given up; but a broker that was emptied since says nothing to a drone
-            # that was frozen all the time.
+            # Their keys were revoked when the runs were given up. But if the broker was emptied since, a drone that was
+            # frozen all the time finds no revoked key.
             self._core.broker.revoke_run(gone.drone_id, gone.id, gone.generation)
         for drone_id, message_ids in written.forget.items():
             forget(self._core, drone_id, message_ids)
@@ -100,7 +100,7 @@ class Beats:
         return written
 
     def _note_alive(self, drone: Drone, beat: Beat) -> bool:
-        """Write the beat onto the drone; true if orders that wait may go to it now."""
+        """Write the beat to the drone's row; true if waiting orders may go to it now."""
         now, nothing = self._core.clock.now(), Load()
         before = status_of(drone, nothing, now)
         drone.last_seen_at = now
@@ -113,7 +113,7 @@ class Beats:
         return status_of(drone, nothing, now) is not before
 
     def _note_run(self, db: Session, drone: Drone, beat: RunBeat) -> bool:
-        """Write what the run does; true if a message for the drone was left."""
+        """Write the run's activity; true if a message for the drone was written."""
         dispatch = db.get(Dispatch, beat.run_id)
         if dispatch is None or dispatch.drone_id != drone.id:
             return False
@@ -128,13 +128,16 @@ class Beats:
             return self._ask_for_tail(db, drone, beat, stored)
         self._behind.pop(beat.run_id, None)
         if beat.ended and not pending(db, drone.id, beat.run_id, "confirm"):
-            # Confirmed before, but the drone still waits: it never got the word.
+            # Confirmed before, but the drone still waits: it never received the confirmation.
             notify_drone(db, self._core, drone.id, Confirm(run_id=beat.run_id, last_seq=stored), beat.run_id)
             return True
         return False
 
     def _ask_for_tail(self, db: Session, drone: Drone, beat: RunBeat, stored: int) -> bool:
-        """Events that no later one betrays, as Redis was emptied after the last: asked for if they stay away."""
+        """Request events missing at the end of a run if they do not arrive; true if a message was written.
+
+        No later event reveals them, as Redis was emptied after the last one.
+        """
         now = self._core.clock.monotonic()
         known, since = self._behind.get(beat.run_id, (-1, now))
         if known != stored:
@@ -148,19 +151,19 @@ class Beats:
 
 
 def _note_doing(run: Run, beat: RunBeat, now: datetime) -> None:
-    """Write what the run does and when something last came of it, by this side's clock: the drone's may be apart."""
+    """Write the run's activity and its last progress, by this side's clock: the drone's may differ."""
     if run.status != RunStatus.RUNNING:
         run.doing, run.waits_for = "", ""
         return
     if run.doing_since is None or beat.doing != run.doing or beat.doing_seconds:
-        # An older drone does not say for how long: then it is as long as we have heard of it.
+        # An older drone does not send the duration: then it counts from the first beat with this activity.
         run.doing_since = now - timedelta(seconds=beat.doing_seconds)
     run.doing, run.waits_for = beat.doing, beat.waits_for
     run.progress_at = now - timedelta(seconds=beat.quiet_seconds)
 
 
 def _given_up(db: Session, drone: Drone, beat: RunBeat) -> list[Dispatch]:
-    """The dispatch of a run that is still at work although it was taken back."""
+    """The dispatch of a run that is still running although it was given up."""
     run = db.get(Run, beat.run_id)
     if beat.ended or run is None or run.status != RunStatus.LOST:
         return []

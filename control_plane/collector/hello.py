@@ -1,4 +1,4 @@
-"""A drone has started: what it says of itself is noted, and the runs that it no longer has are lost."""
+"""A drone has started: what it reports about itself is recorded, and the runs that it no longer has are lost."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from shared.reasons import RunLoss
 
 
 def note(core: Core, drone: Drone, said: Hello) -> None:
-    """Note the drone's new start."""
+    """Record the drone's new start."""
     now = core.clock.now()
     drone.boot_id = said.boot_id
     drone.version = said.version
     drone.sandbox = said.sandbox
     drone.concurrency = said.concurrency
     if said.labels:
-        # What the join token fixed cannot be set by the drone.
+        # The drone cannot set labels that the join token fixed.
         drone.labels = {**said.labels, **drone.fixed_labels}
-    # What the new boot can do is known from here on: orders may go out before its first beat.
+    # The new boot's abilities are known from here on: orders may go out before its first beat.
     drone.beat = {**(drone.beat or {}), "machine_id": said.machine_id, "abilities": list(said.abilities)}
     drone.last_seen_at = now
     drone.stopped_at = None
@@ -36,10 +36,11 @@ def note(core: Core, drone: Drone, said: Hello) -> None:
 def lose_missing_runs(db: Session, core: Core, said: Hello, outcome: IntakeOutcome, *, patient: bool) -> dict[str, int]:
     """Record the runs that did not survive the drone's new start as lost; may be repeated.
 
-    Each start has its own boot id, and ends everything of older ones before it says hello: what another boot claimed,
-    and what is not listed as ended, is dead. While `patient`, a run whose drone recorded more than is stored is not
-    given up yet, as the order's next run goes on from the last step that is: such runs are returned, each with its last
-    stored event. The drone sent what it had before this hello, so what is missing then is what Redis lost.
+    Each start has its own boot id, and ends all runs of older boots before it says hello. A listed run therefore
+    survives only if it is listed as ended; any other run is dead if another boot claimed it. While `patient`, a run of
+    which the drone recorded more events than are stored is not given up yet, as the order's next run continues from the
+    last stored step. These runs are returned, each with its last stored event. The drone sent everything it had before
+    this hello, so the events still missing are those that Redis lost.
     """
     drone = db.get_one(Drone, said.drone_id)
     recorded = {each.run_id: each.last_seq for each in said.runs}
@@ -50,7 +51,7 @@ def lose_missing_runs(db: Session, core: Core, said: Hello, outcome: IntakeOutco
         if patient and stored < recorded.get(loss.run_id, 0):
             behind[loss.run_id] = stored
             continue
-        # Its processes are dead, a push among them: an open grant need not be waited for.
+        # Its processes are dead, including any push: there is no need to wait for an open grant.
         ended = lose(db, core, loss, respect_grant=False)
         if ended is not None:
             outcome.losses.append(loss)
@@ -60,7 +61,7 @@ def lose_missing_runs(db: Session, core: Core, said: Hello, outcome: IntakeOutco
 
 
 def _losses(db: Session, core: Core, drone: Drone, said: Hello) -> Iterator[Loss]:
-    # Whatever `published_at` says: the relay marks it after the message went, and the drone may have been quicker.
+    # Regardless of `published_at`: the relay sets it after the message is sent, and the drone may have been faster.
     open_ones = db.scalars(select(Dispatch).where(Dispatch.drone_id == drone.id, Dispatch.closed_at.is_(None))).all()
     keys = core.broker.run_keys(drone.id, [each.id for each in open_ones])
     for dispatch in open_ones:
@@ -72,15 +73,15 @@ def _losses(db: Session, core: Core, drone: Drone, said: Hello) -> Iterator[Loss
 def _survived(dispatch: Dispatch, run: Run | None, key: str, said: Hello) -> bool:
     listed = next((each for each in said.runs if each.run_id == dispatch.id), None)
     if listed is not None:
-        # It has a directory on the drone's disk, whatever Redis still knows of a claim: it will not begin again.
+        # It has a directory on the drone's disk, so it will not begin again, even if Redis no longer knows of a claim.
         return listed.ended
     claimed_by = run.boot_id if run is not None else _boot_of(key)
     if claimed_by is None:
-        # Still in the queue, or its key is gone; it is offered again.
+        # Still queued, or its key is missing; it is offered again.
         return True
     return claimed_by == said.boot_id
 
 
 def _boot_of(key: str) -> str | None:
-    """The boot that claimed the run, by its key (`claimed:<generation>:<boot>`)."""
+    """The boot that claimed the run, from its key (`claimed:<generation>:<boot>`)."""
     return key.split(":", 2)[2] if key.startswith("claimed:") else None

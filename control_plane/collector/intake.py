@@ -1,4 +1,4 @@
-"""One transaction's work on one stream: entries opened, checked against the stream's name, stored, and acted on."""
+"""One transaction on one stream: entries are opened, checked against the stream's name, stored, and applied."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from shared.states import RunStatus
 
 
 class InvalidEntry(Exception):
-    """The entry is not what a drone may put into its stream; trying again would not change that."""
+    """The entry is not valid in a drone's stream; a retry would not change that."""
 
 
 class Intake:
-    """Takes entries of one drone's stream into the database. Made anew for each try of a transaction.
+    """Stores entries of one drone's stream in the database. Created anew for each attempt of a transaction.
 
     `gaps` is a copy that becomes the reader's own after the commit.
     """
@@ -47,7 +47,7 @@ class Intake:
         self._orders: dict[str, Order] = {}
 
     def store(self, entries: Iterable[StreamEntry]) -> None:
-        """Store all entries, in order, and ask for what is missing between them."""
+        """Store all entries, in order, and request the events missing between them."""
         for entry in entries:
             try:
                 self._entry(entry)
@@ -57,7 +57,7 @@ class Intake:
         self._process_hello()
 
     def keep_raw(self, entry: StreamEntry, error: str) -> None:
-        """Keep an entry that cannot be taken in as it came, and go on."""
+        """Keep an entry that cannot be processed in its raw form, and acknowledge it."""
         self.db.add(
             RawEvent(
                 organization_id=self.drone.organization_id,
@@ -73,7 +73,7 @@ class Intake:
     def _entry(self, entry: StreamEntry) -> None:
         kind = entry.fields.get("t")
         if not entry.fields:
-            # Deleted between being read and being acknowledged by an earlier owner: stored already.
+            # Deleted by an earlier owner between its read and its acknowledgment: already stored.
             self.outcome.acknowledge.append(entry.id)
         elif kind == "event":
             self._event(entry.id, self._read_event(entry))
@@ -85,7 +85,7 @@ class Intake:
     # --- events ----------------------------------------------------------------------
 
     def _event(self, entry_id: str, event: Event) -> None:
-        """Store the event if it is the run's next; hold it back if others are missing before it."""
+        """Store the event if it is the run's next; hold it back if earlier ones are missing."""
         dispatch = self._dispatch_of(event)
         stored = self._stored(event.run_id)
         if event.seq > stored + 1:
@@ -97,7 +97,7 @@ class Intake:
             self._release(dispatch)
 
     def _release(self, dispatch: Dispatch) -> None:
-        """Store what was held back and is next now; what came twice is acknowledged with it."""
+        """Store held events that are next now; duplicates are acknowledged with them."""
         while held := self.gaps.take_next(dispatch.id, self._stored(dispatch.id)):
             self.outcome.acknowledge.append(held.entry_id)
             if held.event.seq == self._stored(dispatch.id) + 1:
@@ -134,7 +134,7 @@ class Intake:
         self.outcome.drone_notified = self.outcome.drone_notified or scene.drone_notified
 
     def _begin_run(self, dispatch: Dispatch, order: Order) -> Run:
-        """The run's row, from its first event on. One that was given up before it was heard of begins as lost."""
+        """Create the run's row at its first event. A run that was given up before that begins as lost."""
         order.attempt += 1
         run = Run(
             id=dispatch.id,
@@ -163,7 +163,7 @@ class Intake:
     # --- hellos ----------------------------------------------------------------------
 
     def _hello(self, entry_id: str, said: Hello) -> None:
-        """Note the latest hello. What it gives up is decided once the events around it are in."""
+        """Record the latest hello. Which runs it gives up is decided once the events around it are stored."""
         if self._is_outdated(entry_id):
             self.outcome.acknowledge.append(entry_id)
             return
@@ -173,13 +173,15 @@ class Intake:
             self.outcome.acknowledge.append(before)
 
     def _is_outdated(self, entry_id: str) -> bool:
-        """Only the latest hello tells what is alive: runs that began after an earlier one, which lay here while no
-        collector ran or comes a second time, would look as if they had died before it.
+        """Whether a later hello exists. Only the latest tells which runs are alive.
+
+        An earlier one may have stayed in the stream while no collector ran, or may be read twice: runs that began
+        after it would look as if they had died before it.
         """
         return has_later_hello(self.core.broker, self.drone.id, entry_id)
 
     def _process_hello(self) -> None:
-        """Give up the runs that the drone no longer has; those whose last steps Redis lost once these are there."""
+        """Give up the runs that the drone no longer has; if Redis lost a run's last steps, once they have arrived."""
         held, now = self.gaps.hello, self.core.clock.monotonic()
         if held is None:
             return
@@ -196,7 +198,7 @@ class Intake:
     # --- gaps ------------------------------------------------------------------------
 
     def _process_gaps(self) -> None:
-        """Ask the drone for what is missing; close a gap that it did not fill in all the time it had."""
+        """Request missing events from the drone; close a gap that it did not fill in time."""
         now = self.core.clock.monotonic()
         for run_id in self.gaps.runs():
             stored = self._stored(run_id)
@@ -207,7 +209,7 @@ class Intake:
                 self._request_resend(run_id, stored, now)
 
     def _request_resend(self, run_id: str, stored: int, now: float) -> None:
-        """Ask the drone to send a run's events again from the first that is missing, but not all the time."""
+        """Ask the drone to send a run's events again from the first missing one; rate-limited per run."""
         if self.gaps.may_ask(run_id, now, self._timings.resend_every):
             self.gaps.asked(run_id, now)
             notify_drone(self.db, self.core, self.drone.id, Resend(run_id=run_id, from_seq=stored + 1), run_id)
@@ -262,7 +264,7 @@ class Intake:
         return self.core.vault.box_keys(self.db).private_keys()
 
     def _dispatch_of(self, event: Event) -> Dispatch:
-        """The dispatch that this run came from. A drone speaks of its own runs only."""
+        """The dispatch of the event's run. A drone may send events of its own runs only."""
         dispatch = self.db.get(Dispatch, event.run_id)
         if dispatch is None or dispatch.drone_id != self.drone.id:
             raise InvalidEntry(f"run {event.run_id} is not one of this drone")
@@ -271,7 +273,7 @@ class Intake:
         return dispatch
 
     def _order(self, order_id: str) -> Order:
-        """The order, locked until the commit: a cancel that comes meanwhile waits, and then sees what we wrote."""
+        """The order, locked until the commit: a concurrent cancel waits, and then sees what this transaction wrote."""
         if order_id not in self._orders:
             self.db.flush()
             self._orders[order_id] = self.db.get_one(Order, order_id, with_for_update=True, populate_existing=True)

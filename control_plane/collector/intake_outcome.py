@@ -1,4 +1,4 @@
-"""What remains to be done after a batch of entries was stored: acknowledging, notifying, waking."""
+"""The work that remains after a batch of entries was stored: acknowledging, notifying, waking."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from control_plane.orders.lost import Loss
 
 @dataclass
 class IntakeOutcome:
-    """What the caller does outside the database after the commit."""
+    """The caller's work outside the database after the commit."""
 
     acknowledge: list[str] = field(default_factory=list)
     stepped: set[str] = field(default_factory=set)
     """Orders with new steps."""
     changed: set[str] = field(default_factory=set)
-    """Orders whose row changed so that the supervisor may have work."""
+    """Orders whose row changed in a way that may give the supervisor work."""
     drone_notified: bool = False
     """The transaction wrote a message for the drone: wake the sender."""
     losses: list[Loss] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Hears by pub/sub that a stream has something new, and keeps the latest beat of each drone until it is written."""
+"""Learns by pub/sub which streams have new entries, and keeps the latest beat of each drone until it is written."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shared import names
 
 
 class Listener:
-    """One subscription, in a thread of its own. What it misses costs a moment: the sweep looks at every stream."""
+    """One subscription, in its own thread. A missed message costs only a short delay: the sweep checks every stream."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -25,7 +25,7 @@ class Listener:
         self.beats_came = threading.Event()
 
     def listen(self) -> None:
-        """Wait for one message and note it. Raises Unreachable."""
+        """Wait for one message and record it. Raises Unreachable."""
         if self._closed:
             return
         try:
@@ -41,13 +41,13 @@ class Listener:
             self._note(str(message["channel"]), str(message["data"]))
 
     def drones_with_events(self) -> set[str]:
-        """Drones whose streams have something new since the last call."""
+        """Drones whose streams have new entries since the last call."""
         with self._lock:
             found, self._with_events = self._with_events, set()
         return found
 
     def beats(self, younger_than_s: float) -> dict[str, str]:
-        """The latest sealed beat of each drone that came since the last call, without those that lay too long."""
+        """The latest sealed beat of each drone since the last call, if younger than `younger_than_s` seconds."""
         oldest = self._core.clock.monotonic() - younger_than_s
         with self._lock:
             found, self._beats = self._beats, {}
@@ -59,7 +59,7 @@ class Listener:
     def _note(self, channel: str, text: str) -> None:
         drone_id = names.drone_of(channel)
         if channel == names.beat_channel(drone_id):
-            # The control plane's own beats come without content.
+            # The control plane's own beats have no content.
             if text:
                 with self._lock:
                     self._beats[drone_id] = (self._core.clock.monotonic(), text)
@@ -76,7 +76,7 @@ class Listener:
 
 
 def _is_event(text: str) -> bool:
-    """Whether a live message is a copy of what lies in the stream; deltas of text, the greater part, are not."""
+    """Whether a live message is a copy of a stream entry; text deltas, which are the majority, are not."""
     try:
         message = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""One stream's reader: a batch at a time into the database, then out of Redis; what fails five times is kept raw."""
+"""One stream's reader: a batch at a time into the database, then out of Redis; entries that fail 5 times stay raw."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ log = logs.get(__name__)
 _BATCH = 100
 _SMALLEST_BATCH = 5
 _LONG = 1.0
-"""Seconds. A batch holds its runs' rows until it is in, and heartbeats wait for those: on a machine without time to
-spare a hundred events would take so long that every drone seemed silent. The next batch is half as large then."""
+"""Seconds. A batch locks its runs' rows until it is stored, and heartbeats wait for those rows. On an overloaded
+machine, a hundred events would take so long that every drone seemed silent, so the next batch is half as large."""
 _TRIES = 5
 _PAUSE = 0.2
 _NOT_THE_ENTRY = (FleetFault, Precondition)
-"""Redis or the database is away, or a key is missing here: no entry is at fault, and none is given up for it."""
+"""Redis or the database is unavailable, or a key is missing here: no entry is at fault, and none is given up."""
 
 
 class StreamLeaseLost(Exception):
-    """Another collector has the stream now."""
+    """Another collector owns the stream now."""
 
 
 class Reader:
-    """Takes one drone's stream in. Used by one thread; made anew when the stream becomes ours."""
+    """Stores one drone's stream. Used by one thread; created anew when this process takes over the stream."""
 
     def __init__(self, core: Core, owners: Owners, drone_id: str, timings: Timings) -> None:
         self._core = core
@@ -53,11 +53,11 @@ class Reader:
 
     @property
     def waits(self) -> bool:
-        """Whether something is to be done here even if nothing new comes."""
+        """Whether there is work here even without new entries."""
         return bool(self._gaps) or bool(self._failures)
 
     def take(self) -> bool:
-        """Take in one batch; true if there may be more. Raises StreamLeaseLost, Unreachable."""
+        """Store one batch; true if there may be more. Raises StreamLeaseLost, Unreachable."""
         if self._core.clock.monotonic() < self._paused_until:
             return False
         try:
@@ -69,17 +69,17 @@ class Reader:
             self._batch = next_batch(self._batch, self._core.clock.monotonic() - began)
             return taken and bool(entries)
         except _NOT_THE_ENTRY:
-            # Whatever of them is not acknowledged is read again.
+            # Entries that are not acknowledged are read again.
             self._entries.reread()
             raise
 
     def _take_all(self, entries: Sequence[StreamEntry]) -> bool:
-        """In one transaction; if that fails, each in its own, up to the first that fails."""
+        """Store all in one transaction; if that fails, each entry in its own, up to the first that fails."""
         try:
             self._commit(entries)
         except (*_NOT_THE_ENTRY, StreamLeaseLost):
             raise
-        except Exception as error:  # noqa: BLE001 - the content is foreign; one entry must not hold up a stream for ever
+        except Exception as error:  # noqa: BLE001 - untrusted content; one entry must not block a stream forever
             if len(entries) > 1:
                 return all(self._take_all([entry]) for entry in entries)
             return self._failed(entries, error)
@@ -89,7 +89,7 @@ class Reader:
 
     def _commit(self, entries: Sequence[StreamEntry]) -> None:
         intake = self._core.database.transact(lambda db: self._work(db, entries))
-        # From here on everything is stored: what follows may be lost, and is then done again or noticed by others.
+        # Everything is stored now. If the following work is lost, it is repeated, or others notice it.
         self._gaps = intake.gaps
         self._finish(intake.outcome)
 
@@ -115,7 +115,7 @@ class Reader:
             broker.wake()
 
     def _failed(self, entries: Sequence[StreamEntry], error: Exception) -> bool:
-        """Count a failure against its entry, and let the stream rest a moment before the next try."""
+        """Count a failure against its entry, and pause the stream briefly before the next attempt."""
         for entry in entries:
             self._failures[entry.id] += 1
             log.error("an event cannot be taken in", drone=self._drone_id, entry=entry.id, exc_info=error)
@@ -127,7 +127,7 @@ class Reader:
 
 
 def next_batch(size: int, took: float) -> int:
-    """How many entries to take next, after so many took so many seconds."""
+    """The next batch size, after a batch of `size` entries took `took` seconds."""
     if took > _LONG:
         return max(_SMALLEST_BATCH, size // 2)
     return min(_BATCH, size * 2) if took < _LONG / 4 else size

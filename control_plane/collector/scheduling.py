@@ -1,4 +1,4 @@
-"""Which streams are read when: those that pub/sub told of at once, and in each sweep those that are not empty."""
+"""Which streams are read when: those that pub/sub announced immediately, and in each sweep those not empty."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from control_plane.collector.stream_leases import Streams
 from control_plane.core import Core
 
 _IN_A_ROW = 5
-"""Batches of one stream before the others have their turn."""
+"""Batches of one stream before the next stream is read."""
 
 
 class Taker:
@@ -28,7 +28,7 @@ class Taker:
         self._unfinished: set[str] = set()
 
     def take(self) -> None:
-        """One round. Raises Unreachable where Redis or the database does not answer."""
+        """One round. Raises Unreachable if Redis or the database does not answer."""
         owned = self._streams.owned
         self._readers = {drone: reader for drone, reader in self._readers.items() if drone in owned}
         wanted = (self._listener.drones_with_events() | self._unfinished | self._due(owned)) & owned

@@ -1,4 +1,4 @@
-"""One drone's stream in Redis: reading in order, once; acknowledged entries are deleted, so what is there is work."""
+"""One drone's stream in Redis, read once and in order. Acknowledged entries are deleted: the rest is pending work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from control_plane.broker.broker import Broker
 from shared import names
 
 _CONSUMER = "collector"
-"""One name for all collectors: whoever owns the stream finds what an earlier owner read and did not acknowledge."""
+"""One name for all collectors: a new owner of the stream finds entries that the previous one did not acknowledge."""
 _CHUNK = 500
 
 
@@ -35,7 +35,7 @@ class DroneStream:
     def read(self, count: int) -> list[StreamEntry]:
         """Up to `count` entries: first those that were read before and not acknowledged, then new ones.
 
-        A group that is not there, in a new stream or after Redis was emptied, is made and reads from the beginning.
+        A missing group (a new stream, or Redis was emptied) is created and reads from the beginning.
         """
         with self._broker.reaching():
             try:
@@ -47,11 +47,11 @@ class DroneStream:
                 return self._read(count)
 
     def reread(self) -> None:
-        """Let the next reads begin with what is not acknowledged."""
+        """Let the next reads begin with unacknowledged entries."""
         self._pending_from = "0"
 
     def acknowledge(self, ids: Sequence[str]) -> None:
-        """These are in the database: they leave the group's memory and the stream."""
+        """Remove entries that are in the database from the group's pending list and the stream."""
         if not ids:
             return
         with self._broker.reaching(), self._broker.redis.pipeline(transaction=True) as pipe:
@@ -70,10 +70,10 @@ class DroneStream:
     def _read_from(self, position: str, count: int) -> list[StreamEntry]:
         streams: dict[Any, Any] = {self._stream: position}
         answer = cast("Any", self._broker.redis.xreadgroup(names.EVENTS_GROUP, _CONSUMER, streams, count=count))
-        # The client answers with a list of pairs or a mapping, by the version of the protocol.
+        # The client answers with a list of pairs or a mapping, depending on the protocol version.
         pairs = list(answer.items()) if isinstance(answer, dict) else answer or []
         found = [entry for _, entries in pairs for entry in _flat(entries)]
-        # An entry that was deleted while it was pending comes without fields.
+        # An entry that was deleted while it was pending has no fields.
         return [StreamEntry(str(entry_id), dict(fields or {})) for entry_id, fields in found]
 
     def _make_group(self) -> None:
@@ -91,7 +91,7 @@ def _flat(entries: Any) -> Iterable[tuple[str, dict[str, str]]]:
 
 
 def has_later_hello(broker: Broker, drone_id: str, entry_id: str) -> bool:
-    """Whether the drone said hello again after this entry. Asked at a hello only, which is rare."""
+    """Whether the drone said hello again after this entry. Called for hellos only, which are rare."""
     position = entry_id
     while True:
         with broker.reaching():
@@ -104,7 +104,7 @@ def has_later_hello(broker: Broker, drone_id: str, entry_id: str) -> bool:
 
 
 def with_work(broker: Broker, drone_ids: Iterable[str]) -> set[str]:
-    """Those of the drones whose streams are not empty; asked by length, which costs Redis nothing."""
+    """The drones whose streams are not empty. Checks the length, which costs Redis almost nothing."""
     wanted, found = list(drone_ids), set[str]()
     for start in range(0, len(wanted), _CHUNK):
         part = wanted[start : start + _CHUNK]

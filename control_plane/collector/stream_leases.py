@@ -27,17 +27,17 @@ def lease_of(drone_id: str) -> str:
 
 @dataclass(frozen=True)
 class _StreamShares:
-    """How the drones' streams are shared between the collectors."""
+    """The distribution of the drones' streams among the collectors."""
 
     mine: list[str]
     surplus: list[str]
-    """Of mine, what is more than a fair share."""
+    """Those of `mine` beyond a fair share."""
     free: list[str]
-    """Of those that nobody has, as many as there is room for."""
+    """Streams without an owner, as many as this collector has room for."""
 
 
 class Streams:
-    """The leases of one collector. `owned` may be asked from any thread."""
+    """The leases of one collector. `owned` may be read from any thread."""
 
     def __init__(self, core: Core, owners: Owners) -> None:
         self._core = core
@@ -48,15 +48,18 @@ class Streams:
 
     @property
     def owned(self) -> frozenset[str]:
-        """Ids of the drones whose streams are ours, as of the last round; each transaction checks its own again."""
+        """Ids of the drones whose streams this process owns, as of the last round.
+
+        Each transaction checks its lease again.
+        """
         return self._owned
 
     def share(self) -> None:
-        """Renew what is ours, take what nobody has, and leave what is more than our share."""
+        """Renew our leases, take streams without an owner, and release those beyond our share."""
         now = self._core.clock.monotonic()
         with self._core.database.read() as db:
             seen = self._read_shares(db)
-        # Most rounds find nothing to do, and then nothing is written.
+        # Most rounds find nothing to do and write nothing.
         if not seen.free and not seen.surplus and now - self._renewed_at < self._every:
             self._owned = frozenset(seen.mine)
             return
@@ -70,14 +73,14 @@ class Streams:
         self._owned = frozenset([*seen.mine, *taken]) - frozenset(seen.surplus)
 
     def share_if_possible(self) -> None:
-        """As `share`, for the start: a database that is away for the moment is the loop's to wait for."""
+        """Call `share` at startup; if the database is unavailable, the loop waits for it."""
         try:
             self.share()
         except FleetError as error:
             log.warning("the streams could not be shared yet", why=error.what)
 
     def release(self) -> None:
-        """Let others have all of them at once."""
+        """Release all leases immediately."""
         self._owned = frozenset()
         with self._core.database.write() as db:
             self._owners.release_all(db)

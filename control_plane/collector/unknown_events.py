@@ -1,4 +1,4 @@
-"""Events of kinds that only a newer drone knows: each keeps its place, so that the others are taken in at once."""
+"""Events of kinds that only a newer drone knows: each keeps its place, so that the others are stored immediately."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _KNOWN = frozenset(body.model_fields["kind"].default for body in get_args(get_ar
 
 
 def newer_event(text: str) -> Event | None:
-    """What stands in the place of an event whose kind is not known here; None for any other text.
+    """A placeholder for an event of an unknown kind; None for any other text.
 
-    Without it the run would have a hole there, and its end would wait until the hole was given up.
+    Without it the run would have a gap, and its end would wait until the gap was given up.
     """
     try:
         said = json.loads(text)

@@ -1,6 +1,6 @@
-"""What a session's tree is told when one of its turns ends, and how its entries are written.
+"""Writes the entries of a session's tree, including the turn of an order that has ended.
 
-Turns are the places of the tree; every other entry is a note that hangs on a place and moves nothing. Entries are only
+Turns are the nodes of the tree; every other entry is a note attached to a node and moves nothing. Entries are only
 ever added.
 """
 
@@ -28,7 +28,7 @@ EntryKind = Literal["turn", "compaction", "leaf", "label", "model_change", "mode
 
 
 def locked(db: Session, session_id: str) -> Chat:
-    """The session, which nobody else changes until the transaction ends."""
+    """The session, locked against other changes until the transaction ends."""
     db.flush()
     return db.get_one(Chat, session_id, with_for_update=True, populate_existing=True)
 
@@ -48,7 +48,7 @@ def write_entry(  # noqa: PLR0913 - one argument per column that differs
     entry = SessionEntry(
         id=new_id(),
         organization_id=chat.organization_id,
-        # Not a counter of its own: a session's entries are written under its lock, and those of others may tie.
+        # No separate counter: a session's entries are written under its lock, and numbers of other sessions may tie.
         number=(db.scalar(select(func.max(SessionEntry.number))) or 0) + 1,
         session_id=chat.id,
         parent_id=parent_id,
@@ -65,14 +65,14 @@ def write_entry(  # noqa: PLR0913 - one argument per column that differs
 def turn_ended(db: Session, core: Core, order: Order) -> None:
     """Add the turn of an order that has just ended to its session's tree.
 
-    It becomes the leaf, unless the model could not be asked in the end: then the message stays, marked as error, and
-    the leaf before it, so that the next turn does not see it (O-011, O-023 with the message kept).
+    It becomes the leaf, unless the model could not be reached in the end: then the message is kept, marked as error,
+    and the leaf stays before it, so that the next turn does not see it (O-011, O-023 with the message kept).
     """
     chat = locked(db, order.session_id)
     way = way_of(db, order)
     before = way[-1] if way else None
     run_id = run_that_speaks(db, order)
-    # Of a task's turn the next one sees no message at all, but the files that it left.
+    # After a task's turn, the next one sees none of its messages, only the files that it left.
     said = order.task_id is None
     failed = said and order.status == OrderStatus.FAILED and order.exit_status == ExitStatus.MODEL_ERROR
     _note_change_of_model(db, core, chat, before, order)
@@ -81,20 +81,20 @@ def turn_ended(db: Session, core: Core, order: Order) -> None:
     turn = write_entry(db, core, chat, "turn", parent_id=parent_id, data=data, order_id=order.id)
     chat.leaf_id = parent_id if failed else turn.id
     if run_id is not None:
-        # Whoever asked for a compaction had it, or had a run that did not come to it any more.
+        # A requested compaction was done, or the run ended before it could do it.
         chat.compact = None
         for step in compactions_of(db, run_id):
             write_entry(db, core, chat, "compaction", parent_id=turn.id, data=_of_compaction(step))
 
 
 def compacted(db: Session, order: Order, step: CompactionStep) -> None:
-    """A run of the order compacted its conversation; a compaction that somebody asked for is done with that."""
+    """Clear the requested compaction after a run of the order has done it."""
     if step.cause == "asked":
         locked(db, order.session_id).compact = None
 
 
 def asked_meanwhile(db: Session, order: Order, published_at: datetime | None) -> Compact | None:
-    """What to tell a run that has begun: a compaction that was asked for after its work order was sealed."""
+    """The message to a run that has begun, if a compaction was requested after its work order was sealed."""
     chat = db.get_one(Chat, order.session_id)
     if chat.compact is None or order.run_id is None or published_at is None:
         return None

@@ -1,7 +1,7 @@
-"""The conversation of a session: the way from the root of its tree to a leaf, and what was said along it.
+"""The conversation of a session: the way from the root of its tree to a leaf, and the messages along it.
 
-An entry of the kind `turn` points at an order, and the order's run has the messages, as the steps that its drone
-reported: nothing is kept twice, and what the next turn sees is what the loop had, byte for byte.
+An entry of the kind `turn` refers to an order, and the order's run has the messages, as the steps that its drone
+reported. Nothing is stored twice, and the next turn sees exactly what the loop had, byte for byte.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from shared.transcripts import messages_of, repaired
 
 
 def way_to(db: Session, entry_id: str | None) -> list[SessionEntry]:
-    """The turns from the root to this entry, also through the sessions that it was forked from."""
+    """The turns from the root to this entry, including those of sessions that it was forked from."""
     known: dict[str, SessionEntry] = {}
     way: list[SessionEntry] = []
     while entry_id is not None:
         if entry_id not in known:
-            # All turns of a session at once: a query for each entry would make long sessions slow.
+            # All turns of a session at once: one query per entry would make long sessions slow.
             session_id = db.get_one(SessionEntry, entry_id).session_id
             turns = select(SessionEntry).where(SessionEntry.session_id == session_id, SessionEntry.kind == "turn")
             known.update({each.id: each for each in db.scalars(turns)})
@@ -36,9 +36,9 @@ def way_to(db: Session, entry_id: str | None) -> list[SessionEntry]:
 
 
 def way_of(db: Session, order: Order) -> list[SessionEntry]:
-    """The turns that the order's next run goes on from.
+    """The turns that the order's next run continues from.
 
-    An order that is run again begins where it began before, wherever its session has gone since.
+    An order that is run again begins where it began before, even if its session has moved since.
     """
     turns = select(SessionEntry).where(SessionEntry.order_id == order.id, SessionEntry.kind == "turn")
     own = db.scalar(turns.order_by(SessionEntry.number.desc()).limit(1))
@@ -46,7 +46,7 @@ def way_of(db: Session, order: Order) -> list[SessionEntry]:
 
 
 def messages_along(db: Session, way: Sequence[SessionEntry], path: Sequence[Segment] = ()) -> list[Message]:
-    """All that was said along the way, and on the path behind it: a valid conversation, with calls and thinking."""
+    """All messages along the way and then along `path`: a valid conversation, with calls and thinking."""
     runs = [str(entry.data["run"]) for entry in way if entry.data.get("run")]
     paths = paths_to(db, [Segment(run_id) for run_id in runs]) if runs else {}
     segments = [*(segment for run_id in runs for segment in paths[run_id]), *path]
@@ -73,9 +73,9 @@ def compactions_of(db: Session, run_id: str) -> list[CompactionStep]:
 
 
 def _after(history: list[Message], bodies: Sequence[Body]) -> list[Message]:
-    """The conversation after one more run, which may have been cut off anywhere. `history` is whole already."""
+    """The conversation after one more run, which may have been cut off anywhere. `history` is already valid."""
     messages = messages_of(bodies, history)
     if any(isinstance(body, CompactionStep) for body in bodies):
         return repaired(messages)
-    # Only what is new can be broken; to look through all of it again for every turn adds up.
+    # Only the new part can be broken; checking all of it again for every turn would add up.
     return [*history, *repaired(messages[len(history) :])]

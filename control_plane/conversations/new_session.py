@@ -10,7 +10,7 @@ from shared.work_order import Mode
 
 
 def new_session(core: Core, project: Project, mode: Mode) -> ChatSession:
-    """A session, not yet added. It has no name: that is something that a model or a person gives it."""
+    """A session, not yet added. It has no name: a model or a person gives it one later."""
     return ChatSession(
         id=new_id(),
         organization_id=project.organization_id,

@@ -1,7 +1,8 @@
-"""Where the next run of an order goes on: the newest checkpoint that its drone can have; else it begins anew.
+"""Where the next run of an order continues: at the newest checkpoint that its drone can get; else it begins anew.
 
-A checkpoint is usable where the workspace was still as the base, where the bundle with its commit is stored, or on the
-drone whose disk has the commit. The choice is made when the work order is made up, so it is right for that drone then.
+A checkpoint is usable if the workspace was still identical to the base, if the bundle with its commit is stored, or on
+the drone whose disk has the commit. The choice is made when the work order is built, so it is right for that drone at
+that time.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from shared.states import RunStatus
 from shared.work_order import Resumed
 
 GONE = "E-CHECKPOINT"
-"""The code of the error of a run that could not have its checkpoint."""
+"""The error code of a run that could not get its checkpoint."""
 _ENOUGH = 2
-"""Runs in a row that could not have their checkpoint; the next begins anew."""
+"""Consecutive runs that could not get their checkpoint; the next begins anew."""
 _BEGINS_A_STEP = ("reasoning", "assistant", "tool_call", "tool_result")
 
 
@@ -43,7 +44,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run of the order was, with what is known of how it can be had."""
+    """A checkpoint of one of the order's runs, and its stored bundle, if any."""
 
     run: Run
     step: Step
@@ -52,14 +53,14 @@ class Checkpoint:
 
 
 def choose(db: Session, order: Order, drone: Drone) -> Checkpoint | None:
-    """The checkpoint that a run of the order goes on from on this drone; None: it begins anew."""
+    """The checkpoint from which a run of the order resumes on this drone; None: it begins anew."""
     if order.attempt == 0 or not has_ability(drone, "resume"):
         return None
     return _Candidates(db, order).best(drone.id)
 
 
 def resumed(db: Session, order: Order, checkpoint: Checkpoint) -> Resumed:
-    """What the work order says of the checkpoint."""
+    """The checkpoint in the form the work order carries."""
     run, body, bundle = checkpoint.run, checkpoint.body, checkpoint.bundle
     by_hand = run.generation <= order.renewed_generation
     return Resumed(
@@ -71,7 +72,7 @@ def resumed(db: Session, order: Order, checkpoint: Checkpoint) -> Resumed:
         bundle=bundle.sha256 if bundle else None,
         bundle_run=bundle.run_id if bundle else None,
         left_out=body.left_out,
-        # Each step is followed by the next question at once: what a lost run did with it, nobody may know.
+        # Each step is followed immediately by the next request to the model: a lost run may have done unreported work.
         cut_off=run.status == RunStatus.LOST or _went_further(db, order, checkpoint),
         why=run.reason,
         by_hand=by_hand,
@@ -80,7 +81,7 @@ def resumed(db: Session, order: Order, checkpoint: Checkpoint) -> Resumed:
 
 
 def resumption_on(db: Session, order: Order, drone: Drone) -> Resumption | None:
-    """Where the order continues if this drone runs it; None where nothing has been done yet."""
+    """Where the order continues if this drone runs it; None if nothing has been done yet."""
     if order.attempt == 0:
         return None
     candidates = _Candidates(db, order)
@@ -93,13 +94,13 @@ def resumption_on(db: Session, order: Order, drone: Drone) -> Resumption | None:
 
 
 def path_of_next(db: Session, order: Order, drone: Drone) -> list[Segment]:
-    """The path behind the run that the order's dispatch to this drone begins; empty where it begins anew."""
+    """The path that a run of the order on this drone continues; empty if it begins anew."""
     checkpoint = choose(db, order, drone)
     return path_to(db, checkpoint.run.id, checkpoint.step.run_seq) if checkpoint else []
 
 
 def drone_with_workspace(db: Session, order: Order) -> str | None:
-    """The drone whose disk has the newest checkpoint of the order, as far as is known."""
+    """The drone whose disk has the newest checkpoint of the order, as far as known."""
     if order.attempt == 0:
         return None
     candidates = _Candidates(db, order)
@@ -109,7 +110,7 @@ def drone_with_workspace(db: Session, order: Order) -> str | None:
 
 
 def drone_needed(db: Session, order: Order) -> str | None:
-    """The drone whose disk alone has the newest checkpoint: anywhere else steps would be done again."""
+    """The only drone that has the newest checkpoint on disk: any other would have to repeat steps."""
     if order.attempt == 0:
         return None
     candidates = _Candidates(db, order)
@@ -121,9 +122,9 @@ def drone_needed(db: Session, order: Order) -> str | None:
 
 
 def expected_resumption(db: Session, order: Order) -> Resumption | None:
-    """Where an order that is queued again will continue; None where nothing has been done yet.
+    """Where an order that is queued again will continue; None if nothing has been done yet.
 
-    To be asked while the order still names its last drone.
+    Call this while the order still names its last drone.
     """
     if order.attempt == 0:
         return None
@@ -141,7 +142,7 @@ def expected_resumption(db: Session, order: Order) -> Resumption | None:
 
 
 class _Candidates:
-    """The checkpoints of an order, the newest run's first, in each run the last one first."""
+    """The checkpoints of an order, newest run first, and within a run last one first."""
 
     def __init__(self, db: Session, order: Order) -> None:
         self._db = db
@@ -153,14 +154,14 @@ class _Candidates:
             yield Checkpoint(run, step, body, self._bundles.get(body.commit))
 
     def best(self, drone_id: str | None) -> Checkpoint | None:
-        """The first that can be had; `drone_id` None: by any drone. None too where it failed again and again."""
+        """The first usable checkpoint; with `drone_id` None, on any drone. Also None after repeated failures."""
         if self._failed_in_a_row >= _ENOUGH:
             return None
         return next((each for each in self if self._usable(each, drone_id)), None)
 
     @property
     def spoke(self) -> bool:
-        """Whether a run that may be gone on from put anything to the model."""
+        """Whether a run that may be resumed sent anything to the model."""
         said = select(Step.id).join(Run, Run.id == Step.run_id).where(Run.order_id == self._order.id)
         of_interest = Run.generation > self._order.fresh_generation, Step.kind.in_(("user", "assistant"))
         return self._db.scalar(said.where(*of_interest, Step.late.is_(False)).limit(1)) is not None
@@ -172,7 +173,7 @@ class _Candidates:
         return "expired" if any(body.bundle_sha256 for _, _, body in self._steps) else "not_stored"
 
     def is_on_disk(self, checkpoint: Checkpoint, drone_id: str) -> bool:
-        """Whether this drone's disk has the commit, unless it turned out since that some disk had not."""
+        """Whether this drone's disk has the commit. False once a later run could not get its checkpoint."""
         same = checkpoint.run.drone_id == drone_id and checkpoint.body.commit not in self._lost
         return same and not any(run.generation > checkpoint.run.generation for run in self._failed)
 
@@ -186,7 +187,7 @@ class _Candidates:
 
     @cached_property
     def _steps(self) -> Sequence[tuple[Run, Step, CheckpointStep]]:
-        # Late ones are left out: another run had begun from before them, or the order had ended.
+        # Late ones are left out: another run had continued from an earlier point, or the order had ended.
         wanted = (
             select(Run, Step)
             .join(Step, Step.run_id == Run.id)
@@ -198,7 +199,7 @@ class _Candidates:
 
     @cached_property
     def _bundles(self) -> Mapping[str, Bundle]:
-        """The stored bundle of each commit: a run that changed nothing more has the commit of another's bundle."""
+        """The stored bundle of each commit: a run without further changes has the commit of another run's bundle."""
         runs = {run.id for run, _, _ in self._steps}
         rows = self._db.scalars(select(Blob).where(Blob.run_id.in_(runs))).all() if runs else ()
         stored = {(row.run_id, row.sha256): row.created_at for row in rows}
@@ -211,7 +212,7 @@ class _Candidates:
 
     @cached_property
     def _failed(self) -> Sequence[Run]:
-        """The runs that could not have their checkpoint, in their order."""
+        """The runs that could not get their checkpoint, by generation."""
         errors = select(Step.run_id, Step.body).where(Step.order_id == self._order.id, Step.kind == "error")
         ids = {run_id for run_id, body in self._db.execute(errors) if body.get("code") == GONE}
         failed = select(Run).where(Run.id.in_(ids)).order_by(Run.generation)
@@ -219,7 +220,7 @@ class _Candidates:
 
     @property
     def _failed_in_a_row(self) -> int:
-        """How many of the last runs could not have their checkpoint: where the base is gone, none can be had."""
+        """How many of the last runs could not get their checkpoint: if the base is gone, no checkpoint is usable."""
         failed = {run.id for run in self._failed}
         runs = select(Run.id).where(Run.order_id == self._order.id, Run.generation > self._order.fresh_generation)
         last = self._db.scalars(runs.order_by(Run.generation.desc()).limit(_ENOUGH)).all() if failed else ()
@@ -227,9 +228,9 @@ class _Candidates:
 
     @cached_property
     def _lost(self) -> Mapping[str, datetime]:
-        """The commits that turned out not to be had, each with when: only a bundle stored since then helps.
+        """The commits that turned out to be unavailable, each with the time: only a bundle stored later helps.
 
-        A run says that it could not have its checkpoint, not which it was: it is what would have been chosen for it.
+        A run reports that it could not get its checkpoint, but not which: it is the one that would have been chosen.
         """
         lost: dict[str, datetime] = {}
         for failed in self._failed:
@@ -239,7 +240,7 @@ class _Candidates:
         return lost
 
     def _before(self, failed: Run) -> Iterable[Checkpoint]:
-        """What the run could have gone on from, as it began."""
+        """The checkpoints from which the run could have resumed when it began."""
         for each in self:
             stored = each.bundle is not None and each.bundle.stored_at <= failed.started_at
             could = not each.body.commit or stored or each.run.drone_id == failed.drone_id
@@ -248,14 +249,14 @@ class _Candidates:
 
 
 def _base_of(db: Session, order: Order, run: Run) -> str | None:
-    """The commit that the run's workspace was laid out at, which is that of the whole path."""
+    """The commit at which the run's workspace was prepared; it is the same for the whole path."""
     said = select(Step.body).where(Step.run_id == run.id, Step.kind == "prepared").order_by(Step.run_seq).limit(1)
     body = db.scalar(said)
     return Prepared.model_validate(body).base_commit if body else order.base_commit
 
 
 def _went_further(db: Session, order: Order, checkpoint: Checkpoint) -> bool:
-    """Whether anything that will be undone was begun after the checkpoint, by its run or by a later one."""
+    """Whether its run or a later one began a step after the checkpoint, which will be undone."""
     run, seq = checkpoint.run, checkpoint.step.run_seq
     after = or_(Run.generation > run.generation, (Run.id == run.id) & (Step.run_seq > seq))
     begun = select(Step.id).join(Run, Run.id == Step.run_id).where(Step.order_id == order.id, after)

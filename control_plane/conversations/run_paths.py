@@ -1,7 +1,7 @@
-"""The path of a run: the steps that led to where it is, through the runs that it went on from.
+"""The path of a run: the steps that led to its current state, through the runs that it resumed from.
 
-A run that goes on from a checkpoint of an earlier one has that one's path up to the checkpoint behind it. What the
-earlier run did after its checkpoint is undone: kept, and part of no conversation.
+The path of a run that resumes from a checkpoint of an earlier run begins with that run's path up to the checkpoint.
+The earlier run's steps after its checkpoint are undone: stored, but not part of any conversation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Segment:
 
     run_id: str
     upto: int | None = None
-    """The last step of that run, counted by the run, that is on the path; None: all of them."""
+    """The `run_seq` of the last step on the path; None: all steps of the run."""
 
     def holds(self, run_seq: int) -> bool:
         return self.upto is None or run_seq <= self.upto
@@ -39,15 +39,15 @@ class Segment:
 
 @dataclass(frozen=True)
 class Path:
-    """Which steps of an order its conversation is made of, as it is now."""
+    """The steps that make up an order's current conversation."""
 
     segments: Mapping[str, Segment] = field(default_factory=dict)
     """By run."""
     spoke: frozenset[str] = frozenset()
-    """The runs that put anything to the model."""
+    """The runs that sent anything to the model."""
 
     def undone(self, run_id: str, run_seq: int) -> bool:
-        """Whether a later run went on from before this step, also where the step came only afterwards."""
+        """Whether a later run resumed from before this step, even if the step arrived only afterwards."""
         segment = self.segments.get(run_id)
         return not segment.holds(run_seq) if segment else run_id in self.spoke
 
@@ -58,11 +58,11 @@ def path_to(db: Session, run_id: str, upto: int | None = None) -> list[Segment]:
 
 
 def paths_to(db: Session, ends: Sequence[Segment]) -> dict[str, list[Segment]]:
-    """The paths that lead to these ends, by the run of the end; a query for each going on, however many they are."""
+    """The paths to these ends, by the run of the end; one query per level of resumption, for any number of ends."""
     paths = {end.run_id: [end] for end in ends}
     growing = {end.run_id: [end.run_id] for end in ends}
     while growing:
-        # A run goes on only from one of an older generation (the collector sees to it), so this comes to an end.
+        # A run resumes only from one of an older generation (the collector ensures this), so the loop ends.
         rows = select(Run.id, Run.resumed_run_id, Run.resumed_seq)
         went_on = rows.where(Run.id.in_(list(growing)), Run.resumed_run_id.is_not(None))
         further: defaultdict[str, list[str]] = defaultdict(list)
@@ -75,7 +75,7 @@ def paths_to(db: Session, ends: Sequence[Segment]) -> dict[str, list[Segment]]:
 
 
 def order_path(db: Session, order: Order) -> Path:
-    """The order's path: that of the run which speaks for it, or, while it has not ended, of the newest that spoke."""
+    """The order's path: that of `run_that_speaks` or, while the order has not ended, of the newest run that spoke."""
     if order.attempt <= 1:
         return Path()
     spoke = _spoke(db, order, late=False)
@@ -87,16 +87,16 @@ def order_path(db: Session, order: Order) -> Path:
 
 
 def run_that_speaks(db: Session, order: Order) -> str | None:
-    """The run whose path is the order's turn: the one whose work was delivered, else the last that said anything.
+    """The run whose path is the order's turn: the one whose work was delivered, else the last that spoke.
 
-    None where no run came so far as to put the prompt to the model.
+    None if no run got as far as sending the prompt to the model.
     """
     spoke = _spoke(db, order, late=False)
     return _speaker(order, spoke) if spoke else None
 
 
 def said_along(db: Session, path: Iterable[Segment]) -> dict[Segment, list[Body]]:
-    """What was said in each part, in order. Late steps are left out: the turn had ended, or gone on, without them."""
+    """The messages of each segment, in order. Late steps are left out: the turn ended, or continued, without them."""
     segments = list(path)
     found: defaultdict[str, list[tuple[int, Body]]] = defaultdict(list)
     steps = select(Step.run_id, Step.run_seq, Step.body).where(
@@ -108,7 +108,7 @@ def said_along(db: Session, path: Iterable[Segment]) -> dict[Segment, list[Body]
 
 
 def _spoke(db: Session, order: Order, *, late: bool) -> list[str]:
-    """The runs that put anything to the model, the last one first; `late`: also those of which only late steps came."""
+    """The runs that sent anything to the model, last one first; with `late`, also those with only late steps."""
     steps = select(Step.run_id).where(Step.order_id == order.id, Step.kind.in_(_BEGAN))
     if not late:
         steps = steps.where(Step.late.is_(False))

@@ -1,4 +1,4 @@
-"""What people say to an order: kept with the order, and told to each of its runs that has not heard it."""
+"""Messages from people to an order: stored with the order, and sent to each of its runs that has not received them."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def send_steering(db: Session, core: Core, order: Order, word: SteeringMessage, 
 
 
 def send_along(db: Session, order: Order) -> None:
-    """Let all that was said to an order travel inside it; to be called as the order is dispatched.
+    """Include all messages to an order in its work order; call when the order is dispatched.
 
-    A run that begins anew knows nothing of the run before it, so what that one heard is said again; to one that goes on
-    from a checkpoint, only what was not heard up to there.
+    A run that begins anew knows nothing of the previous run, so it receives that run's messages again. A run that
+    resumes from a checkpoint receives only the messages not delivered up to that point.
     """
     db.execute(update(SteeringMessage).where(SteeringMessage.order_id == order.id).values(run_id=order.run_id))
 
 
 def words_along(db: Session, run_id: str, path: Sequence[Segment] = ()) -> list[SteeringMessage]:
-    """The words that travel inside the order of this dispatch, whose run goes on from the end of `path`."""
+    """The messages in the work order of this dispatch, whose run continues from the end of `path`."""
     words = list(
         db.scalars(select(SteeringMessage).where(SteeringMessage.run_id == run_id).order_by(SteeringMessage.number))
     )
@@ -47,7 +47,7 @@ def send_missing_steering(db: Session, core: Core, order: Order) -> bool:
     """Send a run that has just begun the messages written after its order was dispatched; true if there were any."""
     missing = [word for word in _words(db, order.id) if word.run_id != order.run_id]
     for word in missing:
-        # Nothing has begun that a word could interrupt.
+        # There is nothing to interrupt yet.
         send_steering(db, core, order, word, interrupt=False)
     return bool(missing)
 
@@ -62,7 +62,7 @@ def undelivered_steering(db: Session, order: Order) -> list[SteeringMessage]:
 
 
 def _path_now(db: Session, order: Order) -> list[Segment]:
-    """The path of the order's run; before that has begun to speak, the path that it will go on from."""
+    """The path of the order's run; before the run has spoken, the path that it will continue from."""
     if order.run_id is None:
         return []
     run = db.get(Run, order.run_id)
@@ -77,12 +77,12 @@ def _speaks(db: Session, run_id: str) -> bool:
 
 
 def _without_delivered(db: Session, words: Sequence[SteeringMessage], path: Sequence[Segment]) -> list[SteeringMessage]:
-    """The words but for those that became a step on the path."""
+    """The messages without those that became a step on the path."""
     steps = select(Step.run_id, Step.run_seq, Step.body).where(
         Step.run_id.in_({segment.run_id for segment in path}), Step.kind == "user"
     )
     held = {segment.run_id: segment for segment in path}
-    # Each word becomes one step, and words of one kind are taken up in the order in which they were said.
+    # Each message becomes one step, and messages of one kind are delivered in the order in which they were sent.
     delivered = Counter(body.get("source") for run_id, seq, body in db.execute(steps) if held[run_id].holds(seq))
     follow_ups = [word for word in words if word.after]
     others = [word for word in words if not word.after]

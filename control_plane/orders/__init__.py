@@ -1,1 +1,1 @@
-"""Orders on their way to drones and back: placed, put on a queue, lost, canceled."""
+"""The life of orders between the control plane and drones: placed, queued, lost, canceled."""

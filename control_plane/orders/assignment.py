@@ -1,7 +1,7 @@
-"""An order's way to a drone, inside the caller's transaction.
+"""Assignment of an order to a drone, inside the caller's transaction.
 
-The row is the truth: whatever must happen outside (a queue, a key, word to followers) happens after the commit and
-can be done again from the row.
+The row is the source of truth: every effect outside the database (a queue, a key, notifying followers) happens after
+the commit and can be repeated from the row.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from shared.states import OrderStatus
 def dispatch(db: Session, core: Core, order: Order, placement: Placement) -> Dispatch:
     """Assign a queued order to a drone: generation + 1, and an outbox row, which the relay publishes.
 
-    Raises Conflict where the order is not queued any more, or an earlier one of its session came back meanwhile.
+    Raises Conflict if the order is no longer queued, or an earlier one of its session was queued again meanwhile.
     """
-    # Under the session's lock, which an order that comes back into the queue takes too: one of a session at a time.
+    # Under the session's lock, which requeuing an order takes too: only one order of a session runs at a time.
     locked(db, order.session_id)
     if earlier := earlier_in_session(db, order):
         raise Conflict(f"order {order.id} waits for order {earlier} of the same session", code="E-ORDER-STATE")
@@ -53,7 +53,7 @@ def _placed(db: Session, core: Core, order: Order, placement: Placement) -> Orde
     returned = before if isinstance(before, TakenBack) else None
     resumes = resumption_on(db, order, placement.drone)
     if returned and returned.resumes and resumes and _same_place(returned.resumes, resumes):
-        # It was said when the order came back.
+        # Already recorded when the order was requeued.
         resumes = None
     placed = placement.because.model_copy(update={"resumes": resumes})
     return OrderFacts(returned=returned, placed=placed, waits=waits_in_queue(db, core, placement.drone))
@@ -64,7 +64,7 @@ def _same_place(one: Resumption, other: Resumption) -> bool:
 
 
 def place_and_dispatch(db: Session, core: Core, order: Order, *, may_go: bool = True) -> Dispatch | None:
-    """Dispatch a queued order if a drone takes it, unless it may not go yet; else write on it why none does."""
+    """Dispatch a queued order if a drone takes it and `may_go` is set; if no drone does, record why on the order."""
     found = place(db, core, order)
     if isinstance(found, Placement):
         return dispatch(db, core, order, found) if may_go else None

@@ -1,4 +1,4 @@
-"""Cancel an order wherever it is: at once while no drone has it, else by asking its drone, whose receipt ends it."""
+"""Cancel an order in any state: immediately if no drone has it, else through its drone, whose receipt ends it."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _TRIES = 3
 
 @dataclass(frozen=True)
 class Observed:
-    """The order as it was when its run's key was asked."""
+    """The order as it was when its run's key was read."""
 
     status: str
     run_id: str | None
     taken_back: bool
-    """Nobody holds the run, and nobody can claim it any more."""
+    """No drone holds the run, and none can claim it any more."""
 
 
 MOVED = "E-ORDER-MOVED"
-"""The order was not as it was observed: what was done with it is tried again."""
+"""The order changed after it was observed: the operation is retried."""
 
 
 def until_unmoved(attempt: Callable[[], T]) -> T:
-    """The result of `attempt`, made again, but not without end, where the order moved between observing and writing."""
+    """The result of `attempt`, retried a limited number of times if the order moved between read and write."""
     for _ in range(_TRIES - 1):
         try:
             return attempt()
@@ -57,8 +57,8 @@ def until_unmoved(attempt: Callable[[], T]) -> T:
 def withdraw_key(core: Core, order_id: str) -> Observed:
     """Read the order; if a drone has it, or may get it, withdraw its run's key first.
 
-    The key comes before the row, so that no claim can follow the record. Should we die in between, the supervisor finds
-    a withdrawn run and queues its order again.
+    The key comes before the row, so that no claim can follow the record. If this process dies in between, the
+    supervisor finds a withdrawn run and queues its order again.
     """
     with core.database.read() as db:
         order = db.get_one(Order, order_id)
@@ -78,17 +78,17 @@ def _withdrawn(core: Core, order: Order, dispatch: Dispatch) -> bool:
             return False
         found = core.broker.withdraw_run(*address)
     except FleetFault as error:
-        # The cancel is recorded all the same; the supervisor asks the key when the broker is back.
+        # The cancel is recorded anyway; the supervisor reads the key when the broker is back.
         log.warning("canceled without the broker", order=order.id, run=dispatch.id, why=error.what)
         return False
-    # An absent key of an order that was published may have been claimed before Redis was emptied: the drone is asked.
+    # If the key of a published order is absent, it may have been claimed before Redis was emptied: ask the drone.
     return found == names.dispatched(dispatch.generation) or (not found and dispatch.published_at is None)
 
 
 def record_cancel(db: Session, core: Core, order: Order, taken_back: bool, asked: CancelAsked) -> EndedRun | None:
-    """Record the cancel, in a transaction that has locked the order and found it as it was observed.
+    """Record the cancel, in a transaction that has locked the order and found it unchanged since it was observed.
 
-    Returns the run that has ended with that, where the order was in a queue.
+    Returns the run that ended with it, if the order was in a drone's queue.
     """
     dispatch = db.get(Dispatch, order.run_id) if order.run_id else None
     if taken_back or dispatch is None:

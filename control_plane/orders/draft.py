@@ -1,4 +1,4 @@
-"""The only way an order comes into being: a person submits it, an agent has its turn, or a small service is needed."""
+"""The only way to create an order: for a user's submission, an agent's turn, or a small service."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ MAX_ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class Draft:
-    """What an order is to be. All rows are of one organization."""
+    """The contents of a new order. All rows belong to one organization."""
 
     project: Project
     provider: Provider
     session: ChatSession
-    """Its approval mode and allowed commands hold for the order, too."""
+    """Its approval mode and allowed commands apply to the order, too."""
     prompt: str
     user: str = ""
     mode: Mode = "build"
@@ -42,9 +42,9 @@ class Draft:
     limits: Limits = field(default_factory=Limits)
     priority: int = 0
     approve: str | None = None
-    """None: as the session has it."""
+    """None: the session's approval mode."""
     allow: Sequence[str] = ()
-    """Beside what the session allows."""
+    """In addition to the commands that the session allows."""
     max_attempts: int = MAX_ATTEMPTS
     labels: Mapping[str, str] = field(default_factory=dict)
     drone_id: str | None = None
@@ -55,13 +55,13 @@ class Draft:
 
 
 def create_order(db: Db, core: Core, draft: Draft) -> Order:
-    """Write order and turn, and place the order; it waits with a reason where no drone takes it.
+    """Write order and turn, and place the order; it waits with a reason if no drone takes it.
 
-    The session may be new: it is added first. The number is taken under a lock that lasts until the commit, so that
+    The session may be new: it is added first. The number is taken under a lock that is held until the commit, so that
     the orders of a session are numbered in the order of their commits.
     """
     order = _order(core, draft, next_number(db))
-    # Session, order, turn: in the order of their foreign keys.
+    # Session, order, turn: the order that their foreign keys require.
     for row in (draft.session, order, _turn(order, draft.provider)):
         db.add(row)
         db.flush()

@@ -1,6 +1,6 @@
-"""The end of an order and its way back into the queue; each inside the caller's transaction.
+"""Ending and requeuing an order, each inside the caller's transaction.
 
-Every order ends in `finish`, which tells the subscribers in the same transaction.
+Every order ends in `finish`, which notifies the subscribers in the same transaction.
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ class Ending:
 
 
 def requeue(db: Session, core: Core, order: Order, returned: Returned) -> None:
-    """Give an order back to the queue; its dispatch is over, and whatever still comes from it is late.
+    """Requeue an order; its dispatch is closed, and all further events from it are late.
 
-    Where the order had been worked on, the facts tell where that will continue. Raises Conflict where no drone has the
-    order.
+    If work on the order had begun, the facts record where it will continue. Raises Conflict if no drone has the order.
     """
     _close(db, core, order)
     returned = returned.model_copy(update={"resumes": expected_resumption(db, order)})
@@ -53,7 +52,7 @@ def requeue(db: Session, core: Core, order: Order, returned: Returned) -> None:
 
 
 def try_again(db: Session, core: Core, order: Order, ending: Ending) -> None:
-    """A run ended by the fleet's fault: requeue its order; after `max_attempts` such runs fail it as `ending` says."""
+    """Requeue an order whose run failed by the fleet's fault; after `max_attempts` of them, fail it with `ending`."""
     ended = ending.because
     assert isinstance(ended, RunEnd)
     count = order.lost_runs + 1
@@ -67,9 +66,9 @@ def try_again(db: Session, core: Core, order: Order, ending: Ending) -> None:
 
 
 def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Ending) -> None:
-    """End an order and its turn, and let the subscribers act on that. Every end of an order comes here.
+    """End an order and its turn, and notify the subscribers. Every order ends here.
 
-    Raises Conflict where the order cannot end so from where it is.
+    Raises Conflict if the order cannot move from its status to `to`.
     """
     _close(db, core, order)
     because = OrderFacts(cancel=order.facts.cancel, ended=_ended(order, ending))
@@ -98,13 +97,13 @@ def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Endin
 
 def _ended(order: Order, ending: Ending) -> Ended:
     if isinstance(ending.because, CanceledEnd) and order.facts.cancel is None:
-        # An older process recorded who asked, as a text alone.
+        # An older process recorded the requester as text only.
         return ending.because.model_copy(update={"earlier": order.reason_written})
     return ending.because
 
 
 def canceled(because: CanceledEnd, receipt: Receipt, response: str | None = None) -> Ending:
-    """The end of an order that a person canceled, with the drone's receipt or one in its place."""
+    """The end of an order that a person canceled, with the drone's receipt or a substitute."""
     return Ending(ExitStatus.CANCELED, because, response, receipt.model_dump(mode="json"))
 
 

@@ -1,4 +1,4 @@
-"""The end of a run that will not end itself: its drone fell silent, came back without it, or was removed."""
+"""Ends a run that will not report its own end: its drone fell silent, came back without it, or was removed."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Loss:
     generation: int
     why: RunLoss
     unreachable_since: datetime | None = None
-    """Set where the drone cannot be asked; None where it is there and does not have the run."""
+    """Set if the drone is unreachable; None if it is reachable but does not have the run."""
 
 
 def lose_runs(core: Core, losses: Iterable[Loss]) -> list[str]:
-    """Revoke the runs, then record them as lost and send their orders back; returns the orders that changed.
+    """Revoke the runs, then record them as lost and requeue their orders; returns the orders that changed.
 
-    The key goes first: from then on no copy of the run can be claimed. A run with an open push grant is left for now:
-    what was granted is not taken back.
+    The key is revoked first: from then on no copy of the run can be claimed. A run with an open push grant is left for
+    now: a grant is never withdrawn.
     """
     changed: list[str] = []
     ended: list[EndedRun] = []
@@ -58,7 +58,7 @@ def _lose(core: Core, loss: Loss, db: Session) -> tuple[str, EndedRun | None]:
 
 
 def announce(core: Core, order_ids: Iterable[str], ended: Sequence[EndedRun]) -> None:
-    """Tell followers, the supervisor and those who subscribed to ended runs; after the commit."""
+    """Notify followers, the supervisor and subscribers to ended runs. Call after the commit."""
     for order_id in order_ids:
         core.broker.changed(order_id)
     if ended:
@@ -67,7 +67,7 @@ def announce(core: Core, order_ids: Iterable[str], ended: Sequence[EndedRun]) ->
 
 
 def lose(db: Session, core: Core, loss: Loss, *, respect_grant: bool = True) -> EndedRun | None:
-    """Record one loss in the caller's transaction; None where there is nothing (more) to lose, or a grant is open."""
+    """Record one loss in the caller's transaction; None if the run has already ended or a grant is open."""
     dispatch = db.get_one(Dispatch, loss.run_id, with_for_update=True, populate_existing=True)
     order = db.get_one(Order, dispatch.order_id, with_for_update=True, populate_existing=True)
     now = core.clock.now()
@@ -83,9 +83,9 @@ def lose(db: Session, core: Core, loss: Loss, *, respect_grant: bool = True) -> 
 
 
 def withdraw(db: Session, core: Core, order: Order, asked: CancelAsked | None) -> None:
-    """Cancel an order that no drone holds (any more): nothing ran, so nothing can have survived.
+    """Cancel an order that no drone holds (any more): nothing ran, so there is no work to keep.
 
-    `asked` None: the order tells already who asked.
+    `asked` is None if the order already records who asked.
     """
     if asked is not None:
         because = OrderFacts(cancel=asked)

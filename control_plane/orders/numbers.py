@@ -13,7 +13,7 @@ ORDERS = "orders"
 def next_number(db: Session) -> int:
     """The next number; no other transaction gets one before this one ends, so that numbers follow commits.
 
-    A sequence of the database would hand out 8 before 7 is committed, and a session's orders run by their numbers.
+    A database sequence could hand out 8 before 7 is committed, and a session's orders run by number.
     """
     row = _locked(db)
     row.value += 1
@@ -22,7 +22,7 @@ def next_number(db: Session) -> int:
 
 
 def lock_numbers(db: Session) -> None:
-    """Let no other transaction create an order before this one ends."""
+    """Prevent other transactions from creating an order until this one ends."""
     _locked(db)
 
 

@@ -1,9 +1,10 @@
 """Which drone gets an order, and why; or why none does.
 
-By name; else by labels, then a drone with a free slot before a full one, one that has the repository already before one
-that must fetch it, and the least work in hand, measured by what it can run at once. That a mirror counts only where a
-slot is free keeps one warm drone from drawing all of a project's work while others idle. An order that goes on from a
-checkpoint goes before all of that to the drone whose disk has it, if that has a free slot, or if it alone has it.
+The drone named by the order; else a drone with the wanted labels. Among these, a drone with a free slot is preferred to
+a full one, then one that already has the repository to one that must fetch it, then the one with the least outstanding
+work relative to its concurrency. A mirror counts only if a slot is free, so that one warm drone does not attract all of
+a project's work while others idle. An order that resumes from a checkpoint goes first to the drone whose disk has it,
+if that drone has a free slot or is the only one that has it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Placement:
 
 
 def place(db: Session, core: Core, order: Order) -> Placement | Waits:
-    """The drone that a queued order gets, or why it has to wait; nothing is written.
+    """The drone for a queued order, or why it has to wait; nothing is written.
 
     A drone named by the order is chosen even while it is offline.
     """
@@ -67,18 +68,18 @@ def place(db: Session, core: Core, order: Order) -> Placement | Waits:
 
 
 def _with_the_work(db: Session, order: Order, able: Sequence[Drone], load: Mapping[str, Load]) -> Placement | None:
-    """The drone whose disk has what the order goes on from: if it has a free slot, or if no other can have it."""
+    """The drone whose disk has the order's checkpoint, if it has a free slot or is the only one that has it."""
     kept = next((drone for drone in able if drone.id == drone_with_workspace(db, order)), None)
     if kept is None:
         return None
     if load[kept.id].outstanding < kept.concurrency:
         return _chosen(kept, "workspace", order)
-    # To wait for a slot costs less than to do again what it alone has.
+    # Waiting for a slot costs less than repeating the work that only this drone has.
     return _chosen(kept, "only_workspace", order) if drone_needed(db, order) == kept.id else None
 
 
 def earlier_in_session(db: Session, order: Order) -> str | None:
-    """The order that has to end before this one of the same session may begin, if any."""
+    """The earlier order of the same session that must end before this one may begin, if any."""
     earlier = select(Order.id).where(
         Order.session_id == order.session_id, Order.number < order.number, Order.status.not_in(ENDED)
     )
@@ -110,8 +111,8 @@ def _chosen(
 
 
 def _warm(db: Session, order: Order, drones: Sequence[Drone]) -> set[str]:
-    """Those of the drones that ran the project before, and so have a mirror of its repository."""
-    # One row of each is enough: to look through all that was ever run would take longer than all the rest.
+    """The drones that ran the project before, and therefore have a mirror of its repository."""
+    # One row per drone is enough: scanning all past orders would take longer than everything else here.
     on_it = Order.project_id == order.project_id, Order.drone_id == Drone.id, Order.started_at.is_not(None)
     wanted = select(Drone.id).where(
         Drone.id.in_([drone.id for drone in drones]), select(Order.id).where(*on_it).exists()
@@ -120,12 +121,12 @@ def _warm(db: Session, order: Order, drones: Sequence[Drone]) -> set[str]:
 
 
 def fits(drone: Drone, order: Order) -> bool:
-    """Whether the drone may run the order at all: of its organization, with its labels."""
+    """Whether the drone may run the order at all: it serves the organization, and has the ability and the labels."""
     return serves(drone, order.organization_id) and _able(drone, order) and _has(drone, order.wanted_labels)
 
 
 def _able(drone: Drone, order: Order) -> bool:
-    """Whether the drone's version can do it; one that was never heard of is not ruled out."""
+    """Whether the drone's version supports the order; a drone that has never sent a beat is not ruled out."""
     plain = order.task_id is None and order.purpose == "work"
     return plain or drone.beat is None or "teams" in drone.beat.get("abilities", ())
 

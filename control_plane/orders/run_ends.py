@@ -24,7 +24,7 @@ class RunEnding:
 
 
 def close_run(db: Session, core: Core, dispatch: Dispatch, ending: RunEnding) -> None:
-    """Close the dispatch and all that its run asked, and end the run if it still runs."""
+    """Close the dispatch and all waits of its run, and end the run if it is still running."""
     now = core.clock.now()
     dispatch.closed_at = dispatch.closed_at or now
     close_all(db, core, dispatch.id)

@@ -1,9 +1,9 @@
 """The only way a status changes: one function each for orders, runs, turns and tasks, over `shared.states`.
 
 Each is an `UPDATE … WHERE status = <what the caller saw>`: of two processes that saw the same state, one wins and
-the other gets a Conflict, on SQLite and on PostgreSQL alike, without a lock held from the reading to the writing. For
-an order the generation must be what the caller saw, too: it can go round and be `queued` again in the meantime, and
-whoever still holds the old row would otherwise hand out a generation for the second time.
+the other gets a Conflict, on SQLite and on PostgreSQL alike, without a lock between read and write. For an order, the
+generation must also be what the caller saw: the order may have been dispatched and `queued` again in the meantime, and
+a caller with the old row would otherwise hand out a generation for the second time.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ S = TypeVar("S", bound=StrEnum)
 def move_order(db: Session, order: Order, to: OrderStatus, because: OrderFacts | None = None, **values: Any) -> None:
     """Move the order to `to` and set the columns in `values`, if it still has the status that `order` shows.
 
-    `because` replaces all that was known of why it is where it is. None is for a state that the order leaves again in
-    the same transaction. Raises Conflict that names both states where the table forbids it or another process was
-    first; `order` then shows what the database has.
+    `because` replaces all earlier facts. None is for a state that the order leaves again in the same transaction.
+    Raises Conflict, which names both states, if the table forbids the move or another process was first; `order` then
+    shows the state in the database.
     """
     if because is not None:
         values |= facts_columns(because, to, values.get("generation", order.generation))
@@ -49,13 +49,13 @@ def move_order(db: Session, order: Order, to: OrderStatus, because: OrderFacts |
 
 
 def explain(db: Session, order: Order, because: OrderFacts) -> bool:
-    """Replace the facts of an order that stays where it is; False where another process moved it meanwhile."""
+    """Replace the facts of an order that keeps its status; False if another process moved it meanwhile."""
     seen = OrderStatus(order.status)
     return _update_as_seen(db, order, seen, facts_columns(because, seen, order.generation))
 
 
 def facts_columns(because: OrderFacts, status: OrderStatus, generation: int) -> dict[str, Any]:
-    """The columns that hold these facts, for an order that is, or will be, in this state."""
+    """The columns with these facts, for an order that is, or will be, in this state."""
     columns = {
         "explained": explained(status, generation),
         "returned_because": because.returned,
@@ -80,7 +80,7 @@ def move_turn(db: Session, turn: Turn, to: TurnStatus, **values: Any) -> None:
 
 
 def move_task(db: Session, task: Task, to: TaskStatus, **values: Any) -> None:
-    """As `move_order`, for a task; its newest order must be what `task` shows, too."""
+    """As `move_order`, for a task; its newest order must also be what `task` shows."""
     _move(db, task, TaskStatus(task.status), to, TASK_TRANSITIONS, values)
 
 
@@ -108,8 +108,8 @@ def _move(  # noqa: PLR0913, PLR0917 - the four callers above are the interface
 
 
 def _update_as_seen(db: Session, row: Order | Run | Turn | Task, seen: StrEnum, values: Mapping[str, Any]) -> bool:
-    """Set the columns, in the database and on the row, if the row is still what `row` shows."""
-    # What the caller changed on the row by hand goes out first, or a refresh after this would drop it.
+    """Set the columns, in the database and on `row`, if the database still has the state that `row` shows."""
+    # Flush the caller's own changes to the row first, or a later refresh would drop them.
     db.flush()
     statement = update(type(row)).where(*_as_seen(row, seen)).values(dict(values))
     result = db.execute(statement, execution_options={"synchronize_session": False})

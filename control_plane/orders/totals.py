@@ -1,4 +1,4 @@
-"""What the runs of orders took together, summed up when it is asked for."""
+"""Total usage of the runs of orders, summed on demand."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SUMS = (
 
 
 def of_order(db: Session, order_id: str) -> Stats:
-    """What all runs of an order took together, late ones too."""
+    """Total usage of all runs of an order, including late ones."""
     return of_orders(db, [order_id])[order_id]
 
 
 def of_orders(db: Session, order_ids: Collection[str]) -> dict[str, Stats]:
-    """The same for each of these orders, in one query; every one has an entry."""
+    """As `of_order`, for each of these orders, in one query; every order has an entry."""
     db.flush()
     summed = select(Run.order_id, *_SUMS).where(Run.order_id.in_(order_ids)).group_by(Run.order_id)
     found = {order_id: _stats(*sums) for order_id, *sums in db.execute(summed)} if order_ids else {}
@@ -43,7 +43,7 @@ def _stats(*sums: Any) -> Stats:
         input_tokens=int(given),
         thinking_tokens=int(thought),
         output_tokens=int(answered),
-        # One unknown price makes the whole unknown: a part is not the cost.
+        # One unknown cost makes the total unknown: a partial sum is not the cost.
         cost_usd=float(cost) if prices == runs else None,
         duration_ms=int(took),
     )

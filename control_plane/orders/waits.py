@@ -1,4 +1,4 @@
-"""What runs ask people: written as the run asks, answered once through whichever door, closed as the run reports it."""
+"""Requests of runs to people: written when the run asks, answered once by any route, closed when the run reports it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WaitAnswer:
 
 
 def ask_approval(db: Session, core: Core, run: Run, step: ApprovalStep) -> Wait:
-    """A call of the run waits for approval; one that is asked for again is open again."""
+    """Record that a call of the run waits for approval; a repeated request opens the wait again."""
     wait = find_wait(db, run.id, step.call_id) or Wait(run_id=run.id, subject=step.call_id)
     wait.organization_id, wait.order_id = run.organization_id, run.order_id
     wait.kind, wait.role = APPROVAL, "operator"
@@ -43,7 +43,7 @@ def ask_approval(db: Session, core: Core, run: Run, step: ApprovalStep) -> Wait:
 
 
 def open_waits(db: Session, run_ids: Iterable[str]) -> defaultdict[str, list[Wait]]:
-    """By run, what it waits for, the oldest first; none for a run without any. Answered ones are among them."""
+    """The open waits by run, oldest first; empty for a run without any. Includes answered ones that are not closed."""
     db.flush()
     wanted = select(Wait).where(Wait.run_id.in_(list(run_ids)), Wait.closed_at.is_(None))
     found: defaultdict[str, list[Wait]] = defaultdict(list)
@@ -53,12 +53,12 @@ def open_waits(db: Session, run_ids: Iterable[str]) -> defaultdict[str, list[Wai
 
 
 def find_wait(db: Session, run_id: str, subject: str) -> Wait | None:
-    """What the run asked about this, whether it still waits or not."""
+    """The run's wait for this subject, open or closed."""
     return db.scalar(select(Wait).where(Wait.run_id == run_id, Wait.subject == subject))
 
 
 def answer(db: Session, core: Core, wait: Wait, given: WaitAnswer) -> bool:
-    """Record the answer; False where another one was first, or the run waits no more."""
+    """Record the answer; False if another answer was first, or the run no longer waits."""
     undecided = update(Wait).where(Wait.number == wait.number, Wait.answered_at.is_(None), Wait.closed_at.is_(None))
     values = {"answer": given.choice, "answered_by": given.by, "comment": given.comment, "decided_by": "person"}
     result = db.execute(undecided.values(answered_at=core.clock.now(), **values))
@@ -66,20 +66,20 @@ def answer(db: Session, core: Core, wait: Wait, given: WaitAnswer) -> bool:
 
 
 def close_decided(db: Session, core: Core, run_id: str, step: DecisionStep) -> None:
-    """The run reports a decision, whoever made it, and waits for it no more."""
+    """Close the wait for a decision that the run reports, whether or not a person made it."""
     open_one = update(Wait).where(Wait.run_id == run_id, Wait.subject == step.call_id, Wait.closed_at.is_(None))
     values = {"answer": APPROVE if step.approved else DENY, "decided_by": step.by, "closed_at": core.clock.now()}
     db.execute(open_one.values(values))
 
 
 def close_all(db: Session, core: Core, run_id: str) -> None:
-    """The run has ended, and waits for nothing."""
+    """Close all waits of a run that has ended."""
     open_ones = update(Wait).where(Wait.run_id == run_id, Wait.closed_at.is_(None))
     db.execute(open_ones.values(closed_at=core.clock.now()))
 
 
 def ask_missing(db: Session, core: Core, run_id: str) -> int:
-    """Write what a collector of the version before stored as steps alone; returns how many waits that were."""
+    """Write the waits that a collector of the previous version stored as steps only; returns their number."""
     steps = select(Step.body).where(Step.run_id == run_id, Step.kind.in_(("approval", "decision")))
     asked: dict[str, ApprovalStep] = {}
     for body in db.scalars(steps.order_by(Step.run_seq)):

@@ -1,4 +1,4 @@
-"""The one that watches over all work: places, publishes, takes back. One of several processes leads at a time."""
+"""Watches over all orders: places, publishes and takes them back. One of several processes leads at a time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Supervisor:
         self.loops.start()
 
     def stop(self) -> list[str]:
-        """End all loops and let another supervisor lead at once; returns the loops that did not end in time."""
+        """End all loops and let another supervisor lead immediately; returns the loops that did not end in time."""
         self._heartbeats.close()
         self._sender.close()
         hanging = self.loops.stop()
@@ -80,18 +80,18 @@ class Supervisor:
         return self.loops.add(name, when_leading, every=every)
 
     def _place(self) -> None:
-        # What was placed is on its way at once; the relay needs no word through the broker for it.
+        # Wake the relay directly, so that placed orders go out immediately without a message through the broker.
         if place_queued(self._core, self._timings.pauses):
             self._roused[1].wake.set()
 
     def _lead(self) -> None:
         if self._leader.renew():
             self._rouse(everything=True)
-            # Importing Celery takes its second now, not when the first order waits for it.
+            # Importing Celery takes about a second: do it now, not when the first order waits for it.
             self._core.broker.prepare()
 
     def _rouse(self, *, everything: bool) -> None:
-        """Let the quick loops look now; with `everything`, after a time of not knowing, the slow ones too."""
+        """Wake the quick loops; with `everything`, after a time without messages, the slow ones too."""
         for loop in self._roused + (self._seldom if everything else []):
             loop.wake.set()
 

@@ -1,7 +1,7 @@
-"""An order that waits behind a full drone goes to one that can start it now.
+"""Moves an order that waits behind a full drone to one that can start it now.
 
-It moves only to a slot that is free, and each slot is given out once a round: so an order that was moved begins, and
-does not move again.
+It moves only to a free slot, and each slot is given out once per round. A moved order therefore begins, and does not
+move again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class FreeSlots:
                 self._free[drone] = free
 
     def take(self, order: Order) -> Drone | None:
-        """The drone with most room of those that fit the order, whose slot is then gone; None where none fits."""
+        """Take a slot of the fitting drone with the largest share of free slots; None if no drone fits."""
         fitting = [drone for drone in self._free if self._free[drone] > 0 and fits(drone, order)]
         if not fitting:
             return None
@@ -48,11 +48,12 @@ class FreeSlots:
 
 
 def hand_over(core: Core, waited: Dispatch, target: Drone, why: TakenBack) -> None:
-    """Send an order whose offer was withdrawn to `target`, or to the queue if that has no room any more."""
+    """Send an order whose offer was withdrawn to `target`, or back to the queue if `target` has no room any more."""
     try:
         _hand_over(core, waited, target, why)
     except Conflict as error:
-        # An earlier order of its session came back meanwhile. The next look finds the key revoked, and sends it back.
+        # An earlier order of its session was queued again meanwhile. The next round finds the key revoked and
+        # requeues this order.
         log.info("an order did not change its queue", order=waited.order_id, why=error.what)
         return
     core.broker.changed(waited.order_id)

@@ -1,4 +1,4 @@
-"""Every living drone has its Redis user, also after the server forgot it."""
+"""Every drone that was not removed has its Redis user, even after the server lost it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ log = logs.get(__name__)
 
 
 def ensure_users(core: Core) -> None:
-    """Make missing users again, take away those of drones that were removed."""
+    """Recreate missing users and delete those of removed drones."""
     there = core.broker.users()
     with core.database.read() as db:
         living = select(Drone.id, Drone.broker_password_hash).where(Drone.removed_at.is_(None))

@@ -1,4 +1,4 @@
-"""What has had its time: log-in links, browser sessions, messages that were acted on, idempotency keys, checkpoints."""
+"""Deletes expired data: log-in links, browser sessions, handled messages, idempotency keys, checkpoints."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from shared.states import OrderStatus
 
 _KEPT = timedelta(days=7)
 _KEPT_OF_A_SUCCESS = timedelta(days=1)
-"""A checkpoint of an order that succeeded: nobody goes on from it."""
+"""For checkpoints of an order that succeeded: no run resumes from them."""
 _JUST_STORED_S = 3600
 _NEWEST = 5
-"""Checkpoints of each run that are kept while it may be gone on from; of the rest those that are an hour old go."""
+"""Checkpoints kept for each run that may be resumed; the rest are deleted once they are an hour old."""
 _AT_ONCE = 500
 
 
 def clean(core: Core) -> None:
-    """Delete what is past use; orders, runs and steps are never touched, only an old order's idempotency key."""
+    """Delete expired rows; orders, runs and steps are never touched, except an old order's idempotency key."""
     now = core.clock.now()
     with core.database.write() as db:
         db.execute(delete(LoginLink).where(LoginLink.expires_at < now - _KEPT))
@@ -38,7 +38,7 @@ def clean(core: Core) -> None:
 
 
 def _clean_checkpoints(core: Core, now: datetime) -> bool:
-    """Delete checkpoints that no run will go on from any more, some at once; true if there may be more."""
+    """Delete one batch of checkpoints that no run will resume from any more; true if there may be more."""
     with core.database.write() as db:
         old = db.scalars(_old_checkpoints(now).limit(_AT_ONCE)).all()
         old = old or db.scalars(_superseded(now).limit(_AT_ONCE)).all()
@@ -47,7 +47,8 @@ def _clean_checkpoints(core: Core, now: datetime) -> bool:
         db.flush()
         names = {blob.sha256 for blob in old}
         needed = set(db.scalars(select(Blob.sha256).where(Blob.sha256.in_(names), Blob.sealed))) if names else set()
-    # The files after the commit: a row promises its file. One that was just stored may belong to a row that follows.
+    # Files are deleted after the commit, as a row promises its file. A file that was just stored may belong to a row
+    # that is not written yet.
     for name in names - needed:
         path = core.blobs.path(name, sealed=True)
         if path.is_file() and now.timestamp() - path.stat().st_mtime > _JUST_STORED_S:

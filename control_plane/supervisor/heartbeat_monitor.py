@@ -1,7 +1,7 @@
-"""The supervisor's own subscription: word that there is work, and the drones' beats beside its own.
+"""The supervisor's subscription: wake-up messages, the drones' beats, and its own beat.
 
-Its own beat goes through the same broker and the same subscription as theirs. Only while it keeps coming back does
-the silence of a drone mean anything.
+Its own beat goes through the same broker and the same subscription as theirs. The silence of a drone means something
+only while the own beat keeps coming back.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _MISSED = 3
 
 
 class Rouse(Protocol):
-    """Lets the loops look at once; with `everything` also those that look seldom."""
+    """Wakes the quick loops immediately; with `everything` also those that run seldom."""
 
     def __call__(self, *, everything: bool) -> None: ...
 
 
 class HeartbeatMonitor:
-    """Listens in one thread; what it heard may be asked from any."""
+    """Listens in one thread; its results may be read from any."""
 
     def __init__(self, core: Core, holder: str, timings: Timings, rouse: Rouse) -> None:
         self._core = core
@@ -46,7 +46,7 @@ class HeartbeatMonitor:
             return
         if self._pubsub is None:
             self._pubsub = self._core.broker.subscribe(WAKE, patterns=[names.BEAT_PATTERN])
-            # Nobody knows what was said, or what the server lost, while nobody listened.
+            # Messages may have been missed, and the server may have lost data, while there was no subscription.
             self._rouse(everything=True)
         try:
             with self._core.broker.reaching():
@@ -59,7 +59,7 @@ class HeartbeatMonitor:
             self._receive(str(message["channel"]))
 
     def silent_for(self, drone_id: str) -> float:
-        """Seconds since this drone's last beat, but no longer than this supervisor has been able to hear one."""
+        """Seconds since this drone's last beat, but at most the time this supervisor has been able to receive one."""
         last = max(self._heard.get(drone_id, float("-inf")), self._deaf_until())
         return self._core.clock.monotonic() - last
 
@@ -85,7 +85,7 @@ class HeartbeatMonitor:
         self._own_at = now
 
     def _deaf_until(self) -> float:
-        """Until when nothing could have been heard: now, if the own beat does not come back."""
+        """The time until which no beat could have been received: now, if the own beat does not come back."""
         now = self._core.clock.monotonic()
         if self._steady_since is None or now - self._own_at > _MISSED * self._every:
             return now

@@ -1,4 +1,4 @@
-"""Which supervisor leads: a lease on one row. Two that lead for a moment do no harm, as every write checks its row."""
+"""Leader election by a lease on one row. Two leaders for a moment do no harm, as every write checks its row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ log = logs.get(__name__)
 
 
 class Leader:
-    """Holds or waits for the leadership. `leads` turns false by itself when the lease was not renewed in time."""
+    """Holds or waits for the leadership. `leads` turns false automatically if the lease is not renewed in time."""
 
     def __init__(self, core: Core, holder: str, timings: Timings) -> None:
         self._core = core
@@ -24,8 +24,8 @@ class Leader:
         return self._core.clock.monotonic() < self._until
 
     def renew(self) -> bool:
-        """Take or renew the lease; true where this supervisor leads from now on and did not before."""
-        # Counted from before the write: the row may only outlast what we believe, never the other way round.
+        """Take or renew the lease; true if this supervisor leads from now on and did not before."""
+        # Counted from before the write: the lease in the row may outlast our belief in it, never the other way round.
         began, led = self._core.clock.monotonic(), self.leads
         with self._core.database.write() as db:
             held = self._owners.hold(db, LEADER)
@@ -35,7 +35,7 @@ class Leader:
         return held and not led
 
     def resign(self) -> None:
-        """Let another lead at once."""
+        """Let another supervisor lead immediately."""
         if self.leads:
             self._until = 0.0
             with self._core.database.write() as db:

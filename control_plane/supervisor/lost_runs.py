@@ -1,4 +1,4 @@
-"""Runs whose drone fell silent, or beats without them, are lost: revoked, and their orders queued again."""
+"""Runs are lost if their drone falls silent or beats without naming them: revoked, and their orders queued again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shared.states import OrderStatus
 
 @dataclass(frozen=True)
 class _HeldRun:
-    """A run that a drone took, or that is to be canceled, and when a beat last named it."""
+    """A run that a drone claimed, or that is being canceled, and when a beat last named it."""
 
     dispatch: Dispatch
     drone: Drone
@@ -30,7 +30,7 @@ class _HeldRun:
 
 
 def take_back_lost_runs(core: Core, heartbeats: HeartbeatMonitor, timings: Timings) -> list[str]:
-    """Give up every lost run; returns the orders that changed. Nothing is lost while this side may be the deaf one."""
+    """Give up every lost run; returns the orders that changed. No run is lost while this side may be missing beats."""
     losses = [loss for held in _held(core) if (loss := _loss(core, heartbeats, timings, held))]
     return lose_runs(core, losses)
 
@@ -41,7 +41,7 @@ def _loss(core: Core, heartbeats: HeartbeatMonitor, timings: Timings, held: _Hel
     quiet = heartbeats.silent_for(drone.id) >= timings.lost_after
     if drone.removed_at is not None:
         return _as_loss(held, RunLoss(code="drone_removed", drone=drone.name), last_seen)
-    # The key is asked last: it is renewed beside each beat, and so outvotes a subscription that went wrong.
+    # The lease key is checked last: it is renewed with each beat, and so overrules a broken subscription.
     if now - last_seen >= limit and quiet and core.broker.lease(drone.id) is None:
         silent = RunLoss(code="drone_silent", drone=drone.name, since=last_seen, today=is_today(last_seen, now))
         return _as_loss(held, silent, last_seen)
@@ -73,11 +73,11 @@ def _held(core: Core) -> Iterator[_HeldRun]:
             if run is not None:
                 times += [run.started_at, run.beat_at]
             elif _names(drone, dispatch.id):
-                # Claimed and not begun: on a machine that has much to do that takes longer than a silence may.
+                # Claimed but not begun: on a busy machine this may take longer than `lost_after`.
                 times.append(drone.last_seen_at)
             yield _HeldRun(dispatch, drone, max(time for time in times if time is not None))
 
 
 def _names(drone: Drone, run_id: str) -> bool:
-    """Whether the drone's last beat has the run in hand."""
+    """Whether the drone's last beat names the run."""
     return any(run.get("run_id") == run_id for run in (drone.beat or {}).get("runs", ()))

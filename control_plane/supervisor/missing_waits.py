@@ -1,4 +1,4 @@
-"""A collector of the version before stores what a run asks as steps alone; here it gets the row that answers it."""
+"""Adds missing waits: a collector of the previous version stores approval requests as steps without a wait row."""
 
 from __future__ import annotations
 

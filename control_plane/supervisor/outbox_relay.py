@@ -1,7 +1,7 @@
-"""From the outbox to the drones' queues: key first, then message, then the mark that it is done.
+"""From the outbox to the drones' queues: first the key, then the message, then the published mark.
 
-A crash anywhere between leaves the row unpublished, and it is published again under the same run id: the key decides
-that only one copy is ever claimed.
+A crash in between leaves the row unpublished, and it is published again under the same run id. The key ensures that
+only one copy is ever claimed.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from shared.work_order import WorkOrder
 log = logs.get(__name__)
 
 _BATCH = 20
-"""Published between two marks; so many are published twice at most when this process dies."""
+"""Messages published between two marks: the most that are published twice if this process dies."""
 _HOLD_OFF = timedelta(seconds=30)
 
 
 class Relay:
-    """Publishes dispatches that were not published yet, urgent orders first, then in order of submission."""
+    """Publishes unpublished dispatches, urgent orders first, then in order of submission."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._held_off: dict[str, datetime] = {}
 
     def publish_all(self) -> int:
-        """Publish until nothing is left; returns how many. Raises Unreachable where the broker does not answer."""
+        """Publish until nothing is left; returns the number. Raises Unreachable if the broker does not answer."""
         count = 0
         while batch := self._unpublished():
             count += len(batch)
@@ -49,7 +49,7 @@ class Relay:
         return count
 
     def publish(self, run_ids: Sequence[str]) -> None:
-        """Publish these dispatches, for the first time or anew."""
+        """Publish these dispatches, for the first time or again."""
         sealed = self._sealed(run_ids)
         done: list[str] = []
         try:
@@ -57,7 +57,7 @@ class Relay:
                 self._publish_one(dispatch, envelope)
                 done.append(dispatch.id)
         finally:
-            # What is on the queue is marked also when the broker goes away in the middle of the batch.
+            # Mark what is queued even if the broker becomes unavailable in the middle of the batch.
             if done:
                 self._mark(done)
 
@@ -73,9 +73,9 @@ class Relay:
             return list(db.scalars(waiting.order_by(Order.priority.desc(), Order.number).limit(_BATCH)))
 
     def _sealed(self, run_ids: Sequence[str]) -> list[tuple[Dispatch, str]]:
-        """Each dispatch with its envelope; those that were closed, or cannot be made up, are left out.
+        """Each dispatch with its envelope, without those that are closed or cannot be built.
 
-        One reading for the whole batch: most orders share project, provider and drone.
+        One read transaction for the whole batch: most orders share project, provider and drone.
         """
         found: list[tuple[Dispatch, str]] = []
         contexts: list[tuple[Dispatch, str]] = []
@@ -114,7 +114,7 @@ class Relay:
 
     def _publish_one(self, dispatch: Dispatch, envelope: str) -> None:
         broker, drone_id, generation = self._core.broker, dispatch.drone_id, dispatch.generation
-        # Refused means claimed or revoked: a copy is out already, or must never go out. Either way there is no message.
+        # Refused means claimed or revoked: a copy is already out, or must never go out. Either way, send no message.
         if broker.offer_run(drone_id, dispatch.id, generation):
             broker.publish_order(
                 drone_id=drone_id,
@@ -125,7 +125,10 @@ class Relay:
             )
 
     def _hold_off(self, run_id: str, error: FleetError) -> None:
-        """An order that cannot be made up (a key that does not open) must not keep the others back; it says why."""
+        """Postpone an order that cannot be built (for example, its key cannot be opened) and record why on the order.
+
+        It must not block the others.
+        """
         now = self._core.clock.now()
         self._held_off[run_id] = now + _HOLD_OFF
         log.error("an order cannot be sent", run=run_id, what=error.what, why=error.why)

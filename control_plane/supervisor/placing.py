@@ -1,5 +1,7 @@
-"""Queued orders find their drone, urgent ones first, then in order of submission; one that has just failed by the
-fleet's fault waits a little first, as what is away for a moment would fail it again at once."""
+"""Places queued orders on drones, urgent ones first, then in order of submission.
+
+An order that has just failed through the fleet's fault pauses first: a temporary outage would fail it again.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ from shared.states import OrderStatus, RunStatus
 
 
 def place_queued(core: Core, pauses: Sequence[float] = PAUSES) -> int:
-    """Dispatch every queued order that a drone takes; on the others write why none does. Returns how many went.
+    """Dispatch every queued order that a drone takes; record on the others why none does. Returns the dispatch count.
 
-    `pauses` are the seconds before an order is tried again after its first, second, … failure in a row.
+    `pauses` are the seconds before an order is retried after its first, second, … failure in a row.
     """
     count = 0
     for order_id, may_go in _movable(core, pauses):
@@ -35,7 +37,7 @@ def place_queued(core: Core, pauses: Sequence[float] = PAUSES) -> int:
                 queued = order.status == OrderStatus.QUEUED
                 went = queued and _place_one(db, core, order, (pauses, may_go))
         except Conflict:
-            # Canceled, or placed by another, since we looked.
+            # Canceled, or placed by another process, since the read.
             continue
         core.broker.stepped([order_id])
         count += went
@@ -54,8 +56,8 @@ def _place_one(db: Session, core: Core, order: Order, how: tuple[Sequence[float]
 def _movable(core: Core, pauses: Sequence[float]) -> Sequence[tuple[str, bool]]:
     """Queued orders whose placement or reason would change, and whether a drone takes each; the others cost no write.
 
-    An order for which a drone turns up only now has to wait for the next round: a more urgent one may have been looked
-    at just before, and must not be overtaken.
+    An order for which a drone becomes available only during the round waits for the next one: a more urgent order may
+    have been checked just before, and must not be overtaken.
     """
     queued = select(Order).where(Order.ended_at.is_(None), Order.status == OrderStatus.QUEUED)
     with core.database.read() as db:
@@ -73,14 +75,14 @@ def _placement(db: Session, core: Core, order: Order, pauses: Sequence[float]) -
 
 
 def _pause(db: Session, core: Core, order: Order, pauses: Sequence[float]) -> PausesAfterFailure | None:
-    """Until when the order is not tried again, and why; None if it may be tried now."""
+    """Until when the order is not retried, and why; None if it may be tried now."""
     if order.lost_runs == 0 or not pauses:
         return None
-    # A person who sent the order on again does not want it to wait.
+    # A user who retried the order does not want it to wait.
     since = max(order.fresh_generation, order.renewed_generation)
     latest = select(Run).where(Run.order_id == order.id, Run.generation > since)
     runs = db.scalars(latest.order_by(Run.generation.desc()).limit(len(pauses))).all()
-    # A run that got to work had all that it needs: its order goes on at once. So does one whose drone was lost.
+    # A run that made progress had all that it needs: its order is retried immediately. So is one whose drone was lost.
     in_a_row = len(list(takewhile(_never_got_to_work, runs)))
     if not in_a_row or runs[0].ended_at is None:
         return None

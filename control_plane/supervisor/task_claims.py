@@ -1,4 +1,4 @@
-"""The net under the tasks: whatever lets one begin says so in its own transaction; here nobody is forgotten."""
+"""A safety net for tasks: each change that lets one begin claims it in its own transaction; this finds missed ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.states import TaskStatus
 
 
 def claim_everywhere(core: Core) -> list[str]:
-    """Begin what may begin in every organization; the orders that were written. No write where nothing waits."""
+    """Begin every task that may begin, in all organizations; returns the new orders. No write if no task waits."""
     begun: list[str] = []
     for organization_id in _with_waiting_tasks(core):
         begun += core.database.transact(partial(claim_tasks, core=core, organization_id=organization_id))

@@ -1,10 +1,10 @@
-"""Orders that were published and that no drone claimed: published anew, moved to another drone, or noted as claimed.
+"""Published orders that no drone has claimed: published again, moved to another drone, or recorded as claimed.
 
-An order leaves a queue only by a compare-and-swap on its key, which the claim uses too: one of the two is first, and
-the other one then knows. So no order runs twice, however close a move comes to a claim.
+An order leaves a queue only by a compare-and-swap on its key, which the claim uses too: one of the two comes first, and
+the other sees it. So no order runs twice, however close a move comes to a claim.
 
-Where a broker was emptied the key is missing, and whether the run was claimed before is unknown: its events and beats
-may be on their way. A drone that can answer is therefore waited for. Its next beat names every run that it holds.
+If the broker was emptied, the key is missing, and it is unknown whether the run was claimed before: its events and
+beats may still be on their way. If the drone can answer, wait for its next beat, which names every run that it holds.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class _UnclaimedDispatch:
     state: DroneState | None
     """Why the drone does not start it; None if it could."""
     bound: bool
-    """It goes on from what this drone's disk alone has."""
+    """It resumes from data that only this drone's disk has."""
 
 
 class Unclaimed:
-    """Looks after what lies in the drones' queues. The run's key tells whether it was claimed."""
+    """Watches the orders in the drones' queues. The run's key tells whether it was claimed."""
 
     def __init__(self, core: Core, relay: Relay, timings: Timings) -> None:
         self._core = core
@@ -61,7 +61,7 @@ class Unclaimed:
         self._rebalance_after = timedelta(seconds=timings.rebalance_after)
         self._beat_age = timedelta(seconds=timings.beat_age)
         self._missing: dict[str, datetime] = {}
-        """Runs whose key is missing, each with the moment at which that was first seen."""
+        """Runs whose key is missing, each with the time at which that was first seen."""
 
     def check(self) -> None:
         """One round over all published dispatches that no event or beat has named yet."""
@@ -80,10 +80,10 @@ class Unclaimed:
             if not revoked:
                 self._cancel(waiting)
         elif revoked:
-            # Whoever revoked it died before the order knew.
+            # The process that revoked it died before it updated the order.
             self._send_back(waiting, WithdrawnBeforeStart())
         elif not key and self._may_be_at_work(waiting):
-            pass  # Decided in a later round, once a beat has told.
+            pass  # Decided in a later round, after the next beat.
         elif waiting.state and waiting.status in _GONE and self._may_move(waiting):
             self._move(waiting, TakenBack(state=waiting.state), if_missing=not key or waiting.status in _SILENT)
         elif waiting.status is DroneStatus.ONLINE:
@@ -92,10 +92,10 @@ class Unclaimed:
             self._rebalance(waiting, TakenBack(state=waiting.state), free)
 
     def _may_be_at_work(self, waiting: _UnclaimedDispatch) -> bool:
-        """Whether a run without a key may have been claimed by a drone that has not had the time to say so.
+        """Whether a run without a key may have been claimed by a drone that has not reported it yet.
 
-        A beat that was written `beat_age` after the key was found missing was sent after that. It has not named the
-        run, which would not be among the unclaimed then.
+        A beat written more than `beat_age` after the key was found missing was also sent after that. If it had named
+        the run, the run would not be among the unclaimed.
         """
         last_seen = waiting.drone.last_seen_at
         if waiting.status in _SILENT or last_seen is None:
@@ -103,19 +103,19 @@ class Unclaimed:
         return last_seen - self._missing[waiting.dispatch.id] <= self._beat_age
 
     def _publish_anew(self, waiting: _UnclaimedDispatch) -> None:
-        """Key and message anew for a drone with a free slot; never over a key that says claimed or revoked."""
+        """Publish key and message again for a drone with a free slot; never overwrites a claimed or revoked key."""
         published = waiting.dispatch.published_at
         if published is None or self._core.clock.now() - published < self._after:
             return
         drone_id, run_id = waiting.drone.id, waiting.dispatch.id
         self._core.broker.offer_run(drone_id, run_id, waiting.dispatch.generation)
-        # A message that still lies in the queue is not doubled; the drone will come to it.
+        # A message still in the queue is not duplicated; the drone will get to it.
         if self._core.broker.queue_length(drone_id) == 0:
             log.info("published anew", order=waiting.order.id, run=run_id, drone=drone_id)
             self._relay.publish([run_id])
 
     def _may_move(self, waiting: _UnclaimedDispatch) -> bool:
-        """An order that names its drone waits for it, whatever the drone does; only a removed one will never come."""
+        """Whether the order may move. One that names its drone waits for it until the drone is removed."""
         return waiting.order.wanted_drone_id is None or waiting.status is DroneStatus.REMOVED
 
     def _move(self, waiting: _UnclaimedDispatch, why: TakenBack, *, if_missing: bool) -> None:
@@ -126,9 +126,9 @@ class Unclaimed:
             self._send_back(waiting, why)
 
     def _rebalance(self, waiting: _UnclaimedDispatch, why: TakenBack, free: FreeSlots) -> None:
-        """Let a drone with a free slot start what has waited for a while behind one that has none.
+        """Move an order that has waited for a while behind a drone without a free slot to one that has one.
 
-        Unlike with a drone that is gone, a key that vanished tells nothing: this one may be at work on the order.
+        Unlike with a drone that is gone, a missing key proves nothing: this drone may be running the order.
         """
         dispatch, published = waiting.dispatch, waiting.dispatch.published_at
         waited = self._core.clock.now() - published if published is not None else timedelta()
@@ -152,7 +152,7 @@ class Unclaimed:
             self._core.broker.changed(waiting.order.id)
 
     def _cancel(self, waiting: _UnclaimedDispatch) -> None:
-        """The broker was away when the order was canceled; now its key can say whether it ever ran."""
+        """Finish a cancel for which the broker was unavailable; now the key can tell whether the order ever ran."""
         dispatch = waiting.dispatch
         found = self._core.broker.withdraw_run(waiting.drone.id, dispatch.id, dispatch.generation)
         if found != names.dispatched(dispatch.generation):
@@ -172,7 +172,7 @@ class Unclaimed:
                 db.execute(unnoted.values(claimed_at=self._core.clock.now()))
 
     def _waiting(self) -> tuple[list[_UnclaimedDispatch], FreeSlots]:
-        """What lies in the queues, urgent orders first, and the slots that are free elsewhere."""
+        """The orders in the queues, urgent ones first, and the free slots of all drones."""
         unclaimed = (
             select(Dispatch, Order, Drone)
             .join(Order, Order.id == Dispatch.order_id)

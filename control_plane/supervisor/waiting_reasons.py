@@ -1,4 +1,4 @@
-"""Why an order waits in a drone's queue stays true while the drone goes, comes back or fills up."""
+"""Keeps the reason why an order waits in a drone's queue true as the drone leaves, comes back or fills up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shared.states import OrderStatus
 
 
 def refresh_reasons(core: Core) -> list[str]:
-    """Correct what is no longer true; returns those orders' ids."""
+    """Correct outdated reasons; returns the ids of the corrected orders."""
     assigned = Order.ended_at.is_(None), Order.status == OrderStatus.ASSIGNED
     waiting = (
         select(Order, Drone, Dispatch)
@@ -30,7 +30,7 @@ def refresh_reasons(core: Core) -> list[str]:
         return []
     with core.database.write() as db:
         for order, facts in stale:
-            # Only as long as it still waits in that queue: an order that moved meanwhile has facts of its own.
+            # Only while it still waits in that queue: an order that moved meanwhile has its own facts.
             explain(db, order, facts)
     changed = [order.id for order, _ in stale]
     core.broker.stepped(changed)
@@ -40,7 +40,7 @@ def refresh_reasons(core: Core) -> list[str]:
 def _facts_now(db: Session, core: Core, order: Order, drone: Drone, sent: Dispatch) -> OrderFacts:
     facts = order.facts
     unsent = isinstance(facts.waits, CannotBeSent) and sent.published_at is None
-    # Without a placement an older process placed it, and its text is all that there is.
+    # Without `placed`, an older process placed it, and its text is all there is.
     if unsent or facts.placed is None:
         return facts
     return facts.model_copy(update={"waits": waits_in_queue(db, core, drone)})

@@ -1,4 +1,4 @@
-"""From rows to the work order that travels: secrets opened, the session so far, and what the work starts from."""
+"""Builds the work order for a drone from rows: opened secrets, the session so far, and the base of the work."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _MESSAGES: TypeAdapter[Sequence[Message]] = TypeAdapter(Sequence[Message])
 
 
 def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
-    """The order as this dispatch's drone is to execute it, from the newest checkpoint on that this drone can have.
+    """The work order for this dispatch's drone, starting from the newest checkpoint that this drone can get.
 
-    It holds secrets in clear: seal it, and never store or log it. A context over 64 kB lies among the blobs when this
-    returns, and is the drone's to read once it is lent to the run. Raises Precondition where a secret cannot be opened,
-    FleetFault where the disk has no room.
+    It holds secrets in clear: seal it, and never store or log it. A context over 64 kB is stored as a blob when this
+    returns, and the drone can read it once it is lent to the run. Raises Precondition if a secret cannot be opened,
+    FleetFault if the disk is full.
     """
     order = db.get_one(Order, dispatch.order_id)
     way = way_of(db, order)
@@ -58,7 +58,7 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
             "approve": order.approve,
             "allow": tuple(order.allow),
             "base": _base(last_work(db, way)),
-            # An agent remembers nothing between its turns: the thread is all that it is told (S-073).
+            # An agent remembers nothing between its turns: the thread is all that it receives (S-073).
             **_context(core, messages_along(db, way if order.task_id is None else (), path)),
             **_purpose(db, core, order, path),
             "resume": checkpoint is not None,
@@ -71,7 +71,7 @@ def work_order(db: Session, core: Core, dispatch: Dispatch) -> WorkOrder:
 
 
 def _purpose(db: Session, core: Core, order: Order, path: Sequence[Segment]) -> dict[str, Any]:
-    """What the order is for, beside work on the project by itself."""
+    """The order's purpose and the fields that belong to it."""
     purpose: dict[str, Any] = {"purpose": order.purpose}
     if order.purpose != "work":
         purpose[order.purpose] = order.asked
@@ -83,7 +83,7 @@ def _purpose(db: Session, core: Core, order: Order, path: Sequence[Segment]) -> 
 
 
 def _elsewhere(db: Session, core: Core, order: Order) -> str | None:
-    """The repository of the agent's instructions, where that is not the order's own."""
+    """The repository of the agent's instructions, if it is not the order's own."""
     agent = db.get_one(Agent, order.agent_id)
     if agent.instructions_path is None or agent.project_id in {None, order.project_id}:
         return None
@@ -91,7 +91,7 @@ def _elsewhere(db: Session, core: Core, order: Order) -> str | None:
 
 
 def _base(last: Order | None) -> Base:
-    """The head of the last turn before this one that changed files; empty where none did."""
+    """The head of the last turn before this one that changed files; empty if none did."""
     if last is None:
         return Base()
     return Base(
@@ -123,9 +123,9 @@ def _session(chat: Chat, order: Order, leaf: str | None) -> OrderSession:
 
 
 def _provider(db: Session, core: Core, provider: Provider, *, model: str | None = None) -> OrderProvider:
-    """The provider with its fallbacks; a fallback's own fallbacks are left out, so that no circle arises.
+    """The provider with its fallbacks; a fallback's own fallbacks are left out, so that there are no cycles.
 
-    `model` is the order's own: what the provider was when the order was submitted.
+    `model` is the order's own: the provider's model when the order was submitted.
     """
     fallbacks = _fallbacks(db, core, provider) if model else ()
     return OrderProvider(
@@ -152,7 +152,7 @@ def _fallbacks(db: Session, core: Core, provider: Provider) -> Iterator[OrderPro
 
 
 def _context(core: Core, messages: Sequence[Message]) -> dict[str, Any]:
-    """The session so far: in the order, or stored among the blobs where it is long."""
+    """The session so far: inline in the order, or stored as a blob if it is long."""
     content = _MESSAGES.dump_json(messages)
     if len(content) <= INLINE_CONTEXT:
         return {"context": tuple(messages)}

@@ -1,1 +1,1 @@
-"""Teams at work: whose turn it is, what they are told, and what follows from what they wrote."""
+"""Agent turns on tasks: who is next, the briefing of each turn, and hand-offs by comments."""

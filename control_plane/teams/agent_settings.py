@@ -1,4 +1,4 @@
-"""On what terms an agent works on a task: its limits, and where its model is reached."""
+"""The settings with which an agent works on a task: its limits and its provider."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shared.work_order import Limits
 
 
 def limits_of(task: Task, agent: Agent) -> Limits:
-    """What a run of the agent on the task may spend: the task's own limits go before the agent's."""
+    """The limits of a run of the agent on the task; the task's own limits take precedence over the agent's."""
     own: dict[str, Any] = {"max_iterations": agent.max_iterations}
     if agent.cost_limit is not None:
         own["cost_limit"] = agent.cost_limit
@@ -23,7 +23,7 @@ def limits_of(task: Task, agent: Agent) -> Limits:
 def provider_of(db: Session, agent: Agent, project: Project) -> Provider | None:
     """The agent's provider, else the project's, else the organization's only one.
 
-    None where there is none of these, or the one that was named is gone: another one would be a guess.
+    None if none of these exists, or if the named one was removed: any other would be a guess.
     """
     named = agent.provider_id or project.provider_id
     if named is not None:

@@ -1,4 +1,4 @@
-"""What an agent is told of its task: the briefing, block D, and the team around it, blocks B and C (S-070).
+"""What an agent receives about its task: the briefing (block D) and its team (blocks B and C, S-070).
 
 An agent remembers nothing and sees nothing of other runs: the comments are all that it has (S-041, S-073). The same
 rows give the same bytes.
@@ -22,13 +22,13 @@ from control_plane.teams.roster import roster_of
 from shared.work_order import Limits, Team
 
 MAX_BRIEFING = 190_000
-"""Characters; so many that it fits into a prompt (`MAX_PROMPT` of submitting) with room for what is said meanwhile."""
+"""Characters. Fits into a prompt (`MAX_PROMPT` of order submission) and leaves room for later steering messages."""
 _MAX_DESCRIPTION = 60_000
 _AT_ONCE = 100
 
 
 def briefing(db: Session, task: Task, agent: Agent) -> str:
-    """The task as it is now, and what is to be done: the prompt of the agent's turn."""
+    """The prompt of the agent's turn: the current task and the instructions."""
     name = db.get_one(Organization, task.organization_id).name
     head = _head(task, name, agent)
     tail = _what_to_do(agent, limits_of(task, agent))
@@ -37,7 +37,7 @@ def briefing(db: Session, task: Task, agent: Agent) -> str:
 
 
 def team_of(db: Session, order: Order) -> Team | None:
-    """The team that an order travels with; None where it is no agent's turn."""
+    """The team sent with an order; None if the order is not an agent's turn."""
     if order.agent_id is None or order.task_id is None:
         return None
     agent = db.get_one(Agent, order.agent_id)
@@ -59,7 +59,7 @@ def team_of(db: Session, order: Order) -> Team | None:
 
 
 def _written(db: Session, order: Order) -> int:
-    """How many comments the earlier runs of this order wrote."""
+    """The number of comments that earlier runs of this order wrote."""
     written = select(func.count()).select_from(Comment).join(Run, Run.id == Comment.run_id)
     mine = written.where(Comment.task_id == order.task_id, Comment.agent_id == order.agent_id, Run.order_id == order.id)
     return db.scalar(mine) or 0
@@ -84,7 +84,7 @@ def _head(task: Task, organization: str, agent: Agent) -> str:
 
 
 def _thread(db: Session, task: Task, room: int) -> Iterator[str]:
-    """The thread, from its end as far back as there is room; what is left out is said."""
+    """The newest part of the thread that fits into `room`, with a note about omitted comments."""
     shown, left_out = _newest(db, task, room)
     yield "## Thread"
     if left_out:
@@ -96,7 +96,7 @@ def _thread(db: Session, task: Task, room: int) -> Iterator[str]:
 
 
 def _newest(db: Session, task: Task, room: int) -> tuple[list[str], int]:
-    """The newest comments as they are shown, the newest first, and how many there are before them."""
+    """The newest comments, formatted and newest first, and the number of older ones."""
     shown: list[str] = []
     before: int | None = None
     total = db.scalar(select(func.count()).select_from(Comment).where(Comment.task_id == task.id)) or 0
@@ -114,7 +114,7 @@ def _newest(db: Session, task: Task, room: int) -> tuple[list[str], int]:
 
 
 def _entry(comment: Comment, room: int | None) -> str:
-    """One comment: its author and time at the left edge, where no comment's own text ever stands."""
+    """One comment, with author and time at the left edge, where comment text never begins."""
     who = f"{USER} ({comment.user})" if comment.author == USER and comment.user else comment.author
     text = _quoted(comment.text)
     if room is not None:
@@ -123,7 +123,7 @@ def _entry(comment: Comment, room: int | None) -> str:
 
 
 def _what_to_do(agent: Agent, limits: Limits) -> str:
-    """The instruction to act and to hand on, and the budget (S-071)."""
+    """The instructions to work and hand off, and the budget (S-071)."""
     return "\n".join([
         "## Your turn",
         "",
@@ -151,7 +151,7 @@ def _budget(limits: Limits) -> str:
 
 
 def _quoted(text: str) -> str:
-    """The text moved in from the left edge, so that no line of it can be taken for one of ours."""
+    """The text, indented so that no line of it can be mistaken for one of the briefing's own."""
     return "\n".join(f"  {line}".rstrip() for line in text.strip("\n").splitlines())
 
 

@@ -1,5 +1,5 @@
-"""Which tasks begin now: urgent ones first, then the oldest (S-102), within what the organization and each agent may
-do at once (S-101). Nothing polls: whatever may let a task begin asks here, in its own transaction.
+"""Which tasks begin now: urgent ones first, then the oldest (S-102), within the concurrency limits of the organization
+and of each agent (S-101). Nothing polls: each change that may let a task begin calls this in its own transaction.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from shared.work_order import Mode
 
 _AT_ONCE = 50
 _MAX_TOLD = 500
-"""Characters of an agent's comment that a webhook is told."""
+"""Characters of an agent's comment in a webhook message."""
 
 
 def claim_tasks(db: Session, core: Core, organization_id: str) -> list[str]:
-    """Begin every open task of the organization that may begin; the ids of the orders that were written.
+    """Begin every open task of the organization that may begin; returns the ids of the new orders.
 
-    Takes the organization's row lock, so that of several processes each counts what the others began: whoever moves
-    tasks by hand takes it first (`locked_organization`). Tell of the orders after the commit (`broker.changed`).
+    Takes the organization's row lock, so that each process counts the tasks that others began. Code that moves tasks
+    itself takes the lock first (`locked_organization`). Announce the orders after the commit (`broker.changed`).
     """
     organization = locked_organization(db, organization_id)
     if organization.paused_at is not None:
@@ -46,7 +46,7 @@ def claim_tasks(db: Session, core: Core, organization_id: str) -> list[str]:
 
 
 class _Round:
-    """One look at the tasks of an organization whose row is locked."""
+    """One pass over the tasks of an organization whose row is locked."""
 
     def __init__(self, db: Session, core: Core, organization: Organization) -> None:
         self._db = db
@@ -68,7 +68,7 @@ class _Round:
         return begun
 
     def _room(self) -> int:
-        """How many more may be in progress; with no limit, as many as are looked at at once."""
+        """How many more tasks may begin; without a limit, the size of one batch."""
         limit = self._organization.concurrency
         return max(0, limit - self._in_progress.total()) if limit else _AT_ONCE
 
@@ -76,14 +76,14 @@ class _Round:
         return 0 < agent.concurrency <= self._in_progress[agent.id]
 
     def _candidates(self, count: int) -> Sequence[Task]:
-        """The next tasks that may begin. One that somebody changes right now is left to them: they ask here too."""
+        """The next tasks that may begin. Skips tasks that another transaction is changing, as it claims them too."""
         full = [agent.id for agent in self._agents.values() if self._full(agent)]
         waiting = waiting_tasks(self._organization.id).where(_previous_run_ended(), Task.assignee_id.not_in(full))
         free = waiting.limit(count).with_for_update(skip_locked=True, key_share=True, of=Task)
         return self._db.scalars(free.execution_options(populate_existing=True)).all()
 
     def _begin(self, task: Task, agent: Agent) -> list[str]:
-        """Write the agent's turn as an order; where there can be none, the user hears why and what to do."""
+        """Write the agent's turn as an order; if that is impossible, a note to the user says why and what to do."""
         db, core = self._db, self._core
         project = db.get_one(Project, task.project_id)
         if agent.removed_at is not None:
@@ -115,13 +115,13 @@ class _Round:
         return [order.id]
 
     def _fail(self, task: Task, note: system_notes.Note) -> list[str]:
-        """Its turn came, and could not be written."""
+        """Fail a task whose order cannot be written, and give it back to the user."""
         move_task(self._db, task, TaskStatus.IN_PROGRESS)
         give_to_user(self._db, self._core, task, TaskStatus.FAILED, note)
         return []
 
 
-def give_to_user(  # noqa: PLR0913, PLR0917 - what the thread is told is three things
+def give_to_user(  # noqa: PLR0913, PLR0917 - the thread's entry takes three arguments
     db: Session,
     core: Core,
     task: Task,
@@ -130,9 +130,9 @@ def give_to_user(  # noqa: PLR0913, PLR0917 - what the thread is told is three t
     run_id: str | None = None,
     said: str = "",
 ) -> None:
-    """Give a task back to the people: `note` says why, or an agent did, with `said`.
+    """Give a task back to the user: `note` says why, or the agent's last comment does (`said`).
 
-    Webhooks hear of it: `task.failed`, or `task.waiting`.
+    Notifies webhooks with `task.failed` or `task.waiting`.
     """
     move_task(db, task, to, assignee_id=None, updated_at=core.clock.now())
     if note is not None:
@@ -149,13 +149,13 @@ def give_to_user(  # noqa: PLR0913, PLR0917 - what the thread is told is three t
 
 
 def waiting_tasks(organization_id: str) -> Select[Task]:
-    """The tasks that wait for their agent, in the order in which they begin."""
+    """The tasks that wait for their agent, in the order in which they will begin."""
     waits = Task.organization_id == organization_id, Task.status == TaskStatus.OPEN, Task.assignee_id.is_not(None)
     return select(Task).where(*waits).order_by(Task.priority.desc(), Task.queued_at, Task.number)
 
 
 def in_progress(db: Session, organization_id: str) -> Counter[str]:
-    """How many tasks of each agent are in progress, by the agent's id."""
+    """The number of tasks in progress, by agent id."""
     busy = select(Task.assignee_id, func.count()).where(
         Task.organization_id == organization_id, Task.status == TaskStatus.IN_PROGRESS
     )
@@ -163,7 +163,7 @@ def in_progress(db: Session, organization_id: str) -> Counter[str]:
 
 
 def _previous_run_ended() -> ColumnElement[bool]:
-    """Only then is the workspace free: a preempted run's receipt must be in."""
+    """The task's last order has ended. Only then is the workspace free: a preempted run's receipt must have arrived."""
     unfinished = select(Order.id).where(Order.id == Task.order_id, Order.status.not_in(ENDED))
     return ~unfinished.exists()
 

@@ -34,7 +34,7 @@ def order_ended(db: Session, core: Core, order: Order) -> None:
     organization = locked_organization(db, order.organization_id)
     lock = {"key_share": True}
     task = db.get_one(Task, order.task_id, with_for_update=lock, populate_existing=True)
-    # Preempted, canceled or gone on in the meantime: this run decides nothing any more (S-055).
+    # If the task was preempted, canceled or continued meanwhile, this run decides nothing any more (S-055).
     if task.status == TaskStatus.IN_PROGRESS and task.order_id == order.id:
         _Ending(db, core, organization, task, order, db.get_one(Agent, order.agent_id)).settle()
     claim_tasks(db, core, order.organization_id)
@@ -42,7 +42,7 @@ def order_ended(db: Session, core: Core, order: Order) -> None:
 
 @dataclass(frozen=True)
 class _Ending:
-    """The end of a task's current run, with the rows that it is about."""
+    """The end of a task's current run, with the rows involved."""
 
     db: Session
     core: Core
@@ -52,7 +52,7 @@ class _Ending:
     agent: Agent
 
     def settle(self) -> None:
-        """Let the task go on, or back to the user, as its run ended (S-083)."""
+        """Continue the task or give it back to the user, depending on how its run ended (S-083)."""
         match self.order.status:
             case OrderStatus.SUCCEEDED:
                 self._route()
@@ -81,7 +81,7 @@ class _Ending:
             self._hand_on(decision)
 
     def _hand_on(self, decision: Decision) -> None:
-        """To the back of the queue (S-051)."""
+        """Assign the next agent; the task goes to the back of the queue (S-051)."""
         now = self.core.clock.now()
         to = _active(self.db, self.organization.id, decision.to)
         hand_offs = self.task.hand_offs + 1
@@ -108,7 +108,7 @@ class _Ending:
         )
 
     def _last_comment(self) -> str | None:
-        """What the agent wrote last in this order, whichever of its runs that was."""
+        """The agent's last comment in this order, from any of its runs."""
         written = select(Comment.text).join(Run, Run.id == Comment.run_id)
         mine = written.where(
             Comment.task_id == self.task.id, Comment.agent_id == self.agent.id, Run.order_id == self.order.id
@@ -117,14 +117,14 @@ class _Ending:
 
 
 def _read_until(db: Session, task_id: str) -> dict[str, datetime]:
-    """For each agent that ran on the task, when its latest run was briefed: what came later it has not read."""
+    """For each agent that ran on the task, when its latest run was briefed: it has not read later comments."""
     briefed = select(Agent.name, func.max(Order.created_at)).join(Agent, Agent.id == Order.agent_id)
     ran = briefed.where(Order.task_id == task_id, Order.started_at.is_not(None)).group_by(Agent.name)
     return {name: at for name, at in db.execute(ran)}
 
 
 def _newest_first(db: Session, task_id: str) -> Iterator[Said]:
-    """The thread from its end, read as far as somebody asks for it."""
+    """The thread, newest comment first, read lazily in batches."""
     columns = select(Comment.id, Comment.author, Comment.text, Comment.at).where(Comment.task_id == task_id)
     before: int | None = None
     while True:

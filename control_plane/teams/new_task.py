@@ -1,4 +1,4 @@
-"""A new task: an id from the organization's counter, a session of its own, and a first assignee."""
+"""A new task: an id from the organization's counter, its own session, and a first assignee."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ _LIMITS = ("max_iterations", "cost_limit", "max_run_seconds")
 
 
 def create_within(db: Db, core: Core, caller: Caller, request: TaskRequest) -> Task:
-    """Write a task in the caller's transaction, and let it begin if it may: its `order_id` is then set.
+    """Write a task in the caller's transaction and begin it if it may begin: its `order_id` is then set.
 
-    For schedules and triggers, too; call `core.broker.changed(order_id)` after the commit. Raises as `create`.
+    Also used by schedules and triggers. Call `core.broker.changed(order_id)` after the commit.
+
+    Raises NotFound, Invalid, TooLarge, or Precondition if there is no project.
     """
     check_request(request)
     organization = locked_organization(db, caller.organization_id)
@@ -53,7 +55,7 @@ def create_within(db: Db, core: Core, caller: Caller, request: TaskRequest) -> T
 
 
 def check_request(request: TaskRequest) -> None:
-    """Look at all that needs no database. Raises Invalid, or TooLarge for the texts."""
+    """Check everything that needs no database. Raises Invalid, or TooLarge for the texts."""
     title = check_text("the title", request.title, limit=MAX_TITLE)
     if len(title.splitlines()) > 1:
         raise Invalid(
@@ -69,7 +71,10 @@ def check_request(request: TaskRequest) -> None:
 
 
 def check_long_text(what: str, text: str) -> str:
-    """A text that goes into every briefing, as it is. Raises Invalid; TooLarge with where to put it instead (S-072)."""
+    """Return a text that goes into every briefing, unchanged.
+
+    Raises Invalid, or TooLarge, which says where to put the text instead (S-072).
+    """
     if len(text) > MAX_COMMENT:
         raise TooLarge(
             f"{what} has {len(text):,} characters; {MAX_COMMENT:,} are allowed",
@@ -81,7 +86,7 @@ def check_long_text(what: str, text: str) -> str:
 
 
 def _project(db: Db, organization: Organization, slug: str | None) -> Project:
-    """The one that was asked for, else the organization's, else its only one."""
+    """The requested project, else the organization's default, else its only one."""
     if slug is not None:
         return find_project(db, organization.id, slug)
     living = select(Project).where(Project.organization_id == organization.id, Project.removed_at.is_(None))

@@ -1,4 +1,4 @@
-"""The agents of an organization and who is whose boss: as rows, as the roster of a prompt, and as a tree."""
+"""The agents of an organization and their bosses: as rows, as the roster of a prompt, and as a tree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shared.work_order import RosterAgent
 
 
 def roster_of(db: Session, organization_id: str) -> tuple[RosterAgent, ...]:
-    """All its agents by name, as every one of them is told of the others; the same until somebody changes them."""
+    """All active agents by name, in the form every agent receives; the same until an agent is changed."""
     agents = active_agents(db, organization_id)
     names = {agent.id: agent.name for agent in agents}
     return tuple(
@@ -23,7 +23,7 @@ def roster_of(db: Session, organization_id: str) -> tuple[RosterAgent, ...]:
 
 
 def tree_of(agents: Iterable[RosterAgent]) -> list[AgentNode]:
-    """Those without a boss, by name, each with its reports."""
+    """The agents without a boss, by name, each with its reports."""
     below = reports_of(agents)
 
     def node(agent: RosterAgent) -> AgentNode:

@@ -1,4 +1,4 @@
-"""Who is next on a task when an agent's run has ended (S-050 to S-055). Nothing here asks the database."""
+"""Who is next on a task when an agent's run has ended (S-050 to S-055). This module does not use the database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ How = Literal["tag", "handed_off", "escalated", "returned", "hand_off_limit"]
 
 
 class Said(NamedTuple):
-    """A comment, as far as it concerns routing."""
+    """The parts of a comment that concern routing."""
 
     author: str
     text: str
@@ -25,7 +25,7 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class Situation:
-    """What else decides, beside what was written."""
+    """The facts that decide besides the comments."""
 
     author: str
     """The agent whose run ended."""
@@ -33,16 +33,16 @@ class Situation:
     """All active agents of the organization."""
     boss: str | None = None
     ran_at: Mapping[str, datetime] = field(default_factory=dict)
-    """For each agent that ran on the task, up to when it last read the thread: as its latest run was briefed."""
+    """For each agent that ran on the task, when it last read the thread: at the briefing of its latest run."""
     hand_offs: int = 0
-    """From agent to agent in a row, before this one."""
+    """Consecutive hand-offs from agent to agent before this one."""
     max_hand_offs: int = 0
     """0: no limit."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Who is next, how that came, and what the thread is told of it."""
+    """Who is next, how that was decided, and the note for the thread."""
 
     to: str
     """An active agent, or `user`."""
@@ -51,10 +51,10 @@ class Decision:
 
 
 def decide(last: str | None, thread: Iterable[Said], situation: Situation) -> Decision:
-    """Who is next after a run whose last comment is `last`; None where it wrote none.
+    """Who is next after a run whose last comment is `last`; None if it wrote none.
 
-    The last valid tag of that comment decides, whatever was tagged before it (S-050). `thread`, the newest comment
-    first, is looked at only where there is none.
+    The last valid tag of that comment decides; earlier tags do not matter (S-050). `thread`, newest comment first, is
+    read only if there is no valid tag.
     """
     to = last_valid(last or "", {*situation.agents, USER})
     found = Decision(to, "tag") if to else _without_tag(thread, situation)
@@ -65,7 +65,7 @@ def decide(last: str | None, thread: Iterable[Said], situation: Situation) -> De
 
 
 def _without_tag(thread: Iterable[Said], situation: Situation) -> Decision:
-    """Whoever was asked and has not answered; else the boss; else the user (S-052)."""
+    """The agent that was mentioned and has not run since, else the boss, else the user (S-052)."""
     author = situation.author
     if waiting := _open_mention(thread, situation):
         return Decision(waiting, "handed_off", system_notes.handed_off(author, waiting))
@@ -75,7 +75,7 @@ def _without_tag(thread: Iterable[Said], situation: Situation) -> Decision:
 
 
 def _open_mention(thread: Iterable[Said], situation: Situation) -> str | None:
-    """The agent that was mentioned last of those that have not run since; what the system says mentions nobody."""
+    """The last mentioned agent that has not run since; the system's comments do not count as mentions."""
     others = {*situation.agents} - {situation.author}
     for comment in thread:
         if comment.author == SYSTEM:

@@ -1,4 +1,4 @@
-"""The system's sentences in a task's thread, one function for each thing that it tells (S-043)."""
+"""The system's comments in a task's thread, one function per kind (S-043)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from shared.outcome import ExitStatus
 
 
 class Note(NamedTuple):
-    """What a system comment says, and of which kind it is."""
+    """The kind and text of a system comment."""
 
     kind: str
     text: str
 
 
-# --- what people did -------------------------------------------------------------------
+# --- user actions -----------------------------------------------------------------------
 
 
 def preempted(who: str, agent: str) -> Note:
@@ -54,7 +54,7 @@ def no_comment(agent: str) -> Note:
 
 
 def failed(agent: str, exit_status: str, reason: str, run_id: str | None) -> Note:
-    """A run failed, and with it the task (S-083); the whole text is in the run (S-084)."""
+    """A run failed, and its task with it (S-083); the full reason is in the run (S-084)."""
     said = sanitized(reason) if exit_status in _FOREIGN else _short(reason)
     return Note(
         "failed", f"The run of {agent} failed: {said.rstrip('.')}{_pointer(run_id)}. The task is with the user."
@@ -74,7 +74,7 @@ def run_canceled(agent: str, reason: str) -> Note:
 
 
 def handed_off(author: str, to: str) -> Note:
-    """The thread scan found somebody who was asked and has not answered (S-052)."""
+    """The thread scan found an agent that was mentioned and has not run since (S-052)."""
     return Note("handed_off", f"{author} tagged nobody last. {to} was mentioned and has not run since: handed to {to}.")
 
 
@@ -89,7 +89,7 @@ def returned(author: str) -> Note:
 
 
 def hand_off_limit(to: str, limit: int) -> Note:
-    """The agents pass the task among themselves; a person is to look at it."""
+    """The agents keep handing the task to each other; a person should look at it."""
     return Note(
         "hand_off_limit",
         f"The task was handed from agent to agent {limit} times in a row, which is the limit, so it goes to the user "
@@ -105,7 +105,7 @@ def agent_removed(agent: str) -> Note:
 
 
 def cannot_begin(agent: str, why: str, next_: str) -> Note:
-    """The order of the run could not even be written."""
+    """The run's order could not be written."""
     return Note("failed", f"The run of {agent} could not begin: {why} (next: {next_}). The task is with the user.")
 
 
@@ -113,12 +113,12 @@ def cannot_begin(agent: str, why: str, next_: str) -> Note:
 
 
 def sanitized(reason: str) -> str:
-    """What a person is told of a failure that a provider or a library put into words of its own (S-084)."""
+    """A short text for people about a failure that a provider or a library worded itself (S-084)."""
     return next((said for pattern, said in _KNOWN if pattern.search(reason)), _short(reason))
 
 
 _FOREIGN = frozenset({ExitStatus.MODEL_ERROR.value, ""})
-"""How runs end whose reason is not the fleet's own sentence."""
+"""Exit statuses whose reason is not worded by the fleet."""
 _MAX = 120
 _KNOWN = (
     (
@@ -132,7 +132,7 @@ _KNOWN = (
 
 
 def _short(reason: str) -> str:
-    """The first 120 characters, in one line."""
+    """The first 120 characters, on one line."""
     line = " ".join(reason.split()) or "no reason was given"
     return line if len(line) <= _MAX else f"{line[:_MAX].rstrip()}…"
 

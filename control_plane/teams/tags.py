@@ -6,26 +6,26 @@ import re
 from collections.abc import Collection, Iterator
 
 _TAG = re.compile(r"(?<![\w@])@([a-z][a-z0-9_]*)(?![\w@])")
-"""Where a letter or a digit stands before the `@`, it is an address; `@Foo` and `@1x` are no names."""
+"""A letter or digit before the `@` makes it an address; `@Foo` and `@1x` are not names."""
 _FENCE = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(?P<marks>`{3,}|~{3,})(?P<rest>.*)")
-"""A line that may open a fenced block, also in a quotation or in an item of a list."""
+"""A line that may open a fenced block, also in a quotation or a list item."""
 _PARAGRAPHS = re.compile(r"\n[ \t\r]*\n")
 _TICKS = re.compile(r"`+")
 
 
 def tags_in(text: str) -> tuple[str, ...]:
-    """The names that are tagged, in order, as often as they are; what stands in code is no tag."""
+    """The tagged names in order, including duplicates; tags in code do not count."""
     paragraphs = _PARAGRAPHS.split("\n".join(_outside_fences(text)))
     return tuple(name for paragraph in paragraphs for name in _TAG.findall(_without_code(paragraph)))
 
 
 def last_valid(text: str, valid: Collection[str]) -> str | None:
-    """The last tag that names one of `valid`; None where none does."""
+    """The last tag that names one of `valid`; None if none does."""
     return next((name for name in reversed(tags_in(text)) if name in valid), None)
 
 
 def _outside_fences(text: str) -> Iterator[str]:
-    """The lines that lie in no fenced block; one that is never closed goes to the end, as everywhere."""
+    """The lines outside fenced blocks. An unclosed block extends to the end, as in any Markdown."""
     closing: re.Pattern[str] | None = None
     for line in text.split("\n"):
         if closing is not None:
@@ -39,12 +39,12 @@ def _outside_fences(text: str) -> Iterator[str]:
 
 
 def _opens(fence: re.Match[str]) -> bool:
-    """With another backtick behind them, three backticks are code within the line."""
+    """Whether the marks open a block: backticks followed by another backtick on the line are inline code."""
     return fence["marks"][0] == "~" or "`" not in fence["rest"]
 
 
 def _without_code(paragraph: str) -> str:
-    """The paragraph without its inline code: from a row of backticks to the next row of as many."""
+    """The paragraph without inline code, which spans from a run of backticks to the next run of the same length."""
     rows = [*_TICKS.finditer(paragraph)]
     last = {len(row[0]): row.start() for row in rows}
     parts, goes_on, opened = [], 0, None

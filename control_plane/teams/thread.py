@@ -16,7 +16,7 @@ from control_plane.teams.system_notes import Note
 
 
 def agent_wrote(db: Session, core: Core, order: Order, run: Run, text: str) -> None:
-    """Add what the agent of a task's run wrote, under its name. The caller has seen that the run is the current one."""
+    """Add a comment by the agent of a task's run, under its name. The caller has checked that the run is current."""
     if order.task_id is None or order.agent_id is None or not text.strip():
         return
     task, agent = db.get_one(Task, order.task_id), db.get_one(Agent, order.agent_id)
@@ -24,12 +24,12 @@ def agent_wrote(db: Session, core: Core, order: Order, run: Run, text: str) -> N
 
 
 def system_says(db: Session, core: Core, task: Task, note: Note, run_id: str | None = None) -> Comment:
-    """Add a sentence of the fleet's own; `run_id` is the run that it is about."""
+    """Add a system comment; `run_id` is the run it is about."""
     return _add(db, core, task, Comment(author=SYSTEM, kind=note.kind, text=note.text, run_id=run_id))
 
 
 def person_wrote(db: Session, core: Core, task: Task, user: str, text: str) -> Comment:
-    """Add what a person wrote; `user` is the name of their token. Whether they may is seen to by the caller."""
+    """Add a person's comment; `user` is the name of their token. The caller checks permissions."""
     return _add(db, core, task, Comment(author=USER, user=user, text=text))
 
 
@@ -47,7 +47,7 @@ def _add(db: Session, core: Core, task: Task, comment: Comment) -> Comment:
 
 
 def _cut(text: str, run_id: str) -> str:
-    """A comment as long as comments may be, with a remark where the rest is."""
+    """The comment, cut to the maximum length, with a remark where to find the rest."""
     if len(text) <= MAX_COMMENT:
         return text
     remark = f"\n\n[Cut: the comment has {len(text):,} characters. All of it: fleet run show {run_id} --full]"

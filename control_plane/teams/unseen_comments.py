@@ -1,4 +1,4 @@
-"""What an agent wrote into the thread in a run that was broken off, and its next run cannot know of by itself."""
+"""Comments that an agent wrote in an interrupted run and that its next run does not know about."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from control_plane.db.runs import Step
 
 
 def unseen_comments(db: Session, order: Order, path: Iterable[Segment]) -> tuple[str, ...]:
-    """The comments of the order's earlier runs that are on no part of `path`, in the order in which they came.
+    """The comments of the order's earlier runs that are not on `path`, in order of arrival.
 
-    A comment counts from the moment at which it is written: it is not undone with the step that was cut off. So the
-    run that goes on has to be told of it, or it would write it again.
+    A comment counts as soon as it is written: it is not undone with the step that was cut off. The run that continues
+    must therefore receive it, or it would write it again.
     """
     if order.attempt == 0:
         return ()

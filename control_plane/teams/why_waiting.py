@@ -1,4 +1,4 @@
-"""Why a task that is open with an agent has not begun, in one sentence; read off the rows, never stored."""
+"""Why an open task assigned to an agent has not begun, in one sentence; derived from the rows, never stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shared.states import ENDED, TaskStatus
 
 
 def why_each_waits(db: Session, tasks: Sequence[Task]) -> dict[str, str]:
-    """For each task of one organization, by its id, the sentence; with as many queries for one as for a thousand."""
+    """The sentence for each task of one organization, by task id; the number of queries is constant."""
     found = {task.id: "" for task in tasks}
     waiting = [task for task in tasks if task.status == TaskStatus.OPEN and task.assignee_id is not None]
     if not waiting:

@@ -77,7 +77,7 @@ class ControlPlane:
 def server_url(text: str) -> str:
     """A control plane's URL in normal form: scheme, host, port and path, without a trailing slash.
 
-    Raises Invalid if it is not an http or https URL, or contains a password.
+    Raises Invalid if it is not an http or https URL, or contains a user, a password, a query or a fragment.
     """
     parts = urlsplit(text.strip())
     try:

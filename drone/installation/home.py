@@ -143,8 +143,8 @@ class DroneHome:
     def lock(self) -> Iterator[None]:
         """Lock the home for this process. Raises Conflict if another drone runs in it.
 
-        The kernel releases the lock (flock) when its holder ends for any reason. The process id in the file is only for
-        people.
+        The kernel releases the lock (flock) when its holder ends for any reason. The process id in the file is for
+        people and for `holder`, and decides nothing here.
         """
         self._make()
         with os.fdopen(os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o600), "r+") as file:

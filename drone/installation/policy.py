@@ -96,7 +96,7 @@ def policy_file(environ: Mapping[str, str]) -> Path:
 
 
 def load(file: Path) -> Policy:
-    """The policy in `file`, the strictest if there is none. Raises Precondition if it cannot be understood."""
+    """The policy in `file`, the default if there is none. Raises Precondition if it cannot be understood."""
     try:
         document = tomllib.loads(file.read_text())
     except FileNotFoundError:

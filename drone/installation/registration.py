@@ -172,7 +172,7 @@ def _sandbox(kind: str, environ: Mapping[str, str]) -> str:
 
 
 def _usual_name(home: DroneHome) -> str:
-    """The name of the existing registration, else the host name without the characters that a name cannot have."""
+    """The name of the existing registration, else the host name with `-` for the characters that a name cannot have."""
     if home.config_file.exists():
         return home.config().name
     host = socket.gethostname().partition(".")[0].lower()

@@ -121,7 +121,7 @@ class RunApi:
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         """Send one request and return its answer.
 
-        Raises Unreachable on no answer or a 5xx, Conflict on 409, NotFound on 404, FleetFault otherwise.
+        Raises Unreachable on no answer, 429 or a 5xx, Conflict on 409, NotFound on 404, FleetFault otherwise.
         """
         try:
             answer = self._http.request(method, path, **options)

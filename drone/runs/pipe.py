@@ -22,7 +22,7 @@ from shared.wire import Wire
 log = logging.getLogger(__name__)
 
 EVERY_SECONDS = 0.05
-"""Live text is sent in pieces of this length."""
+"""Live text is sent at this interval."""
 MAX_WAITING = 64 * 1000
 """Characters of live text that are kept while the worker does not read; older text is dropped."""
 LAST_SECONDS = 5.0
@@ -211,7 +211,7 @@ class PipeLink:
                 self._deltas.pop(0)
 
     def close(self) -> None:
-        """Send the remaining messages, and let the worker know that nothing follows."""
+        """Send the remaining messages, for up to two seconds."""
         self._closing = True
         self._work.set()
         self._sender.join(timeout=2)

@@ -19,7 +19,7 @@ _BODY: TypeAdapter[Body] = TypeAdapter(Body)
 
 
 class JournalRecorder:
-    """Implements `drone.agent.protocols.Recorder`. Everything of a run that leaves the drone passes through here."""
+    """Implements `drone.agent.protocols.Recorder`. Every event of a run passes through here."""
 
     def __init__(self, journal: Journal, link: Link, redactor: Redactor) -> None:
         self._journal = journal

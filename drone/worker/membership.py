@@ -1,8 +1,8 @@
-"""Whether this boot still is the drone that its fleet knows: not removed there, and the only one at work under its id.
+"""Whether this boot is still the drone that its fleet knows: not removed there, and the only active one with its id.
 
-A drone that was removed is refused by the broker, but so is one whose user a restarted broker forgot for the moment:
-only the control plane's own answer tells the two apart. And a machine that was frozen, or cut off, may find another one
-at work under its id when it comes back: the one that introduced itself last is the drone.
+The broker refuses a removed drone, but also one whose user a restarted broker has forgotten for the moment: only the
+control plane's own answer distinguishes the two. A machine that was frozen or cut off may find another one active with
+its id when it comes back: the one that sent its hello last is the drone.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 ASK_EVERY_SECONDS = 5.0
 BEATS_OF_TWIN = 2
 ALONE_SECONDS = 12.0
-"""A boot that is named but has not beaten for so long is gone."""
+"""A boot that is named but has sent no beat for this long is gone."""
 
 
 class Membership:
-    """Looks beside each beat. Calls `leave` once, with the reason as an error, when this boot has to end."""
+    """Checks with each beat. Calls `leave` once, with the reason as an error, when this boot has to end."""
 
     def __init__(self, identity: DroneIdentity, clock: Clock, leave: Callable[[FleetError], None]) -> None:
         self._boot = identity.boot_id
@@ -44,7 +44,7 @@ class Membership:
         self._twin_since: float | None = None
         self._asked_at = float("-inf")
         self.over = False
-        """This boot speaks for the drone no longer: no beat of it may follow."""
+        """This boot no longer represents the drone: it may send no more beats."""
 
     # --- the only one ------------------------------------------------------------------
 
@@ -57,10 +57,10 @@ class Membership:
         pipe.get(self._lease_key)
 
     def note_answers(self, boot: Any, lease: Any) -> None:
-        """End this boot when a later one is named, and was found at work twice.
+        """End this boot if a later one is named, and was found active twice.
 
-        Its name alone is no proof: a broker that was restored from an older copy names an older boot, which beats no
-        more. Then our own name is written again.
+        Its name alone is no proof: a broker that was restored from an older copy names an older boot, which no longer
+        beats. Then our own name is written again.
         """
         named, holder = _text(boot), _text(lease).partition(":")[0]
         if self._unclaimed or named == self._boot:
@@ -73,13 +73,13 @@ class Membership:
             self._twin_since = now
         if self._twin_seen >= BEATS_OF_TWIN:
             self._end(_twin(named))
-        # Emptied, or an older copy.
+        # The broker was emptied, or restored from an older copy.
         self._unclaimed = not named or now - self._twin_since > ALONE_SECONDS
 
     # --- still known -------------------------------------------------------------------
 
     def refused(self, error: RedisError) -> None:
-        """The broker did not serve us. Where it refuses our user, ask the control plane whether we were removed."""
+        """The broker did not serve us. If it refuses our user, ask the control plane whether we were removed."""
         now = self._clock.monotonic()
         if not isinstance(error, AuthenticationError) or self.over or now - self._asked_at < ASK_EVERY_SECONDS:
             return

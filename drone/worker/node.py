@@ -1,4 +1,4 @@
-"""One drone at work: everything that lives in the worker process, put together."""
+"""One running drone: assembles everything in the worker process."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Node:
         threading.Thread(target=self._introduce, args=(unconfirmed,), name="introduction", daemon=True).start()
 
     def execute(self, order_id: str, run_id: str, generation: int, envelope: str) -> str:
-        """Carry out one message of the queue; the result is what Flower shows of it."""
+        """Carry out one message of the queue; return the result that Flower shows."""
         with self.watchdog.message_taken():
             ended = self._runner.carry_out(RunIdentity(run_id, order_id, generation), envelope)
         self._control.settle()
@@ -115,19 +115,19 @@ class Node:
         return end.exit_status
 
     def finish(self) -> None:
-        """Take no more orders, and let the runs in hand come to their end. Returns at once; not kept on disk."""
+        """Take no more orders, and let the active runs finish. Returns at once; not saved on disk."""
         self.stopping.set()
         self.slots.paused = True
         self._beats.soon()
 
     def give_back(self) -> None:
-        """Take no more orders, and have the runs in hand give theirs back. Returns at once; safe to call twice."""
+        """Take no more orders, and have the active runs give theirs back. Returns at once; safe to call twice."""
         self.finish()
         for run in self.runs.working():
             run.ask_to_end(Wish("stop", "the drone is stopping"), within=STOP_SECONDS)
 
     def stop(self) -> None:
-        """Send what is recorded and the last heartbeat; all runs have ended before."""
+        """Send the recorded events and the last heartbeat; all runs have ended before."""
         self.stopping.set()
         if self._introduced.is_set():
             if not self.reporter.flush(FLUSH_SECONDS):
@@ -137,7 +137,7 @@ class Node:
         self.reporter.stop()
 
     def _leave(self, error: FleetError) -> None:
-        """End this boot, which is the fleet's no longer: whatever it has in hand is another's by now."""
+        """End this boot, which no longer belongs to the fleet: other runs hold its orders by now."""
         self.stopping.set()
         for run in self.runs.working():
             run.ask_to_end(Wish("stale", error.what), within=STALE_KILL_SECONDS)
@@ -199,7 +199,7 @@ class Node:
         )
 
     def _drain(self, on: bool) -> None:
-        """Take no more orders, or take them again; kept on disk, as the message is gone from the inbox by then."""
+        """Take no more orders, or take them again; saved on disk, because the message does not stay in the inbox."""
         if on:
             self._drained.touch()
         else:
@@ -219,5 +219,5 @@ class Node:
             run.ask_to_end(Wish("terminate", "ended by an operator through Flower"), within=CANCEL_SECONDS)
 
     def _revoke(self, run_id: str) -> None:
-        """Flower's revoke of an order that waits in the queue."""
+        """Flower's revoke of a queued order."""
         self.runs.refuse(run_id, "ended by an operator through Flower")

@@ -1,6 +1,6 @@
 """Carrying out one order: a message from the queue becomes a run, is watched to its end, and ends with a last event.
 
-This is the worker's side of a run. It holds what must outlive a run process that crashes: the claim, the directory, the
+This is the worker's side of a run. It holds what must survive a crash of the run process: the claim, the directory, the
 last event written on its behalf.
 """
 
@@ -45,28 +45,28 @@ LISTEN_SECONDS = 0.5
 CLAIM_RETRY_SECONDS = 0.5
 WRITE_RETRY_SECONDS = 5.0
 STOP_SECONDS = 30.0
-"""For a run to give its order back when the drone stops; then it is killed."""
+"""Time for a run to give its order back when the drone stops; then it is killed."""
 STALLED_SECONDS = 120.0
-"""For a run of which nothing came to store its work; then it is killed."""
+"""Time for a stalled run to store its work; then it is killed."""
 LAST_SECONDS = 10.0
-"""For a process to exit after it closed its pipe."""
+"""Time for a process to exit after it closed its pipe."""
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """How carrying out an order came to its end."""
+    """The result of carrying out an order."""
 
     refused: bool = False
-    """A copy that was not to be run: nothing was done about it."""
+    """A copy that must not be run: nothing was done with it."""
     revoked: bool = False
-    """Refused, as the control plane took the run back before it began."""
+    """Refused, because the control plane took the run back before it began."""
     end: RunEnded | None = None
-    """The run's last event; None also for a run that fell silent because another generation holds the order."""
+    """The run's last event; None also for a run that ended silently because another generation holds the order."""
 
 
 @dataclass(frozen=True)
 class OrderRunner:
-    """Carries out orders; threads may share one, each with a message of its own."""
+    """Carries out orders; threads may share an instance, each with its own message."""
 
     home: DroneHome
     boot_id: str
@@ -80,14 +80,14 @@ class OrderRunner:
     make_job: Callable[[RunDirectory, WorkOrder], Job]
     """The run's job, from its directory and the opened order."""
     introduced: threading.Event
-    """Set once the hello of this boot is in the stream: what it lists as not ended is lost, so nothing runs before."""
+    """Set once the hello of this boot is in the stream: it makes unended runs lost, so none may start before."""
     stopping: threading.Event
 
     def carry_out(self, identity: RunIdentity, envelope: str) -> RunResult:
-        """Claim the run, watch it to its end, and see to it that a last event is written."""
+        """Claim the run, watch it to its end, and ensure that a last event is written."""
         directory = RunDirectory(self.home.run_dir(identity.run_id))
         meta = Meta(identity.order_id, identity.generation, self.boot_id, self.clock.now().isoformat())
-        # The directory comes before the claim: it is what keeps a second copy out, on this disk and after a crash.
+        # The directory comes before the claim: it keeps a second copy out, on this disk and after a crash.
         if self.stopping.is_set() or not self._created(directory, meta):
             return RunResult(refused=True)
         claim = self._claim(identity)
@@ -99,11 +99,11 @@ class OrderRunner:
         self.runs.add(run)
         self.reporter.follow(directory, run.note_event)
         if self.stopping.is_set():
-            # Claimed in the moment in which the drone was told to stop, so not among those that were told.
+            # Claimed at the moment when the drone was asked to stop, so not among the runs that were asked to end.
             run.ask_to_end(Wish("stop", "the drone is stopping"), within=STOP_SECONDS)
         try:
             return RunResult(end=self._run(run, meta, envelope))
-        except Exception as error:  # the boundary of a run on this side: whatever happened, it gets a last event
+        except Exception as error:  # the boundary of a run on this side: in any case, it gets a last event
             log.exception("run %s could not be watched", run.run_id)
             fault = FleetFault(
                 "the drone lost hold of the run", code="E-RUN-LOST", why=f"{type(error).__name__}: {error}"
@@ -111,7 +111,7 @@ class OrderRunner:
             return RunResult(end=self._end_on_behalf(run, fault, None))
 
     def _created(self, directory: RunDirectory, meta: Meta) -> bool:
-        """False for a copy, and where the disk has no room: nothing is claimed then, and the order goes elsewhere."""
+        """False for a copy, or if the disk has no room: nothing is claimed then, and the order goes elsewhere."""
         try:
             return directory.create(meta)
         except OSError as error:
@@ -119,7 +119,7 @@ class OrderRunner:
             return False
 
     def _claim(self, identity: RunIdentity) -> Claim:
-        """Ask until there is an answer: a claim whose answer was lost may have been granted."""
+        """Retry until there is an answer: a claim whose answer was lost may have been granted."""
         while not self.stopping.is_set():
             if not self.introduced.wait(CLAIM_RETRY_SECONDS):
                 continue
@@ -142,26 +142,26 @@ class OrderRunner:
             run.gone()
         reap_adopted()
         if code != 0:
-            # Killed, or it crashed: what it started has come to us, as the nearest process that collects orphans.
+            # Killed, or it crashed: we adopted the processes that it started, as the nearest subreaper.
             receipt = end_all(spare=self.fork_server.own_processes(), at_once=True).receipt(self.clock.now())
         return self._last_event(run, code, receipt)
 
     def _begin(self, run: TrackedRun, meta: Meta, envelope: str) -> RunProcess:
         """Open the order and start the run's process.
 
-        Raises FleetFault when the envelope cannot be opened or no process can be started.
+        Raises FleetFault if the envelope cannot be opened or no process can be started.
         """
         order = self._opened(run.identity, envelope)
         run.progress_timeout = order.limits.progress_timeout
         for word in order.said:
-            # Said before the order left: it waits for the process, and is there before the model is asked anything.
+            # Sent before the dispatch: it waits for the process, and arrives before the first model request.
             run.send(Say(run_id=run.run_id, text=word.text, after=word.after))
         process = self.fork_server.start(self.make_job(run.directory, order))
         began, machine_boot = start_time(process.pid), this_machine_boot()
         try:
             run.directory.save(replace(meta, pid=process.pid, started_at=began, machine_boot=machine_boot))
         except OSError as error:
-            # A process that a later boot could not find must not be.
+            # A process that a later boot could not find must not exist.
             process.kill()
             process.wait(LAST_SECONDS)
             process.close()
@@ -170,7 +170,7 @@ class OrderRunner:
         return process
 
     def _opened(self, identity: RunIdentity, envelope: str) -> WorkOrder:
-        """The order in the envelope. Raises FleetFault where it cannot be opened, or read."""
+        """The order in the envelope. Raises FleetFault if it cannot be opened or read."""
         try:
             order = self.sealer.open(
                 envelope, "order", order=identity.order_id, run=identity.run_id, generation=identity.generation
@@ -181,12 +181,12 @@ class OrderRunner:
                 "this drone cannot open the order", code="E-ENVELOPE", why=str(error), next="fleet doctor"
             ) from error
         except ValidationError as error:
-            # Not the error's own words, which quote the order.
+            # Not the error's own text, which quotes the order.
             why = f"{error.error_count()} of its fields are not as this version knows them"
             raise FleetFault("this drone cannot read the order", code="E-ENVELOPE", why=why) from None
 
     def _watch(self, run: TrackedRun, process: RunProcess) -> int:
-        """Pass on what the run says until it is gone; tell it to end when nothing comes of it. Its exit code."""
+        """Pass on the run's messages until it is gone, ask it to end if it stalls, and return its exit code."""
         try:
             while True:
                 for message in process.receive(LISTEN_SECONDS):
@@ -237,7 +237,7 @@ class OrderRunner:
         if ended is not None:
             return ended
         if run.was_asked_to("stale"):
-            # Another generation holds the order: not a word more. The directory stays, as the marker that it was here.
+            # Another generation holds the order: send nothing more. The directory stays, as the marker of this run.
             self.runs.drop(run.run_id)
             return None
         return self._end_on_behalf(run, _died(run, code), receipt)
@@ -265,14 +265,14 @@ class OrderRunner:
             for event in end_on_behalf(run.directory, run.identity, self.clock, started, last):
                 run.note_event(event)
         except OSError as error:
-            # A full disk, most likely. The run stays in the heartbeats until its end is written: it is never just gone.
+            # A full disk, most likely. The run stays in the heartbeats until its end is written: it never vanishes.
             log.error("the end of run %s cannot be written: %s", run.run_id, error)
             return False
         return True
 
 
 def _died(run: TrackedRun, code: int) -> FleetFault:
-    """What is to be said of a run that did not say its end itself."""
+    """The error of a run that did not record its end itself."""
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     if run.wish is not None and run.wish.kind == "stalled":
         why = f"it did not end when it was told to, but by {how}"

@@ -1,4 +1,4 @@
-"""`drone start`: a small parent that keeps the worker running, passes on the wish to stop, leaves nothing behind."""
+"""`drone start`: a small parent that keeps the worker running, passes on stop signals, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 30.0
 STEADY_SECONDS = 60.0
-"""A worker that lived this long starts the pauses anew."""
+"""A worker that ran this long resets the pauses."""
 HOPELESS = frozenset({kind.exit_code for kind in (Precondition, NotFound, Conflict, Forbidden)})
-"""Exit codes that a restart would only bring again: the owner has to mend something."""
+"""Exit codes that a restart would only repeat: the owner has to fix something."""
 
 
 def start(home: DroneHome, clock: Clock | None = None) -> int:
     """Run the drone until a signal stops it; returns the exit code.
 
-    The first SIGTERM, SIGINT or SIGHUP lets its runs come to their end, the second has them give their orders back, the
-    third kills them. SIGQUIT is the second at once: for whoever cannot wait, like a machine that shuts down.
+    The first SIGTERM, SIGINT or SIGHUP lets its runs finish, the second has them give their orders back, the third
+    kills them. SIGQUIT acts like the second at once: for a caller that cannot wait, like a machine that shuts down.
 
-    Raises Conflict when a drone runs in this home already, Precondition when it is not registered.
+    Raises Conflict if a drone already runs in this home, Precondition if it is not registered.
     """
     config = home.config()
     with home.lock():
@@ -46,7 +46,7 @@ def start(home: DroneHome, clock: Clock | None = None) -> int:
 
 
 class _Supervisor:
-    """One worker at a time, started again whenever it ends without having been asked to."""
+    """One worker at a time, restarted whenever it ends without having been asked to."""
 
     def __init__(self, home: DroneHome, clock: Clock) -> None:
         self._home = home
@@ -56,7 +56,7 @@ class _Supervisor:
         self._stage = 0
 
     def run(self) -> int:
-        """Keep a worker running; returns once it is to stop, with every process of the drone gone."""
+        """Keep a worker running; return once it was asked to stop, with every process of the drone gone."""
         previous = {number: signal.signal(number, self._on_signal) for number in _STOP_SIGNALS}
         pause = FIRST_PAUSE_SECONDS
         try:
@@ -77,15 +77,15 @@ class _Supervisor:
                 signal.signal(number, handler)
 
     def _one_worker(self) -> int:
-        """Start a worker and wait for its end; whatever it left behind is ended too."""
+        """Start a worker, wait for its end, and end all processes that it left behind."""
         command = [sys.executable, "-m", "drone.worker", "--home", str(self._home.path)]
-        # A session of its own: Ctrl-C in the terminal goes to this process alone, which decides what it means.
+        # A separate session: Ctrl-C in the terminal goes only to this process, which decides what it means.
         # stdin is never written to: the worker ends when it closes, so it cannot outlive this process.
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
         ) as worker:
             self._worker = worker
-            # The wish to stop may have come before there was a worker to pass it on to.
+            # The stop signal may have come before there was a worker to pass it on to.
             self._pass_on()
             code = worker.wait()
         self._worker = None
@@ -101,7 +101,7 @@ class _Supervisor:
         self._pass_on()
 
     def _pass_on(self) -> None:
-        """Tell the worker how to stop, if it is to. Each stage has its own signal, as two of a kind may become one."""
+        """Signal the worker how to stop, if it should. Each stage has its own signal: two of a kind may become one."""
         if self._worker is not None and self._stage:
             self._worker.send_signal(_TOLD[self._stage])
 

@@ -15,8 +15,8 @@ from celery.concurrency.thread import ApplyResult, TaskPool
 class RunPool(TaskPool):  # type: ignore[misc]  # Celery has no types
     """A thread pool that can end one job, wake the event loop when a slot is free, and stop taking new ones.
 
-    Celery names a job by a process id. Here a job is a thread that watches a process, so each job gets a number of its
-    own in its place, and `terminate_job` finds the run by it.
+    Celery identifies a job by a process id. Here a job is a thread that watches a process, so each job gets a number
+    instead, and `terminate_job` finds the run by it.
     """
 
     def on_start(self) -> None:
@@ -43,7 +43,7 @@ class RunPool(TaskPool):  # type: ignore[misc]  # Celery has no types
         return ApplyResult(self.executor.submit(watched))
 
     def terminate_job(self, pid: int, signal: Any = None) -> None:
-        """End the run that job number `pid` watches; nothing happens if it is over. It ends in its own way."""
+        """Ask the run that job number `pid` watches to end; nothing happens if it is over. It ends in its own way."""
         del signal
         with self._jobs_lock:
             run_id = self._jobs.get(pid)
@@ -59,13 +59,13 @@ class RunPool(TaskPool):  # type: ignore[misc]  # Celery has no types
 
     def wake(self) -> None:
         """Make the event loop look again whether there is a free slot."""
-        # Full means that enough wake-ups are waiting already.
+        # A full pipe means that enough wake-ups are already waiting.
         with suppress(BlockingIOError):
             os.write(self._wake_w, b"x")
 
     @property
     def num_processes(self) -> int:
-        """Slots; Celery takes a message only while fewer than this many are in hand."""
+        """The number of slots; Celery takes a message only while fewer than this many are active."""
         return 0 if self.app.slots.closed else int(self.limit)
 
     def _woken(self) -> None:

@@ -1,4 +1,4 @@
-"""What an older boot of this drone left behind: processes are ended, unsent events are sent, ended runs reported."""
+"""Cleans up after an older boot of this drone: processes are ended, unsent events are sent, ended runs reported."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class UnconfirmedRuns:
-    """Runs of older boots that the control plane may not know the end of."""
+    """Runs of older boots whose end the control plane may not know."""
 
     runs: tuple[TrackedRun, ...]
 
     @property
     def ended(self) -> list[TrackedRun]:
-        """They came to their end and wait for the control plane's word that it knows."""
+        """The runs that have ended and wait for the control plane's confirmation."""
         return [run for run in self.runs if run.end is not None]
 
 
 def end_previous_boots(runs_dir: Path, sandbox: str, clock: Clock) -> UnconfirmedRuns:
     """End all processes of older boots, and return the runs that were not confirmed, each with its last event.
 
-    A run that did not come to its end gets one on its behalf, with the receipt of what was left of it: its order may be
-    canceled by now and wait for just that. Where it cannot be written (a full disk), the hello lists the run as not
-    ended, and so it is lost all the same. To be called before the hello: what it lists must be dead.
+    A run that did not end gets a last event on its behalf, with the receipt of its remaining processes: its order may
+    be canceled by now and wait for that receipt. If the event cannot be written (a full disk), the hello lists the run
+    as not ended, and so it is still lost. Call this before the hello: the runs that it lists must be dead.
     """
     boots: set[str] = set()
     found = []
@@ -54,14 +54,14 @@ def end_previous_boots(runs_dir: Path, sandbox: str, clock: Clock) -> Unconfirme
                 _write_end(run, meta, sandbox, receipt, clock)
             found.append(run)
     for boot in boots:
-        # What outlived both its run and its holder is found by the mark in its environment.
+        # Processes that outlived both their run and their holder are found by the mark in their environment.
         if survivors := end_marked(boot).found:
             log.warning("%s processes of commands of an older boot were ended", survivors)
     return UnconfirmedRuns(tuple(found))
 
 
 def _end(directory: RunDirectory, meta: Meta, clock: Clock) -> Receipt:
-    """End what is left of the run; the receipt counts with it what the run ended itself when its worker was gone."""
+    """End what is left of the run; the receipt includes what the run ended itself when its worker was gone."""
     # The commands first: their holders are below the run, and would be counted as if they were commands.
     now = end_marked(f"{meta.boot_id}.{directory.run_id}")
     if meta.pid is not None:
@@ -72,7 +72,7 @@ def _end(directory: RunDirectory, meta: Meta, clock: Clock) -> Receipt:
 
 
 def _ended_by_itself(directory: RunDirectory) -> Ended:
-    """What the run ended as its worker was gone, if it came to that."""
+    """The processes that the run ended itself when its worker was gone, if that happened."""
     with contextlib.suppress(OSError, ValidationError):
         told = Receipt.model_validate_json(directory.orphaned.read_text())
         return Ended(told.found, told.ended, told.survivors)

@@ -1,6 +1,6 @@
-"""How a worker comes to its stop: first its runs may end by themselves, at the second word they give their orders back.
+"""How a worker stops: at the first signal its runs may finish, at the second they give their orders back.
 
-The broker need not be there for it, and a connection to it that hangs is not waited for.
+This needs no broker, and does not wait for a connection to it that hangs.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from drone.worker.node import Node
 log = logging.getLogger(__name__)
 
 FINISH = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""Once: take no more orders, and stop when the runs in hand have ended. Twice: as GIVE_BACK."""
+"""Once: take no more orders, and stop when the active runs have ended. Twice: like GIVE_BACK."""
 GIVE_BACK = signal.SIGQUIT
-"""Have the runs in hand give their orders back, and stop when they have."""
+"""Have the active runs give their orders back, and stop when they have."""
 LOOK_SECONDS = 0.1
 END_SECONDS = 30.0
-"""For Celery to let go of the broker and for the last reports, once no run is left; then the process just ends."""
+"""Time for Celery to disconnect from the broker and for the last reports, once no run is left; then it exits."""
 
 
 class WorkerShutdown:
-    """Takes the signals of the worker process and ends it in stages."""
+    """Handles the signals of the worker process and ends it in stages."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._worker: Any = None
         self._asked = 0
-        # The one queue of the standard library that may be put to from inside a signal handler.
+        # The only queue of the standard library whose `put` is safe inside a signal handler.
         self._signals: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="stop", daemon=True)
 
     def worker_of(self, app: Celery) -> Any:
-        """Celery's class of workers, with our signals in place of its own."""
+        """Celery's worker class, with our signal handlers in place of its own."""
         base: Any = app.Worker
         take_over = self._take_over
 
         class Worker(base):  # type: ignore[misc]  # Celery has no types
-            """Celery's own, but for the signals."""
+            """Celery's own, except for the signals."""
 
             def install_platform_tweaks(self, worker: Any) -> None:
                 super().install_platform_tweaks(worker)
@@ -62,7 +62,7 @@ class WorkerShutdown:
         self._thread.start()
 
     def over(self) -> None:
-        """The main thread has come to its end, and needs nobody to end it."""
+        """Note that the main thread has ended, so that the process need not be forced to exit."""
         self._over.set()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

@@ -22,12 +22,12 @@ from shared.events import Event, RunBeat, RunEnded
 
 Send = Callable[[ToRun], None]
 CANCEL_SECONDS = 60.0
-"""For a run to end its processes and store its work, once it was canceled; then it is killed."""
+"""Time for a run to end its processes and store its work, once it was canceled; then it is killed."""
 _MOST_UNWANTED = 1000
 UNWANTED_SECONDS = 60.0
-"""For a run that is not wanted to end; it has hardly begun."""
+"""Time for an unwanted run to end; it has hardly begun."""
 FROZEN_SECONDS = 5.0
-"""A run that its drone did not look at for longer was not looked at because the drone did not run itself."""
+"""If a run was not checked for longer than this, the drone itself was not running."""
 
 
 class TrackedRun:
@@ -44,18 +44,18 @@ class TrackedRun:
         self._waits_for: WaitsFor = ""
         self._since = clock.now()
         self._progress_at: datetime | None = None
-        # Beside the hours for people, durations by a clock that nobody sets and that stands still while the machine
-        # sleeps: the two clocks of the fleet may be hours apart, and a sleep is no lack of progress.
+        # In addition to the timestamps for users, durations by a clock that is never set and that stops while the
+        # machine sleeps: the two clocks of the fleet may be hours apart, and a sleep is no lack of progress.
         self._looked_at = self._doing_at = self._moved_at = clock.monotonic()
         self._last_seq = 0
         self._end: RunEnded | None = None
         self._gone = False
         self._confirmed_seq = 0
         self.wish: Wish | None = None
-        """Why the run was told to end, if it was."""
+        """Why the run was asked to end, if it was."""
         self._kill_at: float | None = None
         self.progress_timeout = 0.0
-        """Seconds in which something must come of the run; 0: no limit. Set from the order."""
+        """Seconds within which the run must make progress; 0: no limit. Set from the order."""
 
     @classmethod
     def found(cls, directory: RunDirectory, identity: RunIdentity, clock: Clock) -> TrackedRun:
@@ -84,7 +84,7 @@ class TrackedRun:
             return self._gone and self._end is not None and self._confirmed_seq >= self._last_seq
 
     def attach(self, send: Send) -> None:
-        """Connect the run to its process and send it the messages that have waited for it."""
+        """Connect the run to its process and send it the queued messages."""
         with self._lock:
             self._send = send
             waiting, self._waiting = self._waiting, []
@@ -92,7 +92,7 @@ class TrackedRun:
                 send(message)
 
     def send(self, message: ToRun) -> None:
-        """Send a message to the run's process, now or as soon as it is there; nothing happens if it is gone."""
+        """Send a message to the run's process, now or as soon as it exists; nothing happens if it is gone."""
         with self._lock:
             if self._send is not None:
                 self._send(message)
@@ -100,7 +100,7 @@ class TrackedRun:
                 self._waiting.append(message)
 
     def ask_to_end(self, wish: Wish, *, within: float) -> None:
-        """Tell the run to end, and have it killed when it has not after `within` seconds."""
+        """Ask the run to end, and have it killed if it has not ended after `within` seconds."""
         with self._lock:
             if wish.outweighs(self.wish):
                 self.wish = wish
@@ -108,17 +108,17 @@ class TrackedRun:
                 self.send(EndRun(wish=wish.kind, reason=wish.reason))
 
     def was_asked_to(self, *kinds: WishKind) -> bool:
-        """Whether the run was told to end for one of these reasons."""
+        """Whether the run was asked to end for one of these reasons."""
         with self._lock:
             return self.wish is not None and self.wish.kind in kinds
 
     def overdue(self) -> bool:
-        """Whether the time that the run was given to end is up."""
+        """Whether the run's time to end is up."""
         with self._lock:
             return self._kill_at is not None and self._clock.monotonic() >= self._kill_at
 
     def does(self, text: str, waits_for: WaitsFor = "") -> None:
-        """Note what the run does now, and what it waits for; going over to something is progress."""
+        """Note what the run is doing, and what it is waiting for; starting something is progress."""
         with self._lock:
             self._moved_at = self._clock.monotonic()
             self._waits_for = waits_for
@@ -126,14 +126,14 @@ class TrackedRun:
                 self._doing, self._since, self._doing_at = text, self._clock.now(), self._moved_at
 
     def progressed(self) -> None:
-        """Note that something came of the run: an event, text in flight, output of a command."""
+        """Note progress of the run: an event, live text, output of a command."""
         with self._lock:
             self._moved_at = self._clock.monotonic()
 
     def looked_at(self) -> None:
-        """Note that the run was looked after, to be called every second or so while its process is there.
+        """Note that the run was checked; call this every second or so while its process exists.
 
-        Time in which this drone did not run itself, as it was stopped, is no time that the run let pass.
+        Time in which this drone itself was stopped does not count against the run.
         """
         with self._lock:
             now = self._clock.monotonic()
@@ -145,7 +145,7 @@ class TrackedRun:
                     self._kill_at += gap
 
     def stalled(self) -> str:
-        """Where nothing came of the run for its `progress_timeout`, and not for a reason, say so; else ''."""
+        """A message if the run made no progress for its `progress_timeout`, without a good reason; else ''."""
         with self._lock:
             limit = self.progress_timeout
             if not limit or self._waits_for or self.wish or self._end or self._quiet() < limit:
@@ -156,7 +156,7 @@ class TrackedRun:
         return max(0.0, self._awake() - self._moved_at)
 
     def _awake(self) -> float:
-        """Now; while the run is not looked at, the moment at which it was."""
+        """Now; while the run is not being checked, the time of the last check."""
         now = self._clock.monotonic()
         return now if now - self._looked_at <= FROZEN_SECONDS else self._looked_at
 
@@ -169,18 +169,18 @@ class TrackedRun:
                 self._end = event.body
 
     def gone(self) -> None:
-        """The run's process is no more."""
+        """Note that the run's process is gone."""
         with self._lock:
             self._gone = True
             self._send = None
 
     def confirm(self, last_seq: int) -> None:
-        """Everything up to `last_seq` is in the database."""
+        """Note that everything up to `last_seq` is in the database."""
         with self._lock:
             self._confirmed_seq = max(self._confirmed_seq, last_seq)
 
     def beat(self) -> RunBeat:
-        """What the heartbeat says of this run."""
+        """What the heartbeat says about this run."""
         with self._lock:
             return RunBeat(
                 run_id=self.identity.run_id,
@@ -199,13 +199,13 @@ class TrackedRun:
 
 @dataclass(frozen=True)
 class _Unwanted:
-    """What a run is told when it is added."""
+    """A request to end that a run receives when it is added."""
 
     wish: Wish
     within: float
-    """Seconds to end in."""
+    """Seconds within which it must end."""
     generation: int | None = None
-    """Of the run that is meant; None: any."""
+    """Of the intended run; None: any."""
 
 
 class TrackedRuns:
@@ -217,7 +217,7 @@ class TrackedRuns:
         self._lock = threading.Lock()
 
     def add(self, run: TrackedRun) -> None:
-        """Take a run into the heartbeats; one that is not wanted is told to end before it begins."""
+        """Add a run to the heartbeats; an unwanted run is asked to end before it begins."""
         with self._lock:
             self._runs[run.run_id] = run
             unwanted = self._unwanted.pop(run.run_id, None)
@@ -225,13 +225,13 @@ class TrackedRuns:
             run.ask_to_end(unwanted.wish, within=unwanted.within)
 
     def refuse(self, run_id: str, reason: str) -> None:
-        """Have a run that is about to begin end at once."""
+        """Make a run that is about to begin end at once."""
         with self._lock:
             if run_id not in self._runs:
                 self._remember(run_id, _Unwanted(Wish("terminate", reason), UNWANTED_SECONDS))
 
     def cancel(self, run_id: str, generation: int, reason: str) -> None:
-        """Have a run end. One that is not tracked may be claimed in this moment: it is told when it is added."""
+        """Ask a run to end. A run that is not tracked may be claimed at this moment: it is asked when it is added."""
         wish = Wish("cancel", reason)
         with self._lock:
             run = self._runs.get(run_id)
@@ -242,7 +242,7 @@ class TrackedRuns:
 
     def _remember(self, run_id: str, unwanted: _Unwanted) -> None:
         self._unwanted[run_id] = unwanted
-        # Most of them ended long ago and never come.
+        # Most of these runs ended long ago and are never added.
         if len(self._unwanted) > _MOST_UNWANTED:
             del self._unwanted[next(iter(self._unwanted))]
 
@@ -255,16 +255,16 @@ class TrackedRuns:
             return list(self._runs.values())
 
     def working(self) -> list[TrackedRun]:
-        """Runs that did not end yet."""
+        """Runs that have not ended yet."""
         return [run for run in self.all() if run.end is None]
 
     def drop(self, run_id: str) -> None:
-        """Take a run out of the heartbeats without a word: it fell silent, or it is settled."""
+        """Remove a run from the heartbeats silently: it has nothing more to report, or it is settled."""
         with self._lock:
             self._runs.pop(run_id, None)
 
     def settle(self) -> list[TrackedRun]:
-        """Let go of what the control plane has confirmed: delete its journal, and return those runs."""
+        """Stop tracking the runs that the control plane has confirmed: delete their journals, and return the runs."""
         done = [run for run in self.all() if run.settled]
         for run in done:
             self.drop(run.run_id)

@@ -1,7 +1,7 @@
-"""Notices a consumer that is connected but takes no messages: it is rebuilt, and at last the worker is.
+"""Notices a consumer that is connected but takes no messages: the consumer is rebuilt, and finally the worker.
 
-Whatever the cause (a proxy that answers for a server which is gone, a bookkeeping error in a library), it shows in one
-way: the queue holds a message, there is a free slot, Redis answers, and nothing is taken.
+Every cause (a proxy that answers for a server that is gone, a bookkeeping error in a library) shows in the same way:
+the queue holds a message, there is a free slot, Redis answers, and nothing is taken.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
 DEAF_SECONDS = 20.0
-"""Without a message taken, while one waits and could be: then the consumer counts as deaf."""
+"""Time without a message taken, while one waits and could be taken: then the consumer counts as deaf."""
 REBUILDS = 2
-"""Before the whole worker is given up. The parent starts it again."""
+"""Before the whole worker is given up. The parent restarts it."""
 DEAF = 70
 """Exit code of a worker that could not be made to consume."""
 
 
 class Watchdog:
-    """Looks every five seconds; `rebuild` and `give_up` are what it may do."""
+    """Checks every five seconds; its possible actions are `rebuild` and `end_worker`."""
 
     def __init__(self, slots: int, messages: Callable[[], int], clock: Clock) -> None:
         """`messages`: how many wait in the drone's queue and could be taken; may raise RedisError."""
@@ -46,7 +46,7 @@ class Watchdog:
 
     @contextmanager
     def message_taken(self) -> Iterator[None]:
-        """Around all that is done about one message of the queue."""
+        """Wrap all work on one message of the queue."""
         with self._lock:
             self._taken += 1
             self._in_hand += 1
@@ -57,7 +57,7 @@ class Watchdog:
                 self._in_hand -= 1
 
     def guard(self, rebuild: Callable[[], None], stopping: threading.Event) -> None:
-        """Look until `stopping`, in a thread of its own."""
+        """Check until `stopping`, in a separate thread."""
 
         def run() -> None:
             while not stopping.wait(LOOK_SECONDS):
@@ -69,7 +69,7 @@ class Watchdog:
         threading.Thread(target=run, name="watchdog", daemon=True).start()
 
     def check(self, rebuild: Callable[[], None], end_worker: Callable[[], None]) -> None:
-        """Check once, and act when the consumer has been deaf for too long. A run in hand keeps the worker alive."""
+        """Check once, and act if the consumer has been deaf for too long. An active run keeps the worker alive."""
         now = self._clock.monotonic()
         with self._lock:
             in_hand, taken = self._in_hand, self._taken
@@ -92,12 +92,12 @@ class Watchdog:
         try:
             return self._messages() > 0
         except RedisError:
-            # Nobody can take anything now; that is for the consumer's own reconnecting.
+            # Nothing can be taken now; the consumer's own reconnecting handles that.
             return False
 
 
 def rebuild_consumer(worker: Any) -> None:
-    """Make Celery's consumer connect anew, from any thread: its event loop gets an error as if the line had broken."""
+    """Make Celery's consumer reconnect, from any thread: its event loop gets an error as if the connection broke."""
 
     def broken() -> None:
         raise RedisConnectionError("the consumer takes no messages")
@@ -107,6 +107,6 @@ def rebuild_consumer(worker: Any) -> None:
 
 def _exit() -> None:
     log.critical("the consumer cannot be made to take messages; the worker ends, to be started again")
-    # Not in good order: whatever holds up the main thread would hold up that, too. No run is in hand, and the journals
-    # keep what was not sent.
+    # Not gracefully: the cause that blocks the main thread would block that, too. No run is active, and the journals
+    # keep unsent events.
     os._exit(DEAF)

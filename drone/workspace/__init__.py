@@ -1,4 +1,4 @@
-"""Where work happens: a bare mirror for each repository, one workspace for each session, and what comes out of it.
+"""Where work happens: a bare mirror for each repository, one workspace for each session, and its results.
 
     Workspaces(root, git_environment(gitconfig, environ, allow_file=False), sandbox)
         .prepare(order, fetch_blob, check) -> Workspace
@@ -7,8 +7,8 @@
             .deliver(branch, message, author) -> Delivery
             .push(ref, expect, deadline_s) -> PushResult
 
-The drone's own git directory lies beside the workspace, never in it: nothing that the agent writes into its `.git`
-is ever run or believed.
+The drone's own git directory is beside the workspace, never in it: nothing that the agent writes into its `.git`
+is ever run or trusted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Brings the agent's own commits over: as a bundle, made by git inside the sandbox, checked on its way in."""
+"""Imports the agent's own commits: as a bundle, made by git inside the sandbox, checked on import."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _REF = "refs/dronefleet/agent"
 
 @dataclass(frozen=True)
 class AgentCommits:
-    """The agent's last commit, if there is one on top of the base, and a word if there is one that could not come."""
+    """The agent's last commit, if there is one on top of the base, and a note if it could not be imported."""
 
     head: str | None
     note: str = ""
     apart: str = ""
-    """The last commit where it does not go on from the base: it is here, and nothing is built on it."""
+    """The last commit if it does not descend from the base: it is here, but nothing is built on it."""
 
 
 def bring_over(
     session: SessionDirectory, sandbox: Sandbox, base: str | None, *, known: str = "", seconds: float = _BUNDLE_SECONDS
 ) -> AgentCommits:
-    """Fetch what the agent committed on top of `base` into the drone's git directory.
+    """Fetch the agent's commits on top of `base` into the drone's git directory.
 
-    Nothing of the workspace's `.git` is read outside the sandbox: its configuration may name programs to run. Where
-    something is wrong with it, the work tree's own state is delivered all the same. Where the head is still `known`,
-    which came over before, nothing is fetched.
+    Nothing of the workspace's `.git` is read outside the sandbox: its configuration may name programs to run. If it is
+    damaged, the work tree's own state is still delivered. If the head is still `known`, which was imported before,
+    nothing is fetched.
     """
     name = f"{secrets.token_hex(8)}.bundle"
     bundle = session.scratch / "tmp" / name
     exclude = f"^{base}" if base else ""
-    # The scratch's tmp is TMPDIR in every sandbox, whatever it is called inside.
+    # The scratch's tmp is TMPDIR in every sandbox, whatever its name inside.
     line = (
         f'head=$(git rev-parse --verify -q "HEAD^{{commit}}") && echo "$head" && '
         f'{{ [ "$head" = "{known or "-"}" ] || git bundle create -q "$TMPDIR/{name}" HEAD {exclude}; }}'
@@ -47,7 +47,7 @@ def bring_over(
     try:
         made = sandbox.run(line, workspace=session.work, timeout=seconds)
         head = next((text for text in made.output.splitlines() if _COMMIT.fullmatch(text)), None)
-        # git refuses an empty bundle: HEAD then is an old commit, and the work tree says what is to be delivered.
+        # git refuses an empty bundle: HEAD is then an old commit, and the work tree decides what is delivered.
         if head is None or head == base:
             return AgentCommits(None)
         if "empty bundle" in made.output:

@@ -1,4 +1,4 @@
-"""An agent's instructions from the repository: read fresh for every run, from the default branch alone (S-010)."""
+"""An agent's instructions from the repository: read anew for every run, only from the default branch (S-010)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shared.instructions import MAX_BYTES, instructions_of, too_large
 
 @dataclass(frozen=True)
 class DefaultBranch:
-    """The default branch of a repository as it lies in the drone's mirror. Its files need no workspace."""
+    """The default branch of a repository in the drone's mirror. Reading its files needs no workspace."""
 
     git: Git
     """At the mirror."""
@@ -26,10 +26,10 @@ class DefaultBranch:
 def read_agent_instructions(branch: DefaultBranch, path: str, agent: str) -> str:
     """The instructions of `agent` in the file `path` of the default branch, never of an agent's own work.
 
-    `branch` is a run's `workspace.published`, or `workspaces.default_branch(…)` where no workspace is laid out.
+    `branch` is a run's `workspace.published`, or `workspaces.default_branch(…)` if there is no workspace.
 
-    Raises OrderError `E-AGENT-INSTRUCTIONS` where the file is not there, is empty, too large, or no text; FleetFault
-    `E-GIT-DAMAGED` where the mirror cannot be read.
+    Raises OrderError `E-AGENT-INSTRUCTIONS` if the file is missing, empty, too large, or not text; FleetFault
+    `E-GIT-DAMAGED` if the mirror cannot be read.
     """
     try:
         with reading(branch.git.directory):

@@ -1,4 +1,4 @@
-"""Writes and reads git bundles of bounded size; what is read is checked object by object, and nothing is altered."""
+"""Writes and reads git bundles of bounded size; each object that is read is checked, and nothing is altered."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _HEADER_LINE = re.compile(rb"# v[23] git bundle|@object-format=\w+|-?[0-9a-f]{40
 
 
 class BundleTooLarge(Exception):
-    """The bundle would have more bytes than are wanted."""
+    """The bundle would exceed its size limit."""
 
 
 def write_bundle(git: Git, ref: str, published: str | None, largest: int) -> bytes:
-    """Give a bundle with `ref` and all that it needs besides what is reachable from `published`.
+    """Return a bundle with `ref` and everything that it needs and that is not reachable from `published`.
 
-    Raises TooLarge as soon as it grows over `largest` bytes.
+    Raises BundleTooLarge as soon as it exceeds `largest` bytes.
     """
     path = (git.directory or Path("/")) / "written.bundle"
     growing = path.with_name(f"{path.name}.lock")
@@ -46,10 +46,10 @@ def write_bundle(git: Git, ref: str, published: str | None, largest: int) -> byt
 
 
 def read_bundle(git: Git, bundle: Path) -> None:
-    """Take the objects of a bundle into git's directory; no ref is made.
+    """Add the objects of a bundle to git's directory; no ref is created.
 
-    Here and not by `git fetch`, which checks what is in a bundle from git 2.46 on only. Raises GitFailed where it is
-    not a bundle, is damaged, holds objects that git's fsck objects to, or builds on what is not here.
+    Not done by `git fetch`, which checks the content of a bundle only since git 2.46. Raises GitFailed if it is not a
+    bundle, is damaged, holds objects that git's fsck rejects, or builds on objects that are not here.
     """
     with _opened(bundle) as file:
         _skip_header(file)
@@ -58,12 +58,12 @@ def read_bundle(git: Git, bundle: Path) -> None:
 
 @contextmanager
 def _opened(bundle: Path) -> Iterator[IO[bytes]]:
-    """The file itself and no other: whoever could write it may have put a link, a FIFO or something huge there."""
+    """The file itself and no other: its writer may have put a link, a FIFO or something huge there."""
     try:
         descriptor = os.open(bundle, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise GitFailed("bundle", None, f"there is no bundle: {error.strerror}") from error
-    # Without a buffer: git goes on reading where the header ended.
+    # Without a buffer: git continues reading where the header ended.
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:

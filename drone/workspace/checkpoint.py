@@ -1,7 +1,8 @@
-"""What a workspace is after a step, kept as a commit in the drone's own git directory and as a bundle for others.
+"""The state of a workspace after a step, kept as a commit in the drone's own git directory and as a bundle for others.
 
-Cheap where little changed: an index of its own knows each file from one checkpoint to the next, and the bundle is made
-only for something new. Nothing in the workspace is altered, and nothing of its `.git` is read outside the sandbox.
+Cheap if little changed: a separate index tracks each file from one checkpoint to the next, and the bundle is made only
+for new content. No file of the workspace is altered (a removed work directory is recreated), and nothing of its `.git`
+is read outside the sandbox.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ LARGEST_FILE = 20 * 1000 * 1000
 LARGEST_BUNDLE = 32 * 1000 * 1000
 """Bytes; a larger checkpoint stays on this disk."""
 _HOPELESS = 4 * LARGEST_BUNDLE
-"""Bytes on disk that are not tried to be packed into a bundle."""
-HOLDS_SECRET = "it holds a known secret"  # noqa: S105 - the reason that people read
+"""Bytes on disk from which packing into a bundle is not attempted."""
+HOLDS_SECRET = "it holds a known secret"  # noqa: S105 - the reason shown to users
 _UNKNOWN = "unknown"
 _PATIENCE = 20.0
 _COMMITS_SECONDS = 60.0
@@ -38,20 +39,20 @@ class Snapshot:
     """The workspace after a step."""
 
     commit: str
-    """Its tree is the workspace, its parent the agent's last commit; empty while all is as at the base."""
+    """Its tree is the workspace, its parent the agent's last commit; empty while nothing differs from the base."""
     head: str
     """The agent's own last commit; empty: the base."""
     changed: bool
     """Whether it differs from the checkpoint before it in this run; from the base, if there is none."""
     bundle: bytes | None
-    """Brings the commit to whoever has what the remote has; None where nothing changed or it would be too large."""
+    """Adds the commit to a repository that has the remote's objects; None if nothing changed or if it is too large."""
     left_out: tuple[str, ...]
-    """What is not in it, each with the reason; a file among them is as in the parent."""
+    """What is not in it, each with the reason; a file among them stays as in the parent."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the newest checkpoint is."""
+    """The newest checkpoint."""
 
     tree: str = ""
     head: str = ""
@@ -64,14 +65,14 @@ class Known:
 
 @dataclass(frozen=True)
 class _AgentsHead:
-    """The head seen last in the workspace, and the commit that was kept of it."""
+    """The head last seen in the workspace, and the commit that was kept from it."""
 
     seen: str = ""
     kept: str = ""
     goes_on: bool = True
-    """From the base; else it is only kept, for the agent's own `.git`."""
+    """Whether it descends from the base; else it is only kept, for the agent's own `.git`."""
     also: frozenset[bytes] = frozenset()
-    """Files in a head that does not go on from the base, and not in the base: git may ignore them."""
+    """Files in a head that does not descend from the base, and not in the base: git may ignore them."""
     remark: str = ""
 
 
@@ -92,7 +93,7 @@ class WorkspaceCheckpoints:
         self._last = Known()
         self._head = _AgentsHead()
         self._parent = start.commit
-        """What the index was put on last."""
+        """The commit that the index was last set to."""
         self._tree = ""
         """Of the index."""
         self._left_out: dict[bytes, str] = {}
@@ -104,7 +105,7 @@ class WorkspaceCheckpoints:
         self._is_ready = False
 
     def go_on_from(self, known: Known) -> None:
-        """The work tree and the index were put to this checkpoint of an earlier run."""
+        """Note that the work tree and the index were set to this checkpoint of an earlier run."""
         self._last = known
         self._head = self._head_at(known.head) if known.head else _AgentsHead()
         self._parent = _UNKNOWN
@@ -125,13 +126,13 @@ class WorkspaceCheckpoints:
         return Snapshot(now.commit, now.head, is_new, bundle, (*self._named(), *filter(None, remarks)))
 
     def _make_ready(self, git: Git) -> None:
-        """Have an index; a lock that a killed git left is nobody's, as only one run holds the session."""
+        """Ensure an index. A lock left by a killed git is stale, because only one run holds the session."""
         index = self._session.checkpoint_index
         index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
         if not index.exists():
             self._session.keep_index()
         if not self._is_ready:
-            # Files of the second in which the index was written are read at each look until it is written again.
+            # Files from the second in which the index was written are read each time until it is written again.
             self._is_ready = True
             refresh(git, "--force-write-index")
 
@@ -180,17 +181,17 @@ class WorkspaceCheckpoints:
         except GitFailed as failure:
             if failure.code is not None:
                 raise
-        # A FIFO by the name of `.gitignore` has git wait for a writer; without such it is just slow.
+        # A FIFO named `.gitignore` makes git wait for a writer; if there is none, git is just slow.
         remove_special_files(self._session.work)
         return self._staged(self._git)
 
     def _staged(self, git: Git) -> str:
-        """Bring the index up to the work tree and give its tree; the index is only written where something changed."""
+        """Update the index to the work tree and return its tree; the index is only written if something changed."""
         self._make_ready(git)
         head = self._head
         parent = head.kept if head.kept and head.goes_on else self._start.commit
         moved = parent != self._parent
-        # Where the rest is broken off, the next time begins with the parent, and looks at each difference again.
+        # If the rest is interrupted, the next call starts from the parent and checks each difference again.
         self._parent = _UNKNOWN
         if moved:
             read_tree(git, parent)
@@ -207,12 +208,12 @@ class WorkspaceCheckpoints:
         return self._tree
 
     def _back_again(self) -> Iterable[bytes]:
-        """Files of the parent that were gone and are there again: git does not list them where it ignores them."""
+        """Files of the parent that were gone and exist again: git does not list them if it ignores them."""
         files = {path: self._session.work / os.fsdecode(path) for path in self._gone | self._head.also}
         return [path for path, file in files.items() if file.is_symlink() or file.is_file()]
 
     def _sorted_out(self, paths: Iterable[bytes]) -> tuple[dict[bytes, str], list[bytes]]:
-        """What cannot be taken, with the reasons, and what can."""
+        """The paths that cannot be taken, with the reasons, and those that can."""
         reasons = {path: self._why_not(path) for path in paths}
         return {path: why for path, why in reasons.items() if why}, [path for path, why in reasons.items() if not why]
 
@@ -222,7 +223,7 @@ class WorkspaceCheckpoints:
         return why_not(self._session.work, path, LARGEST_FILE, "over the limit of a checkpoint, which is")
 
     def _with_secrets(self, git: Git, parent: str | None) -> dict[bytes, str]:
-        """The paths that differ from the parent and hold a known secret; what they are now is remembered."""
+        """The paths that differ from the parent and hold a known secret; their current signatures are remembered."""
         options = ("--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--ignore-submodules=all")
         fields = git.raw("diff-index", *options, parent or self._base().tree).split(b"\0")
         blobs = {path: facts.split()[3].decode() for facts, path in zip(fields[::2], fields[1::2], strict=False)}
@@ -241,7 +242,7 @@ class WorkspaceCheckpoints:
         return (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     def _put_as_in_parent(self, git: Git, parent: str | None, left_out: dict[bytes, str]) -> None:
-        """Have the index show each path as the parent has it, or not at all."""
+        """Set each path in the index to its state in the parent, or remove it."""
         paths = [path for path in left_out if not path.endswith(b"/")]
         entries = dict.fromkeys(paths, b"0 " + b"0" * len(self._base().tree))
         for begin in range(0, len(paths) if parent else 0, _NAMES_AT_ONCE):
@@ -259,7 +260,7 @@ class WorkspaceCheckpoints:
     # The commit and its bundle
 
     def _kept(self, now: Known, run_id: str) -> Known:
-        """The same with its commit, which a ref of the run names."""
+        """The same checkpoint with its commit, which a ref of the run names."""
         commit = now.commit if now.is_like(self._last) else self._commit(now, run_id)
         ref = f"{CHECKPOINT_REFS}/{run_id}"
         if commit and (commit, run_id) != (self._last.commit, self._last.run_id):
@@ -283,7 +284,7 @@ class WorkspaceCheckpoints:
         published = self._start.published
         without = [f"^{published}"] if published else []
         on_disk = int(self._plain.text("rev-list", "--objects", "--disk-usage", now.commit, *without))
-        # Deltas may make it smaller, but what was too large before and has not shrunk is not packed again each time.
+        # Deltas may make it smaller, but one that was too large before and has not shrunk is not packed again.
         if on_disk < (self._too_large_at or _HOPELESS):
             try:
                 bundle = write_bundle(self._plain, f"{CHECKPOINT_REFS}/{now.run_id}", published, LARGEST_BUNDLE)

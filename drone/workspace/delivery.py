@@ -1,4 +1,4 @@
-"""What comes out of a workspace: one head commit, a patch against the base, a bundle, and what had to be left out."""
+"""The result of a workspace: one head commit, a patch against the base, a bundle, and what had to be left out."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class Delivery:
     patch: bytes = b""
     """Applies to the base with `git apply`."""
     bundle: bytes | None = None
-    """Holds the branch; needs what the remote has, also where the base was never pushed."""
+    """Holds the branch; needs only what the remote has, even if the base was never pushed."""
     files_changed: int = 0
     left_out: tuple[str, ...] = ()
     """What could not be delivered, each with the reason."""
     notes: tuple[str, ...] = ()
-    """What else a person should know."""
+    """Other remarks for users."""
 
 
 @dataclass(frozen=True)
 class DeliveryRequest:
-    """How the result is to be named and signed."""
+    """How to name and sign the result."""
 
     branch: str
     message: str
@@ -50,7 +50,7 @@ class DeliveryRequest:
 
 
 def make_delivery(session: SessionDirectory, sandbox: Sandbox, base: str | None, wanted: DeliveryRequest) -> Delivery:
-    """Take the agent's commits, put the rest of the work tree on top as one more; write branch, patch and bundle."""
+    """Take the agent's commits, add the rest of the work tree on top as one more; write branch, patch and bundle."""
     git = session.git.uninterrupted()
     mend_work_tree(session.work)
     brought = bring_over(session, sandbox, base)
@@ -66,7 +66,7 @@ def make_delivery(session: SessionDirectory, sandbox: Sandbox, base: str | None,
 
 
 def mend_work_tree(work: Path) -> None:
-    """A workspace that was removed is one in which everything was deleted; a link in its place is not followed."""
+    """Recreate a removed workspace: everything in it counts as deleted. A link in its place is not followed."""
     if work.is_symlink() or work.is_file():
         work.unlink()
     work.mkdir(exist_ok=True)
@@ -88,20 +88,20 @@ def _commit(git: Git, tree: str, parent: str | None, wanted: DeliveryRequest) ->
 
 
 def _with_trailers(wanted: DeliveryRequest) -> str:
-    """The message with the trailers that it came with; where it came with none, with the order's name."""
+    """The message with its own trailers; if it has none, with the order's id."""
     message = wanted.message.replace("\0", " ").rstrip() or "Work of a drone"
     return f"{message}\n" if has_trailers(message) else f"{message}\n\nFleet-Order: {wanted.order_id}\n"
 
 
 def _written(git: Git, made: Delivery, from_tree: str, wanted: DeliveryRequest) -> Delivery:
-    """Name the head, and write patch and bundle. Without a work tree: no attribute file of the agent's has a say."""
+    """Name the head, and write patch and bundle. Without a work tree: the agent's attribute files have no effect."""
     head = made.head_commit or ""
     branch = f"refs/heads/{wanted.branch}"
     git.text("update-ref", branch, head)
     git.text("update-ref", DELIVERED, head)
     changed = git.raw(*_DIFF, "-z", "--name-only", from_tree, head)
     bundle = (git.directory or Path("/")) / "delivered.bundle"
-    # Not on the base: that may be the work of an order before, which nobody else has if it could not be pushed.
+    # Not on the base: that may be the work of an earlier order, which is only here if it could not be pushed.
     known = [f"^{wanted.published}"] if wanted.published else []
     git.text("bundle", "create", "-q", str(bundle), branch, *known)
     try:

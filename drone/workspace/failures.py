@@ -1,7 +1,7 @@
-"""What git says when it fails, put into one sentence, its cause, and what to do; one table, read from top to bottom.
+"""Translates git's failures into one sentence, its cause, and what to do; one table, read from top to bottom.
 
 The class decides whether the order may run again: a server that cannot be reached is the fleet's fault, a password
-that is refused is the order's.
+that is rejected is the order's.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _CASES = (
 
 
 def explain(failure: GitFailed, remote: Remote) -> FleetError:
-    """The error that people see; a password in the URL or in git's own words does not appear in it."""
+    """The error that users see; a password in the URL or in git's own output does not appear in it."""
     why = _last_words(remote.clean(failure.message))
     for case in _CASES:
         if re.search(case.pattern, failure.message):
@@ -105,7 +105,7 @@ def explain(failure: GitFailed, remote: Remote) -> FleetError:
 
 @contextmanager
 def explained(remote: Remote) -> Iterator[None]:
-    """Translate what git and the disk raise in a block, once, at the edge."""
+    """Translate the errors of git and the disk in a block, once, at the boundary."""
     try:
         yield
     except GitFailed as failure:
@@ -118,7 +118,7 @@ def explained(remote: Remote) -> Iterator[None]:
 
 @contextmanager
 def reading(repository: Path | None) -> Iterator[None]:
-    """Raise FleetFault `E-GIT-DAMAGED` where git cannot read what lies on this disk: no order is at fault for that."""
+    """Raise FleetFault `E-GIT-DAMAGED` if git cannot read a repository on this disk: the order is not at fault."""
     try:
         yield
     except GitFailed as failure:

@@ -1,4 +1,4 @@
-"""Runs git: bounded in time, ended on cancel with all its children, never asking, never waiting for a terminal."""
+"""Runs git: bounded in time, ended on cancel with all its children, never prompting, never waiting for a terminal."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ def git_is_missing(kind: type[FleetError]) -> FleetError:
 
 
 class GitFailed(Exception):
-    """git ended with an error, or did not end in time. `message` is what it said on stderr."""
+    """git ended with an error, or did not end in time. `message` is its output."""
 
     def __init__(self, command: str, code: int | None, message: str) -> None:
         super().__init__(f"git {command}: {message.strip()[:500]}")
         self.command = command
         self.code = code
-        """None: it was ended, the time was up."""
+        """None: it was ended because the time was up."""
         self.message = message
 
 
 def _go_on() -> None:
-    """The check of work that nothing may interrupt."""
+    """The check of work that must not be interrupted."""
 
 
 @dataclass(frozen=True)
 class Git:
-    """git with a repository, an environment and something to look at while it runs."""
+    """git with a repository, an environment and a check to call while it runs."""
 
     environment: Mapping[str, str]
     directory: Path | None = None
-    """GIT_DIR. Never discovered: git must not come upon a repository that happens to be around."""
+    """GIT_DIR. Never discovered: git must not find a surrounding repository."""
     work_tree: Path | None = None
     check: Callable[[], None] = field(default=_go_on)
-    """Called many times a second; whatever it raises ends git and comes out unchanged."""
+    """Called many times a second; an exception from it ends git and propagates unchanged."""
     longest: float = LOCAL_SECONDS * 10
     """No command may take more seconds than this."""
 
@@ -70,11 +70,11 @@ class Git:
         return replace(self, environment={**self.environment, **environment})
 
     def text(self, *arguments: str, stdin: bytes | IO[bytes] = b"", seconds: float = LOCAL_SECONDS) -> str:
-        """Run and give stdout as text, without white space around it."""
+        """Run and return stdout as text, without surrounding whitespace."""
         return self.raw(*arguments, stdin=stdin, seconds=seconds).decode(errors="replace").strip()
 
     def raw(self, *arguments: str, stdin: bytes | IO[bytes] = b"", seconds: float = LOCAL_SECONDS) -> bytes:
-        """Run and give stdout. A file for `stdin` is read from where it stands, and must have no buffer.
+        """Run and return stdout. A file for `stdin` is read from its current position, and must have no buffer.
 
         Raises GitFailed for an exit code other than 0, and when the time is up.
         """
@@ -103,14 +103,14 @@ class Git:
         return True
 
     def has(self, commit: str) -> bool:
-        """Whether this is a commit that is here, with its tree."""
+        """Whether this commit is here, with its tree."""
         return self.succeeds("cat-file", "-e", f"{commit}^{{commit}}^{{tree}}")
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         return self.succeeds("merge-base", "--is-ancestor", older, newer)
 
     def conversation(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Start a git that answers questions until it is ended; what it says on stderr is dropped."""
+        """Start a git process that answers requests until it is ended; its stderr is discarded."""
         return self._start(arguments, (subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL))
 
     def _run(self, arguments: tuple[str, ...], streams: tuple[IO[bytes], ...], seconds: float) -> int | None:
@@ -124,7 +124,7 @@ class Git:
                         return code
             return None
         finally:
-            # Also when `check` raised or the time is up. A git that ended by itself has no group left to signal.
+            # Also if `check` raised or the time is up. A git process that has ended has no group left to signal.
             if process.returncode is None:
                 _end(process)
 

@@ -1,4 +1,4 @@
-"""The environment in which the drone's own git runs: its own configuration, no questions, few protocols."""
+"""The environment in which the drone's own git runs: its own configuration, no prompts, few protocols."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _SSH_OPTIONS = "-o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=15 
 
 
 def git_environment(config: Path, environ: Mapping[str, str], *, allow_file: bool = False) -> dict[str, str]:
-    """Give the environment for `Workspaces`, made of the drone's own, `environ`.
+    """Return the environment for `Workspaces`, made from `environ`, the drone's own.
 
-    `config` is the file that `copy_owner_config` wrote; no other configuration is read. `allow_file` lets `file://` and
-    plain paths be fetched from.
+    `config` is the file that `copy_owner_config` wrote; no other configuration is read. `allow_file` allows fetching
+    from `file://` and plain paths.
     """
     kept = {name: value for name, value in environ.items() if name not in _DROPPED}
     kept = {name: value for name, value in kept.items() if not name.startswith("GIT_") or name in _KEPT}
     return {
         **kept,
-        "LC_ALL": "C",  # git's messages are read, see failures.py
+        "LC_ALL": "C",  # git's messages are parsed, see failures.py
         "GIT_CONFIG_GLOBAL": str(config),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
-        "GIT_ASKPASS": "true",  # an empty answer: the server then says no, and nobody is asked
+        "GIT_ASKPASS": "true",  # an empty answer: the server then refuses, and there is no prompt
         "SSH_ASKPASS_REQUIRE": "never",
         "GCM_INTERACTIVE": "never",
         "GIT_SSH_COMMAND": _ssh_command(config, kept),
@@ -37,7 +37,7 @@ def git_environment(config: Path, environ: Mapping[str, str], *, allow_file: boo
 
 
 def _ssh_command(config: Path, environment: Mapping[str, str]) -> str:
-    """The owner's own ssh command, told never to ask; another program than OpenSSH would not know the options."""
+    """The owner's own ssh command, with prompts disabled; a program other than OpenSSH would not know the options."""
     own = _configured(config, environment) or "ssh"
     words = shlex.split(own)
     return f"{own} {_SSH_OPTIONS}" if words and Path(words[0]).name == "ssh" else own

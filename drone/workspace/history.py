@@ -1,6 +1,6 @@
 """Reads commits and single files of the drone's own repositories, without starting git for each of them.
 
-Never used on a workspace's `.git`, which is the agent's. What GitPython is for here, and what not, is in
+Never used on a workspace's `.git`, which belongs to the agent. For what GitPython is used here, and for what not, see
 docs/decisions/0007-gitpython.md.
 """
 
@@ -26,7 +26,7 @@ _SHA256_DIGITS = 64
 _NO_SIZE = "BAD"
 """What `git ls-tree` writes as the size of a file that is missing or damaged."""
 _SECONDS = 60.0
-"""For one answer: everything is on this disk already."""
+"""Limit for one answer: everything is already on this disk."""
 _EXIT_SECONDS = 0.05
 _KIND_OF_MODE, _PLAIN, _LINK = 0o170000, 0o100000, 0o120000
 
@@ -38,11 +38,11 @@ class Entry:
     mode: int
     blob: str
     size: int
-    """Bytes; 0 for what is no file."""
+    """Bytes; 0 if it is not a file."""
 
     @property
     def is_plain_file(self) -> bool:
-        """No link, no directory, no submodule."""
+        """Not a link, a directory or a submodule."""
         return self.mode & _KIND_OF_MODE == _PLAIN
 
     @property
@@ -51,13 +51,13 @@ class Entry:
 
 
 class History:
-    """Commits and files of one repository of the drone's. Not for several threads at once.
+    """Commits and files of one of the drone's repositories. Not thread-safe.
 
-    The first question opens the repository: two git processes that answer until `close`; a later question opens it
-    again. GitPython knows SHA-1 alone: in a repository with SHA-256 each question is a git command.
+    The first request opens the repository: two git processes that answer until `close`; a later request opens it
+    again. GitPython supports only SHA-1: in a repository with SHA-256 each request is a git command.
 
-    Raises GitFailed where git fails, gives no answer in a minute, or cannot read an object: it is missing, or a power
-    cut left it empty or cut short.
+    Raises GitFailed if git fails, gives no answer in a minute, or cannot read an object: it is missing, or a power cut
+    left it empty or truncated.
     """
 
     def __init__(self, git: Git) -> None:
@@ -84,7 +84,7 @@ class History:
         self._processes = []
 
     def has(self, commit: str) -> bool:
-        """Whether this is a commit that is here, with its tree."""
+        """Whether this commit is here, with its tree."""
         if len(commit) == _SHA256_DIGITS:
             return self._git.has(commit)
         try:
@@ -92,7 +92,7 @@ class History:
         except GitFailed:
             if self._too_slow:
                 raise
-            # Git ends at an object that a power cut left empty. A command of its own says that it cannot be read.
+            # Git exits at an object that a power cut left empty. A separate command reports that it cannot be read.
             return self._git.has(commit)
 
     def tree_of(self, commit: str) -> str:
@@ -102,11 +102,11 @@ class History:
         found = self._asked(lambda repo: repo.git.get_object_header(f"{commit}^{{tree}}"))
         if found is None:
             raise _unreadable(commit)
-        # GitPython declares text, and gives the bytes that git wrote.
+        # GitPython declares text, but returns the bytes that git wrote.
         return cast("bytes", found[0]).decode()
 
     def entry(self, commit: str, path: str) -> Entry | None:
-        """What a commit has at a path; None if it has nothing there."""
+        """The entry of a commit at a path; None if there is none."""
         if len(commit) == _SHA256_DIGITS:
             listing = self._git.raw("ls-tree", "-z", "--long", commit, "--", path).decode(errors="replace")
             return next((entry for name, entry in _listed(listing) if Path(name) == Path(path)), None)
@@ -119,18 +119,18 @@ class History:
         return found
 
     def kind_and_size(self, name: str) -> tuple[str, int]:
-        """Of an object, by its id: `blob`, `tree`, `commit` or `tag`, and its bytes. Its content is not looked at."""
+        """An object's kind (`blob`, `tree`, `commit` or `tag`) and size in bytes, by its id, without its content."""
         if len(name) == _SHA256_DIGITS:
             return self._git.text("cat-file", "-t", name), int(self._git.text("cat-file", "-s", name))
         found = self._asked(lambda repo: repo.git.get_object_header(name))
         if found is None:
             raise _unreadable(name)
-        # GitPython declares text, and gives the bytes that git wrote.
+        # GitPython declares text, but returns the bytes that git wrote.
         kind, size = cast("bytes", found[1]), found[2]
         return kind.decode(), size
 
     def content(self, name: str) -> bytes:
-        """Of an object, by its id."""
+        """The content of an object, by its id."""
         if len(name) == _SHA256_DIGITS:
             return self._git.raw("cat-file", "blob", name)
         found = self._asked(lambda repo: _content(repo, name))
@@ -139,16 +139,16 @@ class History:
         return found
 
     def file(self, commit: str, path: str, limit: int) -> str | None:
-        """The first `limit` bytes of a file as text; None if the commit has no such file, or one of many megabytes."""
+        """The first `limit` bytes of a file as text; None if the commit has no such file, or it is many megabytes."""
         entry = self.entry(commit, path)
         if entry is None or not entry.is_plain_file or entry.size > _LARGEST:
             return None
         return self.content(entry.blob)[:limit].decode(errors="replace")
 
     def export(self, commit: str, folder: str, into: Path, limit: int) -> None:
-        """Write the plain files below `folder` of a commit below `into`, which is made anew.
+        """Write the plain files below `folder` of a commit to `into`, which is recreated.
 
-        Left out are links, submodules, files over `limit` bytes, and names that would lead out of `into`.
+        Links, submodules, files over `limit` bytes, and names that would lead out of `into` are left out.
         """
         shutil.rmtree(into, ignore_errors=True)
         into.mkdir(parents=True)
@@ -161,9 +161,9 @@ class History:
                 target.write_bytes(self.content(entry.blob))
 
     def _asked(self, question: Callable[[Repo], T]) -> T | None:
-        """GitPython's answer; None where an object cannot be read. A process that died is started again, once.
+        """GitPython's answer; None if an object cannot be read. A process that died is restarted once.
 
-        What the answer raises while git lives is raised here: KeyError says that a tree has no such name.
+        Errors in the answer while git is alive are raised here: KeyError means that a tree has no such name.
         """
         for _ in range(2):
             repo = self._opened()
@@ -171,8 +171,8 @@ class History:
                 with self._bounded():
                     return question(repo)
             except (ValueError, IndexError):
-                # GitPython has one error for an object that is missing and for a process that is gone, and another one
-                # for a commit of which only a part came.
+                # GitPython has the same error for a missing object and for a dead process, and another one for a
+                # commit that arrived only in part.
                 if self._all_alive():
                     return None
             except (KeyError, OSError):
@@ -183,7 +183,7 @@ class History:
 
     def _opened(self) -> Repo:
         if self._repo is None:
-            # Here, since importing GitPython takes 0.2 s and fails where git is not installed; a run's process is
+            # Here, since importing GitPython takes 0.2 s and fails if git is not installed; a run's process is
             # forked from one that has imported it.
             from git import Repo
 
@@ -219,7 +219,7 @@ class History:
 
 
 def _entry(repo: Repo, commit: str, path: str) -> Entry:
-    """What the commit has at the path. Raises KeyError where it has nothing there."""
+    """The entry of the commit at the path. Raises KeyError if there is none."""
     found = repo.commit(commit).tree.join(path)
     is_blob = found.type == "blob"
     return Entry(found.mode, found.hexsha, found.size if is_blob else 0)
@@ -228,7 +228,7 @@ def _entry(repo: Repo, commit: str, path: str) -> Entry:
 def _content(repo: Repo, name: str) -> bytes:
     _, _, size, content = repo.git.get_object_data(name)
     if len(content) != size:
-        # Git tells an object's size before it finds that the rest is damaged, and ends then.
+        # Git reports an object's size before it finds that the rest is damaged, and then exits.
         raise ValueError
     return content
 

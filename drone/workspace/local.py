@@ -1,4 +1,4 @@
-"""A repository that lies on this machine, as a source for `drone run`: read, never written to."""
+"""A repository on this machine, as a source for `drone run`: read, never written to."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _URL_SIGN = "://"
 
 @dataclass(frozen=True)
 class LocalSource:
-    """What to fetch from, and what a person should know about it."""
+    """What to fetch from, and a notice for the user."""
 
     url: str
     """A URL as it was given, or an absolute path."""
     notice: str = ""
-    """One sentence, if the work tree has changes that are not in a commit and so will not be seen."""
+    """One sentence, if the work tree has uncommitted changes, which will not be seen."""
 
 
 def local_source(given: str) -> LocalSource:
-    """Find the repository that was meant: a URL, a bare repository, a work tree or a directory in one.
+    """Find the given repository: a URL, a bare repository, a work tree or a directory in one.
 
-    Raises NotFound where there is no git repository.
+    Raises NotFound if there is no git repository.
     """
     if _URL_SIGN in given or _is_scp_address(given):
         return LocalSource(given)

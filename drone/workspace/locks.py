@@ -1,4 +1,4 @@
-"""Kernel locks (flock): they end with their holder, however that ends."""
+"""Kernel locks (flock): they are released when their holder ends for any reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TICK = 0.05
 
 
 class Busy(Exception):
-    """Somebody else held the lock for all of the time that was given."""
+    """Another holder kept the lock for the whole waiting time."""
 
 
 class FileLock:

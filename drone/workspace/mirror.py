@@ -1,6 +1,6 @@
-"""A bare mirror for each repository: fetched under a kernel lock, borrowed from by all its workspaces.
+"""A bare mirror for each repository: fetched under a kernel lock, and all its workspaces borrow its objects.
 
-Its objects are never pruned and never repacked away by itself: a workspace that borrows them would break.
+Its objects are never pruned and never repacked away automatically: a workspace that borrows them would break.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shared.errors import FleetFault, OrderError
 LOOK_SECONDS = 60.0
 FETCH_SECONDS = 1800.0
 OWN_REFS = "refs/dronefleet"
-"""What the drone keeps in a mirror besides the remote's own branches and tags."""
+"""The drone's own refs in a mirror, besides the remote's own branches and tags."""
 _REFS_FILE = "dronefleet-refs"
 _OWN_BRANCHES = ("refs/heads/fleet/", "refs/heads/fleet-late/")
 _REFSPECS = (
@@ -33,11 +33,11 @@ _REFSPECS = (
 
 @dataclass(frozen=True)
 class Advertised:
-    """What a remote has: refs with their commits, and where its HEAD points."""
+    """The refs of a remote with their commits, and where its HEAD points."""
 
     refs: dict[str, str]
     head: str | None = None
-    """The commit; None in an empty repository, or when HEAD names a branch that is not there."""
+    """The commit; None in an empty repository, or if HEAD names a branch that does not exist."""
     head_ref: str | None = None
 
     @property
@@ -83,10 +83,10 @@ class Mirror:
         return self._git.is_ancestor(older, newer)
 
     def refresh(self) -> Advertised:
-        """Bring the mirror up to what the remote has now, and say what that is.
+        """Update the mirror to what the remote has now, and return what that is.
 
         Asks the remote first, and fetches only if something changed: of twenty orders at once one fetches. Raises
-        FleetFault where the repository cannot be reached, and where it is gone though it was there before.
+        FleetFault if the repository cannot be reached, or is gone although it was there before.
         """
         try:
             with explained(self.remote):
@@ -99,11 +99,11 @@ class Mirror:
         return advertised
 
     def fetch_branch(self, branch: str, into: str) -> None:
-        """Fetch one branch into `refs/dronefleet/<into>`. Raises GitFailed if it cannot be had."""
+        """Fetch one branch into `refs/dronefleet/<into>`. Raises GitFailed if it is unavailable."""
         self._hold(lambda: self._fetch(self.remote.address, f"+refs/heads/{branch}:{OWN_REFS}/{into}"))
 
     def fetch_commit(self, commit: str, into: str) -> None:
-        """Fetch a commit that no branch may have any more, as most servers let one do. Raises GitFailed if not."""
+        """Fetch a commit that may no longer be on any branch, which most servers allow. Raises GitFailed if not."""
         self._hold(lambda: self._fetch(self.remote.address, f"+{commit}:{OWN_REFS}/{into}"))
 
     def branch_with(self, commit: str) -> str | None:
@@ -112,13 +112,13 @@ class Mirror:
         return self._git.text("for-each-ref", *options, "refs/heads") or None
 
     def fetch_bundle(self, bundle: Path, into: str) -> None:
-        """Take over the branches in a bundle. Raises GitFailed if it is damaged or builds on unknown commits."""
+        """Import the branches in a bundle. Raises GitFailed if it is damaged or builds on unknown commits."""
         git = self._git.adding({"GIT_ALLOW_PROTOCOL": "file"})
         arguments = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", str(bundle))
         self._hold(lambda: git.text(*arguments, f"+refs/heads/*:{OWN_REFS}/{into}/*"))
 
     def _read_advertised(self) -> Advertised:
-        # git reads the configuration of the repository it finds itself in: it must be given ours, or none.
+        # git reads the configuration of the repository it runs in: that must be ours, or none.
         patterns = ("HEAD", "refs/heads/*", "refs/tags/*")
         listing = self._git.text("ls-remote", "--symref", "--", self.remote.address, *patterns, seconds=LOOK_SECONDS)
         return _advertised(listing)
@@ -131,7 +131,7 @@ class Mirror:
         if advertised.refs:
             head = [f"+HEAD:{OWN_REFS}/head"] if advertised.head else []
             self._fetch(self.remote.address, *_REFSPECS, *head)
-        # Written last: what a fetch that was broken off left behind is fetched again.
+        # Written last: after an interrupted fetch, everything is fetched again.
         known.write_text(advertised.listed)
 
     def _fetch(self, address: str, *refspecs: str) -> None:
@@ -154,7 +154,7 @@ class Mirror:
             self.directory.mkdir(parents=True, exist_ok=True)
             self._git.text("init", "-q", "--bare", "--template=", f"--object-format={object_format}")
             self._git.text("config", "core.hooksPath", "/dev/null")
-        # Packs that a fetch was writing when it was killed: nobody will ever finish them.
+        # Packs that a fetch was writing when it was killed: they will never be finished.
         for leftover in (self.objects / "pack").glob("tmp_*"):
             leftover.unlink(missing_ok=True)
 
@@ -186,7 +186,7 @@ def _advertised(listing: str) -> Advertised:
 
 
 def _gone(error: OrderError) -> FleetFault:
-    """A server that is being moved or restored says "not found" for a while; the order is tried again then."""
+    """A server that is being moved or restored says "not found" for a while; the order is then retried."""
     return FleetFault(
         "the repository is not to be found any more, or not now", code="E-GIT-GONE", why=error.what, next=error.next
     )

@@ -1,4 +1,4 @@
-"""Copies from the owner's git configuration what fetches and pushes need, and nothing else.
+"""Copies the settings that fetches and pushes need from the owner's git configuration, and nothing else.
 
 Global and system configuration only: nothing is ever taken from a repository.
 """
@@ -44,7 +44,7 @@ def copy_owner_config(target: Path, environ: Mapping[str, str]) -> int:
 
     `environ` says where git finds the owner's configuration.
 
-    Raises Precondition where git is not installed or the owner's configuration cannot be read.
+    Raises Precondition if git is not installed or the owner's configuration cannot be read.
     """
     settings = [pair for scope in ("--system", "--global") for pair in _settings(scope, environ) if _is_wanted(pair[0])]
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -56,11 +56,11 @@ def copy_owner_config(target: Path, environ: Mapping[str, str]) -> int:
 
 
 def _settings(scope: str, environ: Mapping[str, str]) -> list[tuple[str, str | None]]:
-    """All settings of a scope in order; a value None is a key that stands alone, which means true."""
+    """All settings of a scope in order; the value None is a key without a value, which means true."""
     command = ["git", "config", scope, "--includes", "--null", "--list"]
     environment = {name: value for name, value in environ.items() if name not in {"GIT_DIR", "GIT_WORK_TREE"}}
     try:
-        # In /, so that no repository around the current directory can have a say in what is included.
+        # In /, so that no repository around the current directory can affect what is included.
         found = subprocess.run(command, cwd="/", env=environment, capture_output=True, timeout=30, check=False)
     except FileNotFoundError as error:
         raise git_is_missing(Precondition) from error
@@ -71,7 +71,7 @@ def _settings(scope: str, environ: Mapping[str, str]) -> list[tuple[str, str | N
 
 
 def _nothing_or_raise(message: str) -> list[tuple[str, str | None]]:
-    """git calls it an error when there is no such file; a file with an error in it is another matter."""
+    """No settings if there is no such file, which git reports as an error. Raises Precondition for a faulty file."""
     if "No such file" in message or not message:
         return []
     raise Precondition(
@@ -89,7 +89,7 @@ def _is_wanted(key: str) -> bool:
 
 
 def _written(key: str, value: str | None) -> bytes:
-    """One setting as git's own file format; the subsection may hold any character, quoted."""
+    """One setting in git's own file format; the subsection may hold any character, quoted."""
     section, _, rest = key.partition(".")
     subsection, _, name = rest.rpartition(".")
     header = f'[{section} "{_escaped(subsection)}"]' if subsection else f"[{section}]"

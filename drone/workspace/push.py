@@ -1,4 +1,4 @@
-"""Pushes a commit to the remote: only over what is known to be there, and not a second past the permission."""
+"""Pushes a commit to the remote: only over what is known to be there, and never after the permission expires."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drone.workspace.session_directory import AUTHOR_EMAIL
 from shared.errors import FleetFault
 
 _THERE = "refs/dronefleet/there"
-"""What a branch was on the remote, when it was not what it was known to be."""
+"""The actual commit of a branch on the remote, if it was not the known one."""
 
 
 @dataclass(frozen=True)
@@ -22,19 +22,19 @@ class PushResult:
     pushed: bool
     error: str | None = None
     passing: bool = False
-    """The remote could not be reached or broke off: the same push may succeed later."""
+    """The remote could not be reached or disconnected: the same push may succeed later."""
 
 
 @dataclass(frozen=True)
 class PushTarget:
-    """Where a commit is to go, and for how long that is allowed."""
+    """Where to push a commit, and for how long that is allowed."""
 
     ref: str
     """The branch, without `refs/heads/`."""
     expected: str | None
-    """What the branch must be there now; None: it must not exist yet."""
+    """The commit that the branch must be at now; None: it must not exist yet."""
     order_id: str
-    """Whose result it is: what an earlier run of the same order pushed, unknown to the fleet, may be replaced."""
+    """The order of the result: a push by an earlier run of the same order, unknown to the fleet, may be replaced."""
     seconds: float
 
     @property
@@ -43,7 +43,7 @@ class PushTarget:
 
 
 def push(git: Git, remote: Remote, commit: str, target: PushTarget) -> PushResult:
-    """Push `commit` to the branch, over nothing but what is known to be there. git is ended when the time is up."""
+    """Push `commit` to the branch, only over what is known to be there. git is ended when the time is up."""
     git, until = git.adding(remote.login), time.monotonic() + target.seconds
     try:
         try:
@@ -67,11 +67,11 @@ def _push(git: Git, remote: Remote, commit: str, target: PushTarget) -> None:
 
 
 def _by_an_earlier_run(git: Git, remote: Remote, commit: str, target: PushTarget) -> str | None:
-    """What the branch is on the remote, if a run of this very order left it there; None if somebody else may have.
+    """The branch's commit on the remote, if a run of this same order pushed it; None if another party may have.
 
-    A drone can die between its push and its word of it. Its grant is over by now, so it pushes no more; and the commit
-    says by its trailer, by being a drone's where the project wants no such trailer, or by being an ancestor of ours,
-    that nobody's work but the order's is replaced.
+    A drone can die between its push and its report of it. Its grant has expired by now, so it pushes no more. That only
+    this order's work is replaced is shown by the commit's trailer, by its drone committer if the project wants no
+    trailer, or by its being an ancestor of ours.
     """
     fetching = ("fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--", remote.address)
     git.text(*fetching, f"+{target.full}:{_THERE}", seconds=target.seconds)
@@ -94,7 +94,7 @@ def _is_stale(failure: GitFailed) -> bool:
 
 
 def _is_passing(failure: GitFailed, remote: Remote) -> bool:
-    """Whether trying anew may help: not with what the remote refused; a push that took too long may be quicker then."""
+    """Whether a retry may help: not if the remote refused the push; a push that took too long may be quicker then."""
     if failure.code is None:
         return True
     refused = _is_stale(failure) or "rejected" in failure.message

@@ -1,4 +1,4 @@
-"""A repository's address: as git gets it, as people see it, and its password kept out of command lines and files."""
+"""A repository's address: as git gets it, as users see it, and its password kept out of command lines and files."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Remote:
     def login(self) -> dict[str, str]:
         """What git needs besides `address`: a credential helper that reads user and password from the environment.
 
-        An empty helper comes first and makes git forget all others, so that the URL's own login is the one that counts,
-        and is not stored by the owner's helper.
+        An empty helper comes first and makes git forget all others, so that the URL's own login is used, and is not
+        stored by the owner's helper.
         """
         if not self._has_login:
             return {}
@@ -53,7 +53,7 @@ class Remote:
         }
 
     def clean(self, text: str) -> str:
-        """Take the password out of what git says."""
+        """Remove the password from git's output."""
         return redact_url(Redactor(self._user_and_password()).text(text) if self._has_login else text)
 
     @property

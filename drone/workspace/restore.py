@@ -1,4 +1,4 @@
-"""Puts a workspace back to a checkpoint: its files, and the agent's own commits."""
+"""Restores a workspace to a checkpoint: its files, and the agent's own commits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shared.work_order import Resumed
 
 @dataclass(frozen=True)
 class Workplace:
-    """Where the workspace is, and what its order began from."""
+    """The location of the workspace, and the starting point of its order."""
 
     session: SessionDirectory
     mirror: Mirror
@@ -30,15 +30,15 @@ class Workplace:
 
 
 def go_back(place: Workplace, resumed: Resumed, fetch_blob: FetchBlob) -> Known:
-    """Put the work tree, the index and the agent's `.git` to the checkpoint; files that git ignores stay.
+    """Restore the work tree, the index and the agent's `.git` to the checkpoint; files that git ignores stay.
 
     The commit is taken from this disk, or else from the stored bundle. Raises FleetFault with the code E-CHECKPOINT
-    where neither has it whole, E-DISK-FULL where it does not fit.
+    if neither has it complete, E-DISK-FULL if it does not fit.
     """
     try:
         return _from_disk_or_bundle(place, resumed, fetch_blob)
     except (GitFailed, NotFound, OSError) as failure:
-        # Whatever is wrong here: the next run on this drone is not to find this workspace and try the same again.
+        # For any error: the next run on this drone must not find this workspace and try the same again.
         place.session.forget_checkpoints()
         raise _fault(place, resumed, failure) from failure
 
@@ -70,7 +70,7 @@ def _put_back(place: Workplace, resumed: Resumed) -> Known:
 
 
 def _check(place: Workplace, resumed: Resumed) -> None:
-    """See that the commit is here with all that it needs, and that it is what the checkpoint says."""
+    """Check that the commit is here with everything that it needs, and that it matches the checkpoint."""
     git = place.session.git.at(place.session.git_dir)
     base = place.start.commit
     git.raw("rev-list", "--objects", "--quiet", resumed.commit, *([f"^{base}"] if base else []))
@@ -80,12 +80,12 @@ def _check(place: Workplace, resumed: Resumed) -> None:
 
 
 def _fill(session: SessionDirectory, commit: str | None) -> None:
-    """Have the work tree hold what the commit has and what git ignores."""
+    """Make the work tree hold only the files of the commit and those that git ignores."""
     session.take_kept_index()
     try:
         _fill_once(session, commit)
     except (GitFailed, OSError):
-        # Directories that the agent locked, or an index that was being written when the power went.
+        # Directories that the agent locked, or an index that was being written during a power cut.
         unlock(session.work)
         (session.git_dir / "index").unlink(missing_ok=True)
         _fill_once(session, commit)
@@ -94,7 +94,7 @@ def _fill(session: SessionDirectory, commit: str | None) -> None:
 def _fill_once(session: SessionDirectory, commit: str | None) -> None:
     remove_special_files(session.work)
     session.fill(commit, clean=True)
-    # git passes over whatever is called `.git`, also where it made a repository of a directory with files of ours.
+    # git skips everything named `.git`, even if that made a repository of a directory with files of ours.
     files = session.git.raw("ls-files", "-z").split(b"\0")
     inside = {directory for file in files if file for directory in Path(file.decode(errors="surrogateescape")).parents}
     for directory in inside - {Path()}:

@@ -1,4 +1,4 @@
-"""Finds known secrets in git's objects: in what would be stored, and not in a file that may be another one by then."""
+"""Finds known secrets in git's objects: in what would be stored, not in a file that may have changed by then."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _FEW, _SHA1_DIGITS = 8, 40
 
 @dataclass
 class SecretScan:
-    """Which objects hold a known secret; each is looked at once."""
+    """Which objects hold a known secret; each is scanned once."""
 
     git: Git
     history: History
     has_secret: HasSecret
-    """May be another one at each checkpoint; what was looked at before is not looked at again."""
+    """May be another one at each checkpoint; objects that were scanned before are not scanned again."""
     _clean: set[str] = field(default_factory=set)
     _secret: set[str] = field(default_factory=set)
 
     def with_secrets(self, objects: Iterable[str]) -> set[str]:
-        """Those of the blobs and commits that hold a known secret. Trees are passed over."""
+        """Those of the blobs and commits that hold a known secret. Trees are skipped."""
         wanted = list(objects)
         for portion in self._portions([name for name in wanted if name not in self._clean | self._secret]):
             for name, content in self._contents(portion):
@@ -35,7 +35,7 @@ class SecretScan:
         return self._secret.intersection(wanted)
 
     def largest(self, objects: Iterable[str]) -> int:
-        """Bytes of the largest one that was not looked at yet."""
+        """Bytes of the largest object that was not scanned yet."""
         return max((size for _, kind, size in self._facts(objects) if kind != _TREE), default=0)
 
     def _facts(self, objects: Iterable[str]) -> Iterator[tuple[str, str, int]]:
@@ -77,7 +77,7 @@ class SecretScan:
 
     @staticmethod
     def _is_few(names: list[str]) -> bool:
-        """Whether single questions cost less than a git process; of SHA-1 objects, which those are for."""
+        """Whether single requests cost less than a git process; only for SHA-1 objects, which they support."""
         return len(names) <= _FEW and all(len(name) == _SHA1_DIGITS for name in names)
 
 

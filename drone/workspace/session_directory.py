@@ -3,7 +3,7 @@
 sessions/<session>/work      the workspace, the only part that the agent can write besides the scratch
 sessions/<session>/git       the drone's git directory: its index, the commits that are delivered, the checkpoints
 sessions/<session>/scratch   home and /tmp of the commands, kept from order to order
-sessions/<session>/settings  what the default branch says to drones, copied out of its `.dronefleet/`
+sessions/<session>/settings  the default branch's settings for drones, copied from its `.dronefleet/`
 sessions/<session>/order     the order that was here last
 """
 
@@ -40,11 +40,11 @@ class SessionDirectory:
         self.scratch = directory / "scratch"
         self.git = git.at(self.git_dir, self.work)
         self.checkpoint_index = self.git_dir / "checkpoint.index"
-        """There from the first checkpoint on after the workspace was laid out, so also a sign that set-up is done."""
+        """Exists from the first checkpoint after the workspace was laid out, so also a sign that set-up is done."""
         self._order_file = directory / "order"
         self._lock: FileLock | None = None
         self.history = History(git.at(self.git_dir))
-        """Of the drone's git directory, and so of the mirror that it borrows from; opened by the first question."""
+        """Of the drone's git directory, and so of the mirror that it borrows from; opened by the first request."""
 
     def take(self, check: Callable[[], None]) -> None:
         """Take the session for this run.
@@ -70,13 +70,13 @@ class SessionDirectory:
             self._lock = None
 
     def lay_out(self, order_id: str, mirror: Mirror, start: StartingPoint) -> None:
-        """Have `work` hold exactly the base, plus what an earlier order of the session left behind and git ignores.
+        """Make `work` hold exactly the base, plus ignored files that an earlier order of the session left behind.
 
-        The same order again gets a fresh workspace, and so does an order after one that left a workspace that cannot be
-        put in order: a cache is never worth a failed order.
+        A repeated order gets a fresh workspace, and so does an order after one whose workspace cannot be cleaned: a
+        cache is never worth a failed order.
         """
         keep = self._can_be_kept(order_id, mirror)
-        # Before anything is changed: when this is broken off, the next try of the order finds its own name.
+        # Before anything is changed: if this is interrupted, the next attempt of the order finds its own id.
         self._order_file.write_text(order_id)
         if keep:
             try:
@@ -92,28 +92,28 @@ class SessionDirectory:
         self.make_agents_git(mirror, start, start.commit)
 
     def can_go_on(self, order_id: str, mirror: Mirror, commits: Iterable[str]) -> bool:
-        """Whether all that an earlier run of this order left is here: workspace, checkpoints, and these commits."""
+        """Whether everything that an earlier run of this order left is here: workspace, checkpoints, these commits."""
         if not (self._order_was() == order_id and self._is_whole(mirror) and self.checkpoint_index.exists()):
             return False
         return all(map(self.history.has, commits))
 
     def go_on(self) -> None:
-        """Take the workspace as it is. Locks in the git directory are nobody's: whoever held them was killed."""
+        """Use the workspace unchanged. Locks in the git directory are stale: their holders were killed."""
         for lock in [*self.git_dir.glob("*.lock"), *(self.git_dir / "refs").rglob("*.lock")]:
             lock.unlink(missing_ok=True)
 
     def keep_index(self) -> None:
-        """Keep the index for the checkpoints, with its time: by it git knows what may have changed right after."""
+        """Keep the index for the checkpoints, with its time, which tells git which files may have changed since."""
         draft = self.checkpoint_index.with_name(f"{self.checkpoint_index.name}.new")
         shutil.copy2(self.git_dir / "index", draft)
         draft.replace(self.checkpoint_index)
 
     def forget_checkpoints(self) -> None:
-        """Have no later run go on in this workspace as it is."""
+        """Prevent later runs from continuing in this workspace unchanged."""
         self.checkpoint_index.unlink(missing_ok=True)
 
     def take_kept_index(self) -> None:
-        """Begin with what the last checkpoint knew of the files: which are tracked, and which are as it says."""
+        """Start with what the last checkpoint knew about the files: which are tracked, and which are unchanged."""
         if self.checkpoint_index.exists():
             shutil.copy2(self.checkpoint_index, self.git_dir / "index")
 
@@ -133,9 +133,9 @@ class SessionDirectory:
         )
 
     def _renew_git_dir(self, mirror: Mirror) -> None:
-        """Leave nothing of the order before but the index, which spares git from reading all files anew.
+        """Keep nothing of the previous order except the index, which saves git from reading all files again.
 
-        Its checkpoints are many objects that nobody will ask for, and git would never remove them by itself.
+        Its checkpoints are many objects that are never needed again, and git would never remove them automatically.
         """
         self.history.close()
         index = self.directory / "index"
@@ -145,16 +145,16 @@ class SessionDirectory:
         index.replace(self.git_dir / "index")
 
     def fill(self, commit: str | None, *, clean: bool) -> None:
-        """Have `work` hold the files of a commit, whatever is there now; with `clean` nothing else that git sees."""
+        """Make `work` hold the files of a commit, whatever is there now; with `clean` nothing else that git sees."""
         tree = commit or self._empty_tree()
         (self.git_dir / "index.lock").unlink(missing_ok=True)
         self.git.text("read-tree", "--reset", "-u", tree)
         if clean:
-            # Twice -f: repositories inside the workspace go too. Ignored files stay: they take time to make.
+            # Twice -f: repositories inside the workspace are removed too. Ignored files stay: they take time to make.
             self.git.text("clean", "-ffdq")
 
     def tree_of(self, commit: str | None) -> str:
-        """The id of the commit's tree; of the empty tree where there is no commit."""
+        """The id of the commit's tree; of the empty tree if there is no commit."""
         return self.history.tree_of(commit) if commit else self._empty_tree()
 
     def _empty_tree(self) -> str:
@@ -173,9 +173,9 @@ class SessionDirectory:
         _configure(self.git_dir, {"core.hooksPath": "/dev/null"})
 
     def make_agents_git(self, mirror: Mirror, start: StartingPoint, head: str | None) -> None:
-        """Make the agent's `.git` anew: a clone that borrows the mirror's objects, with its branch at `head`.
+        """Recreate the agent's `.git`: a clone that borrows the mirror's objects, with its branch at `head`.
 
-        What lies between the base and `head` comes out of the drone's git directory.
+        The commits between the base and `head` come from the drone's git directory.
         """
         own = self.work / ".git"
         remove(own)
@@ -187,7 +187,7 @@ class SessionDirectory:
         lines = [_as_clone(line) for line in refs.splitlines()]
         if head:
             lines.append(f"{head} refs/heads/{start.branch}")
-            # With the index comes what git knows of the files' times: `git status` need not read them all again.
+            # The index contains what git knows about the files' times: `git status` need not read them all again.
             shutil.copy2(self.git_dir / "index", own / "index")
             self._hand_over(git, start.commit, head)
         ordered = sorted(lines, key=lambda line: line.partition(" ")[2])
@@ -203,12 +203,12 @@ class SessionDirectory:
         _configure(own, settings)
 
     def show_changes_to(self, head: str | None) -> None:
-        """Have the agent's `git status` say what is different from `head`, with all that its index knows of files."""
+        """Make the agent's `git status` show the changes against `head`; its index keeps its data about the files."""
         if head:
             self.git.at(self.work / ".git").text("read-tree", "--reset", head)
 
     def _hand_over(self, agents: Git, base: str | None, head: str) -> None:
-        """Give the agent's new `.git` its own commits back."""
+        """Restore the agent's own commits to its new `.git`."""
         if head == base:
             return
         wanted = f"{head}\n" + (f"^{base}\n" if base else "")
@@ -217,7 +217,7 @@ class SessionDirectory:
 
 
 def _init(git: Git, mirror: Mirror, *options: str) -> None:
-    """A repository that borrows the mirror's objects, and knows where a shallow history ends."""
+    """Create a repository that borrows the mirror's objects, and knows where a shallow history ends."""
     directory = git.directory
     if directory is None:
         raise ValueError("a directory to initialize is needed")
@@ -231,7 +231,7 @@ def _init(git: Git, mirror: Mirror, *options: str) -> None:
 
 
 def _configure(git_dir: Path, settings: Mapping[str, str]) -> None:
-    """Set variables of a new repository, whose configuration nobody has touched: `git config` is a process for each."""
+    """Set variables in the unchanged configuration of a new repository: `git config` would take a process for each."""
     with (git_dir / "config").open("a", encoding="utf-8", errors="surrogateescape") as file:
         for name, value in settings.items():
             section, _, variable = name.rpartition(".")
@@ -252,7 +252,7 @@ def _as_clone(line: str) -> str:
 
 
 def remove(path: Path) -> None:
-    """Remove whatever is there: a file, a link, a tree with directories that its maker locked.
+    """Remove a file, a link or a tree, even with directories that its creator locked.
 
     Raises OSError if something cannot be removed even then.
     """
@@ -269,7 +269,7 @@ def remove(path: Path) -> None:
 
 
 def unlock(top: Path) -> None:
-    """Give ourselves back the right to list and to change each directory; links are not followed."""
+    """Restore our own permission to list and change each directory; links are not followed."""
     top.chmod(top.stat().st_mode | stat.S_IRWXU)
     for directory, names, _ in os.walk(top):
         for name in names:

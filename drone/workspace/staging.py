@@ -1,7 +1,7 @@
-"""The state of a work tree as a git tree, made by the drone's own git; the workspace's `.git` is not looked at.
+"""The state of a work tree as a git tree, made by the drone's own git; the workspace's `.git` is not read.
 
-What cannot be delivered is left out by name: repositories inside, huge files, files that cannot be read, and whatever
-is neither file nor link.
+What cannot be delivered is left out by name: nested repositories, huge files, files that cannot be read, and
+everything that is neither a file nor a link.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from drone.workspace.git import Git, GitFailed
 
 LARGEST_FILE = 100 * 1000 * 1000
-"""Bytes; what is larger no forge would take."""
+"""Bytes; no forge would accept a larger file."""
 SPECIAL = "neither a file nor a link"
 _REFUSED = re.compile(rb"Unable to process path (.+)")
 _TRIES = 100
@@ -31,7 +31,7 @@ class Staged:
 
 
 def stage(git: Git, parent: str | None) -> Staged:
-    """Write the work tree as a tree, seen against `parent`: what is left out stays as it is there.
+    """Write the work tree as a tree, relative to `parent`: a file that is left out stays as it is there.
 
     `git` has the drone's git directory and the workspace as its work tree.
     """
@@ -39,7 +39,7 @@ def stage(git: Git, parent: str | None) -> Staged:
     if work is None:
         raise ValueError("staging needs a work tree")
     left_out = {os.fsencode(path): SPECIAL for path in remove_special_files(work)}
-    # Entries that are the same in index and parent keep what the index knows of the file: only the rest is read.
+    # Entries that are the same in index and parent keep what the index knows about the file: only the rest is read.
     read_tree(git, parent)
     refresh(git)
     wanted = []
@@ -55,9 +55,9 @@ def stage(git: Git, parent: str | None) -> Staged:
 
 
 def remove_special_files(work: Path) -> list[str]:
-    """Remove FIFOs, sockets and devices, and give their names.
+    """Remove FIFOs, sockets and devices, and return their names.
 
-    A FIFO by the name of `.gitignore` would have git wait for a writer until the time is up.
+    A FIFO named `.gitignore` would make git wait for a writer until the time is up.
     """
     removed = []
     waiting = [str(work)]
@@ -77,50 +77,50 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
         with os.scandir(directory) as found:
             return list(found)
     except PermissionError:
-        return []  # git cannot look into it either, and goes on
+        return []  # git cannot read it either, and continues
 
 
 def read_tree(git: Git, commit: str | None) -> None:
-    """Have the index show a commit; what it knows of files that are the same there it goes on knowing."""
+    """Set the index to a commit; it keeps what it knows about files that are the same there."""
     git.text("read-tree", *(["--reset", commit] if commit else ["--empty"]))
 
 
 def refresh(git: Git, *options: str) -> None:
-    """Have the index know anew which files are as it says; where all are, nobody needs to read them again."""
+    """Update the index's record of which files are unchanged, so that these need not be read again."""
     try:
         git.text("update-index", "-q", "--ignore-submodules", "--refresh", *options)
     except GitFailed as failure:
-        # 1: some files differ, which is what we are here for.
+        # 1: some files differ, which is expected here.
         if failure.code != 1:
             raise
 
 
 def changed(git: Git) -> Iterable[bytes]:
-    """Tracked files that differ or are gone. Submodules are not asked: git would run in the agent's directories."""
+    """Tracked files that differ or are gone. Submodules are not checked: git would run in the agent's directories."""
     listing = git.raw("diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=all")
     return filter(None, listing.split(b"\0"))
 
 
 def new(git: Git) -> Iterable[bytes]:
-    """Untracked files that are not ignored; a repository inside comes as one name with a slash."""
+    """Untracked files that are not ignored; a nested repository is one name with a slash at the end."""
     return filter(None, git.raw("ls-files", "-z", "--others", "--exclude-standard").split(b"\0"))
 
 
 def why_not(work: Path, path: bytes, largest: int = LARGEST_FILE, limit_is: str = "and the limit is") -> str:
-    """The reason why a path cannot be taken; empty where it can. `limit_is` introduces the limit of a file's size."""
+    """The reason why a path cannot be taken; empty if it can. `limit_is` introduces the limit of a file's size."""
     if path.endswith(b"/"):
         return "a git repository of its own"
     file = work / os.fsdecode(path)
     try:
         status = file.lstat()
     except (FileNotFoundError, NotADirectoryError):
-        return ""  # it is gone, and that is delivered
+        return ""  # it is gone, and its deletion is delivered
     except OSError as error:
         return error.strerror or "cannot be looked at"
     if stat.S_ISLNK(status.st_mode):
         return ""
     if stat.S_ISDIR(status.st_mode):
-        return ""  # in place of a file that is gone; what is in it has names of its own
+        return ""  # in place of a file that is gone; the files in it have their own names
     if not stat.S_ISREG(status.st_mode):
         return SPECIAL
     if status.st_size > largest:
@@ -129,7 +129,7 @@ def why_not(work: Path, path: bytes, largest: int = LARGEST_FILE, limit_is: str 
 
 
 def update_index(git: Git, wanted: list[bytes], left_out: dict[bytes, str]) -> None:
-    """Take all wanted paths into the index; one that git refuses is left out, and the rest is tried again."""
+    """Add all wanted paths to the index; a path that git refuses is left out, and the rest is retried."""
     for _ in range(_TRIES):
         paths = [path for path in wanted if path not in left_out]
         listing = b"".join(path + b"\0" for path in paths)

@@ -1,4 +1,4 @@
-"""What an order starts from: the tip of a branch, the head of its session's last work, or nothing at all yet."""
+"""What an order starts from: the tip of a branch, the head of its session's last work, or an empty repository."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from shared.errors import FleetFault, OrderError
 from shared.work_order import WorkOrder
 
 FetchBlob = Callable[[str, str], bytes]
-"""Gives the content of a blob, by run and SHA-256."""
+"""Returns the content of a blob, by run and SHA-256."""
 _USUAL = ("main", "master", "trunk", "develop")
 
 
 @dataclass(frozen=True)
 class StartingPoint:
-    """The commit to start from, and the names around it."""
+    """The commit to start from, and its related names."""
 
     commit: str | None
     """None in an empty repository."""
     branch: str
-    """What the workspace's own branch is called."""
+    """The name of the workspace's own branch."""
     default_branch: str | None
     default_commit: str | None
     published: str | None = None
-    """The remote's own tip: what every other drone can fetch."""
+    """The remote's own tip, which every other drone can fetch."""
 
 
 def find_base(order: WorkOrder, mirror: Mirror, advertised: Advertised, fetch_blob: FetchBlob) -> StartingPoint:
-    """Decide where an order starts, and see to it that the mirror has the commit.
+    """Decide where an order starts, and ensure that the mirror has the commit.
 
-    Raises OrderError when the project's branch does not exist, FleetFault when the work of the session's last order
-    cannot be had.
+    Raises OrderError if the project's branch does not exist, FleetFault if the work of the session's last order is
+    unavailable.
     """
     default, default_commit = default_of(advertised)
     branch = order.project.branch or default or _USUAL[0]
@@ -95,7 +95,7 @@ def _no_branch(order: WorkOrder, wanted: str, branches: dict[str, str]) -> Order
 
 
 def _see_to(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> None:
-    """Have the base commit in the mirror: it is there already, on the remote, or in a stored bundle."""
+    """Ensure that the mirror has the base commit: it is there already, on the remote, or in a stored bundle."""
     commit = order.base.commit or ""
     for attempt in (_nothing, _from_branch, _from_bundle):
         try:
@@ -113,7 +113,7 @@ def _see_to(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> None:
 
 
 def _see_to_again(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> None:
-    """Have the commit in the mirror that the order began from, also where the remote's branches left it since."""
+    """Ensure that the mirror has the commit that the order began from, even if no remote branch has it any more."""
     base = order.resumed.base if order.resumed else None
     if base is None:
         return
@@ -133,9 +133,9 @@ def _see_to_again(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> No
 
 
 def _published(mirror: Mirror, base: str | None, tip: str | None) -> str | None:
-    """What a bundle may build on: the remote's tip, or a branch that has the base where the tip's history has not.
+    """What a bundle may build on: the remote's tip, or a branch that has the base if the tip's history does not.
 
-    Where no branch has it any more, the bundle holds all that the tip has not.
+    If no branch has it any more, the bundle holds everything that the tip does not have.
     """
     if base is None or tip is None or mirror.is_ancestor(base, tip):
         return tip

@@ -1,4 +1,4 @@
-"""All workspaces of a drone below one directory, and the one that an order is given."""
+"""All workspaces of a drone below one directory, and the workspace of one order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from shared.work_order import Resumed, WorkOrder
 INSTRUCTION_FILES = ("AGENTS.md", "AGENT.md")
 _INSTRUCTION_BYTES = 64 * 1024
 SETTINGS_FOLDER = ".dronefleet"
-"""Where a repository keeps what it has to say to drones."""
+"""The folder in which a repository keeps its settings for drones."""
 _SETTINGS_BYTES = 1024 * 1024
 """Larger files of the folder are left out."""
 
@@ -34,7 +34,7 @@ class Workspaces:
     """Gives each order the workspace of its session."""
 
     def __init__(self, root: Path, git_environment: Mapping[str, str], sandbox: Sandbox) -> None:
-        """`root` is claimed: Precondition where it is not empty and not ours.
+        """`root` is claimed. Raises Precondition if it is not empty and not ours.
 
         `git_environment` comes from the function of that name.
         """
@@ -44,15 +44,15 @@ class Workspaces:
         self._sandbox = sandbox
 
     def prepare(self, order: WorkOrder, fetch_blob: FetchBlob, check: Callable[[], None]) -> Workspace:
-        """Fetch what is new, and lay out the workspace at the order's base. It is the caller's until `close`.
+        """Fetch new commits, and lay out the workspace at the order's base. The caller owns it until `close`.
 
-        An order with `resumed` finds its workspace untouched where this drone has the checkpoint; then, or after
-        set-up, `go_back` is to be called.
+        An order with `resumed` finds its workspace untouched if this drone has the checkpoint; then, or after set-up,
+        the caller must call `go_back`.
 
         `check` is called while git works and may raise to end it.
 
-        Raises OrderError where the URL, the branch or the access is wrong, FleetFault where the remote cannot be
-        reached, the disk is full or another run works in the session.
+        Raises OrderError if the URL, the branch or the access is wrong, FleetFault if the remote cannot be reached, the
+        disk is full or another run works in the session.
         """
         git = self._git.checking(check)
         remote = Remote(order.project.git_url)
@@ -73,9 +73,9 @@ class Workspaces:
         return Workspace(order.order_id, session, mirror, start, sandbox, fresh, checkpoints)
 
     def default_branch(self, order: WorkOrder, check: Callable[[], None]) -> DefaultBranch:
-        """What the default branch of the order's repository is now, for a service that needs no workspace.
+        """The current default branch of the order's repository, for a service that needs no workspace.
 
-        Raises as `prepare` does, where the repository is at fault or cannot be reached.
+        Raises like `prepare` if the repository is at fault or cannot be reached.
         """
         git = self._git.checking(check)
         remote = Remote(order.project.git_url)
@@ -89,7 +89,7 @@ class Workspaces:
 
 
 def _go_on(order: WorkOrder, session: SessionDirectory, mirror: Mirror) -> bool:
-    """Take the workspace as an earlier run of the order left it, where this run goes on from there and all is there."""
+    """Use the workspace as an earlier run of the order left it, if this run continues from there and it is complete."""
     if order.resumed is None:
         return False
     commits = filter(None, (order.resumed.base, order.resumed.commit))
@@ -110,7 +110,7 @@ class Workspace:
     sandbox: Sandbox
     """The drone's sandbox with this session's home and /tmp; commands of the run go here."""
     fresh: bool
-    """Laid out at the base: the project's set-up commands are to be run. Else it is as an earlier run left it."""
+    """Laid out at the base: the project's set-up commands must be run. Else it is as an earlier run left it."""
     checkpoints: WorkspaceCheckpoints
 
     @property
@@ -129,7 +129,7 @@ class Workspace:
 
     @property
     def published(self) -> DefaultBranch:
-        """The default branch as it lies in the mirror, beside whatever the agent does in the workspace."""
+        """The default branch in the mirror, independent of the agent's changes in the workspace."""
         return DefaultBranch(
             self.session.git.at(self.mirror.directory), self.start.default_branch, self.start.default_commit
         )
@@ -149,7 +149,7 @@ class Workspace:
     def settings(self) -> Path | None:
         """A copy of the default branch's `.dronefleet/`, outside the workspace: the agent's own work cannot change it.
 
-        None where the branch has no such folder. Raises FleetFault `E-GIT-DAMAGED`.
+        None if the branch has no such folder. Raises FleetFault `E-GIT-DAMAGED`.
         """
         commit, target = self.start.default_commit, self.session.directory / "settings"
         if commit is None:
@@ -159,28 +159,28 @@ class Workspace:
         return target if any(target.iterdir()) else None
 
     def checkpoint(self, run_id: str, *, has_secret: HasSecret, agent_commits: bool = True) -> Snapshot:
-        """Keep the workspace as it is now, under a ref of the run. Nothing in it is altered.
+        """Keep the workspace as it is now, under a ref of the run. No file in it is altered.
 
         Files in which `has_secret` finds something, and files over 20 MB, are left out by name. With `agent_commits`
-        False, the agent cannot have committed since the checkpoint before, and git is not asked in the sandbox. Raises
-        as `deliver` does, which is no reason to end a run.
+        False, the agent cannot have committed since the previous checkpoint, and git is not run in the sandbox. Raises
+        like `deliver`, which is no reason to end a run.
         """
         with explained(self.mirror.remote):
             return self.checkpoints.take(run_id, has_secret, agent_commits)
 
     def go_back(self, resumed: Resumed, fetch_blob: FetchBlob) -> None:
-        """Put files and commits to a checkpoint; what git ignores stays.
+        """Restore files and commits to a checkpoint; ignored files stay.
 
-        Raises FleetFault: E-CHECKPOINT where the checkpoint cannot be had, E-DISK-FULL.
+        Raises FleetFault: E-CHECKPOINT if the checkpoint is unavailable, E-DISK-FULL.
         """
         with explained(self.mirror.remote):
             place = Workplace(self.session, self.mirror, self.start)
             self.checkpoints.go_on_from(go_back(place, resumed, fetch_blob))
 
     def deliver(self, branch: str, message: str, author: str) -> Delivery:
-        """Commit what changed and give the result; nothing in the workspace's `.git` is executed or believed.
+        """Commit the changes and return the result; nothing in the workspace's `.git` is executed or trusted.
 
-        `author` is `Name <email>`. Once more gives the same content. Raises FleetFault when the disk is full.
+        `author` is `Name <email>`. A repeated call gives the same content. Raises FleetFault if the disk is full.
         """
         with explained(self.mirror.remote):
             wanted = DeliveryRequest(branch, message, author, self.order_id, self.start.published)
@@ -189,19 +189,20 @@ class Workspace:
     def push(
         self, ref: str, expect: str | None, deadline_s: float, check: Callable[[], None] = lambda: None
     ) -> PushResult:
-        """Push what was delivered last to the branch `ref`, which must be at `expect` (None: not exist) until then.
+        """Push the last delivery to the branch `ref`, which must be at `expect` (None: not exist), within `deadline_s`
+        seconds.
 
-        What an earlier run of the same order left there is replaced. `check` is called while git works; whatever it
-        raises ends git and comes out.
+        A commit that an earlier run of the same order left there is replaced. `check` is called while git works; an
+        exception from it ends git and propagates.
         """
         git = self.session.git.at(self.session.git_dir).checking(check)
         head = git.text("rev-parse", "--verify", DELIVERED)
         return push(git, self.mirror.remote, head, PushTarget(ref, expect, self.order_id, deadline_s))
 
     def rest(self) -> None:
-        """End the processes that were kept for the next question: they are none of the agent's."""
+        """End the processes that were kept for the next request: they are not the agent's."""
         self.session.history.close()
 
     def close(self) -> None:
-        """Let the next run of the session in."""
+        """Release the session for its next run."""
         self.session.release()

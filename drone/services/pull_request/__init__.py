@@ -2,8 +2,8 @@
 
     open_pull_request(order, context) -> Outcome
 
-`address` says where a repository is hosted, `ways` how its host can be reached from this workstation, `commands` and
-`http_api` are the two kinds of way, `hosts` knows the requests for GitHub, GitLab and Gitea, `template` fills in the
+`address` says where a repository is hosted, `routes` how its host can be reached from this workstation, `commands` and
+`http_api` are the two kinds of route, `hosts` knows the requests for GitHub, GitLab and Gitea, `template` fills in the
 repository's own template.
 """
 

@@ -95,7 +95,7 @@ class CommandApi:
     """The options that make it read the body from stdin."""
 
     def call(self, method: str, path: str, body: dict[str, Json] | None = None) -> Json:
-        """Like `Api.call`. A tool that gives no answer in time counts as a refusal."""
+        """Like `HostApi.call`. A tool that gives no answer in time counts as a refusal."""
         stdin = json.dumps(body).encode() if body is not None else b""
         reads = self.input if body is not None else ()
         command = [*self.prefix, *_method(self.via, method), *reads, path]

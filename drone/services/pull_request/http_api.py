@@ -29,7 +29,7 @@ class HttpApi:
     via: str = "http"
 
     def call(self, method: str, path: str, body: dict[str, Json] | None = None) -> Json:
-        """Like `Api.call`. A redirect is followed within the same server, for example if a repository was renamed."""
+        """Like `HostApi.call`. A redirect within the same server is followed, for example of a renamed repository."""
         address = f"{self.root}/{path}"
         host = urlsplit(self.root).netloc
         with self._client() as http:

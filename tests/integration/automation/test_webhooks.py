@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from standardwebhooks import Webhook as Verifier
 
 from control_plane.automation.notices import notify
@@ -103,6 +103,20 @@ def test_what_a_webhook_does_not_want_is_not_sent_to_it(
     tell(core, "task.done")
     send(core)
     assert (len(receiver.sent), len(second_receiver.sent)) == (0, 1)
+
+
+def test_receivers_that_have_waited_longest_come_first(
+    core_factory: CoreFactory, database_url: str, clock: HandClock
+) -> None:
+    core = core_factory(database_url, clock=clock, webhook_private=True)
+    hooks = [add(core, f"http://127.0.0.1:{port}/", f"hook-{port}").id for port in range(1, 7)]
+    tell(core, "task.done")
+    for hook in hooks:
+        clock.sleep(-1)
+        with core.database.write() as db:
+            db.execute(update(WebhookDelivery).where(WebhookDelivery.webhook_id == hook).values(next_at=clock.now()))
+    clock.sleep(10)
+    assert Sender(core)._receivers() == hooks[::-1]
 
 
 @pytest.fixture
