@@ -50,7 +50,7 @@ def end_command(holder_pid: int, mark: str, *, grace: float, ask: Callable[[], N
     # The sandbox's own processes, which are not the command's, must also be gone before others count what is left.
     own = {holder, *below(holder)}
     _signal_all(own, "kill")
-    _wait(found | own, _KILL_SECONDS)
+    _wait_for_exit(found | own, _KILL_SECONDS)
     # These are orphans now that the holder is gone; the code that started the holder reaps it.
     reap(found | own - {holder})
     return _count(found)
@@ -177,6 +177,19 @@ def _wait(processes: set[psutil.Process], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while alive(processes) and time.monotonic() < deadline:
         time.sleep(_TICK)
+
+
+def _wait_for_exit(processes: set[psutil.Process], seconds: float) -> None:
+    """Wait until all of them are zombies or gone: a process that lost its memory passes on its children only then."""
+    deadline = time.monotonic() + seconds
+    while any(map(_is_exiting, processes)) and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+def _is_exiting(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    return False
 
 
 def _count(found: set[psutil.Process]) -> Ended:

@@ -112,3 +112,32 @@ def test_a_command_leaves_no_child_of_any_kind_behind(sandbox: str) -> None:
     told = subprocess.check_output([sys.executable, "-c", COMMANDS, sandbox], timeout=60)
 
     assert json.loads(told) == [0, 0, 0]
+
+
+def test_commands_that_run_into_their_time_limit_leave_no_zombie_on_a_busy_machine() -> None:
+    """A killed keeper passes its zombies on some time after its memory is gone: longer where the processor is busy."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * (psutil.cpu_count() or 1))]
+    try:
+        told = subprocess.check_output([sys.executable, "-c", TIME_LIMITS], timeout=100)
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
+    assert json.loads(told) == [0] * 8
+
+
+TIME_LIMITS = """
+import json, os, tempfile
+from pathlib import Path
+import psutil
+from drone.processes.reaping import become_reaper
+from drone.sandbox import choose
+
+become_reaper()
+sandbox, counts = choose("none", os.environ), []
+with tempfile.TemporaryDirectory() as directory:
+    for _ in range(8):
+        sandbox.run("(setsid sleep 300 &); sleep 300", workspace=Path(directory), timeout=0.2)
+        counts.append(len(psutil.Process().children()))
+print(json.dumps(counts))
+"""
