@@ -58,7 +58,9 @@ sys.dont_write_bytecode = False
 
 
 _ROOT = Path(__file__).parents[1]
-_SLOWEST_FIRST = ("chaos/", "integration/worker/", "acceptance/", "integration/fleet/", "bench/", "integration/")
+_WAITING = ("chaos/", "integration/worker/", "acceptance/", "integration/fleet/", "bench/")
+"""Test directories that mostly wait for other processes."""
+_SLOWEST_FIRST = (*_WAITING, "integration/workspace/", "integration/replay/", "integration/", "unit/processes/")
 """Test directories in the order in which they start, so that no slow file is left for the end."""
 
 
@@ -90,11 +92,23 @@ class _ByFile(LoadScopeScheduling):
         file = nodeid.partition("::")[0]
         return nodeid if _is_apart(file) else file
 
+    def _assign_work_unit(self, node: Any) -> None:
+        # Every second process begins with tests that compute: if all wait at the same time, the processor is idle.
+        if list(self.assigned_work).index(node) % 2:
+            busy = next((scope for scope in self.workqueue if not _waits(scope)), None)
+            if busy is not None:
+                self.workqueue.move_to_end(busy, last=False)
+        super()._assign_work_unit(node)
+
 
 @cache
 def _is_apart(file: str) -> bool:
     # Read from the text: the process that distributes the tests does not import them.
     return "pytest.mark.apart" in (_ROOT / file).read_text()
+
+
+def _waits(scope: str) -> bool:
+    return scope.removeprefix("tests/").startswith(_WAITING)
 
 
 def _room(item: pytest.Item) -> int:
