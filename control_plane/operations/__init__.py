@@ -1,4 +1,4 @@
-"""What can be done with a fleet. The command line, the HTTP interface and MCP are thin equals over these functions.
+"""The operations of a fleet. The command line, the HTTP API and MCP are thin layers over these functions.
 
-Each opens its own transaction, returns a document and raises `Refused` subclasses.
+Each function opens its own transaction, returns a document and raises `Refused` subclasses.
 """

@@ -1,4 +1,4 @@
-"""What the server finds of its own parts for `fleet doctor`: one check for each, with one fix."""
+"""The server's checks for `fleet doctor`: one check per component, with one fix each."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def whoami(core: Core, caller: Caller) -> Identity:  # noqa: ARG001 - every oper
 
 @performs(declared.DOCTOR)
 def doctor(core: Core, caller: Caller) -> list[dict[str, Any]]:
-    """What the server finds of itself, as JSON has it."""
+    """The server's checks as JSON-compatible documents."""
     return cast("list[dict[str, Any]]", document(server_checks(core, caller.organization_id))["checks"])
 
 
 def server_checks(core: Core, organization_id: str) -> list[Check]:
-    """What the server finds of its own parts, and of the drones that serve the organization.
+    """The checks of the server's components and of the drones that serve the organization.
 
-    One failing check never hides the others.
+    A check that raises is reported as failed; the others still run.
     """
     looks: Sequence[tuple[str, str, Callable[[Core], Check]]] = (
         ("D-DATABASE", "database", _database),
@@ -57,7 +57,7 @@ def server_checks(core: Core, organization_id: str) -> list[Check]:
 def _guarded(core: Core, code: str, what: str, look: Callable[[Core], Check]) -> Check:
     try:
         return look(core)
-    except Exception as error:  # noqa: BLE001 - whatever a part answers, the doctor has to finish its round
+    except Exception as error:  # noqa: BLE001 - a failing component must not end the other checks
         return Check(code, FAIL, what, f"does not answer: {str(error).splitlines()[0][:200]}", fix=f"start the {what}")
 
 

@@ -1,4 +1,4 @@
-"""The one way to an operation, whichever door a call came through: who may, in which organization, once per key."""
+"""The single entry point to all operations, for every interface: permissions, organization, idempotency key."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class OperationCall:
-    """One call of an operation, as a door (HTTP, MCP, a page) has parsed it."""
+    """One call of an operation, parsed by an interface (HTTP, MCP, a page)."""
 
     operation: Operation
     names: Mapping[str, Any]
-    """The values of the path."""
+    """The path parameters."""
     request: Request | None = None
     idempotency_key: str | None = None
 
 
 def perform(core: Core, caller: Caller, call: OperationCall) -> Any:
-    """Carry the operation out and return its answer. Raises what the operation refuses with.
+    """Run the operation and return its answer. Raises the operation's refusals.
 
-    The function takes the names of the path in their order, then the request; filters by keyword.
+    The function receives the path parameters in order, then the request. For GET, the request's fields are passed as
+    keyword arguments.
     """
     operation = call.operation
     values = [call.names[name] for name in operation.names]
@@ -48,9 +49,9 @@ def perform(core: Core, caller: Caller, call: OperationCall) -> Any:
 
 
 def enter(core: Core, identity: object, organization: str | None) -> Caller:
-    """Who calls, as they are in the organization that they named.
+    """The caller, with their role in the named organization.
 
-    Raises Forbidden for a drone, NotFound for an organization that they may not see.
+    Raises Forbidden for a drone, NotFound for an organization that the caller may not see.
     """
     if not isinstance(identity, Caller):
         raise Forbidden("this address is for people; the token is a drone's", code="E-TOKEN-KIND")
@@ -60,7 +61,7 @@ def enter(core: Core, identity: object, organization: str | None) -> Caller:
 def performs(
     operation: Operation,
 ) -> Callable[[Callable[Concatenate[Core, Caller, P], R]], Callable[Concatenate[Core, Caller, P], R]]:
-    """Say which operation a function carries out. It then refuses who may not, also where pages call it directly."""
+    """Declare which operation a function implements. It then checks permissions, even if a page calls it directly."""
 
     def guard(run: Callable[Concatenate[Core, Caller, P], R]) -> Callable[Concatenate[Core, Caller, P], R]:
         @wraps(run)
@@ -75,14 +76,14 @@ def performs(
 
 
 def permit(operation: Operation, caller: Caller) -> None:
-    """Return if the caller may have the operation carried out. Raises Forbidden."""
+    """Check that the caller may run the operation. Raises Forbidden."""
     require(caller, operation.role)
     if operation.everywhere:
         require_everywhere(caller)
 
 
 def implementation(operation: Operation) -> Callable[..., Any]:
-    """The function that carries an operation out; it is looked up only when it is called."""
+    """The function that implements an operation. Its module is imported on demand."""
     module, _, name = operation.run.partition(":")
     found: Callable[..., Any] = getattr(import_module(f"control_plane.operations.{module}"), name)
     return found

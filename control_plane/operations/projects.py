@@ -1,4 +1,4 @@
-"""Projects: a git repository each, with what to run around an order. A password in the URL is sealed, never shown."""
+"""Projects: a git repository with setup and verify commands. A password in the URL is sealed and never shown."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_DESCRIPTION = 2_000
 
 @performs(declared.ADD)
 def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
-    """A new project. Raises Conflict for a slug that is taken, Invalid for any value that cannot be."""
+    """Create a project. Raises Conflict for a slug that is taken, Invalid for an invalid value."""
     row = Project(
         id=new_id(),
         organization_id=caller.organization_id,
@@ -74,14 +74,14 @@ def list_(core: Core, caller: Caller) -> list[ProjectDocument]:
 
 @performs(declared.SHOW)
 def show(core: Core, caller: Caller, slug: str) -> ProjectDocument:
-    """One project. Raises NotFound with the slugs that are near."""
+    """One project. Raises NotFound with similar slugs."""
     with core.database.read() as db:
         return _document(db, find_project(db, caller.organization_id, slug))
 
 
 @performs(declared.EDIT)
 def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> ProjectDocument:
-    """Change the fields that are set; null takes branch, provider and budget away."""
+    """Change the fields that are set. Null removes the branch, provider or budget."""
     given = changes.model_fields_set
     with core.database.write() as db:
         row = find_project(db, caller.organization_id, slug)
@@ -105,7 +105,7 @@ def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> Project
 
 @performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, slug: str) -> ProjectDocument:
-    """Remove a project; its orders stay as history. Raises Conflict while an order of it is unfinished."""
+    """Remove a project; its orders are kept as history. Raises Conflict while one of its orders is unfinished."""
     with core.database.write() as db:
         row = find_project(db, caller.organization_id, slug)
         unfinished = select(Order.id).where(Order.project_id == row.id, Order.status.not_in(ENDED))
@@ -151,7 +151,7 @@ def _edit_texts(row: Project, changes: ProjectEdit) -> None:
 
 
 def _trailers(chosen: Sequence[str]) -> list[str]:
-    """Each once, in the order in which commits carry them."""
+    """The chosen trailers without duplicates, in commit order."""
     return [name for name in TRAILERS if name in chosen]
 
 

@@ -1,4 +1,4 @@
-"""Providers: where a model is reached, and with which key. The key itself is sealed, or it never leaves the drone."""
+"""Providers: a model's endpoint and API key. The key is either sealed here, or never leaves the drone."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ MAX_PARAMS = 64_000
 _OWN_PARAMS = frozenset(
     {"api_key", "api_base", "base_url", "model", "messages", "tools", "stream", "stream_options", "fallbacks"}
 )
-"""What the loop itself sets; a key among them would lie here in clear."""
+"""Parameters that the loop sets itself. An API key given as a parameter would be stored here in clear text."""
 
 
 @performs(declared.ADD)
 def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocument:
-    """A new provider. Raises Conflict for a name that is taken, Invalid for any value that cannot be."""
+    """Create a provider. Raises Conflict for a name that is taken, Invalid for an invalid value."""
     row = Provider(
         id=new_id(),
         organization_id=caller.organization_id,
@@ -72,14 +72,14 @@ def list_(core: Core, caller: Caller) -> list[ProviderDocument]:
 
 @performs(declared.SHOW)
 def show(core: Core, caller: Caller, name: str) -> ProviderDocument:
-    """One provider. Raises NotFound with the names that are near."""
+    """One provider. Raises NotFound with similar names."""
     with core.database.read() as db:
         return _document(find_provider(db, caller.organization_id, name))
 
 
 @performs(declared.EDIT)
 def edit(core: Core, caller: Caller, name: str, changes: ProviderEdit) -> ProviderDocument:
-    """Change the fields that are set. Orders that are queued go out with the new key and parameters."""
+    """Change the fields that are set. Queued orders are sent with the new key and parameters."""
     with core.database.write() as db:
         row = find_provider(db, caller.organization_id, name)
         given = changes.model_fields_set
@@ -113,7 +113,7 @@ def remove(core: Core, caller: Caller, name: str) -> ProviderDocument:
 
 
 def check_model(model: str) -> str:
-    """The name of a model, as it is. Raises Invalid."""
+    """Validate a model name and return it unchanged. Raises Invalid."""
     check_text("the model", model, limit=255)
     if any(c.isspace() for c in model):
         raise Invalid(f"{shown(model)} is not the name of a model", code="E-MODEL", next="for example openai/gpt-5")
@@ -157,7 +157,7 @@ def _check_fallbacks(db: Session, row: Provider) -> None:
 
 
 def _set_key(core: Core, row: Provider, key: str | None, variable: str | None, *, no_key: bool = False) -> None:
-    """Give the provider one key, or none; what it had is forgotten."""
+    """Set the provider's key, or none. The previous key is discarded."""
     if sum((key is not None, variable is not None, no_key)) > 1:
         raise Invalid("a provider has one key: sealed, on the drone, or none", code="E-PROVIDER-KEY")
     if key is not None:

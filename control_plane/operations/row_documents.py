@@ -1,4 +1,4 @@
-"""Rows as documents: what people and scripts see of them. Nothing here asks the database."""
+"""Convert rows to documents, as users and scripts see them. Nothing here queries the database."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ D = TypeVar("D", bound=Document)
 
 @dataclass(frozen=True)
 class OrderNames:
-    """The names of what an order points at."""
+    """The names of the objects that an order references."""
 
     organization: str
     project: str | None
@@ -45,21 +45,21 @@ class OrderNames:
 
 @dataclass(frozen=True)
 class Eyes:
-    """What somebody may know of a drone that works for several organizations."""
+    """What a caller may see of a drone that serves several organizations."""
 
     organizations: Mapping[str, str]
-    """Id to name, of those that they may know of."""
+    """ID to name, for the organizations that the caller may see."""
     runs: Container[str]
-    """Ids of their own organization's runs in hand."""
+    """IDs of the current runs of the caller's organization."""
 
     def names(self, serves: Sequence[str]) -> list[str]:
-        """The served organizations by name; of others not even their number."""
+        """The names of the served organizations that the caller may see; the number of others is not revealed."""
         return [name for each in serves if (name := EVERY if each == EVERY else self.organizations.get(each))]
 
 
 def drone_document(drone: Drone, load: Load, now: datetime, eyes: Eyes) -> DroneDocument:
-    """The drone with its one word of status; what its runs do comes from its last beat, of the own runs alone."""
-    # The last beat may be older than the end of the run that it names; then that is not in hand any more.
+    """The drone with its status. Run activity is from its last heartbeat, for the caller's organization's runs only."""
+    # A run in the last heartbeat may have ended since; it is then no longer in `eyes.runs`.
     runs = [run for run in (drone.beat or {}).get("runs", []) if run.get("run_id") in eyes.runs]
     age = now - drone.last_seen_at if drone.last_seen_at else timedelta()
     return DroneDocument(
@@ -91,13 +91,13 @@ def _note(drone: Drone, status: DroneStatus) -> str:
 
 
 def document_of(kind: type[D], row: Row, **others: Any) -> D:
-    """The document of a row: its columns of the same names, and `others` where a document has something else."""
+    """The document of a row: fields are copied from columns of the same name, except those given in `others`."""
     same = {name: getattr(row, name) for name in kind.model_fields if name not in others}
     return kind.model_validate({**same, **others})
 
 
 def order_summary(order: Order, names: OrderNames, stats: Stats, waiting: Wait | None = None) -> OrderSummary:
-    """The order; `waiting` is the call that waits longest for a person, where one does."""
+    """The order's summary. `waiting`: the call that has been waiting longest for a user, if any."""
     return OrderSummary(
         id=order.id,
         status=order.status,
@@ -175,9 +175,9 @@ def run_document(run: Run, drone: str | None) -> RunDocument:
 
 
 def step_document(step: Step, *, undone: bool = False, resumed: Mapping[str, Any] | None = None) -> StepDocument:
-    """The step's own fields, and over them those that every step has.
+    """The step's own fields, overridden by the fields common to all steps.
 
-    `resumed`: what to show of where a `resumed` step went on from.
+    `resumed`: fields that describe the point from which a `resumed` step continued.
     """
     own: dict[str, Any] = {**step.body, **(resumed or {}), "late": step.late, "undone": undone}
     return StepDocument(**{**own, "seq": step.seq, "kind": step.kind, "run": step.run_id, "at": step.at})

@@ -1,4 +1,4 @@
-"""The whole of an organization at a glance (S-122)."""
+"""Status overview of an organization (S-122)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _THERE = frozenset({DroneStatus.ONLINE, DroneStatus.BUSY})
 
 @performs(declared.STATUS)
 def status(core: Core, caller: Caller) -> StatusDocument:
-    """How many drones, orders and tasks there are in each state, what runs now, and what it all cost."""
+    """The number of drones, orders and tasks in each state, the number of active runs, and the total cost."""
     drones = list_drones(core, caller)
     with core.database.read() as db:
         organization = db.get_one(Organization, caller.organization_id)
@@ -47,14 +47,14 @@ def status(core: Core, caller: Caller) -> StatusDocument:
 
 
 def tasks_by_state(db: Session, organization_id: str) -> dict[str, int]:
-    """How many tasks are in each state; every state has an entry."""
+    """The number of tasks in each state; every state has an entry."""
     counted = select(Task.status, func.count()).where(Task.organization_id == organization_id).group_by(Task.status)
     found = dict(db.execute(counted).all())
     return {each.value: found.get(each, 0) for each in TaskStatus}
 
 
 def _orders(db: Session, organization_id: str) -> dict[str, int]:
-    """Of the orders that have not ended, how many are in each state."""
+    """The number of unfinished orders in each state."""
     open_ones = [each.value for each in OrderStatus if each not in ENDED]
     counted = select(Order.status, func.count()).where(
         Order.organization_id == organization_id, Order.status.in_(open_ones)
@@ -63,5 +63,5 @@ def _orders(db: Session, organization_id: str) -> dict[str, int]:
 
 
 def _slots(drones: Sequence[DroneDocument]) -> int:
-    """How many runs may be on at once, on the drones that are there."""
+    """The total concurrency of the drones that are online or busy."""
     return sum(drone.concurrency for drone in drones if drone.status in _THERE)

@@ -1,6 +1,6 @@
-"""What runs cost in sum. Runs are the only unit of cost; sums are made when they are asked for (S-034).
+"""Total cost of runs. Runs are the only unit of cost; totals are computed on demand (S-034).
 
-All that is summed lies in one index, `ix_runs_totals`: no row of a run is read for it.
+The index `ix_runs_totals` covers all summed columns, so no run row is read.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _SUMS = (
 
 
 def of_task(db: Session, task_id: str) -> Totals:
-    """Of all runs on a task."""
+    """The totals of all runs of a task."""
     return of_tasks(db, [task_id])[task_id]
 
 
 def of_tasks(db: Session, task_ids: Collection[str]) -> dict[str, Totals]:
-    """Of each of these tasks, in one query; every one has an entry."""
+    """The totals per task, in one query; every task has an entry."""
     summed = select(Run.task_id, *_SUMS).where(Run.task_id.in_(task_ids)).group_by(Run.task_id)
     found = {task_id: _totals(*sums) for task_id, *sums in db.execute(summed)} if task_ids else {}
     return {task_id: found.get(task_id, NOTHING) for task_id in task_ids}
 
 
 def of_agent(db: Session, organization_id: str, agent_id: str) -> Totals:
-    """Of all runs of an agent, on whatever task; it keeps them when it is removed (S-013)."""
+    """The totals of all runs of an agent, on any task. A removed agent keeps its runs (S-013)."""
     return _of(db, Run.organization_id == organization_id, Run.agent_id == agent_id)
 
 
 def of_organization(db: Session, organization_id: str) -> Totals:
-    """Of all runs of an organization, those of plain orders too."""
+    """The totals of all runs of an organization, including those of plain orders."""
     return _of(db, Run.organization_id == organization_id)
 
 

@@ -100,12 +100,12 @@ def fail(plane: Plane, drone: DroneStandIn, order: WorkOrder, exit_status: str =
     """End the run and the order as failed."""
     ended = drone.ended(status="failed", exit_status=exit_status, reason="out of time", order_at_fault=True)
     drone.report(order, ended)
-    wait_until(lambda: plane.order(order.order_id).status == "failed")
+    wait_until(lambda: plane.status(order.order_id) == "failed")
 
 
 def succeed(plane: Plane, drone: DroneStandIn, order: WorkOrder) -> None:
     drone.report(order, AssistantStep(text="All done.", usage=Usage(cost_usd=0.5)), drone.ended())
-    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    wait_until(lambda: plane.status(order.order_id) == "succeeded")
 
 
 def seen(order: WorkOrder) -> list[str]:

@@ -23,7 +23,7 @@ from drone.mcp_servers import McpServers, ServerConfig, connect
 from drone.mcp_servers.config import parsed
 from drone.sandbox import Sandbox, choose
 from shared.messages import ToolCall
-from tests.support import free_port, mcp_program, wait_until
+from tests.support import free_port, mcp_program, wait_until, warm_processes
 from tests.support.sandboxes import sandbox_of
 
 
@@ -90,8 +90,8 @@ class Tools:
 def http_server(*flags: str) -> Iterator[str]:
     """A running HTTP server written with the SDK; yields its URL."""
     port = free_port()
-    process = subprocess.Popen(
-        [sys.executable, mcp_program.__file__, "http", "--port", str(port), *flags],
+    process = warm_processes.popen(
+        [sys.executable, "-m", "tests.support.mcp_program", "http", "--port", str(port), *flags],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

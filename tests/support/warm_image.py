@@ -33,7 +33,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from tests.support.warm_requests import FORK_SERVER, Image, Request, program
+from tests.support.warm_requests import FORK_SERVER, OF_TESTS, Image, Request, program
 
 _CLONE = {"x86_64": 56, "aarch64": 220}
 _CLONE_PARENT = 0x8000
@@ -45,7 +45,7 @@ _COMMANDS = ("control_plane.cli", "drone.cli")
 _FOR_COMMANDS = ("control_plane.client", "rich.console", "rich.table", "httpx")
 _SERVER = ("control_plane.serve", "control_plane.web.app", "control_plane.embedded.up", "uvicorn.protocols.http.auto")
 _DRONE = ("drone.worker.__main__", "drone.runs.process", "drone.model.preload", "git", "celery.bin.worker")
-_SERVERS = frozenset({"up", "serve", "mcp"})
+_SERVERS = OF_TESTS | {"up", "serve", "mcp"}
 _RUNS = frozenset({"start", "run", "replay"})
 _MAY_START_MORE = frozenset({"up", "start", "--home"})
 

@@ -15,6 +15,7 @@ from control_plane.orders.numbers import next_number
 from control_plane.orders.status_changes import move_order
 from shared.errors import Conflict
 from shared.states import OrderStatus
+from tests.support import warm_processes
 
 _OTHER = {OrderStatus.QUEUED: OrderStatus.ASSIGNED, OrderStatus.ASSIGNED: OrderStatus.QUEUED}
 
@@ -22,14 +23,13 @@ _OTHER = {OrderStatus.QUEUED: OrderStatus.ASSIGNED, OrderStatus.ASSIGNED: OrderS
 def run_together(url: str, order_id: str, *, processes: int, rounds: int) -> list[list[int]]:
     """Start this many of these processes at once, and return the numbers that each took."""
     command = [sys.executable, "-m", "tests.support.writers", url, order_id, str(rounds)]
-    started = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(processes)
-    ]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    started = [warm_processes.popen(command, **pipes) for _ in range(processes)]
     ready = [process.stdout.readline() for process in started if process.stdout]
-    assert ready == ["ready\n"] * processes
+    assert ready == [b"ready\n"] * processes
     for process in started:
         assert process.stdin
-        process.stdin.write("go\n")
+        process.stdin.write(b"go\n")
         process.stdin.flush()
     return [json.loads(process.communicate(timeout=100)[0]) for process in started]
 

@@ -1,1 +1,1 @@
-"""Who may do what: tokens, log-ins, roles."""
+"""Access control: tokens, logins, roles."""

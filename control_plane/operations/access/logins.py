@@ -1,4 +1,4 @@
-"""Browsers: the one-use address that logs one in, and the session that follows."""
+"""Browser logins: one-time login links and the sessions that they start."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SESSION_LASTS = timedelta(days=7)
 
 
 def create_login_link(core: Core, caller: Caller) -> str:
-    """A secret that logs one browser in, once, within 15 minutes, as who the caller is."""
+    """A secret that logs in one browser as the caller, once, within 15 minutes."""
     secret, now = new_secret(LOGIN_PREFIX), core.clock.now()
     with core.database.write() as db:
         db.execute(delete(LoginLink).where(LoginLink.expires_at <= now))
@@ -40,9 +40,9 @@ def create_login_link(core: Core, caller: Caller) -> str:
 
 
 def use_login_link(core: Core, secret: str) -> tuple[str, Caller]:
-    """The secret of a new browser session, and who it is. Raises Unauthenticated for a link that is no good."""
+    """The secret of a new browser session, and its caller. Raises Unauthenticated for a used or expired link."""
     now = core.clock.now()
-    # One statement decides: of two browsers that open the same address at once, one gets in.
+    # A single statement claims the link: if two browsers open it at the same time, only one is logged in.
     fresh = LoginLink.used_at.is_(None), LoginLink.expires_at > now
     take = update(LoginLink).where(LoginLink.secret_hash == hashed(secret), *fresh).values(used_at=now)
     with core.database.write() as db:
@@ -59,13 +59,13 @@ def use_login_link(core: Core, secret: str) -> tuple[str, Caller]:
 
 
 def start_session(core: Core, caller: Caller) -> str:
-    """The secret of a new browser session for somebody who showed an API token."""
+    """The secret of a new browser session for a caller with an API token."""
     with core.database.write() as db:
         return _start(db, core, caller)
 
 
 def authenticate_session(core: Core, secret: str) -> Caller:
-    """Who a browser is. Raises Unauthenticated for a session that ended."""
+    """The caller of a browser session. Raises Unauthenticated if the session has ended."""
     with core.database.read() as db:
         row = db.query(WebSession).filter(WebSession.secret_hash == hashed(secret)).one_or_none()
         if row is None or row.expires_at <= core.clock.now():
@@ -74,7 +74,7 @@ def authenticate_session(core: Core, secret: str) -> Caller:
 
 
 def end_session(core: Core, secret: str) -> None:
-    """Log a browser out; one that is logged out already stays so."""
+    """Log out a browser. Has no effect if it is already logged out."""
     with core.database.write() as db:
         db.execute(delete(WebSession).where(WebSession.secret_hash == hashed(secret)))
 

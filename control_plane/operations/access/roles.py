@@ -1,4 +1,4 @@
-"""Who may do what: a viewer reads, an operator also submits and cancels, an admin does everything."""
+"""Roles: a viewer reads, an operator also submits and cancels, an admin does everything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _RANK: dict[Role, int] = {"viewer": 0, "operator": 1, "admin": 2}
 
 
 def require(caller: Caller, role: Role) -> None:
-    """Return if the caller has `role` or more. Raises Forbidden that names both roles."""
+    """Check that the caller has `role` or a higher one. Raises Forbidden, which names both roles."""
     if _RANK[caller.role] < _RANK[role]:
         raise Forbidden(
             f"this needs the role {role}; your token has the role {caller.role}",
@@ -21,7 +21,7 @@ def require(caller: Caller, role: Role) -> None:
 
 
 def require_everywhere(caller: Caller) -> None:
-    """Return if the caller may act in every organization. Raises Forbidden (`E-EVERYWHERE`)."""
+    """Check that the caller may act in every organization. Raises Forbidden (`E-EVERYWHERE`)."""
     if not caller.everywhere:
         raise Forbidden(
             "this needs a token that may act in every organization",
@@ -32,12 +32,12 @@ def require_everywhere(caller: Caller) -> None:
 
 
 def may(caller: Caller, role: Role) -> bool:
-    """Whether the caller has `role` or more; for pages that leave a button out."""
+    """Whether the caller has `role` or a higher one; for pages that omit a button."""
     return _RANK[caller.role] >= _RANK[role]
 
 
 def parse_role(text: str) -> Role:
-    """The role of this name. Raises Invalid that lists the three."""
+    """The role with this name. Raises Invalid, which lists the three roles."""
     for role in get_args(Role):
         if text == role:
             return _known(role)

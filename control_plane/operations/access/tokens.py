@@ -1,4 +1,4 @@
-"""Tokens of people and scripts, and the tokens with which drones join. A secret is shown once and stored as a hash."""
+"""API tokens for users and scripts, and join tokens for drones. A secret is shown once and stored as a hash."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ BOOTSTRAP = "bootstrap"
 _NOTE_USE_EVERY = timedelta(minutes=1)
 
 
-# --- joining ----------------------------------------------------------------------------
+# --- join tokens ------------------------------------------------------------------------
 
 
 @performs(declared.CREATE_JOIN)
 def create_join_token(core: Core, caller: Caller, request: JoinTokenRequest) -> JoinTokenDocument:
-    """A join token; its text is in the answer and nowhere else."""
+    """Create a join token. Only this answer contains its text."""
     labels = check_labels(request.labels)
     secret, now = new_secret(), core.clock.now()
     with core.database.write() as db:
@@ -98,7 +98,7 @@ def list_join_tokens(core: Core, caller: Caller) -> list[JoinTokenDocument]:
 
 @performs(declared.REVOKE_JOIN)
 def revoke_join_token(core: Core, caller: Caller, token_id: str) -> JoinTokenDocument:
-    """Make a join token useless; drones that joined with it stay. Doing it twice changes nothing."""
+    """Revoke a join token; drones that joined with it stay registered. Idempotent."""
     with core.database.write() as db:
         row = db.get(JoinToken, token_id)
         if row is None or row.organization_id != caller.organization_id:
@@ -112,14 +112,14 @@ def _join_token(db: Session, caller: Caller, row: JoinToken, token: str | None =
     return document_of(JoinTokenDocument, row, token=token, serves=serves)
 
 
-# --- people and scripts -----------------------------------------------------------------
+# --- API tokens -------------------------------------------------------------------------
 
 
 @performs(declared.CREATE_API)
 def create_api_token(core: Core, caller: Caller, request: ApiTokenRequest) -> ApiTokenDocument:
-    """An API token of the caller's organization; its text is in the answer and nowhere else.
+    """Create an API token of the caller's organization. Only this answer contains its text.
 
-    Raises Forbidden for one that may act everywhere, unless the caller may.
+    Raises Forbidden for a token that may act everywhere, unless the caller may do so too.
     """
     if request.everywhere:
         require_everywhere(caller)
@@ -146,9 +146,10 @@ def list_api_tokens(core: Core, caller: Caller) -> list[ApiTokenDocument]:
 
 @performs(declared.REVOKE_API)
 def revoke_api_token(core: Core, caller: Caller, token_id: str) -> ApiTokenDocument:
-    """Make an API token useless at once. Doing it twice changes nothing.
+    """Revoke an API token with immediate effect. Idempotent.
 
-    One that may act everywhere is only revoked by somebody who may: else an organization's admin could shut all out.
+    A token that may act everywhere can only be revoked by a caller that may do so too: otherwise an organization's
+    admin could lock everyone out.
     """
     with core.database.write() as db:
         row = db.get(ApiToken, token_id)
@@ -162,15 +163,15 @@ def revoke_api_token(core: Core, caller: Caller, token_id: str) -> ApiTokenDocum
 
 @performs(declared.CREATE_LOGIN_LINK)
 def login_link(core: Core, caller: Caller) -> LoginLinkDocument:
-    """An address that logs one browser in, once, as who the caller is."""
+    """A URL that logs in one browser as the caller, once."""
     secret = create_login_link(core, caller)
     return LoginLinkDocument(url=f"{core.settings.url}/login?token={secret}", secret=secret)
 
 
 def bootstrap_admin(core: Core, *, only_first: bool = False) -> str:
-    """The text of a new token of an admin everywhere, for whoever holds the database; the last such one is revoked.
+    """The text of a new admin token for all organizations; requires database access. Revokes the previous one.
 
-    Raises Conflict with `only_first` where a working one exists.
+    With `only_first`, raises Conflict if a valid token of this kind exists.
     """
     caller = system_caller(core)
     now = core.clock.now()
@@ -187,7 +188,7 @@ def bootstrap_admin(core: Core, *, only_first: bool = False) -> str:
 
 
 def authenticate(core: Core, bearer: str) -> Caller:
-    """Who an API token stands for. Raises Unauthenticated that says whether it is unknown, expired or revoked."""
+    """The caller of an API token. Raises Unauthenticated, which says whether it is unknown, expired or revoked."""
     with core.database.read() as db:
         row = db.scalar(select(ApiToken).where(ApiToken.secret_hash == hashed(bearer)))
         now = core.clock.now()
@@ -195,7 +196,7 @@ def authenticate(core: Core, bearer: str) -> Caller:
         assert row is not None
         organization = db.get_one(Organization, row.organization_id)
     if row.last_used_at is None or now - row.last_used_at >= _NOTE_USE_EVERY:
-        # Noted once a minute and not at every call: following an order must not write to the database all the time.
+        # Updated once a minute rather than on every call: following an order must not write to the database constantly.
         with core.database.write() as db:
             db.execute(update(ApiToken).where(ApiToken.id == row.id).values(last_used_at=now))
     return Caller(
@@ -224,7 +225,7 @@ def _working(now: datetime) -> ColumnElement[bool]:
 
 
 def _issue(core: Core, organization_id: str, role: Role, name: str) -> tuple[ApiToken, str]:
-    """A new row, which the caller adds, and its text."""
+    """A new row, which the caller must add to the session, and the token's text."""
     token = new_secret(API_PREFIX)
     row = ApiToken(
         id=new_id(),

@@ -1,4 +1,4 @@
-"""Agents: the identities that models take on inside an organization, and who is whose boss."""
+"""Agents: the identities that models take on inside an organization, and their reporting hierarchy."""
 
 from control_plane.lookups.agents import find_agent
 from control_plane.operations.agents.changing import create, edit, remove

@@ -1,4 +1,4 @@
-"""Making, changing and removing agents. Each under the organization's lock, so that two people see each other."""
+"""Create, edit and remove agents. Each holds the organization's lock, so that concurrent changes see each other."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from shared.names import new_id
 from shared.states import TaskStatus
 
 _SHOWN = 5
-"""Tasks that a refusal names."""
+"""Maximum number of tasks that an error message names."""
 
 
 @dataclass(frozen=True)
 class _Change:
-    """What a transaction did: the answer, and the orders that whoever follows them is to hear of."""
+    """The result of a transaction: the answer, and the orders whose followers must be notified."""
 
     agent: AgentDocument
     orders: Sequence[str] = field(default=())
@@ -38,10 +38,10 @@ class _Change:
 
 @performs(declared.ADD)
 def create(core: Core, caller: Caller, request: AgentRequest) -> AgentDocument:
-    """A new agent, or a removed one of the same name brought back with all of this (S-013). For admins.
+    """Create an agent, or restore a removed one of the same name with these values (S-013). For admins.
 
-    A description is asked for; it comes later, or never (S-012). Raises Conflict for a name that is taken, NotFound for
-    a boss, project or provider that is not there, Invalid for any value that cannot be.
+    A description is requested; it arrives later, or never (S-012). Raises Conflict for a name that is taken, NotFound
+    for an unknown boss, project or provider, Invalid for an invalid value.
     """
     check_agent(request.name)
     return _done(core, lambda db: _create(db, core, caller, request))
@@ -51,8 +51,8 @@ def create(core: Core, caller: Caller, request: AgentRequest) -> AgentDocument:
 def edit(core: Core, caller: Caller, name: str, changes: AgentEdit) -> AgentDocument:
     """Change the fields that are set, at least one (S-015). For admins.
 
-    The description is asked for anew where the instructions changed. Raises Conflict while the agent is at work,
-    NotFound, and Invalid, also for bosses that would go round in a circle.
+    If the instructions change, a new description is requested. Raises Conflict while a task of the agent is in
+    progress, NotFound, and Invalid, also for bosses that would form a circle.
     """
     if not changes.model_fields_set:
         raise Invalid(
@@ -63,9 +63,10 @@ def edit(core: Core, caller: Caller, name: str, changes: AgentEdit) -> AgentDocu
 
 @performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, name: str) -> AgentDocument:
-    """Remove an agent; its row stays for what it cost, and its reports stand at the top from now on (S-013, S-014).
+    """Remove an agent. Its row is kept for its costs, and its reports no longer have a boss (S-013, S-014).
 
-    For admins. Each report that was moved is among the warnings. Raises NotFound, Conflict while a task is the agent's.
+    For admins. The warnings name each moved report. Raises NotFound, and Conflict while the agent has an unfinished
+    task.
     """
     return _done(core, lambda db: _remove(db, core, caller, name))
 
@@ -109,7 +110,7 @@ def _edit(db: Session, core: Core, caller: Caller, name: str, changes: AgentEdit
         agent.description = ""
     elif agent.description or not {"project", "provider"} & given:
         return _Change(agent_document(db, agent), begun)
-    # Asked for again also where nobody could write one, until now that there is a project or a provider.
+    # Also requested if there is no description yet and a project or a provider, which may have been missing, was given.
     change = _described(db, core, caller, agent)
     return _Change(change.agent, [*begun, *change.orders])
 
@@ -128,7 +129,7 @@ def _remove(db: Session, core: Core, caller: Caller, name: str) -> _Change:
 
 
 def _described(db: Session, core: Core, caller: Caller, agent: Agent) -> _Change:
-    """Ask for the description, and say so where nobody can write one."""
+    """Request the description. Adds a warning if no project or provider is available to write it."""
     order_id = ask_description(db, core, agent, caller.user)
     if order_id is not None:
         return _Change(agent_document(db, agent), [order_id])
@@ -140,12 +141,12 @@ def _described(db: Session, core: Core, caller: Caller, agent: Agent) -> _Change
 
 
 def _source(agent: Agent) -> tuple[str | None, ...]:
-    """What the description is written from."""
+    """The values from which the description is written."""
     return agent.instructions, agent.instructions_path, agent.project_id if agent.instructions_path else None
 
 
 def _refuse_tasks(db: Session, agent: Agent, what: str, *states: TaskStatus) -> None:
-    """Return if no task in one of these states is the agent's. Raises Conflict that names some of them."""
+    """Check that the agent has no task in one of these states. Raises Conflict, which names some of them."""
     own = select(Task.id).where(Task.assignee_id == agent.id, Task.status.in_(states))
     tasks = db.scalars(own.order_by(Task.number).limit(_SHOWN + 1)).all()
     if tasks:

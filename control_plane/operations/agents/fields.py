@@ -1,4 +1,4 @@
-"""What can be said of an agent, each value looked at before it is stored."""
+"""The settable fields of an agent. Each value is validated before it is stored."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from shared.roster import circle
 
 MAX_PATH = 1024
 MAX_LEVELS = 32
-"""Of bosses above each other."""
+"""Maximum number of levels in the hierarchy of bosses."""
 INSTRUCTIONS = frozenset({"instructions", "instructions_path"})
 
 
 def fill(db: Session, agent: Agent, wanted: AgentRequest | AgentEdit, given: Collection[str]) -> None:
-    """Set the `given` fields of an agent. Raises Invalid, and NotFound for a name that nothing has."""
+    """Set the `given` fields of an agent. Raises Invalid, and NotFound for an unknown name."""
     if INSTRUCTIONS & set(given):
         _set_instructions(agent, wanted.instructions, wanted.instructions_path)
     for name, setter in _SETTERS.items():
@@ -36,7 +36,7 @@ def fill(db: Session, agent: Agent, wanted: AgentRequest | AgentEdit, given: Col
 
 
 def _set_instructions(agent: Agent, text: str | None, path: str | None) -> None:
-    """One of the two takes the place of whatever there was (S-010)."""
+    """Replace the instructions by exactly one of the two (S-010)."""
     if (text is None) == (path is None):
         raise Invalid(
             f"agent {agent.name} needs its instructions once: {'none are' if text is None else 'both kinds are'} given",
@@ -52,7 +52,7 @@ _BAD = "E-AGENT-INSTRUCTIONS"
 
 def _check_instructions(name: str, text: str) -> str:
     try:
-        # Half of a surrogate pair has no bytes; what is far too long need not be encoded to be refused.
+        # A lone surrogate cannot be encoded. A text that is far too long is rejected without encoding all of it.
         return instructions_of(text[: MAX_BYTES + 1].encode())
     except UnicodeEncodeError:
         why = "they hold half of a surrogate pair, which is no text"
@@ -67,7 +67,7 @@ def _check_instructions(name: str, text: str) -> str:
 
 
 def _check_path(name: str, path: str) -> str:
-    """A Markdown file inside the repository, as git names it (S-011, S-003)."""
+    """The path of a Markdown file inside the repository, in git's notation (S-011, S-003)."""
     check_text("the path of the instructions", path, limit=MAX_PATH)
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or pure.suffix.lower() != ".md" or not path.isprintable():
@@ -89,7 +89,7 @@ def _set_provider(db: Session, agent: Agent, name: str | None) -> None:
 
 
 def _set_model(_: Session, agent: Agent, model: str | None) -> None:
-    """`default` means the provider's own, as nothing does (S-015)."""
+    """`default` and null both select the provider's own model (S-015)."""
     agent.model = check_model(model) if model not in {None, "default"} and model is not None else None
 
 
@@ -114,7 +114,7 @@ def _set_concurrency(_: Session, agent: Agent, number: int | None) -> None:
 
 
 def _set_boss(db: Session, agent: Agent, name: str | None) -> None:
-    """`none` puts the agent at the top, as nothing does (S-015). Raises Invalid where bosses would go in a circle."""
+    """`none` and null both put the agent at the top (S-015). Raises Invalid if the bosses would form a circle."""
     if name in {None, "none"} or name is None:
         agent.boss_id = None
         return

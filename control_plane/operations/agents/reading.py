@@ -1,4 +1,4 @@
-"""Agents as people see them: one, all, and the tree of who reports to whom."""
+"""Read agents: one, all, and the reporting tree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from control_plane.teams.roster import roster_of, tree_of
 
 @performs(declared.LIST)
 def list_(core: Core, caller: Caller, include_removed: bool = False) -> list[AgentDocument]:
-    """The agents of the organization by name, in four queries whatever their number; without their instructions."""
+    """The agents of the organization by name, without their instructions; always four queries."""
     with core.database.read() as db:
         agents = _agents(db, caller.organization_id, include_removed)
         names = _Names.of(db, caller.organization_id)
@@ -31,9 +31,9 @@ def list_(core: Core, caller: Caller, include_removed: bool = False) -> list[Age
 
 @performs(declared.SHOW)
 def show(core: Core, caller: Caller, name: str) -> AgentDocument:
-    """One agent with its instructions and what it cost; also one that was removed (S-013).
+    """One agent, possibly a removed one, with its instructions and totals (S-013).
 
-    Raises NotFound with the names that are near.
+    Raises NotFound with similar names.
     """
     with core.database.read() as db:
         agent = db.scalar(select(Agent).where(Agent.organization_id == caller.organization_id, Agent.name == name))
@@ -42,13 +42,13 @@ def show(core: Core, caller: Caller, name: str) -> AgentDocument:
 
 @performs(declared.TREE)
 def tree(core: Core, caller: Caller) -> list[AgentNode]:
-    """Those without a boss, by name, each with its reports; removed ones are not among them."""
+    """The agents without a boss, by name, each with its reports; without removed agents."""
     with core.database.read() as db:
         return tree_of(roster_of(db, caller.organization_id))
 
 
 def agent_document(db: Session, agent: Agent, warnings: Sequence[str] = ()) -> AgentDocument:
-    """The agent in full, as an operation answers."""
+    """The complete document of an agent, as operations return it."""
     organization = db.get_one(Organization, agent.organization_id).name
     document = _document(agent, organization, _Names.of(db, agent.organization_id))
     more = {"instructions": agent.instructions, "totals": totals.of_agent(db, agent.organization_id, agent.id)}
@@ -57,7 +57,7 @@ def agent_document(db: Session, agent: Agent, warnings: Sequence[str] = ()) -> A
 
 @dataclass(frozen=True)
 class _Names:
-    """What the ids in an agent's row are called."""
+    """The names for the IDs in an agent's row."""
 
     agents: Mapping[str, str]
     reports: Mapping[str, Sequence[str]]

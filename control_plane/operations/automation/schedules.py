@@ -1,4 +1,4 @@
-"""Schedules: tasks at the times of a cron line. For admins; an operator may let one run now."""
+"""Schedules: tasks at the times of a cron expression. For admins; operators may run one immediately."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from shared.names import new_id
 
 @performs(declared.ADD)
 def create(core: Core, caller: Caller, request: ScheduleRequest) -> ScheduleDocument:
-    """A new schedule; its first task comes at the line's next time.
+    """Create a schedule; its first task is created at the next time of the cron expression.
 
-    Raises Invalid for a line that never comes and for a zone that does not exist, Conflict for a name that is taken.
+    Raises Invalid for a cron expression that never matches or an unknown time zone, Conflict for a name that is taken.
     """
     now = core.clock.now()
     times = read_times(request.cron, request.timezone, now)
@@ -72,14 +72,14 @@ def list_(core: Core, caller: Caller) -> list[ScheduleDocument]:
 
 @performs(declared.SHOW)
 def show(core: Core, caller: Caller, name: str) -> ScheduleDocument:
-    """One schedule. Raises NotFound with the names that are near."""
+    """One schedule. Raises NotFound with similar names."""
     with core.database.read() as db:
         return _document(find_schedule(db, caller.organization_id, name), core.clock.now())
 
 
 @performs(declared.EDIT)
 def edit(core: Core, caller: Caller, name: str, changes: ScheduleEdit) -> ScheduleDocument:
-    """Change the fields that are set; its next time is then reckoned from now on."""
+    """Change the fields that are set. A new cron expression, time zone or enabled state recomputes the next time."""
 
     def work(db: Session) -> ScheduleDocument:
         row = find_schedule(db, caller.organization_id, name, lock=True)
@@ -98,7 +98,7 @@ def edit(core: Core, caller: Caller, name: str, changes: ScheduleEdit) -> Schedu
 
 @performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, name: str) -> ScheduleDocument:
-    """Remove a schedule; the tasks that it made stay."""
+    """Remove a schedule; the tasks that it created are kept."""
 
     def work(db: Session) -> ScheduleDocument:
         row = find_schedule(db, caller.organization_id, name, lock=True)
@@ -111,7 +111,7 @@ def remove(core: Core, caller: Caller, name: str) -> ScheduleDocument:
 
 @performs(declared.RUN)
 def run_now(core: Core, caller: Caller, name: str) -> TaskDocument:
-    """Make the schedule's task now, beside its times. Raises as `tasks.create`."""
+    """Create the schedule's task now, in addition to its regular times. Raises the errors of `tasks.create`."""
     from control_plane.operations import tasks
 
     def work(db: Session) -> tuple[str, str | None]:
@@ -128,9 +128,9 @@ def run_now(core: Core, caller: Caller, name: str) -> TaskDocument:
 
 
 def find_schedule(db: Session, organization_id: str, name: str, *, lock: bool = False) -> Schedule:
-    """The schedule of this name; with `lock` nobody else changes it until the commit.
+    """The schedule with this name; `lock` locks its row until the commit.
 
-    Raises NotFound with the names that are near.
+    Raises NotFound with similar names.
     """
     wanted = _alive(organization_id).where(Schedule.name == name)
     row = db.scalar(wanted.with_for_update() if lock else wanted)
@@ -170,7 +170,7 @@ def _document(row: Schedule, now: datetime) -> ScheduleDocument:
 
 
 def _upcoming(times: Times, row: Schedule, now: datetime) -> list[datetime]:
-    """The next five; the first of them is what the row says, also while the supervisor is behind."""
+    """The next five times. The first is the row's `next_at`, even if the supervisor is behind."""
     if row.next_at is None:
         return []
     return [row.next_at, *times.upcoming(max(now, row.next_at), 4)]

@@ -1,4 +1,4 @@
-"""Triggers: signed requests of a code host become tasks. For admins; the requests themselves come from outside."""
+"""Triggers: signed requests from a code host become tasks. For admins; the requests themselves come from outside."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from shared.names import new_id
 
 @performs(declared.ADD)
 def create(core: Core, caller: Caller, request: TriggerRequest) -> TriggerDocument:
-    """A new trigger; its secret is in the answer and nowhere else.
+    """Create a trigger. Only this answer contains its secret.
 
-    Raises Invalid for a template or a secret that cannot be, Conflict for a name that is taken.
+    Raises Invalid for an invalid template or secret, Conflict for a name that is taken.
     """
     secret = new_hook_secret(request.kind) if request.secret is None else request.secret
     events = request.events if "events" in request.model_fields_set else DEFAULT_EVENTS[request.kind]
@@ -70,14 +70,14 @@ def list_(core: Core, caller: Caller) -> list[TriggerDocument]:
 
 @performs(declared.SHOW)
 def show(core: Core, caller: Caller, name: str) -> TriggerDocument:
-    """One trigger, without its secret. Raises NotFound with the names that are near."""
+    """One trigger, without its secret. Raises NotFound with similar names."""
     with core.database.read() as db:
         return _document(core, find_trigger(db, caller.organization_id, name))
 
 
 @performs(declared.EDIT)
 def edit(core: Core, caller: Caller, name: str, changes: TriggerEdit) -> TriggerDocument:
-    """Change the fields that are set; another secret counts at once."""
+    """Change the fields that are set; a new secret takes effect immediately."""
 
     def work(db: Session) -> TriggerDocument:
         row = find_trigger(db, caller.organization_id, name, lock=True)
@@ -95,7 +95,7 @@ def edit(core: Core, caller: Caller, name: str, changes: TriggerEdit) -> Trigger
 
 @performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, name: str) -> TriggerDocument:
-    """Remove a trigger: its address answers as if it had never been; the tasks that it made stay."""
+    """Remove a trigger: its URL answers as if it had never existed; the tasks that it created are kept."""
 
     def work(db: Session) -> TriggerDocument:
         row = find_trigger(db, caller.organization_id, name, lock=True)
@@ -106,11 +106,11 @@ def remove(core: Core, caller: Caller, name: str) -> TriggerDocument:
 
 
 def accept_delivery(core: Core, trigger_id: str, headers: Mapping[str, str], body: bytes) -> HookAnswer:
-    """What became of a request at `/hooks/<id>`; `headers` have names in lower case.
+    """Handle a request to `/hooks/<id>` and return its outcome; names in `headers` are in lower case.
 
-    The same delivery again makes no second task, however often and however close together it comes. Raises
-    Unauthenticated, in the same words for a wrong signature and for a trigger that does not exist; Invalid for what is
-    no JSON; and what is raised where the task cannot be made: such a delivery may be sent again.
+    A repeated delivery creates no second task, even if it arrives concurrently. Raises Unauthenticated, with the same
+    message for a wrong signature and an unknown trigger; Invalid for a body that is not JSON; and the error of task
+    creation if the task cannot be created. A delivery that failed this way may be sent again.
     """
     row = _signed(core, trigger_id, headers, body)
     event = read_event(row.kind, headers, body)
@@ -127,9 +127,9 @@ def accept_delivery(core: Core, trigger_id: str, headers: Mapping[str, str], bod
 
 
 def find_trigger(db: Session, organization_id: str, name: str, *, lock: bool = False) -> Trigger:
-    """The trigger of this name; with `lock` nobody else changes it until the commit.
+    """The trigger with this name; `lock` locks its row until the commit.
 
-    Raises NotFound with the names that are near.
+    Raises NotFound with similar names.
     """
     wanted = _alive(organization_id).where(Trigger.name == name)
     row = db.scalar(wanted.with_for_update() if lock else wanted)
@@ -146,7 +146,7 @@ def _alive(organization_id: str) -> Select[Trigger]:
 def _signed(core: Core, trigger_id: str, headers: Mapping[str, str], body: bytes) -> Trigger:
     with core.database.read() as db:
         row = db.scalar(select(Trigger).where(Trigger.id == trigger_id, Trigger.removed_at.is_(None)))
-    # For a trigger that is not there the same work is done, against a secret that nobody has.
+    # For an unknown trigger, the same work is done with a random secret.
     secret = core.vault.open_at_rest(row.sealed_secret) if row else secrets.token_hex(32)
     if not is_signed(row.kind if row else "github", secret, headers, body) or row is None:
         raise Unauthenticated(
@@ -160,9 +160,9 @@ def _signed(core: Core, trigger_id: str, headers: Mapping[str, str], body: bytes
 def _accept(
     db: Session, core: Core, trigger_id: str, what: tuple[CodeHostEvent, TaskRequest, str]
 ) -> tuple[HookAnswer, str | None] | FleetError:
-    """The answer, and the order that began; or, with a note at the trigger, the error that kept the task from being."""
+    """The answer and the started order; or the error that prevented the task, also recorded in the trigger's row."""
     event, request, unfit = what
-    # Deliveries of one trigger come one after the other: the second of two that are alike sees the first.
+    # The lock serializes the deliveries of a trigger: the second of two identical ones sees the first.
     row = db.get_one(Trigger, trigger_id, with_for_update=True, populate_existing=True)
     known = select(TriggerDelivery).where(
         TriggerDelivery.trigger_id == trigger_id, TriggerDelivery.delivery.in_(event.ids)

@@ -1,4 +1,4 @@
-"""Webhooks: addresses that are told, signed, of what people wait for. For admins; everybody may look."""
+"""Webhooks: URLs that receive signed notifications of events that users wait for. For admins; viewers may read."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ TEST = "fleet.test"
 
 @performs(declared.ADD)
 def create(core: Core, caller: Caller, request: WebhookRequest) -> WebhookDocument:
-    """A new webhook; its secret is in the answer and nowhere else.
+    """Create a webhook. Only this answer contains its secret.
 
-    Raises Invalid for an address where none may go, Conflict for a name that is taken.
+    Raises Invalid for a URL that is not allowed, Conflict for a name that is taken.
     """
     secret = new_hook_secret("standard") if request.secret is None else check_signing_secret(request.secret)
     row = Webhook(
@@ -65,7 +65,7 @@ def list_(core: Core, caller: Caller) -> list[WebhookDocument]:
 
 @performs(declared.SHOW)
 def show(core: Core, caller: Caller, name: str) -> WebhookDocument:
-    """One webhook, without its secret. Raises NotFound with the names that are near."""
+    """One webhook, without its secret. Raises NotFound with similar names."""
     with core.database.read() as db:
         row = find_webhook(db, caller.organization_id, name)
         return _document(row, _waiting(db, row))
@@ -73,7 +73,7 @@ def show(core: Core, caller: Caller, name: str) -> WebhookDocument:
 
 @performs(declared.EDIT)
 def edit(core: Core, caller: Caller, name: str, changes: WebhookEdit) -> WebhookDocument:
-    """Change the fields that are set. One that is switched on again begins anew, with what waited."""
+    """Change the fields that are set. Switching a webhook on again clears its errors; waiting messages are kept."""
 
     def work(db: Session) -> WebhookDocument:
         row = find_webhook(db, caller.organization_id, name, lock=True)
@@ -91,7 +91,7 @@ def edit(core: Core, caller: Caller, name: str, changes: WebhookEdit) -> Webhook
 
 @performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, name: str) -> WebhookDocument:
-    """Remove a webhook; what waits for it is not sent any more."""
+    """Remove a webhook; its waiting messages are no longer sent."""
 
     def work(db: Session) -> WebhookDocument:
         row = find_webhook(db, caller.organization_id, name, lock=True)
@@ -105,7 +105,7 @@ def remove(core: Core, caller: Caller, name: str) -> WebhookDocument:
 
 @performs(declared.TEST)
 def test(core: Core, caller: Caller, name: str) -> WebhookDeliveryDocument:
-    """Send `fleet.test` now, once, also where the webhook is switched off; what came of it."""
+    """Send `fleet.test` now, once, even if the webhook is switched off, and return the result."""
     now = core.clock.now()
     with core.database.write() as db:
         row = find_webhook(db, caller.organization_id, name)
@@ -127,7 +127,7 @@ def test(core: Core, caller: Caller, name: str) -> WebhookDeliveryDocument:
 
 @performs(declared.DELIVERIES)
 def deliveries(core: Core, caller: Caller, name: str, limit: int = 100) -> list[WebhookDeliveryDocument]:
-    """The newest messages to it, newest first."""
+    """The latest messages to the webhook, newest first."""
     with core.database.read() as db:
         row = find_webhook(db, caller.organization_id, name)
         newest = select(WebhookDelivery).where(WebhookDelivery.webhook_id == row.id)
@@ -137,9 +137,9 @@ def deliveries(core: Core, caller: Caller, name: str, limit: int = 100) -> list[
 
 @performs(declared.RESEND)
 def resend(core: Core, caller: Caller, name: str, message: str) -> WebhookDeliveryDocument:
-    """Make a message due now, with its own id and all its attempts.
+    """Make a message due now, with the same ID and all attempts available again.
 
-    Raises NotFound for a message that the webhook does not have, Conflict where the webhook is switched off.
+    Raises NotFound for an unknown message, Conflict if the webhook is switched off.
     """
 
     def work(db: Session) -> WebhookDeliveryDocument:
@@ -164,9 +164,9 @@ def resend(core: Core, caller: Caller, name: str, message: str) -> WebhookDelive
 
 
 def find_webhook(db: Session, organization_id: str, name: str, *, lock: bool = False) -> Webhook:
-    """The webhook of this name; with `lock` nobody else changes it until the commit.
+    """The webhook with this name; `lock` locks its row until the commit.
 
-    Raises NotFound with the names that are near.
+    Raises NotFound with similar names.
     """
     wanted = _alive(organization_id).where(Webhook.name == name)
     row = db.scalar(wanted.with_for_update() if lock else wanted)

@@ -1,4 +1,4 @@
-"""The drones as the board shows them; draining and removing them."""
+"""List, drain and remove drones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NONE = Load()
 
 @performs(declared.LIST)
 def list_drones(core: Core, caller: Caller) -> list[DroneDocument]:
-    """All living drones that serve the organization by name, in a few queries whatever their number."""
+    """All living drones that serve the organization, by name, in a constant number of queries."""
     with core.database.read() as db:
         rows = serving(db, caller.organization_id)
         return _documents(db, core, caller, sorted(rows, key=lambda drone: drone.name))
@@ -46,14 +46,14 @@ def list_drones(core: Core, caller: Caller) -> list[DroneDocument]:
 
 @performs(declared.SHOW)
 def show_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
-    """One drone. Raises NotFound with the names that are near."""
+    """One drone. Raises NotFound with similar names."""
     with core.database.read() as db:
         return _documents(db, core, caller, [find_drone(db, caller.organization_id, name)])[0]
 
 
 @performs(declared.DRAIN)
 def drain(core: Core, caller: Caller, name: str) -> DroneDocument:
-    """Let the drone take no more orders. What it runs continues."""
+    """Stop the drone from taking orders. Its current runs continue."""
     return _set_draining(core, caller, name, on=True)
 
 
@@ -75,14 +75,14 @@ def _set_draining(core: Core, caller: Caller, name: str, *, on: bool) -> DroneDo
 
 
 def _says_otherwise(db: Session, drone: Drone, on: bool) -> bool:
-    """Whether the drone's own word differs, and nothing is under way that would change that."""
+    """Whether the drone reports a different state and no pending message would change it."""
     said = (drone.beat or {}).get("draining")
     return said is not None and said is not on and not pending(db, drone.id, None, "drain")
 
 
 @performs(declared.REMOVE)
 def remove_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
-    """Remove the drone: its credentials die, its orders go back to the queue, its history stays."""
+    """Remove the drone: its credentials are revoked, its orders requeued, its history kept."""
     with core.database.read() as db:
         drone = _own_drone(db, caller, name)
     remove(core, caller.organization_id, drone.id)
@@ -91,13 +91,13 @@ def remove_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
 
 
 def serve_all(core: Core, drone_ids: Iterable[str]) -> None:
-    """Let these drones work for every organization."""
+    """Let these drones serve every organization."""
     with core.database.write() as db:
         db.execute(update(Drone).where(Drone.id.in_(list(drone_ids))).values(serves=[EVERY]))
 
 
 def _own_drone(db: Session, caller: Caller, name: str) -> Drone:
-    """The drone, if it is the organization's own. Raises NotFound, and Forbidden for one that only serves it."""
+    """The drone, if it belongs to the organization. Raises NotFound, and Forbidden for a drone that only serves it."""
     drone = find_drone(db, caller.organization_id, name)
     if drone.organization_id == caller.organization_id:
         return drone
@@ -113,7 +113,7 @@ def _own_drone(db: Session, caller: Caller, name: str) -> Drone:
 def remove(core: Core, organization_id: str, drone_id: str) -> None:
     """Remove a drone of the organization, in one transaction, then cut it off from the broker.
 
-    A run that may be pushing just now is left to the supervisor, which takes it back when its grant is over.
+    A run that may be pushing right now is left to the supervisor, which takes it back when its grant has expired.
     """
     with core.database.write() as db:
         drone = db.get_one(Drone, drone_id, with_for_update=True)
@@ -124,14 +124,14 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
     try:
         core.broker.remove_user(drone_id)
     except FleetFault as error:
-        # Its bearer token is dead already, and the supervisor takes away the users of removed drones when the broker
-        # is back. A removal that fails halfway and must be repeated would help nobody.
+        # Its bearer token is already invalid, and the supervisor removes the users of removed drones when the broker is
+        # available again. Failing halfway and requiring a second attempt would serve no purpose.
         log.warning("removed without the broker", drone=drone_id, why=error.what)
     announce(core, order_ids, ended)
 
 
 def take_back(db: Session, core: Core, drone: Drone) -> tuple[list[str], list[EndedRun]]:
-    """End what the drone had in hand: its orders wait for another one. Returns those, and what Flower should hear."""
+    """End the drone's open runs and requeue their orders. Returns the order IDs, and the ended runs for Flower."""
     why = RunLoss(code="drone_removed", drone=drone.name)
     removed = TakenBack(state=DroneState(drone=drone.name, code="removed"))
     held = select(Dispatch, Order, Run.id).join(Order, Order.id == Dispatch.order_id)
@@ -141,7 +141,7 @@ def take_back(db: Session, core: Core, drone: Drone) -> tuple[list[str], list[En
         held.where(Dispatch.drone_id == drone.id, Dispatch.closed_at.is_(None))
     ).all():
         if run_id is None and order.run_id == dispatch.id and order.status == OrderStatus.ASSIGNED:
-            # It had not begun, so it is no attempt that failed.
+            # The run had not started, so it does not count as a failed attempt.
             requeue(db, core, order, removed)
             ended_run: EndedRun | None = EndedRun(dispatch.id, drone.id, drone.host, "revoked", loss_text(why))
         else:
@@ -158,7 +158,7 @@ def _documents(db: Session, core: Core, caller: Caller, drones: Iterable[Drone])
 
 
 def _loads(db: Session) -> defaultdict[str, Load]:
-    """What each drone runs, by its own reports, and what waits in its queue; of all organizations together."""
+    """The number of runs per drone, by its own reports, and of orders in its queue; across all organizations."""
     running = select(Run.drone_id, func.count()).where(Run.status == RunStatus.RUNNING)
     waiting = (
         select(Dispatch.drone_id, func.count())

@@ -1,6 +1,6 @@
-"""How a drone joins: a join token for a name, a Redis user and a bearer token, sealed to the drone's own key.
+"""Drone registration: a join token is exchanged for a name, a Redis user and a bearer token, sealed to the drone's key.
 
-Joining twice with the same key and name gives the same drone, so that an answer that was lost can be asked for again.
+Registering again with the same key and name returns the same drone, so that a drone can retry after a lost answer.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ class AuthenticatedDrone:
 
 @dataclass(frozen=True)
 class _Secrets:
-    """What the drone gets; the control plane keeps the hashes."""
+    """The secrets issued to the drone; the control plane keeps only their hashes."""
 
     bearer: str
     broker_password: str
 
 
 def register(core: Core, request: RegistrationRequest) -> RegistrationAnswer:
-    """Take the drone in, or, with the key and the name of one that is here, give that one new credentials.
+    """Register the drone, or issue new credentials to the registered drone with this key and name.
 
-    The drone's Redis user exists when this returns. Raises Unauthenticated for a token that does not open the door,
-    Conflict for a name that another key holds, Invalid for what the drone says of itself, Unreachable without a broker.
+    The drone's Redis user exists when this returns. Raises Unauthenticated for an invalid join token, Conflict for a
+    name that is taken by another key, Invalid for an invalid value, Unreachable if the broker is unavailable.
     """
     public_key = _checked(request)
-    # Asked before the token is used up: a broker that is down must not cost anybody a token.
+    # Checked before the token is used: an unavailable broker must not use up a token.
     core.broker.ping()
     secrets = _Secrets(new_secret(DRONE_PREFIX), new_secret())
     try:
@@ -60,7 +60,7 @@ def register(core: Core, request: RegistrationRequest) -> RegistrationAnswer:
             drone = _admit(db, core, request, secrets)
             keys = core.vault.box_keys(db)
     except IntegrityError as error:
-        # Another drone took the name between the look and the insert.
+        # Another drone took the name between the check and the insert.
         raise _name_taken(request.name) from error
     core.broker.ensure_user(drone.id, drone.broker_password_hash)
     credentials = Credentials(
@@ -82,7 +82,7 @@ def register(core: Core, request: RegistrationRequest) -> RegistrationAnswer:
 
 
 def authenticate_drone(core: Core, bearer: str) -> AuthenticatedDrone:
-    """The drone that a bearer token belongs to. Raises Unauthenticated where there is none, or it was removed."""
+    """The drone that a bearer token belongs to. Raises Unauthenticated if it is unknown or was removed."""
     with core.database.read() as db:
         drone = db.scalar(select(Drone).where(Drone.token_hash == hashed(bearer)))
     if drone is None or drone.removed_at is not None:
@@ -96,14 +96,14 @@ def authenticate_drone(core: Core, bearer: str) -> AuthenticatedDrone:
 
 
 def unregister(core: Core, identity: AuthenticatedDrone) -> None:
-    """The drone leaves: what it had in hand goes back to the queue, its credentials die."""
+    """Unregister the drone: its orders are requeued, its credentials revoked."""
     from control_plane.operations.drones.managing import remove
 
     remove(core, identity.organization_id, identity.drone_id)
 
 
 def _checked(request: RegistrationRequest) -> bytes:
-    """The drone's public key, after a look at all the rest."""
+    """Validate the request and return the drone's public key."""
     check_name("drone", request.name)
     check_labels(request.labels)
     check_text("the machine's id", request.machine_id, limit=128)
@@ -146,7 +146,7 @@ def _admit(db: Session, core: Core, request: RegistrationRequest, secrets: _Secr
 
 
 def _known(db: Session, organization_id: str, request: RegistrationRequest) -> Drone | None:
-    """The living drone with this key and name. Raises Conflict where only one of the two is the same."""
+    """The living drone with this key and name. Raises Conflict if only one of the two matches."""
     alive = select(Drone).where(Drone.organization_id == organization_id, Drone.removed_at.is_(None))
     holder = db.scalar(alive.where(Drone.name == request.name))
     if holder is not None and holder.public_key != request.public_key:
@@ -164,7 +164,7 @@ def _known(db: Session, organization_id: str, request: RegistrationRequest) -> D
 
 
 def _use(db: Session, token: JoinToken, now: datetime) -> None:
-    """Count one use. One statement looks and counts, so that two drones cannot both take the last use."""
+    """Count one use. A single statement checks and counts, so that two drones cannot both take the last use."""
     usable = JoinToken.used < JoinToken.uses, JoinToken.expires_at > now, JoinToken.revoked_at.is_(None)
     counted = update(JoinToken).where(JoinToken.id == token.id, *usable).values(used=JoinToken.used + 1)
     if db.scalar(counted.returning(JoinToken.id)) is None:
@@ -187,7 +187,7 @@ def _write(drone: Drone, request: RegistrationRequest, token: JoinToken, secrets
     fixed = {**(drone.fixed_labels or {}), **token.labels}
     drone.fixed_labels = fixed
     drone.labels = {**request.labels, **fixed}
-    # As with labels: what an earlier token gave stays.
+    # As with labels, values from an earlier token are kept.
     drone.serves = list(dict.fromkeys([*(drone.serves or ()), *token.serves]))
     drone.machine_id = request.machine_id
     drone.concurrency = request.concurrency

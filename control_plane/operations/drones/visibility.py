@@ -1,4 +1,4 @@
-"""Which organizations a drone works for beside its own, and what of that somebody may know."""
+"""The other organizations that a drone serves, and which of them a caller may see."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from control_plane.operations.row_documents import Eyes
 
 
 def eyes_of(db: Session, caller: Caller) -> Eyes:
-    """What the caller may know, in two queries."""
+    """What the caller may see of drones, in at most two queries."""
     open_runs = select(Dispatch.id).where(
         Dispatch.organization_id == caller.organization_id, Dispatch.closed_at.is_(None)
     )
@@ -25,16 +25,16 @@ def eyes_of(db: Session, caller: Caller) -> Eyes:
 
 
 def names_known_to(db: Session, caller: Caller) -> dict[str, str]:
-    """Id to name of the organizations that the caller may know of."""
+    """ID to name of the organizations that the caller may see."""
     if not caller.everywhere:
         return {caller.organization_id: caller.organization}
     return {found: name for found, name in db.execute(select(Organization.id, Organization.name))}
 
 
 def served_ids(db: Session, caller: Caller, names: Sequence[str]) -> list[str]:
-    """What `Drone.serves` holds for these names, `*` among them meaning all.
+    """The value of `Drone.serves` for these names; `*` means all organizations.
 
-    Raises Forbidden for whoever may not act everywhere: it would let them into other organizations' work.
+    Raises Forbidden for a caller that may not act everywhere: it would give access to other organizations' work.
     """
     if not names:
         return []

@@ -1,4 +1,4 @@
-"""Organizations: the isolated units. `default` always exists."""
+"""Organizations: the units of isolation. `default` always exists."""
 
 from control_plane.lookups.organizations import (
     DEFAULT,

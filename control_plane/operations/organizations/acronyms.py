@@ -1,4 +1,4 @@
-"""How an organization's tasks are called: `PAYM-0001`. No two organizations share an acronym, so no two tasks an id."""
+"""The prefix of an organization's task IDs, such as `PAYM-0001`. Acronyms are unique, so task IDs are too."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ LONGEST = 12
 
 
 def next_acronym(db: Session, name: str) -> str:
-    """The acronym for a new organization of this name. Another transaction may take it first: the index decides."""
+    """The acronym for a new organization. Another transaction may take it first: the unique index decides."""
     return free_acronym(name, set(db.scalars(select(Organization.acronym))))
 
 
 def free_acronym(name: str, taken: Container[str]) -> str:
-    """The name's acronym (S-021); where that is taken, its end gives way to a number: PAYM, PAY2, … PA10."""
+    """The name's acronym (S-021). If it is taken, a number replaces its end: PAYM, PAY2, … PA10."""
     acronym = acronym_of(name)
     numbered = (f"{acronym[: max(1, len(acronym) - len(str(number)))]}{number}" for number in count(2))
     return next(each for each in chain((acronym,), numbered) if each not in taken)
 
 
 def acronym_of(name: str) -> str:
-    """`payments` PAYM, `backend_platform` BPPP, `my_big_team` MBTT: initials, or the beginning of a single word."""
+    """Initials, or the beginning of a single word: `payments` PAYM, `backend_platform` BPPP, `my_big_team` MBTT."""
     words = name.split("_")
     letters = name[:SHORTEST] if len(words) == 1 else "".join(word[0] for word in words)
     return letters[:LONGEST].ljust(SHORTEST, letters[-1]).upper()

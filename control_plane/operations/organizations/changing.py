@@ -1,4 +1,4 @@
-"""Making organizations, changing them, and holding their tasks up for a while."""
+"""Create, edit, pause and resume organizations."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ from control_plane.lookups.projects import find_project
 from control_plane.operations.gateway import performs
 from control_plane.operations.organizations.acronyms import next_acronym
 from control_plane.operations.organizations.reading import document_of
+from control_plane.teams.claiming import claim_tasks
 from control_plane.validation.checks import check_organization, check_text, shown
 from shared.errors import Conflict, Invalid, NotFound
 from shared.names import new_id
 
 MAX_DESCRIPTION = 10_000
-"""Characters: every agent of it reads them in every turn."""
+"""Maximum characters. Every agent of the organization reads the description in every turn."""
 _TRIES = 5
-"""Of making one, where each time somebody else took the acronym first."""
+"""Retries if another transaction took the acronym first."""
 
 
 @performs(declared.ADD)
 def create(core: Core, _caller: Caller, request: OrganizationRequest) -> OrganizationDocument:
-    """A new organization. For admins everywhere. Raises Conflict for a name that is taken, Invalid for one that cannot
-    be (S-001, S-002).
+    """Create an organization. For admins everywhere.
+
+    Raises Conflict for a name that is taken, Invalid for an invalid one (S-001, S-002).
     """
     check_organization(request.name)
     check_text("the description", request.description, limit=MAX_DESCRIPTION, empty=True)
@@ -44,15 +46,15 @@ def create(core: Core, _caller: Caller, request: OrganizationRequest) -> Organiz
         try:
             return core.database.transact(lambda db: document_of(db, create_within(db, core, request)))
         except IntegrityError:
-            # Somebody else took the name or the acronym since we looked: look again.
+            # Another transaction took the name or the acronym after the check: retry.
             continue
     return core.database.transact(lambda db: document_of(db, create_within(db, core, request)))
 
 
 def create_within(db: Session, core: Core, request: OrganizationRequest) -> Organization:
-    """Write a new organization in the caller's transaction; what the request says has been checked.
+    """Write a new organization in the caller's transaction. The request must have been validated.
 
-    Raises Conflict for a name that is taken; IntegrityError where another transaction took name or acronym just now.
+    Raises Conflict for a name that is taken, IntegrityError if a concurrent transaction took the name or the acronym.
     """
     if db.scalar(select(Organization.id).where(Organization.name == request.name)):
         raise Conflict(
@@ -76,9 +78,9 @@ def create_within(db: Session, core: Core, request: OrganizationRequest) -> Orga
 
 @performs(declared.EDIT)
 def edit(core: Core, caller: Caller, name: str, changes: OrganizationEdit) -> OrganizationDocument:
-    """Change the fields that are set, at least one; null takes the project away (S-005). For its admins.
+    """Change the fields that are set, at least one; null removes the project (S-005). For its admins.
 
-    Tasks that a higher limit lets begin have begun when this returns.
+    Tasks that a higher limit allows to start have started when this returns.
     """
     caller = in_organization(core, caller, name)
     if not changes.model_fields_set:
@@ -105,7 +107,7 @@ def edit(core: Core, caller: Caller, name: str, changes: OrganizationEdit) -> Or
 
 @performs(declared.PAUSE)
 def pause(core: Core, caller: Caller, name: str) -> OrganizationDocument:
-    """Let no task of it begin any more; what is in progress goes on. For operators. Doing it twice changes nothing."""
+    """Start no more of the organization's tasks; those in progress continue. For operators. Idempotent."""
     caller = in_organization(core, caller, name)
 
     def change(_db: Session, row: Organization) -> None:
@@ -116,7 +118,7 @@ def pause(core: Core, caller: Caller, name: str) -> OrganizationDocument:
 
 @performs(declared.RESUME)
 def resume(core: Core, caller: Caller, name: str) -> OrganizationDocument:
-    """Let its tasks begin again; those that may have begun when this returns. For operators."""
+    """Start the organization's tasks again; all that can start have started when this returns. For operators."""
     caller = in_organization(core, caller, name)
 
     def change(_db: Session, row: Organization) -> None:
@@ -126,10 +128,7 @@ def resume(core: Core, caller: Caller, name: str) -> OrganizationDocument:
 
 
 def _change(core: Core, caller: Caller, change: Callable[[Session, Organization], None]) -> OrganizationDocument:
-    """Change the locked row, let begin what may begin then, and tell of the orders that were written."""
-    # Here and not above: claiming asks this package for the row that it locks.
-    from control_plane.teams.claiming import claim_tasks
-
+    """Change the locked row, start the tasks that can then start, and announce their orders."""
     def work(db: Session) -> tuple[OrganizationDocument, list[str]]:
         row = locked_organization(db, caller.organization_id)
         change(db, row)

@@ -1,4 +1,4 @@
-"""Organizations as people see them: what is set, who works there, what it cost."""
+"""Read organizations: settings, agents, totals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def list_(core: Core, caller: Caller) -> list[OrganizationDocument]:
 
 @performs(declared.SHOW)
 def show(core: Core, caller: Caller, name: str) -> OrganizationDocument:
-    """One organization with the tree of its agents. Raises NotFound where the caller may not see it."""
+    """One organization with the tree of its agents. Raises NotFound if the caller may not see it."""
     caller = in_organization(core, caller, name)
     with core.database.read() as db:
         row = find_organization(db, caller.organization)
@@ -39,7 +39,7 @@ def show(core: Core, caller: Caller, name: str) -> OrganizationDocument:
 
 
 def document_of(db: Session, row: Organization) -> OrganizationDocument:
-    """The organization as in lists, with its totals and the number of its tasks in each state."""
+    """The organization's document as in lists, with its totals and the number of its tasks in each state."""
     agents = select(func.count()).where(Agent.organization_id == row.id, Agent.removed_at.is_(None))
     return OrganizationDocument(
         id=row.id,

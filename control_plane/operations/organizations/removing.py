@@ -1,4 +1,4 @@
-"""Removing an organization: all that carries its id goes with it (S-006)."""
+"""Remove an organization and all rows that carry its ID (S-006)."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from shared.terminal import logs
 
 log = logs.get(__name__)
 _JUST_STORED_S = 300
-"""A file that was stored since may belong to a row that follows."""
+"""A file younger than this may belong to a row that is not yet written."""
 
 
 @dataclass
 class _Removed:
-    """What is to be done once the rows are gone."""
+    """The work that remains once the rows are deleted."""
 
     document: OrganizationDocument
     drones: list[str] = field(default_factory=list)
     orders: list[str] = field(default_factory=list)
-    """Of other organizations, taken back from its drones."""
+    """Orders of other organizations, taken back from its drones."""
     ended: list[EndedRun] = field(default_factory=list)
     blobs: set[tuple[str, bool]] = field(default_factory=set)
-    """Names of files that nobody else has, and whether they are sealed."""
+    """Names of files that no other organization uses, and whether they are sealed."""
 
 
 @performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, name: str) -> OrganizationDocument:
     """Remove an organization with its agents, tasks, comments, orders, runs, tokens and drones. For admins everywhere.
 
-    `warnings` of the answer says what went with it. Raises Conflict for `default`, and while a task is in progress or
-    an order has not ended (S-006). What its drones had in hand for others waits for another drone.
+    `warnings` in the answer lists what was deleted. Raises Conflict for `default`, and while a task is in progress or
+    an order has not ended (S-006). Orders of other organizations on its drones are requeued.
     """
     caller = in_organization(core, caller, name)
     if caller.organization == DEFAULT:
@@ -69,7 +69,7 @@ def remove(core: Core, caller: Caller, name: str) -> OrganizationDocument:
 
 def _remove(db: Session, core: Core, organization_id: str) -> _Removed:
     locked_organization(db, organization_id)
-    # The whole row, key and all: from here on nobody can write a row that belongs to it.
+    # Lock the whole row including its key: from here on, no transaction can write a row that belongs to it.
     row = db.get_one(Organization, organization_id, with_for_update=True, populate_existing=True)
     _refuse_unfinished(db, row)
     removed = _Removed(document_of(db, row).model_copy(update={"warnings": _warnings(db, row)}))
@@ -84,7 +84,7 @@ def _remove(db: Session, core: Core, organization_id: str) -> _Removed:
 
 
 def _refuse_unfinished(db: Session, row: Organization) -> None:
-    """Raise Conflict while anything is at work."""
+    """Raise Conflict while a task is in progress or an order has not ended."""
     at_work = select(Task.id).where(Task.organization_id == row.id, Task.status == TaskStatus.IN_PROGRESS)
     if task := db.scalar(at_work.order_by(Task.number).limit(1)):
         raise Conflict(
@@ -102,7 +102,7 @@ def _refuse_unfinished(db: Session, row: Organization) -> None:
 
 
 def _warnings(db: Session, row: Organization) -> list[str]:
-    """What goes with it, one sentence each."""
+    """What is deleted with the organization, one sentence each."""
 
     def number(table: type[Owned], *also: ColumnElement[bool]) -> int:
         own = select(func.count()).select_from(table).where(table.organization_id == row.id, *also)
@@ -120,14 +120,14 @@ def _warnings(db: Session, row: Organization) -> list[str]:
 
 
 def _only_here(db: Session, row: Organization) -> set[tuple[str, bool]]:
-    """The files that runs of this organization alone stored."""
+    """The files that only runs of this organization stored."""
     others = select(Blob.sha256, Blob.sealed).where(Blob.organization_id != row.id)
     own = select(Blob.sha256, Blob.sealed).where(Blob.organization_id == row.id)
     return {(name, sealed) for name, sealed in db.execute(own.except_(others))}
 
 
 def _remove_drones(db: Session, core: Core, row: Organization, removed: _Removed) -> None:
-    """Take its drones out of service; what they did for others stays those others' history."""
+    """Remove its drones. Their work for other organizations stays in those organizations' history."""
     now = core.clock.now()
     drones = db.scalars(select(Drone).where(Drone.organization_id == row.id).order_by(Drone.id).with_for_update()).all()
     for drone in drones:
@@ -143,7 +143,7 @@ def _remove_drones(db: Session, core: Core, row: Organization, removed: _Removed
 
 
 def _hand_over(db: Session, row: Organization) -> None:
-    """Drones that other organizations' rows name go to `default`, as removed ones: the names in a history stay."""
+    """Move drones that other organizations' rows name to `default`, as removed ones: histories keep the names."""
     named = or_(
         exists().where(Dispatch.drone_id == Drone.id, Dispatch.organization_id != row.id),
         exists().where(Run.drone_id == Drone.id, Run.organization_id != row.id),
@@ -156,19 +156,19 @@ def _hand_over(db: Session, row: Organization) -> None:
 
 
 def _serve_no_more(db: Session, organization_id: str) -> None:
-    """Take its id out of what drones and tokens of others serve."""
+    """Remove its ID from the `serves` lists of other organizations' drones and join tokens."""
     for each in (*db.scalars(select(Drone)), *db.scalars(select(JoinToken))):
         if organization_id in each.serves:
             each.serves = [served for served in each.serves if served != organization_id]
 
 
 def _afterwards(core: Core, removed: _Removed) -> None:
-    """Cut its drones off, tell of what changed, and delete its files."""
+    """Remove its drones from the broker, announce the changes, and delete its files."""
     for drone_id in removed.drones:
         try:
             core.broker.remove_user(drone_id)
         except FleetFault as error:
-            # Its bearer token is gone already, and the supervisor takes the user away when the broker is back.
+            # Its bearer token is already invalid, and the supervisor removes the user when the broker is back.
             log.warning("removed without the broker", drone=drone_id, why=error.what)
     announce(core, removed.orders, removed.ended)
     _delete_files(core, removed.blobs)

@@ -129,7 +129,7 @@ def test_a_run_that_was_claimed_and_not_heard_of_is_reported_from_its_journal(
     valkey.redis.flushall()
     wait_until(lambda: oka.beat(oka.run_beat(order)) or oka.told("resend"))
     [oka.send(event) for event in oka.journals[order.run_id]]
-    wait_until(lambda: plane.order(order_id).status == OrderStatus.RUNNING)
+    wait_until(lambda: plane.status(order_id) == OrderStatus.RUNNING)
     assert plane.order(order_id).generation == 1
 
 
@@ -153,7 +153,7 @@ def test_a_hello_gives_a_run_up_once_what_its_drone_recorded_is_stored(plane: Pl
     order = wait_until(oka.take)
     oka.claim(order)
     oka.report(order, oka.started())
-    wait_until(lambda: plane.order(order_id).status == "running")
+    wait_until(lambda: plane.status(order_id) == "running")
     events = [oka.journal(order, body) for body in (Prepared(base_commit=None), CommentStep(text="half done"))]
     oka.restart(oka.run_beat(order))
     asked = wait_until(lambda: oka.told("resend"))[0].body
@@ -173,7 +173,7 @@ def test_a_hello_waits_for_steps_only_so_long(plane: Plane, valkey: BrokerServer
     order = wait_until(oka.take)
     oka.claim(order)
     oka.report(order, oka.started())
-    wait_until(lambda: plane.order(order_id).status == "running")
+    wait_until(lambda: plane.status(order_id) == "running")
     oka.journal(order, CommentStep(text="never sent"))
     oka.restart(oka.run_beat(order))
     wait_until(lambda: plane.order(order_id).generation == 2)
@@ -187,7 +187,7 @@ def test_a_hello_that_waits_is_overtaken_by_the_next(plane: Plane, valkey: Broke
     order = wait_until(oka.take)
     oka.claim(order)
     oka.report(order, oka.started())
-    wait_until(lambda: plane.order(order_id).status == "running")
+    wait_until(lambda: plane.status(order_id) == "running")
     oka.journal(order, CommentStep(text="lost with the disk"))
     oka.restart(oka.run_beat(order))
     wait_until(lambda: oka.told("resend"))

@@ -69,7 +69,7 @@ def begun(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     order = wait_until(drone.take)
     drone.claim(order)
     drone.report(order, drone.started())
-    wait_until(lambda: plane.order(order_id).status == "running")
+    wait_until(lambda: plane.status(order_id) == "running")
     return order
 
 

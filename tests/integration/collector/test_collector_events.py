@@ -33,7 +33,7 @@ def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     """An order that is running there, with one event stored."""
     order = claimed(plane, drone)
     drone.report(order, drone.started())
-    wait_until(lambda: plane.order(order.order_id).status == "running")
+    wait_until(lambda: plane.status(order.order_id) == "running")
     return order
 
 
@@ -159,7 +159,7 @@ def test_the_end_of_a_run_that_redis_lost_is_asked_for_by_the_beat(plane: Plane,
     valkey.redis.flushall()
     wait_until(lambda: drone.beat(drone.run_beat(order, ended=True)) or drone.told("resend"))
     drone.send(end)
-    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    wait_until(lambda: plane.status(order.order_id) == "succeeded")
     wait_until(lambda: drone.told("confirm"))
 
 
@@ -186,7 +186,7 @@ def test_events_that_came_while_no_collector_ran_are_taken_in_later(plane: Plane
     order = claimed(plane, drone)
     drone.report(order, drone.started(), PRICED, drone.ended())
     plane.collector()
-    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    wait_until(lambda: plane.status(order.order_id) == "succeeded")
 
 
 # --- what comes from somebody else ----------------------------------------------------------
@@ -257,7 +257,7 @@ def test_an_unknown_price_makes_the_cost_unknown_not_zero(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     order = running(plane, drone)
     drone.report(order, PRICED, UNPRICED, PRICED, drone.ended(stats=Stats(cost_usd=None)))
-    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    wait_until(lambda: plane.status(order.order_id) == "succeeded")
     assert plane.order(order.order_id).stats.cost_usd is None
 
 
@@ -267,7 +267,7 @@ def test_what_the_run_left_behind_is_on_the_order(plane: Plane) -> None:
     order = running(plane, drone)
     left = Delivered(branch="fleet/x", base_commit="b" * 40, head_commit="c" * 40, pushed=True, patch_bytes=7)
     drone.report(order, Prepared(base_commit="b" * 40), left, drone.ended())
-    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    wait_until(lambda: plane.status(order.order_id) == "succeeded")
     row = plane.rows(Order, Order.id == order.order_id)[0]
     assert (row.branch, row.base_commit, row.head_commit, row.pushed) == ("fleet/x", "b" * 40, "c" * 40, True)
     assert row.result_run_id == order.run_id
@@ -326,7 +326,7 @@ def test_a_late_run_changes_nothing_but_its_cost_counts(plane: Plane) -> None:
     drone.restart()
     current = wait_until(drone.take)
     drone.do(current)
-    wait_until(lambda: plane.order(late.order_id).status == "succeeded")
+    wait_until(lambda: plane.status(late.order_id) == "succeeded")
     ref = f"fleet-late/{late.order_id}/1"
     drone.report(late, PRICED, Delivered(branch="wrong", late_ref=ref), drone.ended(response="late"))
     wait_until(lambda: stream_is_empty(plane, drone))
@@ -365,6 +365,6 @@ def test_an_ended_run_says_how_it_ended(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     order = running(plane, drone)
     drone.report(order, drone.ended(exit_status="submitted", stats=Stats(duration_ms=5)))
-    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    wait_until(lambda: plane.status(order.order_id) == "succeeded")
     run = run_of(plane, order)
     assert (run.status, run.exit_status, run.duration_ms) == ("success", "submitted", 5)

@@ -84,7 +84,7 @@ def test_a_hello_of_the_first_version_takes_back_the_run_that_it_does_not_name(p
     oka = plane.drone("oka")
     work = begun(plane, oka)
     oka.report(work, oka.started())
-    wait_until(lambda: plane.order(work.order_id).status == "running")
+    wait_until(lambda: plane.status(work.order_id) == "running")
     said = example("hello", **of(oka, boot_id="another boot", at=now(), runs=[]))
     oka.put("hello", oka.seal(json.dumps(said), Binding(direction="hello", drone=oka.id)))
     wait_until(lambda: plane.order(work.order_id).runs[0].status == "lost")
@@ -168,7 +168,7 @@ def test_an_event_of_an_unknown_kind_keeps_its_place_and_holds_nothing_up(plane:
     oka.journal(work, UserStep(text="stands for it here"))
     send(oka, {**ids_of(work), "version": 9, "seq": 2, "at": now(), "body": {"kind": "teleported", "to": "mars"}})
     oka.report(work, oka.ended())
-    wait_until(lambda: plane.order(work.order_id).status == "succeeded")
+    wait_until(lambda: plane.status(work.order_id) == "succeeded")
     gap = plane.rows(Step, Step.order_id == work.order_id, Step.run_seq == 2)[0].body
     assert (gap["kind"], gap["missing"]) == ("gap", 1)
     assert "does not know events of the kind 'teleported'" in gap["why"]

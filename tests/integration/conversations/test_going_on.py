@@ -310,7 +310,7 @@ def say(plane: Plane, order_id: str, *texts: str) -> None:
 
 def test_a_run_is_told_only_what_the_path_has_not_heard(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
-    wait_until(lambda: plane.order(first.order_id).status == "running")
+    wait_until(lambda: plane.status(first.order_id) == "running")
     say(plane, first.order_id, "heard", "heard in the undone part", "never heard")
     oka.report(first, UserStep(text="heard", source="steer"))
     work(plane, oka, first, "one")
@@ -374,7 +374,7 @@ def test_a_drone_that_speaks_of_another_orders_run_is_not_believed(plane: Plane,
     own = begin(plane, oka)
     oka.report(own, ResumedStep(run_id=other.run_id, seq=6), ResumedStep(run_id=own.run_id, seq=2))
     oka.report(own, AssistantStep(text="hello"), oka.ended())
-    wait_until(lambda: plane.order(own.order_id).status == "succeeded")
+    wait_until(lambda: plane.status(own.order_id) == "succeeded")
     plane.submit("next", session=own.session.id)
     assert seen(go(oka)) == ["do it", "hello"]
 

@@ -41,7 +41,7 @@ def reported(plane: Plane, drone: DroneStandIn, *bodies: Body) -> str:
     order = wait_until(drone.take)
     assert drone.claim(order)
     drone.report(order, drone.started(), *bodies, drone.ended())
-    wait_until(lambda: plane.order(order_id).status == "succeeded", seconds=30)
+    wait_until(lambda: plane.status(order_id) == "succeeded", seconds=30)
     return plane.order(order_id).session
 
 
@@ -129,7 +129,7 @@ def test_a_running_order_is_told_to_compact_and_the_wish_ends_with_its_step(plan
     order = wait_until(drone.take)
     drone.claim(order)
     drone.report(order, drone.started())
-    wait_until(lambda: plane.order(order_id).status == "running")
+    wait_until(lambda: plane.status(order_id) == "running")
     answer = sessions.compact(plane.core, plane.admin, session, CompactRequest(instructions="Be brief."))
     [message] = wait_until(lambda: drone.told("compact"))
     assert (message.body.run_id, message.body.instructions) == (order.run_id, "Be brief.")
@@ -176,7 +176,7 @@ def test_an_order_that_carries_the_wish_is_not_told_of_it_again(plane: Plane) ->
     order = wait_until(drone.take)
     drone.claim(order)
     drone.report(order, drone.started())
-    wait_until(lambda: plane.order(order_id).status == "running")
+    wait_until(lambda: plane.status(order_id) == "running")
     send_new(plane.core)
     assert order.session.compact == "Be brief."
     assert drone.told("compact") == []

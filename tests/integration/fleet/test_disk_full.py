@@ -223,7 +223,7 @@ def test_what_waits_for_a_full_drone_says_so_and_goes_when_there_is_room(plane: 
     order_id = plane.submit()
     waiting = plane.facts(order_id).waits
 
-    wait_until(lambda: oka.beat() or plane.order(order_id).status == "assigned")
+    wait_until(lambda: oka.beat() or plane.status(order_id) == "assigned")
 
     full = DroneState(drone="oka", code="disk_full", detail="80 MB free in /home/oka")
     assert waiting == NoDroneTakesWork(states=(full,))
@@ -248,7 +248,7 @@ def test_on_a_full_disk_of_the_database_nothing_is_lost_and_all_goes_on(full_pla
     assert order is not None
     oka.claim(order)
     oka.report(order, oka.started())
-    wait_until(lambda: plane.order(order.order_id).status == "running")
+    wait_until(lambda: plane.status(order.order_id) == "running")
 
     small_disk.fill()
     oka.report(order, *[CommentStep(text=f"{number} {'x' * 2000}") for number in range(300)])
@@ -327,7 +327,7 @@ def test_a_broker_with_a_full_disk_refuses_writes_and_nothing_is_lost(
         small_disk.clear()
         wait_until(lambda: refusal(broker) is None, seconds=120)
         oka.report(order, oka.ended())
-        wait_until(lambda: plane.order(order.order_id).status == "succeeded", seconds=120)
+        wait_until(lambda: plane.status(order.order_id) == "succeeded", seconds=120)
         second = wait_until(oka.take, seconds=120)
 
         assert refused.code == "E-BROKER-FULL"

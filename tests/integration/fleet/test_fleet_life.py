@@ -44,7 +44,7 @@ def at_work(plane: Plane, drone: DroneStandIn) -> str:
     work = wait_until(drone.take)
     assert drone.claim(work)
     drone.report(work, drone.started())
-    wait_until(lambda: plane.order(order_id).status == "running")
+    wait_until(lambda: plane.status(order_id) == "running")
     return order_id
 
 
@@ -83,12 +83,12 @@ def test_without_another_drone_they_wait_and_say_for_what_and_go_on_when_it_take
     plane.collector(), plane.supervisor()
     order_id = waiting_on(plane, oka)
     managing.drain(plane.core, plane.admin, "oka")
-    wait_until(lambda: plane.order(order_id).status == "queued")
+    wait_until(lambda: plane.status(order_id) == "queued")
     waits = wait_until(lambda: plane.facts(order_id).waits)
     assert isinstance(waits, NoDroneTakesWork)
     assert [(state.drone, state.code) for state in waits.states] == [("oka", "draining")]
     managing.resume(plane.core, plane.admin, "oka")
-    wait_until(lambda: plane.order(order_id).status == "assigned")
+    wait_until(lambda: plane.status(order_id) == "assigned")
     assert wait_until(oka.take).generation == 1
     again = wait_until(oka.take)
     assert (again.generation, oka.claim(again)) == (2, True)
@@ -113,7 +113,7 @@ def test_a_removed_drone_is_cut_off_at_once_and_its_orders_go_elsewhere_or_say_w
     work = wait_until(oka.take)
     assert oka.claim(work)
     oka.report(work, oka.started())
-    wait_until(lambda: plane.order(running).status == "running")
+    wait_until(lambda: plane.status(running) == "running")
     free, named = waiting_on(plane, oka), waiting_on(plane, oka, drone="oka")
     mila = plane.drone("mila")
     managing.remove_drone(plane.core, plane.admin, "oka")
@@ -196,7 +196,7 @@ def test_however_a_claim_and_a_move_race_the_order_runs_once(plane: Plane) -> No
         thread.start()
     for thread in threads:
         thread.join(60)
-    wait_until(lambda: {plane.order(each).status for each in ids} == {"running"})
+    wait_until(lambda: {plane.status(each) for each in ids} == {"running"})
     assert sorted(claimed) == sorted(ids)
     assert {plane.order(each).drone for each in ids} == {"oka", "mila"}
     assert [len(plane.order(each).runs) for each in ids] == [1] * len(ids)

@@ -118,10 +118,10 @@ def test_an_order_that_runs_again_shows_nothing_that_is_not_true_of_it_any_more(
 def test_a_canceled_order_goes_on_too(plane: Plane, oka: DroneStandIn) -> None:
     first = begin(plane, oka)
     work(plane, oka, first, "one")
-    wait_until(lambda: plane.order(first.order_id).status == "running")
+    wait_until(lambda: plane.status(first.order_id) == "running")
     cancel(plane.core, plane.admin, first.order_id)
     oka.report(first, oka.ended(status="preempted", exit_status="canceled"))
-    wait_until(lambda: plane.order(first.order_id).status == "canceled")
+    wait_until(lambda: plane.status(first.order_id) == "canceled")
     resume(plane, first.order_id)
     assert seen(go(oka)) == ["do it", *told("one")]
 

@@ -36,7 +36,7 @@ def running(plane: Plane, worker: DroneStandIn, **fields: Any) -> WorkOrder:
     order = wait_until(worker.take)
     assert worker.claim(order)
     worker.report(order, worker.started())
-    wait_until(lambda: plane.order(order.order_id).status == "running")
+    wait_until(lambda: plane.status(order.order_id) == "running")
     return order
 
 
@@ -45,7 +45,7 @@ def ask(plane: Plane, drone: DroneStandIn, order: WorkOrder, call: str = "c1", c
     called = ToolCallStep(call_id=call, tool="shell", arguments={"command": command})
     drone.report(order, called, ApprovalStep(call_id=call, tool="shell", why=WHY))
     wait_until(lambda: any(getattr(step, "call_id", "") == call for step in plane.order(order.order_id).steps))
-    wait_until(lambda: plane.order(order.order_id).status == "awaiting_approval")
+    wait_until(lambda: plane.status(order.order_id) == "awaiting_approval")
 
 
 def approve(plane: Plane, order: WorkOrder, **fields: Any) -> OrderSummary:
@@ -117,7 +117,7 @@ def test_what_the_clock_decided_cannot_be_decided_again(plane: Plane, oka: Drone
     order = running(plane, oka)
     ask(plane, oka, order)
     oka.report(order, DecisionStep(call_id="c1", approved=False, by="clock"))
-    wait_until(lambda: plane.order(order.order_id).status == "running")
+    wait_until(lambda: plane.status(order.order_id) == "running")
     assert plane.facts(order.order_id).waits == Answered(by="clock")
     with pytest.raises(Conflict, match="denied already by the clock"):
         approve(plane, order, call="c1")
@@ -144,7 +144,7 @@ def test_of_two_calls_that_wait_the_first_is_meant_unless_one_is_named(plane: Pl
     wait_until(lambda: (w := plane.order(order.order_id).waiting_for) and w.call_id == "c2")
     assert plane.order(order.order_id).status == "awaiting_approval"
     oka.report(order, DecisionStep(call_id="c2", approved=False))
-    wait_until(lambda: plane.order(order.order_id).status == "running")
+    wait_until(lambda: plane.status(order.order_id) == "running")
 
 
 def test_always_lets_the_same_command_through_in_later_orders_of_the_session(plane: Plane, oka: DroneStandIn) -> None:
@@ -152,7 +152,7 @@ def test_always_lets_the_same_command_through_in_later_orders_of_the_session(pla
     ask(plane, oka, order, command="git push origin feature-*")
     approve(plane, order, always=True)
     oka.report(order, DecisionStep(call_id="c1", approved=True), oka.ended())
-    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    wait_until(lambda: plane.status(order.order_id) == "succeeded")
     later = plane.order(plane.submit(session=plane.order(order.order_id).session))
     # The star that was in the command stands for a star, and for nothing else.
     assert later.allow == ["git status*", "git push origin feature-[*]"]
@@ -163,7 +163,7 @@ def test_only_a_command_can_be_approved_for_good(plane: Plane, oka: DroneStandIn
     order = running(plane, oka)
     called = ToolCallStep(call_id="c1", tool="editor", arguments={"command": "insert", "path": "x"})
     oka.report(order, called, ApprovalStep(call_id="c1", tool="editor", why="it changes files"))
-    wait_until(lambda: plane.order(order.order_id).status == "awaiting_approval")
+    wait_until(lambda: plane.status(order.order_id) == "awaiting_approval")
     with pytest.raises(Invalid, match="runs no command"):
         approve(plane, order, always=True)
     assert [session.allow for session in plane.rows(ChatSession)] == [[]]
@@ -175,7 +175,7 @@ def test_the_call_of_a_child_can_be_approved_for_good_too(plane: Plane, oka: Dro
     inner = ToolCallStep(call_id="c7", tool="shell", arguments={"command": "rm old.txt"})
     child = ChildStep(call_id="c1", step=inner.model_dump(mode="json"))
     oka.report(order, child, ApprovalStep(call_id="c7", tool="shell", why="it removes files"))
-    wait_until(lambda: plane.order(order.order_id).status == "awaiting_approval")
+    wait_until(lambda: plane.status(order.order_id) == "awaiting_approval")
     approve(plane, order, always=True)
     assert [session.allow for session in plane.rows(ChatSession)] == [["rm old.txt"]]
 
@@ -189,7 +189,7 @@ def test_an_order_that_waits_can_be_canceled_and_its_decision_comes_too_late(pla
     receipt = Receipt(at=plane.core.clock.now())
     oka.report(order, DecisionStep(call_id="c1", approved=False, by="interruption"))
     oka.report(order, oka.ended(status="preempted", exit_status="canceled", receipt=receipt))
-    wait_until(lambda: plane.order(order.order_id).status == "canceled")
+    wait_until(lambda: plane.status(order.order_id) == "canceled")
 
 
 def test_a_run_that_ends_while_its_order_waits_ends_the_order(plane: Plane, oka: DroneStandIn) -> None:
@@ -243,7 +243,7 @@ def test_an_order_that_has_ended_says_what_its_verification_found(plane: Plane, 
     order = running(plane, oka)
     assert plane.order(order.order_id).verification is None
     oka.report(order, oka.ended(verification=found))
-    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    wait_until(lambda: plane.status(order.order_id) == "succeeded")
     assert plane.order(order.order_id).verification == found
 
 
@@ -293,5 +293,5 @@ def test_the_end_of_a_run_closes_what_it_asked(plane: Plane, oka: DroneStandIn) 
     order = running(plane, oka)
     ask(plane, oka, order)
     oka.report(order, oka.ended(status="failed", exit_status="time_limit", reason="the time is up"))
-    wait_until(lambda: plane.order(order.order_id).status == "failed")
+    wait_until(lambda: plane.status(order.order_id) == "failed")
     assert [wait.closed_at is not None for wait in plane.rows(Wait)] == [True]

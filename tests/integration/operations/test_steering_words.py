@@ -35,7 +35,7 @@ def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     plane.submit()
     order = claimed(plane, drone)
     drone.report(order, drone.started())
-    wait_until(lambda: plane.order(order.order_id).status == "running")
+    wait_until(lambda: plane.status(order.order_id) == "running")
     return order
 
 

@@ -156,13 +156,13 @@ def test_a_message_that_is_still_in_the_queue_is_not_doubled(plane: Plane) -> No
     assert drone.queued() == 1
 
 
-def test_three_hundred_orders_reach_the_queue(plane: Plane) -> None:
+def test_more_orders_than_a_batch_holds_reach_the_queue(plane: Plane) -> None:
     drone = plane.drone()
-    order_ids = [plane.submit(drone="oka") for _ in range(300)]
+    order_ids = [plane.submit(drone="oka") for _ in range(120)]
     began = time.monotonic()
-    assert Relay(plane.core).publish_all() == 300
+    assert Relay(plane.core).publish_all() == 120
     assert time.monotonic() - began < 30
-    assert [drone.take().order_id for _ in range(300)] == order_ids
+    assert [drone.take().order_id for _ in range(120)] == order_ids
 
 
 def test_the_session_so_far_travels_with_the_order(plane: Plane) -> None:

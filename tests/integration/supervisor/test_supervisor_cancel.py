@@ -29,7 +29,7 @@ def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     order = wait_until(drone.take)
     drone.claim(order)
     drone.report(order, drone.started())
-    wait_until(lambda: plane.order(order.order_id).status == "running")
+    wait_until(lambda: plane.status(order.order_id) == "running")
     return order
 
 
@@ -140,7 +140,7 @@ def test_a_cancel_without_the_broker_is_recorded_and_done_when_it_is_back(plane:
     valkey.stop()
     assert cancel(plane.core, plane.admin, order_id).status == "canceling"
     valkey.start()
-    wait_until(lambda: plane.order(order_id).status == "canceled", seconds=30)
+    wait_until(lambda: plane.status(order_id) == "canceled", seconds=30)
     assert oka.claim(order) is False
 
 
@@ -155,7 +155,7 @@ def test_an_order_that_ended_cannot_be_canceled(plane: Plane) -> None:
     plane.collector(), plane.supervisor()
     order_id = plane.submit()
     oka.do(wait_until(oka.take))
-    wait_until(lambda: plane.order(order_id).status == "succeeded")
+    wait_until(lambda: plane.status(order_id) == "succeeded")
     with pytest.raises(Conflict, match=f"order {order_id} is succeeded"):
         cancel(plane.core, plane.admin, order_id)
 
@@ -174,5 +174,5 @@ def test_the_next_order_of_the_session_goes_on_after_a_cancel(plane: Plane) -> N
     first = plane.submit()
     second = plane.submit(session=plane.order(first).session)
     cancel(plane.core, plane.admin, first)
-    wait_until(lambda: plane.order(second).status == "assigned")
+    wait_until(lambda: plane.status(second) == "assigned")
     assert oka.queued() >= 1

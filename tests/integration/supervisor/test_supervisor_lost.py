@@ -28,7 +28,7 @@ def running(plane: Plane, drone: DroneStandIn) -> WorkOrder:
     order = wait_until(drone.take)
     drone.claim(order)
     drone.report(order, drone.started())
-    wait_until(lambda: plane.order(order.order_id).status == "running")
+    wait_until(lambda: plane.status(order.order_id) == "running")
     return order
 
 
@@ -194,7 +194,7 @@ def test_a_run_that_ended_before_the_restart_is_not_lost(plane: Plane) -> None:
     ended = oka.journal(order, oka.ended())
     oka.restart(oka.run_beat(order, ended=True))
     oka.send(ended)
-    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    wait_until(lambda: plane.status(order.order_id) == "succeeded")
 
 
 def test_an_unfinished_run_on_disk_is_lost_with_its_boot(plane: Plane) -> None:
@@ -234,7 +234,7 @@ def test_after_a_flushall_a_running_order_does_not_run_twice(plane: Plane, valke
     waiting = plane.submit(drone="oka")
     assert wait_until(oka.take).order_id == waiting
     oka.report(order, Prepared(), oka.ended())
-    wait_until(lambda: plane.order(order.order_id).status == "succeeded")
+    wait_until(lambda: plane.status(order.order_id) == "succeeded")
     assert len(plane.rows(Dispatch, Dispatch.order_id == order.order_id)) == 1
 
 
@@ -257,7 +257,7 @@ def test_a_hello_that_comes_twice_does_not_lose_what_began_after_it(plane: Plane
     oka.report(order, oka.started())
     valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
     plane.collector()
-    wait_until(lambda: plane.order(order_id).status == "running")
+    wait_until(lambda: plane.status(order_id) == "running")
     valkey.redis.execute_command("ACL", "SETUSER", "control", "+xack")
     wait_until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0, seconds=20)
     assert plane.order(order_id).status == "running"
@@ -274,7 +274,7 @@ def test_a_hello_of_an_older_boot_that_comes_twice_changes_nothing(plane: Plane,
     oka.report(order, oka.started())
     valkey.redis.execute_command("ACL", "SETUSER", "control", "-xack")
     plane.collector()
-    wait_until(lambda: plane.order(order_id).status == "running")
+    wait_until(lambda: plane.status(order_id) == "running")
     valkey.redis.execute_command("ACL", "SETUSER", "control", "+xack")
     wait_until(lambda: valkey.redis.xlen(names.events_stream(oka.id)) == 0, seconds=20)
     assert (plane.order(order_id).status, plane.rows(Drone)[0].boot_id) == ("running", oka.boot)

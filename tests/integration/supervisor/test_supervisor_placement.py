@@ -67,7 +67,7 @@ def test_a_drone_that_has_the_repository_goes_before_an_idle_one_without(plane: 
     plane.collector(), plane.supervisor()
     first = plane.submit(drone="oka")
     oka.do(wait_until(oka.take))
-    wait_until(lambda: plane.order(first).status == "succeeded")
+    wait_until(lambda: plane.status(first) == "succeeded")
     assert plane.facts(plane.submit()).placed == Placed(code="repository", drone="oka")
 
 
@@ -114,7 +114,7 @@ def test_a_waiting_order_goes_out_as_soon_as_a_drone_comes_online(plane: Plane) 
     oka = plane.drone(online=False)
     plane.collector(), plane.supervisor()
     order_id = plane.submit()
-    wait_until(lambda: oka.beat() or plane.order(order_id).status == "assigned")
+    wait_until(lambda: oka.beat() or plane.status(order_id) == "assigned")
     assert wait_until(oka.take).order_id == order_id
 
 

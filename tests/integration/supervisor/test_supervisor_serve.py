@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -19,21 +18,10 @@ import pytest
 from control_plane.broker.broker import Broker
 from control_plane.db.engine import Database
 from control_plane.db.installation import Lease
-from tests.support import free_port, wait_until
+from tests.support import free_port, wait_until, warm_processes
 from tests.support.broker import BrokerServer
 
 ROOT = Path(__file__).parents[3]
-PROGRAM = """
-import sys
-from control_plane.serve import serve
-from control_plane.core.settings import read_settings
-from shared.errors import FleetError
-try:
-    sys.exit(serve(read_settings(), sys.argv[1], patience_s=0.5))
-except FleetError as error:
-    print(error.what, "/", error.next, file=sys.stderr)
-    sys.exit(error.exit_code)
-"""
 
 
 class Served:
@@ -52,12 +40,12 @@ class Served:
             "FLEET_PORT": str(self.port),
         }
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, role],
+            self.process = warm_processes.popen(
+                [sys.executable, "-m", "tests.support.serving", role],
                 stdout=log,
                 stderr=log,
                 cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": str(ROOT), **settings},
+                env={**os.environ, **settings},
             )
 
     def healthy(self) -> bool:

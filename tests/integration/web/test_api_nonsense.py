@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+import pytest
+
 from tests.support.fleet import Api, Doc
 
 NAMES = ["💥", "a" * 300, "..%2f..", "' OR 1=1 --", "\u202e", "-1", "9" * 30, "null", "%", "default"]
@@ -78,7 +80,9 @@ def test_no_name_in_an_address_is_an_error_of_ours(api: Api) -> None:
     assert {place: answer.text for place, answer in answers.items() if answer.status_code >= 500} == {}
 
 
-def test_no_body_is_an_error_of_ours(api: Api) -> None:
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+def test_no_body_is_an_error_of_ours(api: Api, every: int) -> None:
+    """Every third body; 3 and the number of values have no common divisor, so that each value is tried."""
     api.add_work()
     with api.http(None, Authorization=f"Bearer {api.token}") as http:
         document = http.get("/openapi.json").json()
@@ -91,7 +95,7 @@ def test_no_body_is_an_error_of_ours(api: Api) -> None:
             )
             for method, path, operation in routes(document)
             if method in {"post", "patch"}
-            for body in wrong_bodies(fields_of(document, operation))
+            for body in itertools.islice(wrong_bodies(fields_of(document, operation)), 0, None, every)
         ]
     assert len(answers) > 400
     assert [(*place, answer.text) for *place, answer in answers if answer.status_code >= 500] == []

@@ -33,7 +33,7 @@ from tests.support.sandboxes import shell
 AUTHOR = "Drone <drone@example.org>"
 SECRET = b"sk-0123456789"
 NOTHING = Snapshot("", "", False, None, ())
-SHORT, LONG = range(4), range(100, 160)
+SHORT, LONG = range(2), range(100, 160)
 
 
 def go_on() -> None:
