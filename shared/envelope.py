@@ -87,7 +87,7 @@ def open_envelope(envelope: str, *, recipients: Mapping[str, bytes], sender: byt
     name, _, text = envelope.partition(".")
     private = recipients.get(name)
     if private is None:
-        raise CannotOpen(f"sealed to key {name[:16]!r}, which is not here")
+        raise CannotOpen(f"sealed to key {name[:16]!r}, which is unknown here")
     try:
         plain = Box(PrivateKey(private), PublicKey(sender)).decrypt(base64.b64decode(text, validate=True))
         sealed = _Sealed.model_validate_json(plain)

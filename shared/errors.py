@@ -49,7 +49,7 @@ class FleetError(Exception):
         self.code = code
         self.why = why
         self.next = next
-        self.help = help or f"docs/errors.md#{code.lower()}"
+        self.help = help or f"fleet help {code}"
 
 
 class OrderError(FleetError):

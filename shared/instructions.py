@@ -20,14 +20,14 @@ def instructions_of(content: bytes) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(f"is not UTF-8: byte {error.start}") from error
     if "\0" in text:
-        raise ValueError("is no text: it holds NUL")
+        raise ValueError("is not text: it contains a NUL byte")
     if not text.strip():
         raise ValueError("is empty")
     if len(text) > MAX_INSTRUCTIONS:
-        raise ValueError(f"has {len(text):,} characters, and {MAX_INSTRUCTIONS:,} are the most")
+        raise ValueError(f"has {len(text):,} characters; the maximum is {MAX_INSTRUCTIONS:,}")
     return text.strip()
 
 
 def too_large(size: int) -> str:
     """The problem with a file whose size alone shows that it is too large."""
-    return f"has {size:,} bytes, and {MAX_INSTRUCTIONS:,} characters are the most"
+    return f"has {size:,} bytes; the maximum is {MAX_INSTRUCTIONS:,} characters"

@@ -30,6 +30,6 @@ def error_of(status: int, document: object) -> FleetError | None:
     """The error for a problem document; None if `document` is not from a control plane."""
     if not isinstance(document, dict) or not isinstance(document.get("code"), str):
         return None
-    what = document.get("detail") or document.get("title") or f"the control plane answered {status}"
+    what = document.get("detail") or document.get("title") or f"the control plane returned HTTP {status}"
     parts = {name: str(document.get(name) or "") for name in ("why", "next", "help")}
     return kind_of(status)(str(what), code=document["code"], **parts)

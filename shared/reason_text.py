@@ -47,8 +47,10 @@ def reason_text(status: OrderStatus, facts: OrderFacts) -> str:
             return _assigned(facts)
         case OrderStatus.RUNNING | OrderStatus.AWAITING_APPROVAL:
             return waits_text(facts.waits) if facts.waits else _placed(facts)
+        case OrderStatus.CANCELING if facts.cancel is not None:
+            return f"cancel requested {asked_text(facts.cancel)}; waiting for the drone to confirm"
         case OrderStatus.CANCELING:
-            return f"cancel asked for {asked_text(facts.cancel)}; waits for the drone's receipt" if facts.cancel else ""
+            return ""
         case _:
             return ended_text(facts.ended, facts.cancel)
 
@@ -73,26 +75,26 @@ def returned_text(returned: Returned | None) -> str:
 def _returned(returned: Returned) -> str:
     match returned:
         case TakenBack(state=state):
-            return f"taken back from {state.drone}: the drone {state_text(state)}"
+            return f"removed from {state.drone}'s queue: the drone {state_text(state)}"
         case WithdrawnBeforeStart():
-            return "the run was withdrawn before it began"
+            return "the run was withdrawn before it started"
         case GivenBack(drone=drone, detail=detail):
-            return f"given back by {drone}: {detail}"
+            return f"returned by {drone}: {detail}"
         case AttemptFailed(attempt=attempt, attempts=attempts):
-            what = _lost_or(returned.loss, returned.detail)
-            return f"{what}; queued again (attempt {attempt} of {attempts} ended so)"
+            what = loss_text(returned.loss) if returned.loss is not None else returned.detail
+            return f"attempt {attempt} of {attempts} failed: {what.rstrip('.')}; queued again"
         case AskedAgain(by=by, from_start=from_start):
-            return f"{by or 'a person'} asked for it again{', from the beginning' if from_start else ''}"
+            return f"requested again by {by or 'a user'}{'; starts from the beginning' if from_start else ''}"
 
 
 _GROUNDS = {
-    "workspace": "has the workspace of the last attempt, and a free slot",
-    "only_workspace": "it alone has all of the last attempt",
-    "only_drone": "the only drone that fits and takes work",
-    "repository": "has the repository already, and a free slot",
-    "least_work": "the least work in hand",
-    "free_slot": "it has a free slot",
-    "named": "asked for by name",
+    "workspace": "has the last attempt's workspace and a free slot",
+    "only_workspace": "the only drone with all of the last attempt's work",
+    "only_drone": "the only matching drone that accepts work",
+    "repository": "has the repository and a free slot",
+    "least_work": "lowest load",
+    "free_slot": "has a free slot",
+    "named": "requested by name",
 }
 
 
@@ -100,7 +102,7 @@ def placed_text(placed: Placed | None) -> str:
     if placed is None:
         return ""
     grounds = [*(f"has {label}" for label in placed.labels), _GROUNDS[placed.code]]
-    return _joined([f"placed on {placed.drone}: {', '.join(grounds)}", resumption_text(placed.resumes)])
+    return _joined([f"assigned to {placed.drone} ({', '.join(grounds)})", resumption_text(placed.resumes)])
 
 
 def waits_text(waits: Waits | None) -> str:
@@ -110,13 +112,13 @@ def waits_text(waits: Waits | None) -> str:
         case ForPerson() | AnswerOnItsWay() | Answered():
             return _person_text(waits)
         case JustSubmitted():
-            return "was just submitted and is about to be placed"
+            return "just submitted; about to be assigned to a drone"
         case InQueue(state=state):
-            return f"waits in {state.drone}'s queue: the drone {state_text(state)}"
+            return f"waiting in {state.drone}'s queue: the drone {state_text(state)}"
         case CannotBeSent(detail=detail):
             return f"cannot be sent to the drone: {detail}"
         case PausesAfterFailure(until=until, attempt=attempt, attempts=attempts, detail=detail):
-            return f"tried again at {until:%H:%M:%S} UTC (attempt {attempt} of {attempts}: {detail})"
+            return f"attempt {attempt} of {attempts} failed: {detail.rstrip('.')}; retrying at {until:%H:%M:%S} UTC"
         case _:
             return _no_drone_text(waits)
 
@@ -126,30 +128,30 @@ def _no_drone_text(
 ) -> str:
     match waits:
         case EarlierOrder(order=order):
-            return f"waits for order {order} of the same session"
+            return f"waiting for order {order} of the same session"
         case NoDrone():
             return "no drone is registered yet (next: fleet token create, then drone register on a workstation)"
         case NoDroneFits(labels=labels, fleet=fleet):
             known = "; ".join(f"{each.drone}: {', '.join(each.labels) or 'none'}" for each in fleet)
-            return f"no drone has label {' and '.join(labels)}; labels are {known}"
+            return f"no drone has label {' and '.join(labels)}; labels by drone: {known}"
         case NoDroneTakesWork(states=states):
-            return f"no drone that fits takes work now: {'; '.join(f'{s.drone} {state_text(s)}' for s in states)}"
+            return f"no matching drone accepts work: {'; '.join(f'{s.drone} {state_text(s)}' for s in states)}"
         case NamedDroneRemoved(drone=drone, order=order):
-            return f"drone {drone}, which was asked for by name, was removed (next: fleet cancel {order})"
+            return f"the requested drone {drone} was removed (next: fleet cancel {order})"
 
 
 def _person_text(waits: ForPerson | AnswerOnItsWay | Answered) -> str:
     match waits:
         case ForPerson(order=order, tool=tool, why=why):
-            return f"waits for a person: may {tool} be run? {why} (next: fleet approve {order}, or fleet deny {order})"
+            return f"waiting for approval of {tool}: {why} (next: fleet approve {order}, or fleet deny {order})"
         case AnswerOnItsWay(by=by, tool=tool):
-            return f"{by or 'a person'} {_decision(waits.approved)} the call of {tool}; its drone is being told"
+            return f"{by or 'a user'} {_decision(waits.approved)} the {tool} call; waiting for the drone to confirm"
         case Answered(by="clock"):
-            return "goes on: nobody approved the call in time, so it was denied"
+            return "continuing: the call was not approved in time and was denied automatically"
         case Answered(by="interruption"):
-            return "goes on: the call that waited was broken off"
+            return "continuing: the pending call was interrupted"
         case Answered():
-            return f"goes on: a person {_decision(waits.approved)} the call that waited"
+            return f"continuing: a user {_decision(waits.approved)} the pending call"
 
 
 def _decision(approved: bool) -> str:
@@ -164,11 +166,11 @@ def state_text(state: DroneState) -> str:
         case "never_started":
             return "was registered but never started (next: drone start)"
         case "offline" | "unresponsive":
-            return f"is {state.code} since {_time(state.since, today=state.today)}"
+            return f"has been {state.code} since {_time(state.since, today=state.today)}"
         case "disk_full":
-            return f"takes no work, as its disk is full: {state.detail} (next: make room there)"
+            return f"accepts no work because its disk is full: {state.detail} (next: free disk space there)"
         case "leaving":
-            return "stops when its run has ended"
+            return "stops after its current run"
         case "draining":
             return f"is draining (next: fleet drone resume {state.drone})"
         case "busy":
@@ -179,20 +181,20 @@ def resumption_text(resumes: Resumption | None) -> str:
     if resumes is None:
         return ""
     if resumes.step is None:
-        return f"begins anew: {_WHY_ANEW[resumes.why_not].format(resumes.drone)}"
+        return f"starts over: {_WHY_ANEW[resumes.why_not].format(resumes.drone)}"
     if not resumes.drone:
-        return f"goes on from step {resumes.step}"
-    elsewhere = f"from step {resumes.elsewhere}" if resumes.elsewhere is not None else "anew"
-    return f"goes on from step {resumes.step} on {resumes.drone}, elsewhere {elsewhere}"
+        return f"resumes from step {resumes.step}"
+    elsewhere = f"from step {resumes.elsewhere}" if resumes.elsewhere is not None else "from the beginning"
+    return f"resumes from step {resumes.step} on {resumes.drone}, or {elsewhere} on another drone"
 
 
 _WHY_ANEW = {
     "": "no checkpoint was stored",
     "nothing_done": "nothing had been done yet",
-    "lost": "its checkpoint could not be had",
-    "expired": "its checkpoints are not stored, or not any more",
+    "lost": "its checkpoint was unavailable",
+    "expired": "its checkpoints were not stored or were deleted",
     "not_stored": "no checkpoint was stored",
-    "drone_cannot": "drone {} cannot go on from checkpoints",
+    "drone_cannot": "drone {} cannot resume from checkpoints",
 }
 
 
@@ -203,15 +205,15 @@ def ended_text(ended: Ended | None, cancel: CancelAsked | None) -> str:
         case CanceledEnd():
             return _canceled_text(ended, cancel)
         case RunEnd():
-            last = f"that was the last of {ended.attempts} attempts" if ended.attempts else ""
+            last = f"last of {ended.attempts} attempts" if ended.attempts else ""
             what = _lost_or(ended.loss, ended.detail)
             return _joined([what.rstrip("."), _unheard_text(ended)]) if ended.unheard else _joined([what, last])
 
 
 def _unheard_text(ended: RunEnd) -> str:
     count = ended.unheard
-    what = "what a person said last came" if count == 1 else f"{count} things that people said came"
-    return f"{what} too late for it (next: fleet submit … --session {ended.session})"
+    what = "1 steering message" if count == 1 else f"{count} steering messages"
+    return f"{what} arrived too late (next: fleet submit … --session {ended.session})"
 
 
 def _canceled_text(ended: CanceledEnd, cancel: CancelAsked | None) -> str:
@@ -219,17 +221,17 @@ def _canceled_text(ended: CanceledEnd, cancel: CancelAsked | None) -> str:
     what = f"{what} ({ended.earlier})" if ended.earlier else what
     match ended.code:
         case "before_start":
-            return f"{what}, before it began"
+            return f"{what}; it had not started"
         case "with_loss":
             return f"{what}; {loss_text(ended.loss) if ended.loss else ended.detail}"
         case "after_end":
-            return f"{what}; it had just ended by itself: {ended.detail}"
+            return f"{what}; it had already ended: {ended.detail}"
         case "with_receipt":
             return what
 
 
 def asked_text(cancel: CancelAsked) -> str:
-    who = f"by {cancel.by}" if cancel.by else "by a person"
+    who = f"by {cancel.by}" if cancel.by else "by a user"
     return f"{who}: {cancel.text}" if cancel.text else who
 
 
@@ -238,11 +240,11 @@ def loss_text(loss: RunLoss) -> str:
         case "drone_removed":
             return f"drone {loss.drone} was removed"
         case "drone_silent":
-            return f"nothing was heard of drone {loss.drone} since {_time(loss.since, today=loss.today)}"
+            return f"drone {loss.drone} has not reported since {_time(loss.since, today=loss.today)}"
         case "run_missing":
-            return f"drone {loss.drone} beats, but no longer has the run"
+            return f"drone {loss.drone} is online but no longer has the run"
         case "drone_restarted":
-            return f"drone {loss.drone} was started again, and the run did not survive that"
+            return f"drone {loss.drone} restarted, which ended the run"
 
 
 def _lost_or(loss: RunLoss | None, detail: str) -> str:
@@ -251,7 +253,7 @@ def _lost_or(loss: RunLoss | None, detail: str) -> str:
 
 def _time(moment: datetime | None, *, today: bool) -> str:
     if moment is None:
-        return "the beginning"
+        return "it was registered"
     return f"{moment:%H:%M} UTC" if today else f"{moment:%Y-%m-%d %H:%M} UTC"
 
 

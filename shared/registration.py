@@ -28,7 +28,7 @@ class JoinTokenString(Wire):
 
 
 class RegistrationRequest(Wire):
-    """What a drone says of itself. The secret is the join token's; registering twice with one key gives one drone."""
+    """A drone's registration. `secret` is the join token's; registering one key again returns the same drone."""
 
     secret: str = Field(repr=False)
     name: str

@@ -24,5 +24,5 @@ class CheckedSubscription(PubSub):
     def get_message(self, *args: Any, **options: Any) -> Any:
         message = super().get_message(*args, **options)
         if self._pings.unanswered(self.health_check_response_counter, time.monotonic()):
-            raise redis.ConnectionError("the subscription's pings are not answered")
+            raise redis.ConnectionError("the subscription does not answer pings")
         return message

@@ -207,7 +207,7 @@ def _info(facts: RunFacts, builder: _TrajectoryBuilder) -> Doc:
             "exit_status": ended.exit_status if ended else None,
             "reason": ended.reason if ended else None,
             "base_commit": builder.prepared.base_commit if builder.prepared else None,
-            "cost": "known" if cost is not None else "unknown: the price of at least one answer is not known",
+            "cost": "known" if cost is not None else "unknown: at least one answer has no known price",
         },
     }
 

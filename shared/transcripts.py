@@ -14,7 +14,7 @@ from shared import older_steps
 from shared.events import AssistantStep, Body, CompactionStep, ReasoningStep, ToolResultStep, UserStep
 from shared.messages import Message, Part, ToolCall
 
-BROKEN_OFF = "This call was broken off"
+BROKEN_OFF = "This call was interrupted"
 SITUATION = "<situation>"
 """Begins the text that the loop adds below the prompt, only in the message that opens a run (`user.jinja`)."""
 SUMMARY_BEGINS, SUMMARY_ENDS = "<summary>\n", "\n</summary>"
@@ -125,13 +125,15 @@ def problems(messages: Iterable[Message | Mapping[str, Any]]) -> list[str]:
         if message.role == "tool":
             expected[message.tool_call_id or ""] -= 1
             if expected[message.tool_call_id or ""] < 0:
-                found.append(f"message {at} answers {message.tool_call_id!r}, which nobody asked, or once too often")
+                found.append(
+                    f"message {at} answers call {message.tool_call_id!r}, which is unknown or already answered"
+                )
             continue
         found.extend(f"call {call!r} is not answered before message {at}" for call in (+expected).elements())
         expected = Counter(call.id for call in message.tool_calls)
         found.extend(f"message {at} has the call id {call!r} {n} times" for call, n in expected.items() if n > 1)
         if message.role == "system" and at:
-            found.append(f"message {at} is a system message, which only the first may be")
+            found.append(f"message {at} is a system message; only the first message may be one")
     found.extend(f"call {call!r} is never answered" for call in (+expected).elements())
     return found
 

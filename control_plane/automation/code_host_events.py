@@ -40,13 +40,13 @@ def why_ignored(event: CodeHostEvent, wanted: list[str]) -> str:
     """Why this event creates no task, '' if it does. A push by the fleet never does, or tasks would create tasks."""
     kind = event.name.partition(".")[0]
     if kind == "ping":
-        return "a ping: the address and the secret are right"
+        return "ping: the URL and the secret are correct"
     if wanted and event.name not in wanted and kind not in wanted:
-        return f"{event.name or 'an event without a name'} is not one of this trigger's events: {', '.join(wanted)}"
+        return f"{event.name or 'an unnamed event'} is not one of this trigger's events: {', '.join(wanted)}"
     if kind == "push":
         ref = str(event.payload.get("ref"))
         if ref.startswith(("refs/heads/fleet/", "refs/heads/fleet-late/")):
-            return "the branch is one of the fleet's own"
+            return "the branch belongs to the fleet"
         if _NOTHING.fullmatch(str(event.payload.get("after"))):
             return "the branch was deleted"
     return ""
@@ -55,11 +55,11 @@ def why_ignored(event: CodeHostEvent, wanted: list[str]) -> str:
 def check_events(events: list[str]) -> list[str]:
     """The event names without duplicates. Raises Invalid."""
     if len(events) > 50:
-        raise Invalid(f"there are {len(events)} events; 50 are allowed", code="E-TRIGGER-EVENT")
+        raise Invalid(f"{len(events)} events given; 50 are allowed", code="E-TRIGGER-EVENT")
     for event in events:
         if not re.fullmatch(r"[A-Za-z0-9_.:-]{1,100}", event):
-            check_text("the name of an event", event, limit=100)
-            raise Invalid(f"{event[:80]!r} is no event", code="E-TRIGGER-EVENT", next="--event issues.opened")
+            check_text("the event name", event, limit=100)
+            raise Invalid(f"invalid event name {event[:80]!r}", code="E-TRIGGER-EVENT", next="--event issues.opened")
     return list(dict.fromkeys(events))
 
 
@@ -70,15 +70,15 @@ def _payload(text: bytes) -> dict[str, Any]:
         payload = None
     if not isinstance(payload, dict):
         raise Invalid(
-            "the request holds no JSON object",
+            "the request contains no JSON object",
             code="E-HOOK-JSON",
-            next="let the code host send application/json, or a form with the field payload",
+            next="configure the code host to send application/json, or a form with the field payload",
         )
     return payload
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _event(kind: str, headers: Mapping[str, str], payload: dict[str, Any]) -> str:

@@ -94,17 +94,17 @@ def read_times(cron: str, timezone: str, now: datetime) -> Times:
     _check_zone(timezone)
     line = " ".join(cron.split())
     if len(cron) > MAX_CRON:
-        raise _invalid(cron, f"it has {len(cron):,} characters, and {MAX_CRON} are allowed")
+        raise _invalid(cron, f"it has {len(cron):,} characters; {MAX_CRON} are allowed")
     count = len(line.split())
     if count != FIELDS:
-        raise _invalid(cron, f"it has {count} fields, and five are needed: minute, hour, day, month and weekday")
+        raise _invalid(cron, f"it has {count} fields; five are required: minute, hour, day, month and weekday")
     try:
         times = times_of(line, timezone)
     # Besides its own error, cronsim raises AssertionError, and ValueError from int().
     except (CronSimError, AssertionError, ValueError) as error:
-        raise _invalid(cron, f"{str(error)[:80]}: malformed, or no month that it names has it") from None
+        raise _invalid(cron, f"{str(error)[:80]}: malformed, or it never matches a date") from None
     if times.after(now) is None:
-        raise _invalid(cron, "it never comes: no month that it names has such a day")
+        raise _invalid(cron, "it never matches: none of its months has such a day")
     return times
 
 
@@ -121,15 +121,15 @@ def _check_zone(name: str) -> None:
         return
     near = get_close_matches(name[:64], sorted(known), n=3, cutoff=0.6)
     raise Invalid(
-        f"there is no time zone {shown(name)}",
+        f"unknown time zone {shown(name)}",
         code="E-SCHEDULE-ZONE",
-        next=f"did you mean {' or '.join(near)}?" if near else "a name of the IANA database, for example Europe/Berlin",
+        next=f"did you mean {' or '.join(near)}?" if near else "use an IANA time zone, for example Europe/Berlin",
     )
 
 
 def _invalid(cron: str, why: str) -> Invalid:
     return Invalid(
-        f"{shown(cron)} is no time for a schedule",
+        f"invalid cron expression {shown(cron)}",
         code="E-SCHEDULE-CRON",
         why=why,
         next="five fields, for example '0 6 * * 1-5': at 6:00 from Monday to Friday",

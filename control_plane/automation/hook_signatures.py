@@ -51,9 +51,9 @@ def check_hook_secret(kind: str, secret: str) -> str:
     """Return a user-supplied secret unchanged. Raises Invalid without repeating it."""
     if not _SECRET.fullmatch(secret):
         raise Invalid(
-            "the secret is not possible",
+            "the secret is invalid",
             code="E-TRIGGER-SECRET",
-            next="12 to 256 characters of ASCII without spaces; without one given, one is made",
+            next="12 to 256 ASCII characters without spaces; omit it to generate one",
         )
     return check_signing_secret(secret) if kind == "standard" else secret
 
@@ -63,9 +63,9 @@ def check_signing_secret(secret: str) -> str:
     key = secret.removeprefix(WHSEC)
     if secret == key or not re.fullmatch(r"[A-Za-z0-9+/]{32,88}={0,2}", key):
         raise Invalid(
-            "the secret is none of Standard Webhooks",
+            "the secret is not a Standard Webhooks secret",
             code="E-WEBHOOK-SECRET",
-            next="whsec_ and 24 to 64 bytes in base64; without one given, one is made",
+            next="whsec_ followed by 24 to 64 bytes in base64; omit it to generate one",
         )
     return secret
 

@@ -77,7 +77,7 @@ def _make_one(core: Core, schedule_id: str, due_at: datetime) -> bool:
         now, times = core.clock.now(), times_of(row.cron, row.timezone)
         row.next_at = times.after(max(now, due_at))
         if row.missed == "skip" and _missed(times, due_at, now):
-            row.last_error = f"what was due at {due_at:%Y-%m-%d %H:%M} UTC was missed, and left out"
+            row.last_error = f"the task due at {due_at:%Y-%m-%d %H:%M} UTC was missed and skipped"
             return False, None
         return _make(db, core, row, due_at if now - due_at <= GRACE else now)
 
@@ -100,7 +100,7 @@ def _make(db: Session, core: Core, row: Schedule, at: datetime) -> tuple[bool, s
     try:
         task = make_task(db, core, row, filled(TaskRequest.model_validate(row.task), at, row.timezone))
     except FleetError as error:
-        row.last_error = f"no task at {at:%Y-%m-%d %H:%M} UTC: {error.what}"
+        row.last_error = f"no task created at {at:%Y-%m-%d %H:%M} UTC: {error.what}"
         return False, None
     row.last_at, row.last_task_id, row.last_error = core.clock.now(), task.id, ""
     return True, task.order_id

@@ -12,10 +12,10 @@ from control_plane.declarations.task_documents import TaskRequest
 DEFAULT_EVENTS = {"github": ["issues.opened"], "gitea": ["issues.opened"], "gitlab": ["issue.open"], "standard": []}
 """Pushes are not a default: most of them are work that is already done."""
 _WORK = (
-    "Find out what it asks for and check that against the repository. Do the work where it is clear and wanted;"
+    "Determine what is requested and check it against the repository. If the request is clear and wanted, do the work;"
     " otherwise say what is missing."
 )
-_LOOK = "Look at what was pushed, and say in a comment what you found: mistakes, missing tests, documents to mend."
+_LOOK = "Review what was pushed and report your findings in a comment: mistakes, missing tests, documentation to fix."
 _ISSUE = (
     "{{ payload.repository.name }}#{{ payload.issue.number }}: {{ payload.issue.title }}",
     "Issue #{{ payload.issue.number }} of {{ payload.repository.full_name }} was {{ payload.action }} by"
@@ -26,7 +26,7 @@ _COMMITS = "{% for commit in payload.commits %}\n\nCommit {{ commit.id[:12] }}:\
 _PUSH = (
     "{{ payload.repository.name }}: push to {{ payload.ref[11:] }}",
     "{{ payload.pusher.name|default(payload.pusher.login) }} pushed to `{{ payload.ref }}` of"
-    " {{ payload.repository.full_name }}; the branch is at {{ payload.after }} now.\n\n" + _LOOK + _COMMITS,
+    " {{ payload.repository.full_name }}; the branch is now at {{ payload.after }}.\n\n" + _LOOK + _COMMITS,
 )
 _GITLAB_ISSUE = (
     "{{ payload.project.name }}#{{ payload.object_attributes.iid }}: {{ payload.object_attributes.title }}",
@@ -38,11 +38,11 @@ _GITLAB_ISSUE = (
 _GITLAB_PUSH = (
     "{{ payload.project.name }}: push to {{ payload.ref[11:] }}",
     "{{ payload.user_username }} pushed to `{{ payload.ref }}` of {{ payload.project.path_with_namespace }}; the branch"
-    " is at {{ payload.after }} now.\n\n" + _LOOK + _COMMITS,
+    " is now at {{ payload.after }}.\n\n" + _LOOK + _COMMITS,
 )
 _ANY = (
     "{{ event }} ({{ kind }})",
-    "The event `{{ event }}` came. " + _WORK + "\n\n{{ payload }}",
+    "The event `{{ event }}` was received. " + _WORK + "\n\n{{ payload }}",
 )
 _OWN = {
     ("github", "issues"): _ISSUE,
@@ -68,11 +68,11 @@ def task_of(kind: str, event: CodeHostEvent, stored: Mapping[str, Any]) -> tuple
             try:
                 return str(fill(template, values))
             except Unfilled as error:
-                unfit.append(f"the {what}'s template did not fit {event.name or 'the event'}: {error}")
-        return f"an event of {kind}"
+                unfit.append(f"the {what} template does not fit {event.name or 'the event'}: {error}")
+        return f"event from {kind}"
 
     texts = {
-        "title": filled("title", title_of, (stored.get("title") or title, _ANY[0])) or f"an event of {kind}",
+        "title": filled("title", title_of, (stored.get("title") or title, _ANY[0])) or f"event from {kind}",
         "description": filled("description", description_of, (stored.get("description") or description, _ANY[1])),
     }
     return TaskRequest.model_validate({**stored, **texts}), "; ".join(unfit)

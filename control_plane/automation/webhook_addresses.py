@@ -16,8 +16,8 @@ _PORTS = {"http": 80, "https": 443}
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _GLOBAL = ipaddress.ip_network("2000::/3")
 _TUNNELS = (ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32"))
-_INSIDE = "it leads inside the network"
-_NEXT = "give an address that the internet reaches, or start the server with FLEET_WEBHOOK_PRIVATE=true"
+_INSIDE = "the address is inside this network"
+_NEXT = "use a public address, or start the server with FLEET_WEBHOOK_PRIVATE=true"
 
 Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -61,18 +61,18 @@ def read_url(url: str) -> Target:
     """The parts of the URL. Raises Invalid if it is not an http or https URL, without repeating a possible password."""
     check_text("the URL", url, limit=MAX_URL)
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
-        raise _invalid("it has characters that belong percent-encoded, or a host that belongs in punycode")
+        raise _invalid("it contains characters that must be percent-encoded, or a host that must be in punycode")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
     except ValueError as error:
         raise _invalid(str(error)[:80]) from None
     if parts.scheme not in _PORTS:
-        raise _invalid("only http and https are possible")
+        raise _invalid("only http and https are supported")
     if "@" in parts.netloc:
-        raise _invalid("it holds a user or a password; the signature is what a receiver goes by")
+        raise _invalid("it contains a user or password; receivers verify the signature instead")
     if not host or port == 0 or "%" in host:
-        raise _invalid("it names no host, or no port that is one")
+        raise _invalid("its host is missing or invalid, or its port is invalid")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(parts.scheme, host, port or _PORTS[parts.scheme], path)
 
@@ -86,10 +86,10 @@ def resolve(target: Target, *, inside_allowed: bool) -> list[str]:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     # UnicodeError: a label of more than 63 characters.
     except (OSError, UnicodeError) as error:
-        raise Unsent(f"{target.host} was not found: {getattr(error, 'strerror', None) or error}") from error
+        raise Unsent(f"{target.host} could not be resolved: {getattr(error, 'strerror', None) or error}") from error
     addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
     if not inside_allowed and any(is_inside(ipaddress.ip_address(each)) for each in addresses):
-        raise Unsent(f"{target.host} leads inside the network, where webhooks are not sent; {_NEXT}")
+        raise Unsent(f"{target.host} resolves to an address inside this network, where webhooks are not sent; {_NEXT}")
     return addresses
 
 
@@ -116,6 +116,4 @@ def _literal(host: str) -> Iterator[Ip]:
 
 
 def _invalid(why: str) -> Invalid:
-    return Invalid(
-        "this is no address for a webhook", code="E-WEBHOOK-URL", why=why, next="--url https://example.org/fleet"
-    )
+    return Invalid("invalid webhook URL", code="E-WEBHOOK-URL", why=why, next="--url https://example.org/fleet")

@@ -58,13 +58,13 @@ def post(message: WebhookMessage, now: datetime, *, inside_allowed: bool, second
             response = connection.getresponse()
             return _answer(response.status, response.getheader("Location"), _beginning(response))
     except TimeoutError:
-        return DeliveryResult(None, f"no answer within {seconds:g} s")
+        return DeliveryResult(None, f"no response within {seconds:g} s")
     except (Unsent, Invalid) as error:
         return DeliveryResult(None, str(error))
     # ValueError: http.client raises it for an invalid header or status line.
     except (OSError, http.client.HTTPException, ValueError) as error:
         return DeliveryResult(
-            None, f"no answer: {getattr(error, 'strerror', None) or error or type(error).__name__}"[:300]
+            None, f"no response: {getattr(error, 'strerror', None) or error or type(error).__name__}"[:300]
         )
 
 
@@ -94,9 +94,9 @@ def _answer(status: int, location: str | None, content: bytes) -> DeliveryResult
         return DeliveryResult(status, "")
     if 300 <= status < 400:
         where = f" to {one_line(location)}" if location else ""
-        return DeliveryResult(status, f"it answered {status}: a redirect{where}, and none is followed")
+        return DeliveryResult(status, f"HTTP {status}: the redirect{where} was not followed")
     said = one_line(content.decode("utf-8", "replace"))
-    return DeliveryResult(status, f"it answered {status}: {said}" if said else f"it answered {status}")
+    return DeliveryResult(status, f"HTTP {status}: {said}" if said else f"HTTP {status}")
 
 
 @contextmanager

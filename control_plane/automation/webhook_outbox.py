@@ -116,7 +116,7 @@ class Sender:
                 waiting = waiting or self._leased(webhook_id, 1)
         except Exception as error:
             # No code waits for this thread: its message is due again when the lease expires.
-            log.error("a webhook's message could not be dealt with", webhook=webhook_id, exc_info=error)
+            log.error("a webhook message could not be processed", webhook=webhook_id, exc_info=error)
         finally:
             with self._lock:
                 self._busy[webhook_id] -= 1
@@ -177,17 +177,20 @@ def _note(
     webhook.failing_since = webhook.failing_since or now
     webhook.last_error = answer.error
     if answer.status == GONE:
-        _disable(webhook, "the receiver answered 410: it wants no more of them")
+        _disable(webhook, "the receiver returned HTTP 410: it accepts no more messages")
     elif now - webhook.failing_since >= PATIENCE:
-        _disable(webhook, f"only failures since {webhook.failing_since:%Y-%m-%d %H:%M} UTC; the last: {answer.error}")
+        _disable(
+            webhook,
+            f"every attempt since {webhook.failing_since:%Y-%m-%d %H:%M} UTC failed; last error: {answer.error}",
+        )
     if answer.status == GONE or delivery.attempts > len(retries):
         delivery.done_at, delivery.next_at = now, None
         if delivery.attempts > 1:
-            delivery.error = f"given up after {delivery.attempts} attempts; the last: {answer.error}"
+            delivery.error = f"gave up after {delivery.attempts} attempts; last error: {answer.error}"
     else:
         pause = retries[delivery.attempts - 1] * (1 + random.uniform(-JITTER, JITTER))  # noqa: S311 - not a secret
         delivery.next_at = now + timedelta(seconds=pause)
 
 
 def _disable(webhook: Webhook, why: str) -> None:
-    webhook.enabled, webhook.last_error = False, f"switched off: {why}"
+    webhook.enabled, webhook.last_error = False, f"disabled: {why}"

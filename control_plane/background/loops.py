@@ -38,7 +38,7 @@ class Loop:
                 stopping.wait(min(delay(self.failures, base=0.25), 15.0))
                 continue
             if self.failures:
-                log.info("the loop goes on", loop=self.name, after_failures=self.failures)
+                log.info("a loop recovered", loop=self.name, after_failures=self.failures)
                 self.failures = 0
             self.wake.wait(self.every)
 
@@ -47,7 +47,7 @@ class Loop:
         if self.failures % _REMIND_EVERY != 1:
             return
         if isinstance(error, FleetError):
-            log.warning("a loop cannot go on", loop=self.name, what=error.what, why=error.why, code=error.code)
+            log.warning("a loop cannot continue", loop=self.name, what=error.what, why=error.why, code=error.code)
         else:
             log.error("a loop failed", loop=self.name, exc_info=error)
 

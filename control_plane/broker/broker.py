@@ -90,10 +90,10 @@ class Broker:
             yield
         except (redis.AuthenticationError, redis.exceptions.NoPermissionError) as error:
             raise FleetFault(
-                f"the broker {self.shown} refuses the control plane's user",
+                f"the broker {self.shown} denies access to the control plane's user",
                 code="E-BROKER-DENIED",
                 why=str(error),
-                next="check the user and the password in FLEET_BROKER_URL",
+                next="check the user and password in FLEET_BROKER_URL",
             ) from error
         except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
             raise self.unreachable(error) from error
@@ -101,10 +101,10 @@ class Broker:
             if not _takes_no_writes(error):
                 raise
             raise Unreachable(
-                f"the broker {self.shown} takes no writes",
+                f"the broker {self.shown} accepts no writes",
                 code="E-BROKER-FULL",
                 why=str(error),
-                next="make room on its disk, or give it more memory",
+                next="free disk space there, or give it more memory",
             ) from error
 
     def unreachable(self, error: Exception) -> Unreachable:
@@ -333,7 +333,7 @@ def _understood(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in {"redis", "rediss"} or not parts.hostname:
         raise Invalid(
-            "the broker URL is not one",
+            "invalid broker URL",
             code="E-BROKER-URL",
             next="FLEET_BROKER_URL=redis://control:PASSWORD@host:6379/0",
         )

@@ -45,13 +45,13 @@ bind {bind}
 port {port}
 dir {_quoted(directory)}
 aclfile {_quoted(directory / USERS)}
-# Orders on the queue outlive a restart; what the last second lost is published again from the database.
+# Queued orders survive a restart; those of the last second are published again from the database if they are lost.
 appendonly yes
 appendfsync everysec
 save ""
-# A full memory must refuse writes, never drop a queue or a run's key.
+# When memory is full, writes must fail; a queue or a run's key must never be evicted.
 maxmemory-policy noeviction
-# Protected mode guards servers without passwords; here nobody gets in without one.
+# Protected mode is for servers without passwords; here every user needs one.
 protected-mode no
 daemonize no
 logfile ""

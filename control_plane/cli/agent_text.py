@@ -8,7 +8,7 @@ from shared.terminal.command_line import print_table, say
 from shared.terminal.output import printable
 
 Doc = dict[str, Any]
-NO_AGENTS = "no agents; fleet agent add makes one"
+NO_AGENTS = "no agents; fleet agent add creates one"
 _SHOWN = 60
 """Characters of a description in a list."""
 

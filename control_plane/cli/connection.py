@@ -1,4 +1,4 @@
-"""Which server `fleet` uses, and as whom: flags override the environment, which overrides the local `fleet up`."""
+"""Which server `fleet` uses, and as whom: flags, then the environment, the configuration file, the local `fleet up`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from control_plane.cli import config_file
 from shared.errors import Unreachable
 from shared.terminal.directories import data_home
 
@@ -47,8 +48,8 @@ def client(org: str | None = None) -> FleetClient:
 
 def server_and_token() -> tuple[str, str | None]:
     """The address of the selected server, and the token for it. Raises Unreachable if none is selected."""
-    local = server_file()
-    url = os.environ.get("FLEET_URL") or local.get("url")
+    local, configured = server_file(), config_file.settings()
+    url = os.environ.get("FLEET_URL") or configured.get("url") or local.get("url")
     if not url:
         raise Unreachable(
             "no control plane is known here",
@@ -56,11 +57,11 @@ def server_and_token() -> tuple[str, str | None]:
             why=f"FLEET_URL is not set, and no `fleet up` runs with the home {fleet_home()}",
             next="fleet up    or   export FLEET_URL=https://fleet.example.org FLEET_API_TOKEN=…",
         )
-    # The local token is for the local server only: it is not sent to another server that FLEET_URL names.
-    token = os.environ.get("FLEET_API_TOKEN") or (local.get("token") if url == local.get("url") else None)
-    return url, token
+    # A stored token is for its own server only: it is not sent to another server that FLEET_URL names.
+    own = next((each.get("token") for each in (configured, local) if each.get("url") == url), None)
+    return url, os.environ.get("FLEET_API_TOKEN") or own
 
 
 def organization(org: str | None) -> str | None:
     """The organization that `--org` or FLEET_ORG names."""
-    return org or os.environ.get("FLEET_ORG") or None
+    return org or os.environ.get("FLEET_ORG") or config_file.settings().get("org") or None

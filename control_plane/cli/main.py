@@ -6,9 +6,11 @@ import sys
 
 from control_plane.cli import (
     api_tokens,
+    browser,
     database,
     doctor,
     drones,
+    local_fleet,
     mcp,
     orders,
     pull_requests,
@@ -81,8 +83,10 @@ for group in (
     DerivedGroup("providers", "provider", "Say where models are reached.", "Set-up"),
     DerivedGroup("projects", "project", "Say which repositories work is done on.", "Set-up"),
     servers,
+    local_fleet,
     database,
     status,
+    browser,
     doctor,
     mcp,
 ):

@@ -14,7 +14,7 @@ from shared.terminal.command_line import JsonFlag, examples, print_json, print_t
 
 PANEL = "Orders"
 Doc = dict[str, Any]
-OrderId = Annotated[str, typer.Argument(metavar="ORDER", help="The order's id.")]
+OrderId = Annotated[str, typer.Argument(metavar="ORDER", help="The order's id, a unique prefix of it, or @last.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -64,7 +64,7 @@ def orders(
         )
         for order in found
     ]
-    print_table(columns, rows, empty="no orders yet; fleet submit 'PROMPT' --project SLUG makes one")
+    print_table(columns, rows, empty="no orders yet; fleet submit 'PROMPT' --project SLUG creates one")
 
 
 def show(

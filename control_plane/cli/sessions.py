@@ -30,7 +30,7 @@ def _add_others(group: typer.Typer) -> None:
 
 def rename(
     session_id: SessionId,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name for people.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Display name.")],
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:

@@ -27,7 +27,7 @@ MaxIterations = Annotated[
 ]
 CostLimit = Annotated[str | None, typer.Option("--cost-limit", metavar="USD", help="For each run.")]
 MaxRunSeconds = Annotated[str | None, typer.Option("--max-run-seconds", metavar="<float>", help="For each run.")]
-Enabled = Annotated[bool | None, typer.Option("--on/--off", help="Switch it on, or off.")]
+Enabled = Annotated[bool | None, typer.Option("--on/--off", help="Enable or disable it.")]
 _FIELDS = (
     "title",
     "description",

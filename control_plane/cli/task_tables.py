@@ -28,7 +28,7 @@ def task_table(tasks: list[Doc]) -> str:
         )
         for task in tasks
     ]
-    print_table(columns, rows, empty="no tasks; fleet task create 'TITLE' makes one")
+    print_table(columns, rows, empty="no tasks; fleet task create 'TITLE' creates one")
     return ""
 
 

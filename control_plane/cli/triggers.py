@@ -95,7 +95,7 @@ def edit(
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Change a trigger; only what is named changes. Another secret counts at once."""
+    """Change a trigger; only the given options change. Another secret counts at once."""
     given = locals()
     from control_plane.declarations import triggers
     from control_plane.validation.invalid_requests import checked

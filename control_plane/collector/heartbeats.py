@@ -81,7 +81,7 @@ class Beats:
                 opened = open_envelope(sealed[drone.id], recipients=keys, sender=sender, expect=expect)
                 found.append(Beat.model_validate_json(opened.body))
             except (CannotOpen, ValidationError) as error:
-                log.warning("a beat cannot be read", drone=drone.id, why=str(error)[:300])
+                log.warning("a heartbeat cannot be read", drone=drone.id, why=str(error)[:300])
         return found
 
     def _write(self, db: Session, beats: Iterable[Beat]) -> _Written:

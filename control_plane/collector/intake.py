@@ -80,7 +80,7 @@ class Intake:
         elif kind == "hello":
             self._hello(entry.id, self._read_hello(entry))
         else:
-            raise InvalidEntry(f"an entry of the kind {kind!r} is not known")
+            raise InvalidEntry(f"unknown entry kind {kind!r}")
 
     # --- events ----------------------------------------------------------------------
 
@@ -234,11 +234,11 @@ class Intake:
         except ValidationError as error:
             newer = newer_event(opened.body)
             if newer is None:
-                raise InvalidEntry(f"not an event: {error.error_count()} fields are wrong: {error}"[:500]) from error
+                raise InvalidEntry(f"not an event: {error.error_count()} invalid fields: {error}"[:500]) from error
             event = newer
         bound = (opened.binding.order, opened.binding.run, opened.binding.generation)
         if bound != (event.order_id, event.run_id, event.generation):
-            raise InvalidEntry("the event is of another order, run or generation than its envelope")
+            raise InvalidEntry("the event belongs to another order, run or generation than its envelope")
         return event
 
     def _read_hello(self, entry: StreamEntry) -> Hello:
@@ -248,7 +248,7 @@ class Intake:
         except ValidationError as error:
             raise InvalidEntry(f"not a hello: {error}"[:500]) from error
         if said.drone_id != self.drone.id:
-            raise InvalidEntry(f"a hello of drone {said.drone_id}")
+            raise InvalidEntry(f"the hello is from drone {said.drone_id}")
         return said
 
     def _open(self, entry: StreamEntry, direction: Direction) -> Opened:
@@ -267,7 +267,7 @@ class Intake:
         """The dispatch of the event's run. A drone may send events of its own runs only."""
         dispatch = self.db.get(Dispatch, event.run_id)
         if dispatch is None or dispatch.drone_id != self.drone.id:
-            raise InvalidEntry(f"run {event.run_id} is not one of this drone")
+            raise InvalidEntry(f"run {event.run_id} does not belong to this drone")
         if (dispatch.order_id, dispatch.generation) != (event.order_id, event.generation):
             raise InvalidEntry(f"run {event.run_id} belongs to another order or generation")
         return dispatch

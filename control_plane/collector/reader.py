@@ -118,7 +118,7 @@ class Reader:
         """Count a failure against its entry, and pause the stream briefly before the next attempt."""
         for entry in entries:
             self._failures[entry.id] += 1
-            log.error("an event cannot be taken in", drone=self._drone_id, entry=entry.id, exc_info=error)
+            log.error("an event cannot be processed", drone=self._drone_id, entry=entry.id, exc_info=error)
         if not entries:
             log.error("a gap cannot be closed", drone=self._drone_id, exc_info=error)
         self._paused_until = self._core.clock.monotonic() + _PAUSE

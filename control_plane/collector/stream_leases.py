@@ -77,7 +77,7 @@ class Streams:
         try:
             self.share()
         except FleetError as error:
-            log.warning("the streams could not be shared yet", why=error.what)
+            log.warning("the streams could not be assigned yet", why=error.what)
 
     def release(self) -> None:
         """Release all leases immediately."""

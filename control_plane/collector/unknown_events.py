@@ -22,7 +22,7 @@ def newer_event(text: str) -> Event | None:
         kind = said["body"]["kind"]
         if kind in _KNOWN:
             return None
-        why = f"the drone is newer than this control plane, which does not know events of the kind {str(kind)[:40]!r}"
+        why = f"the drone is newer than this control plane: unknown event kind {str(kind)[:40]!r}"
         return Event.model_validate({**said, "body": GapStep(missing=1, why=why).model_dump()})
     except (ValueError, TypeError, KeyError, ValidationError):
         return None

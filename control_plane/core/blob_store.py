@@ -33,7 +33,7 @@ class BlobStore:
     def path(self, sha256: str, *, sealed: bool = False) -> Path:
         """The path of the blob, whether it exists or not. Raises Invalid if `sha256` is not a digest."""
         if not _DIGEST.fullmatch(sha256):
-            raise Invalid("the name of a blob is 64 hexadecimal characters: its SHA-256", code="E-BLOB-NAME")
+            raise Invalid("invalid blob name: expected a SHA-256 in 64 hexadecimal characters", code="E-BLOB-NAME")
         return self.root / sha256[:2] / (f"{sha256}.sealed" if sealed else sha256)
 
     def has(self, sha256: str) -> bool:
@@ -67,7 +67,7 @@ class BlobStore:
         try:
             return path.read_bytes()
         except FileNotFoundError as error:
-            raise NotFound(f"the blob {path.name[:12]} is not here", code="E-BLOB-404") from error
+            raise NotFound(f"blob {path.name[:12]} not found", code="E-BLOB-404") from error
 
     @contextmanager
     def _draft(self, sha256: str, path: Path) -> Iterator[BinaryIO]:
@@ -85,7 +85,7 @@ class BlobStore:
                     raise
         except OSError as error:
             raise FleetFault(
-                f"the blob {sha256[:12]} could not be stored in {self.root}",
+                f"blob {sha256[:12]} could not be stored in {self.root}",
                 code="E-BLOB-DISK",
                 why=error.strerror or str(error),
                 next="fleet doctor",
@@ -97,12 +97,12 @@ def _copy(stream: BinaryIO, target: BinaryIO, sha256: str, limit: int) -> int:
     while chunk := stream.read(_CHUNK):
         size += len(chunk)
         if size > limit:
-            raise TooLarge(f"a blob may have {limit:,} bytes; this one has more", code="E-BLOB-SIZE")
+            raise TooLarge(f"the blob is larger than {limit:,} bytes", code="E-BLOB-SIZE")
         digest.update(chunk)
         target.write(chunk)
     if digest.hexdigest() != sha256:
         raise Invalid(
-            f"the content is not what its name says: its SHA-256 begins with {digest.hexdigest()[:12]}",
+            f"the content does not match its name: its SHA-256 begins with {digest.hexdigest()[:12]}",
             code="E-BLOB-DIGEST",
             next="send it again",
         )

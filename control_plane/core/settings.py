@@ -63,9 +63,9 @@ def read_settings(**given: Any) -> FleetSettings:
             f"FLEET_{str(each['loc'][0]).upper()}: {each['msg'].lower()}" for each in error.errors() if each["loc"]
         ]
         raise Invalid(
-            f"the settings are not complete: {'; '.join(wrong)}",
+            f"missing or invalid settings: {'; '.join(wrong)}",
             code="E-SETTINGS",
-            next="set these variables, or run everything here with: fleet up",
+            next="set these variables, or run a local fleet with: fleet up",
         ) from None
 
 

@@ -59,10 +59,10 @@ class Vault:
             return self._box.decrypt(sealed)
         except CryptoError as error:
             raise Precondition(
-                "a stored file cannot be opened with this master key",
+                "a stored file cannot be decrypted with this master key",
                 code="E-VAULT-KEY",
-                why="it was sealed under another master key, or altered",
-                next="give the master key that this database was first used with (FLEET_MASTER_KEY_FILE)",
+                why="it was sealed under another master key, or modified",
+                next="use the master key with which this database was first used (FLEET_MASTER_KEY_FILE)",
             ) from error
 
     def seal_at_rest(self, text: str) -> str:
@@ -75,10 +75,10 @@ class Vault:
             return self._box.decrypt(base64.b64decode(sealed, validate=True)).decode()
         except (CryptoError, ValueError) as error:
             raise Precondition(
-                "a secret in the database cannot be opened with this master key",
+                "a secret in the database cannot be decrypted with this master key",
                 code="E-VAULT-KEY",
-                why="it was sealed under another master key, or altered",
-                next="give the master key that this database was first used with (FLEET_MASTER_KEY_FILE)",
+                why="it was sealed under another master key, or modified",
+                next="use the master key with which this database was first used (FLEET_MASTER_KEY_FILE)",
             ) from error
 
     def box_keys(self, db: Session) -> BoxKeys:
@@ -126,10 +126,10 @@ def open_vault(settings: FleetSettings) -> Vault:
         return Vault(_decoded(settings.master_key, "FLEET_MASTER_KEY"))
     if settings.master_key_file is None:
         raise Precondition(
-            "there is no master key",
+            "no master key is set",
             code="E-MASTER-KEY",
-            why="provider keys and git passwords are sealed under it",
-            next="FLEET_MASTER_KEY_FILE=/path/master.key (it is written on first use; keep a copy of it)",
+            why="provider keys and git passwords are encrypted with it",
+            next="FLEET_MASTER_KEY_FILE=/path/master.key (created on first use; keep a backup)",
         )
     return Vault(_from_file(settings.master_key_file))
 
@@ -163,5 +163,5 @@ def _decoded(text: str, where: str) -> bytes:
     except binascii.Error:
         key = b""
     if len(key) != SecretBox.KEY_SIZE:
-        raise Precondition(f"{where} is not a master key: 32 bytes in base64 are one", code="E-MASTER-KEY")
+        raise Precondition(f"{where} is not a master key: expected 32 bytes in base64", code="E-MASTER-KEY")
     return key

@@ -111,11 +111,11 @@ def _understood(text_: str) -> URL:
         url = make_url(text_)
     except ArgumentError:
         # The text may contain a password in a place where no parser finds it, so it is not shown.
-        raise Invalid("the database URL is not one", code="E-DB-URL", next=_EXAMPLES) from None
+        raise Invalid("invalid database URL", code="E-DB-URL", next=_EXAMPLES) from None
     if url.get_backend_name() in {"postgresql", "postgres"}:
         return url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() != "sqlite":
-        raise Invalid(f"no database of the kind {url.drivername!r} is known", code="E-DB-URL", next=_EXAMPLES)
+        raise Invalid(f"unsupported database type {url.drivername!r}", code="E-DB-URL", next=_EXAMPLES)
     if url.database in {None, "", ":memory:"}:
         raise Invalid("a SQLite database needs a file: several processes share it", code="E-DB-URL", next=_EXAMPLES)
     return url.set(drivername="sqlite")

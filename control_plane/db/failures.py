@@ -28,25 +28,25 @@ def translated(error: DBAPIError, shown_url: str) -> FleetError | DBAPIError:
     """The error as a FleetError, or unchanged if it is our mistake and not the server's."""
     if _points_nowhere(error):
         return Conflict(
-            "something that this refers to was removed meanwhile, and nothing was stored",
+            "an object that the request refers to was removed meanwhile; nothing was stored",
             code="E-REMOVED-MEANWHILE",
-            next="look again, and leave out what is gone",
+            next="check what still exists, then repeat the request without the removed object",
         )
     if isinstance(error, IntegrityError):
         return error
     if _lacks_schema(error):
         return Precondition(
-            f"the database {shown_url} has not the tables that this version needs",
+            f"the schema of the database {shown_url} is older than this version",
             code="E-DB-SCHEMA",
             why=_first_line(error),
             next="fleet db upgrade",
         )
     if is_passing(error):
         return Unreachable(
-            f"the database {shown_url} was held by other work for too long",
+            f"the database {shown_url} was locked by another transaction for too long",
             code="E-DB-BUSY",
             why=_first_line(error),
-            next="try again; if it stays so: fleet doctor",
+            next="try again; if it persists: fleet doctor",
         )
     return _translated_sqlite(error, shown_url) or _translated_postgres(error, shown_url) or error
 
@@ -63,7 +63,7 @@ def _translated_sqlite(error: DBAPIError, shown_url: str) -> FleetError | None:
             f"the database {shown_url} cannot be written to",
             code="E-DB-DENIED",
             why=_first_line(error),
-            next="check who owns the file and its directory",
+            next="check the owner of the file and its directory",
         )
     return _unreachable(error, shown_url) if code in _SQLITE_GONE else None
 
@@ -109,7 +109,7 @@ def _full(error: DBAPIError, shown_url: str) -> FleetFault:
         f"the disk of the database {shown_url} is full",
         code="E-DB-FULL",
         why=_first_line(error),
-        next="make room there",
+        next="free disk space there",
     )
 
 

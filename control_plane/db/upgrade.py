@@ -64,7 +64,7 @@ def require_current(database: Database) -> None:
     missing = pending_migrations(database)
     if missing:
         raise Precondition(
-            f"the database {database.shown} lacks {len(missing)} migration{'s' if len(missing) > 1 else ''}",
+            f"the database {database.shown} has {len(missing)} pending migration{'s' if len(missing) > 1 else ''}",
             code="E-DB-SCHEMA",
             next="fleet db upgrade",
         )
@@ -77,9 +77,9 @@ def _pending(connection: Connection) -> list[str]:
         return history
     if current not in history:
         raise Precondition(
-            f"the database is at revision {current}, which this version of dronefleet does not know",
+            f"the database is at revision {current}, which is unknown to this version of dronefleet",
             code="E-DB-NEWER",
-            next="run the version that wrote it, or a newer one",
+            next="run the version that created it, or a newer one",
         )
     return history[history.index(current) + 1 :]
 

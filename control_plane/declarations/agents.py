@@ -24,36 +24,44 @@ from control_plane.documents.totals import Totals
 NAME = About("agent", "The agent's name, which is also its tag: @NAME.", source="agents:name")
 INSTRUCTIONS = About(
     "instructions",
-    "Who the agent is and how it works, as Markdown.",
+    "Instructions of the agent as Markdown: its role, its duties and its rules.",
     metavar="FILE|-",
     reader="instructions_file:read_instructions",
 )
 INSTRUCTIONS_PATH = About(
-    "read from", "Instead of instructions: a Markdown file in the project's repository.", metavar="PATH"
+    "read from", "Alternative to instructions: a Markdown file in the project's repository.", metavar="PATH"
 )
 PROJECT = About(
-    "project", "The repository of that file.", absent="the task's", source="projects:slug", metavar="SLUG", none="none"
+    "project",
+    "Project whose repository contains the instructions file.",
+    absent="the task's project",
+    source="projects:slug",
+    metavar="SLUG",
+    none="none",
 )
-BOSS = About(
-    "boss", "The agent that it reports to.", absent="nobody", source="agents:name", metavar="NAME", none="none"
-)
-MAX_ITERATIONS = About("iterations", "Answers of the model in a run; 0: no limit.")
+BOSS = About("boss", "Agent that it reports to.", absent="no boss", source="agents:name", metavar="NAME", none="none")
+MAX_ITERATIONS = About("iterations", "Maximum steps per run (0 = unlimited).")
 COST_LIMIT = About(
     "cost limit",
-    "The most that a run may cost; 0: no limit.",
+    "Maximum cost per run in USD (0 = unlimited).",
     unit="USD/run",
     absent="3.00",
     metavar="USD",
     none="none",
 )
 PROVIDER = About(
-    "provider", "Where its model is reached.", absent="the project's", source="providers:name", none="none"
+    "provider", "Provider of its model.", absent="the project's provider", source="providers:name", none="none"
 )
-MODEL = About("model", "Name of the model.", absent="the provider's own", none="default")
+MODEL = About("model", "Name of the model.", absent="the provider's model", none="default")
 LABELS = About(
-    "labels", "What its drone must have.", absent="any drone", flag="--label", metavar="k=v", none="--no-labels"
+    "labels",
+    "Label k=v that its drone must have.",
+    absent="any drone",
+    flag="--label",
+    metavar="k=v",
+    none="--no-labels",
 )
-CONCURRENCY = About("at once", "Tasks in progress at once; 0: any number.", unit="tasks")
+CONCURRENCY = About("concurrency", "Maximum number of its tasks in progress (0 = unlimited).", unit="tasks")
 
 
 class AgentRequest(Request):
@@ -72,7 +80,7 @@ class AgentRequest(Request):
 
 
 class AgentEdit(Request):
-    """Only the fields that are set change; null takes boss, project, provider, model and cost_limit away (S-015)."""
+    """Only the given fields change; null removes boss, project, provider, model and cost_limit (S-015)."""
 
     instructions: Annotated[str | None, INSTRUCTIONS] = None
     instructions_path: Annotated[str | None, INSTRUCTIONS_PATH] = None
@@ -87,7 +95,7 @@ class AgentEdit(Request):
 
 
 class AgentFilter(Request):
-    include_removed: Annotated[bool, About("all", "Also those that were removed.", flag="--all")] = False
+    include_removed: Annotated[bool, About("all", "Include removed agents.", flag="--all")] = False
 
 
 class AgentDocument(Document):
@@ -97,7 +105,7 @@ class AgentDocument(Document):
     description: str
     instructions_path: Annotated[str | None, INSTRUCTIONS_PATH]
     instructions: str | None
-    """The uploaded instructions; null in lists, and if they are in the repository."""
+    """The uploaded instructions; null in lists, and if the repository contains them."""
     project: Annotated[str | None, PROJECT]
     boss: Annotated[str | None, BOSS]
     reports: list[str]
@@ -113,7 +121,7 @@ class AgentDocument(Document):
     totals: Totals | None
     """Null in lists."""
     warnings: list[str] = Field(default_factory=list)
-    """Other changes that it caused, one sentence each (S-014)."""
+    """Side effects of the change, one sentence each (S-014)."""
 
 
 class AgentNode(Document):
@@ -128,18 +136,18 @@ NAMES = {"name": Annotated[str, Field(max_length=255), NAME]}
 AGENTS = "/organizations/{organization}/agents"
 ONE = f"{AGENTS}/{{name}}"
 FOR_MODELS = {
-    "instructions": "Who the agent is and how it works, as Markdown, written to it: role, duties, rules, when to hand "
-    "a task to whom. Either this or instructions_path.",
-    "instructions_path": "Instead of instructions: a Markdown file in the project's repository, relative to its root, "
-    "such as agents/backend.md. It is read fresh from the default branch on every run.",
-    "project": "Slug of the project whose repository has instructions_path; list_projects has them.",
-    "boss": "Name of the agent that it reports to: where a task is stuck, it goes there.",
-    "max_iterations": "At most so many rounds of the model in one run; 0: no limit.",
-    "cost_limit": "At most so many USD in one run; 0: no limit.",
-    "provider": "Name of the provider whose model it uses; list_providers has them.",
+    "instructions": "Instructions for the agent as Markdown, addressed to it: its role, duties and rules, and when to "
+    "hand a task to which agent. Give either this or instructions_path.",
+    "instructions_path": "Alternative to instructions: path of a Markdown file, relative to the root of the project's "
+    "repository, such as agents/backend.md. Every run reads it again from the default branch.",
+    "project": "Slug of the project whose repository contains instructions_path; list_projects has them.",
+    "boss": "Name of the agent that it reports to. The boss receives a task that this agent leaves without a hand-off.",
+    "max_iterations": "Maximum steps in one run; 0 = unlimited.",
+    "cost_limit": "Maximum cost of one run in USD; 0 = unlimited.",
+    "provider": "Name of the provider of its model; list_providers has them.",
     "model": "Name of the model, as the provider calls it.",
-    "labels": 'Its runs need a drone that has all these labels, such as {"gpu": "yes"}.',
-    "concurrency": "On how many tasks it may work at once; 0: no limit of its own.",
+    "labels": 'Labels that the drone of its runs must have, such as {"gpu": "yes"}.',
+    "concurrency": "Maximum number of its tasks in progress; 0 = no limit of its own.",
 }
 NAMED = {"name": "The agent's name; list_agents has them."}
 
@@ -153,31 +161,31 @@ ADD = Operation(
     request=AgentRequest,
     answer=AgentDocument,
     summary="Add an agent",
-    more="Or bring a removed one of the same name back. Its description is written by a model, and comes later.",
+    more="The name of a removed agent restores it. A model writes the description afterwards.",
     tool=Tool(
         "create_agent",
         "Create an agent",
         ADDS,
-        "Make an agent: instructions that give a model an identity inside the organization. It can be given tasks at "
-        "once (create_task). The name of an agent that was removed brings it back, with all of this. Its description "
-        "is written from the instructions by a model a little later. For admins.",
+        "Create an agent: instructions that give a model an identity in the organization. Tasks can be assigned to it "
+        "immediately (create_task). The name of a removed agent restores it with these values. A model writes its "
+        "description from the instructions a little later. Requires the admin role.",
         about={
             **FOR_MODELS,
-            "name": "Lowercase letters, digits and underscores, a letter first, such as `backend`: it is tagged with "
-            "@backend. `user` and `system` are reserved.",
-            "project": f"{FOR_MODELS['project']} Default: the task's.",
-            "boss": f"{FOR_MODELS['boss']} Default: none; the first agent by name without a boss gets new tasks.",
+            "name": "Lowercase letters, digits and underscores, starting with a letter, such as `backend`, which "
+            "comments tag as @backend. `user` and `system` are reserved.",
+            "project": f"{FOR_MODELS['project']} Default: the task's project.",
+            "boss": f"{FOR_MODELS['boss']} Default: none; new tasks go to the first agent by name without a boss.",
             "max_iterations": f"{FOR_MODELS['max_iterations']} Default: 50.",
-            "cost_limit": f"{FOR_MODELS['cost_limit']} Default: 3.00. A task's own limit goes before it.",
-            "provider": f"{FOR_MODELS['provider']} Default: the project's.",
-            "model": f"{FOR_MODELS['model']} Default: the provider's.",
+            "cost_limit": f"{FOR_MODELS['cost_limit']} Default: 3.00. A task's own limit takes precedence.",
+            "provider": f"{FOR_MODELS['provider']} Default: the project's provider.",
+            "model": f"{FOR_MODELS['model']} Default: the provider's model.",
             "labels": f"{FOR_MODELS['labels']} Default: any drone.",
             "concurrency": f"{FOR_MODELS['concurrency']} Default: 0.",
         },
     ),
     command=Command(
         "agent add",
-        "Add an agent, or bring a removed one back. A model describes it from its instructions, a little later.",
+        "Add an agent, or restore a removed one. A model writes its description from the instructions a little later.",
         "fleet agent add lead --instructions agents/lead.md",
         arguments=("name",),
         text="agent_text:agent_lines",
@@ -191,14 +199,14 @@ LIST = Operation(
     run="agents.reading:list_",
     request=AgentFilter,
     answer=list[AgentDocument],
-    summary="All agents, without their instructions",
+    summary="List agents, without their instructions",
     tool=Tool(
         "list_agents",
         "List agents",
         READS,
-        "The agents of the organization by name: what each does (description), its boss and reports. Their names are "
-        "what create_task and assign_task call assignee, and what a comment tags as @name.",
-        about={"include_removed": "true: also those that were removed."},
+        "List the agents of the organization by name, each with its description, boss and reports. create_task and "
+        "assign_task take an agent's name as assignee; comments tag it as @name.",
+        about={"include_removed": "true: include removed agents. Default: false."},
     ),
     command=Command("agent ls", "List the agents.", "fleet agent ls", text="agent_text:agent_table"),
 )
@@ -209,11 +217,11 @@ TREE = Operation(
     errors=(404,),
     run="agents.reading:tree",
     answer=list[AgentNode],
-    summary="Who reports to whom",
-    tool=NoDoor("get_organization has the tree"),
+    summary="Show the tree of agents",
+    tool=NoDoor("get_organization returns the tree"),
     command=Command(
         "agent tree",
-        "Draw who reports to whom, as the agents themselves are shown it.",
+        "Show the agents as a tree of bosses and reports, as the agents see it.",
         "fleet agent tree",
         text="agent_text:tree_text",
     ),
@@ -226,18 +234,18 @@ SHOW = Operation(
     errors=(404,),
     run="agents.reading:show",
     answer=AgentDocument,
-    summary="One agent",
-    more="Also one that was removed.",
+    summary="Show an agent",
+    more="Also returns a removed agent.",
     tool=Tool(
         "get_agent",
         "Show an agent",
         READS,
-        "An agent with its instructions, limits, boss and reports, and what it cost so far.",
+        "Show an agent with its instructions, limits, boss and reports, and its cost so far.",
         about=NAMED,
     ),
     command=Command(
         "agent show",
-        "Show an agent with its instructions, and what its runs cost.",
+        "Show an agent with its instructions and the cost of its runs.",
         "fleet agent show lead",
         text="agent_text:agent_in_full",
     ),
@@ -251,26 +259,27 @@ EDIT = Operation(
     run="agents.changing:edit",
     request=AgentEdit,
     answer=AgentDocument,
-    summary="Change the fields that are given",
+    summary="Change the given fields",
     tool=Tool(
         "update_agent",
         "Change an agent",
         OVERWRITES,
-        "Change an agent: only what is given changes, and something must be; leave out what shall stay, as null takes "
-        "a value away. It holds from its next run on. Refused (409) while the agent works on a task. For admins.",
+        "Change an agent. Only the given arguments change, and at least one is required; omit those to keep, because "
+        "null removes a value. The change applies from the agent's next run. Fails with 409 while the agent works on "
+        "a task. Requires the admin role.",
         about={
             **FOR_MODELS,
             **NAMED,
-            "project": f"{FOR_MODELS['project']} null: that of the task.",
-            "boss": f"{FOR_MODELS['boss']} null: it reports to nobody any more.",
-            "cost_limit": f"{FOR_MODELS['cost_limit']} null: 3.00, as without one.",
-            "provider": f"{FOR_MODELS['provider']} null: that of the project.",
-            "model": f"{FOR_MODELS['model']} null: that of the provider.",
+            "project": f"{FOR_MODELS['project']} null: the task's project.",
+            "boss": f"{FOR_MODELS['boss']} null: no boss.",
+            "cost_limit": f"{FOR_MODELS['cost_limit']} null: the default, 3.00.",
+            "provider": f"{FOR_MODELS['provider']} null: the project's provider.",
+            "model": f"{FOR_MODELS['model']} null: the provider's model.",
         },
     ),
     command=Command(
         "agent edit",
-        "Change an agent; only what is named changes.",
+        "Change an agent; only the given options change.",
         "fleet agent edit backend --boss lead",
         text="agent_text:agent_lines",
     ),
@@ -284,21 +293,21 @@ REMOVE = Operation(
     run="agents.changing:remove",
     answer=AgentDocument,
     summary="Remove an agent",
-    more="What it cost stays known; its reports stand at the top from now on.",
+    more="Its costs are kept; its reports no longer have a boss.",
     tool=Tool(
         "remove_agent",
         "Remove an agent",
         ENDS,
-        "Remove an agent: it gets no more tasks. What it did and cost is kept, its reports stand at the top from then "
-        "on, and create_agent with the same name brings it back. Refused (409) while it has tasks that are open or in "
-        "progress. For admins.",
+        "Remove an agent: it receives no more tasks. Its history and costs are kept, its reports no longer have a "
+        "boss, and create_agent with the same name restores it. Fails with 409 while it has tasks that are open or in "
+        "progress. Requires the admin role.",
         about=NAMED,
     ),
     command=Command(
         "agent rm",
-        "Remove an agent; what it cost stays known, and its reports have no boss from now on.",
+        "Remove an agent; its costs are kept, and its reports no longer have a boss.",
         "fleet agent rm backend",
         confirm="Remove agent {name}?",
-        done="agent {name} is removed",
+        done="agent {name} removed",
     ),
 )

@@ -32,9 +32,9 @@ class DroneDocument(Document):
     registered_at: datetime
     last_seen_at: datetime | None
     note: str = ""
-    """A note for people: it runs on another machine than the one it was registered on."""
+    """A note for people: it runs on a different machine than the one it was registered on."""
     doing: list[dict[str, Any]] = Field(default_factory=list)
-    """What each of its runs is doing, from the last beat."""
+    """What each of its runs is doing, as of the last heartbeat."""
 
 
 FOR_MODELS = {"name": "The drone's name; list_drones has them."}
@@ -47,14 +47,14 @@ LIST = Operation(
     route="GET /drones",
     run="drones.managing:list_drones",
     answer=list[DroneDocument],
-    summary="All drones",
+    summary="List drones",
     tool=Tool(
         "list_drones",
         "List drones",
         READS,
-        "The drones (workers on people's machines) that serve the organization: status (online, busy, draining, "
-        "unresponsive, offline), labels, how many runs each has in hand (running, of at most concurrency) and how many "
-        "orders wait for it (queued).",
+        "List the drones (workers on people's machines) that serve the organization: status (online, busy, draining, "
+        "unresponsive, offline), labels, number of current runs (running), maximum number of runs (concurrency) and "
+        "number of orders waiting in its queue (queued).",
     ),
     command=ByHand("drones", "it is a command of the top level, whose help loads no declaration"),
 )
@@ -66,9 +66,9 @@ SHOW = Operation(
     errors=(404,),
     run="drones.managing:show_drone",
     answer=DroneDocument,
-    summary="One drone",
-    tool=NoDoor("list_drones has every field of each"),
-    command=Command("drone show", "Show one drone and what it is doing.", "fleet drone show NAME", text=TEXT),
+    summary="Show a drone",
+    tool=NoDoor("list_drones returns every field"),
+    command=Command("drone show", "Show a drone and what it is doing.", "fleet drone show NAME", text=TEXT),
 )
 REMOVE = Operation(
     name="remove_drone",
@@ -78,14 +78,14 @@ REMOVE = Operation(
     errors=(404,),
     run="drones.managing:remove_drone",
     answer=DroneDocument,
-    summary="Remove a drone; its access ends at once",
-    tool=NoDoor("what a person registered is removed by a person"),
+    summary="Remove a drone; its credentials are revoked at once",
+    tool=NoDoor("removal is left to people"),
     command=Command(
         "drone rm",
-        "Remove a drone: its keys and its queue end at once, its history stays.",
-        "fleet drone remove NAME --yes",
+        "Remove a drone: its credentials are revoked at once, its orders are requeued, its history is kept.",
+        "fleet drone rm NAME --yes",
         confirm="Remove drone {name}?",
-        done="{name} is removed",
+        done="drone {name} removed",
     ),
 )
 DRAIN = Operation(
@@ -96,17 +96,21 @@ DRAIN = Operation(
     errors=(404,),
     run="drones.managing:drain",
     answer=DroneDocument,
-    summary="Let it finish what it has and take nothing new",
+    summary="Drain a drone: it finishes its current runs and takes no new orders",
     tool=Tool(
         "drain_drone",
-        "Let a drone take no more orders",
+        "Drain a drone",
         SETS,
-        "Let a drone finish what it runs and take nothing new, before its machine is switched off for example. Orders "
-        "that wait for it alone go on waiting. resume_drone undoes it. For operators.",
+        "Drain a drone: it finishes its current runs and takes no new orders, for example before its machine is "
+        "switched off. Orders that require this drone stay queued. Undo this with resume_drone. Requires the operator "
+        "role.",
         about=FOR_MODELS,
     ),
     command=Command(
-        "drone drain", "Let a drone finish what it holds and give it nothing new.", "fleet drone drain NAME", text=TEXT
+        "drone drain",
+        "Drain a drone: it finishes its current runs and takes no new orders.",
+        "fleet drone drain NAME",
+        text=TEXT,
     ),
 )
 RESUME = Operation(
@@ -117,13 +121,15 @@ RESUME = Operation(
     errors=(404,),
     run="drones.managing:resume",
     answer=DroneDocument,
-    summary="Let it take orders again",
+    summary="Resume a drained drone: it takes orders again",
     tool=Tool(
         "resume_drone",
-        "Let a drone take orders again",
+        "Resume a drained drone",
         SETS,
-        "Let a drone that was drained take orders again. For operators.",
+        "Resume a drained drone: it takes orders again. Requires the operator role.",
         about=FOR_MODELS,
     ),
-    command=Command("drone resume", "Give a drained drone work again.", "fleet drone resume NAME", text=TEXT),
+    command=Command(
+        "drone resume", "Resume a drained drone: it takes orders again.", "fleet drone resume NAME", text=TEXT
+    ),
 )

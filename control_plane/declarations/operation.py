@@ -42,7 +42,10 @@ NOUNS = (
 
 @dataclass(frozen=True)
 class About:
-    """The description of a field for people: `Annotated[str | None, About("branch", "Where work starts.")]`."""
+    """The description of a field for people.
+
+    `Annotated[str | None, About("branch", "Branch that work starts from.")]`
+    """
 
     label: str
     """Shown before the value, and above its column."""
@@ -50,7 +53,7 @@ class About:
     """One sentence: in help, in forms, in the OpenAPI document, to MCP clients."""
     unit: str = ""
     absent: str = ""
-    """The meaning of no value: `the remote's own`."""
+    """The meaning of no value: `the remote's default branch`."""
     source: str = ""
     """The source of the possible values: `providers:name` is the name in the list of providers."""
     secret: bool = False
@@ -103,7 +106,7 @@ class Tool:
     effect: Effect
     description: str
     about: Mapping[str, str] = field(default_factory=dict)
-    """Descriptions of arguments for which a model needs other words than a person."""
+    """Descriptions of arguments that differ for models and people."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Defaults that are smaller for a model than for a person: `{"limit": 20}`."""
 
@@ -128,7 +131,7 @@ class Command:
     confirm: str = ""
     """The question to confirm first: `Remove project {slug}?`; the command then also has `--yes`."""
     done: str = ""
-    """One sentence, which may name fields, in place of the answer's fields: `project {slug} is removed`."""
+    """One sentence, which may name fields, in place of the answer's fields: `project {slug} removed`."""
     then: str = ""
     """Printed after the answer: what to do with it."""
     text: str = ""

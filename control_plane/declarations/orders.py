@@ -29,29 +29,38 @@ from shared.trajectories import FORMAT
 
 MAX_LISTED = 1000
 MAX_SEQ = 2**53
-ORDER_ID = About("order", "The order's id: 12 hexadecimal characters.", source="orders:id")
+ORDER_ID = About("order", "The order's id, a unique prefix of it, or @last (your newest order).", source="orders:id")
 
 
 class OrderFilter(Request):
-    status: Annotated[OrderStatus | None, About("status", "Only orders in this state.", absent="all")] = None
-    project: Annotated[str | None, About("project", "Slug.", source="projects:slug", absent="all")] = None
-    drone: Annotated[str | None, About("drone", "Name.", absent="all")] = None
-    limit: Annotated[int, About("limit", "At most so many, the newest first.")] = Field(100, ge=1, le=MAX_LISTED)
+    status: Annotated[OrderStatus | None, About("status", "Only orders with this status.", absent="all")] = None
+    project: Annotated[
+        str | None, About("project", "Only orders of this project (slug).", source="projects:slug", absent="all")
+    ] = None
+    drone: Annotated[str | None, About("drone", "Only orders of this drone (name).", absent="all")] = None
+    every: Annotated[bool, About("all", "Include service orders of the control plane.", flag="--all")] = Field(
+        False, alias="all"
+    )
+    limit: Annotated[int, About("limit", "Maximum number of results, newest first.")] = Field(100, ge=1, le=MAX_LISTED)
 
 
 class StepFilter(Request):
     after: Annotated[int, About("after", "Only steps with a higher number.")] = Field(0, ge=0, le=MAX_SEQ)
-    limit: Annotated[int, About("limit", "At most so many, the first ones.")] = Field(MAX_LISTED, ge=1, le=MAX_LISTED)
+    limit: Annotated[int, About("limit", "Maximum number of results, lowest step first.")] = Field(
+        MAX_LISTED, ge=1, le=MAX_LISTED
+    )
 
 
 class TrajectoryFilter(Request):
-    run: Annotated[str | None, About("run", "A run's id.", absent="the one whose work was kept")] = None
+    run: Annotated[str | None, About("run", "Id of the run.", absent="the run whose work was kept")] = None
 
 
 class CancelRequest(Request):
-    """Why; shown on the order."""
+    """The reason, which the order shows."""
 
-    reason: Annotated[str, About("reason", "Why, in one sentence; shown on the order.")] = Field("", max_length=1000)
+    reason: Annotated[str, About("reason", "The reason, in one sentence; the order shows it.")] = Field(
+        "", max_length=1000
+    )
 
 
 NAMES = {"order_id": Annotated[str, Field(max_length=64), ORDER_ID]}
@@ -67,9 +76,9 @@ SUBMIT = Operation(
     request=SubmitRequest,
     answer=OrderDocument,
     summary="Submit an order",
-    more="201 means durable: the order is in the database and will be done, or will say why it waits.",
+    more="201 means that the order is stored durably: it will run, or `reason` says what it is waiting for.",
     tool=ByHand("submit_order", "its answer is shortened for a model"),
-    command=ByHand("submit", "it reads the prompt from stdin, and follows"),
+    command=ByHand("submit", "it can read the prompt from stdin, and follow the order"),
 )
 LIST = Operation(
     name="list_orders",
@@ -78,21 +87,22 @@ LIST = Operation(
     run="orders.reading:list_orders",
     request=OrderFilter,
     answer=list[OrderSummary],
-    summary="Orders, newest first",
+    summary="List orders, newest first",
     tool=Tool(
         "list_orders",
         "List work orders",
         READS,
-        "The work orders of the organization, newest first, without their steps: status, reason (why it waits or how "
-        "it ended), response, branch, cost. The turns of agents on tasks are orders too; agent and task name them.",
+        "List the work orders of the organization, newest first, without their steps: status, reason (what it is "
+        "waiting for or how it ended), response, branch, cost. Turns of agents on tasks are orders too; agent and task "
+        "name them. get_order shows one in full.",
         about={
-            "status": "Only orders in this state. Default: all.",
+            "status": "Only orders with this status. Default: all.",
             "project": "Only orders of this project (slug). Default: all.",
             "drone": "Only orders of this drone (name). Default: all.",
         },
         defaults={"limit": 20},
     ),
-    command=ByHand("orders", "its times are relative, and its prompts are cut to the terminal"),
+    command=ByHand("orders", "it shows relative times, and cuts prompts to the width of the terminal"),
 )
 SHOW = Operation(
     name="show_order",
@@ -102,8 +112,8 @@ SHOW = Operation(
     errors=(404,),
     run="orders.reading:show_order",
     answer=OrderDocument,
-    summary="All that is known of an order",
-    tool=ByHand("get_order", "its answer is shortened for a model unless it asks for all"),
+    summary="Show an order with its runs and steps",
+    tool=ByHand("get_order", "its answer is shortened for a model, unless `full` is set"),
     command=ByHand("show", "it renders steps"),
 )
 CANCEL = Operation(
@@ -116,16 +126,16 @@ CANCEL = Operation(
     request=CancelRequest,
     answer=OrderSummary,
     summary="Cancel an order",
-    more="Returns when it is recorded; the order is `canceled` once the drone's receipt is there.",
+    more="Returns once the request is recorded; a running order is `canceled` when its drone's receipt arrives.",
     tool=Tool(
         "cancel_order",
         "Cancel a work order",
         ENDS,
-        "Stop a work order that has not ended. Returns when that is recorded: the status is canceling until its drone "
-        "has ended every process, then canceled. What it changed so far is kept; retry_order begins it anew. "
-        "For operators.",
+        "Stop a work order that has not ended. Returns once the request is recorded: a running order is canceling "
+        "until its drone has stopped every process, then canceled. Its changes so far are kept; retry_order runs it "
+        "again from the beginning, resume_order continues it. Requires the operator role.",
     ),
-    command=ByHand("cancel", "it waits for the receipt"),
+    command=ByHand("cancel", "it can wait for the receipt"),
 )
 RETRY = Operation(
     name="retry",
@@ -135,15 +145,15 @@ RETRY = Operation(
     errors=(404, 409, 412),
     run="orders.retrying:retry",
     answer=OrderSummary,
-    summary="Run an order again from its beginning",
-    more="For an order that failed or was canceled: the same order, in a fresh workspace.",
+    summary="Run a failed or canceled order again from the beginning",
+    more="The same order, in a fresh workspace.",
     tool=Tool(
         "retry_order",
         "Run a work order again",
         SETS_WORK,
-        "Run a work order that failed or was canceled again from its beginning, in a fresh workspace: the same order, "
-        "with the same prompt and limits. Then get_order as after submit_order. To keep what its last run did, use "
-        "resume_order. For operators.",
+        "Run a failed or canceled work order again from the beginning, in a fresh workspace: the same order, with the "
+        "same prompt and limits. Then poll get_order as after submit_order. To keep the work of its last run, call "
+        "resume_order instead. Requires the operator role.",
     ),
     command=ByHand("retry", "it can follow the order to its end"),
 )
@@ -156,21 +166,23 @@ RESUME = Operation(
     run="orders.retrying:resume",
     request=ResumeRequest,
     answer=OrderSummary,
-    summary="Let an order go on from its last checkpoint",
-    more="For an order that failed or was canceled. Its limits count anew; those that are given are set with it.",
+    summary="Resume a failed or canceled order from its last checkpoint",
+    more="Its limits count from zero again; given limits replace the previous ones.",
     tool=Tool(
         "resume_order",
         "Resume a work order",
         SETS_WORK,
-        "Let a work order that failed or was canceled continue from its last complete step, with its conversation and "
-        "its workspace as they were there: after a limit was reached, a provider was unavailable, or a cancel came too "
-        "early. Its limits count anew; those that are given replace the ones it had. Where nothing of its last run can "
-        "be had, it begins anew, and reason says so. Then get_order as after submit_order. For operators.",
+        "Resume a failed or canceled work order from its last complete step, with its conversation and workspace as of "
+        "that step: for example if it reached a limit, its provider was unavailable, or it was canceled too early. Its "
+        "limits count from zero again; given limits replace the previous ones. If the work of its last run is no "
+        "longer available, it starts from the beginning, and reason says so. Then poll get_order as after "
+        "submit_order. Requires the operator role.",
         about={
-            "max_iterations": "At most so many rounds of the model from here on; 0: no limit. Default: as before.",
-            "cost_limit": "At most so many USD from here on; 0: no limit. Default: as before.",
-            "max_run_seconds": "At most so many seconds of work from here on; 0: no limit. Default: as before.",
-            "say": "What the agent hears first: a correction, a hint. Default: nothing.",
+            "max_iterations": "Maximum steps from now on; 0 = unlimited. Default: the previous limit.",
+            "cost_limit": "Maximum cost from now on in USD; 0 = unlimited. Default: the previous limit.",
+            "max_run_seconds": "Maximum working time from now on in seconds; 0 = unlimited. Default: the previous "
+            "limit.",
+            "say": "First message to the agent, such as a correction or a hint. Default: none.",
         },
     ),
     command=ByHand("resume", "it can follow the order to its end"),
@@ -184,8 +196,8 @@ STEPS = Operation(
     run="orders.reading:steps_after",
     request=StepFilter,
     answer=list[StepDocument],
-    summary="Steps behind a number, in order",
-    tool=NoDoor("get_order has the steps"),
+    summary="List the steps after a given step, in order",
+    tool=NoDoor("get_order returns the steps"),
     command=NoDoor("`fleet show` and `fleet follow` print the steps"),
 )
 PATCH = Operation(
@@ -196,25 +208,25 @@ PATCH = Operation(
     errors=(404,),
     run="orders.reading:patch_of",
     answer=bytes,
-    summary="The patch against the base commit",
-    more="Empty if nothing changed, 404 while there is none yet.",
-    tool=ByHand("get_patch", "a long patch comes in parts"),
-    command=ByHand("patch", "it prints the bytes as they are"),
-    route_by_hand="it answers with a file",
+    summary="Download the patch against the base commit",
+    more="Empty if nothing changed; 404 if there is no patch yet.",
+    tool=ByHand("get_patch", "it returns a long patch in parts"),
+    command=ByHand("patch", "it prints the bytes unchanged"),
+    route_by_hand="it returns a file",
 )
 LOG = Operation(
     name="show_log",
     role="viewer",
     route="GET /orders/{order_id}/log/{seq}",
-    names={**NAMES, "seq": Annotated[int, Field(ge=1, le=MAX_SEQ), About("step", "The number of the tool's result.")]},
+    names={**NAMES, "seq": Annotated[int, Field(ge=1, le=MAX_SEQ), About("step", "Number of the tool result's step.")]},
     errors=(404,),
     run="orders.reading:log_of",
     answer=bytes,
-    summary="The full output of a tool result",
-    more="Up to 50 MB: head and tail of what was longer.",
-    tool=NoDoor("get_order and get_run have outputs; a log of 50 MB does not fit into a conversation"),
-    command=ByHand("show", "its --log prints the bytes as they are"),
-    route_by_hand="it answers with a file",
+    summary="Download the full output of a tool result",
+    more="Up to 50 MB; of longer output, the beginning and the end.",
+    tool=NoDoor("get_order and get_run return outputs; a 50 MB log does not fit into a conversation"),
+    command=ByHand("show", "its --log prints the bytes unchanged"),
+    route_by_hand="it returns a file",
 )
 TRAJECTORY = Operation(
     name="show_trajectory",
@@ -225,11 +237,11 @@ TRAJECTORY = Operation(
     run="orders.trajectories:trajectory_of",
     request=TrajectoryFilter,
     answer=dict[str, Any],
-    summary=f"A run as a document in {FORMAT}",
-    more="What there is so far, while the run is at work; 404 before one has begun.",
-    tool=NoDoor("it is a file for other programs; get_order has the steps"),
+    summary=f"Download a run as a document in {FORMAT}",
+    more="Contains the steps so far while the run is active; 404 before a run has started.",
+    tool=NoDoor("it is a file for other programs; get_order returns the steps"),
     command=ByHand("trajectory", "it writes a file"),
-    route_by_hand="it answers with a file",
+    route_by_hand="it returns a file",
 )
 FOLLOW = Operation(
     name="follow_order",
@@ -240,7 +252,7 @@ FOLLOW = Operation(
     run="orders.reading:order_summary",
     answer=OrderSummary,
     summary="Follow an order live",
-    tool=NoDoor("a tool answers once; get_order is called again until the order has ended"),
-    command=ByHand("follow", "it prints each event as it comes"),
+    tool=NoDoor("a tool answers only once; get_order can be polled until the order has ended"),
+    command=ByHand("follow", "it prints each event as it arrives"),
     route_by_hand="it is a stream of events",
 )

@@ -24,29 +24,29 @@ from control_plane.documents.base import Document, Request
 from control_plane.documents.totals import Totals
 
 NAME = About("organization", "The organization's name.", source="organizations:name")
-DESCRIPTION = About("purpose", "Its purpose, which its agents are told.")
+DESCRIPTION = About("purpose", "Purpose of the organization; its agents read it in every run.")
 PROJECT = About(
     "project",
-    "Where tasks work that name no project.",
-    absent="only as each task says",
+    "Default project of its tasks.",
+    absent="no default project",
     source="projects:slug",
     none="none",
 )
-CONCURRENCY = About("at once", "Tasks in progress at once; 0: no limit.", unit="tasks")
-HAND_OFFS = About("hand-offs", "From agent to agent in a row, until a task comes back; 0: no limit.")
+CONCURRENCY = About("concurrency", "Maximum number of tasks in progress (0 = unlimited).", unit="tasks")
+HAND_OFFS = About("hand-offs", "Maximum hand-offs in a row before a task returns to the user (0 = unlimited).")
 
 
 class OrganizationRequest(Request):
     name: Annotated[str, NAME]
     description: Annotated[str, DESCRIPTION] = ""
     project: Annotated[str | None, PROJECT] = None
-    """Slug of the project of tasks that name none; it must already exist, so a new organization has none."""
+    """Slug of the default project; it must already exist, so a new organization has none."""
     concurrency: Annotated[int, CONCURRENCY] = Field(4, ge=0, le=1000)
     max_hand_offs: Annotated[int, HAND_OFFS] = Field(20, ge=0, le=10_000)
 
 
 class OrganizationEdit(Request):
-    """Only the fields that are set change; the name never does (S-005)."""
+    """Only the given fields change; the name cannot be changed (S-005)."""
 
     description: Annotated[str | None, DESCRIPTION] = None
     project: Annotated[str | None, PROJECT] = None
@@ -84,7 +84,7 @@ class StatusDocument(Document):
     drones: dict[str, int]
     """The number of drones in each status."""
     orders: dict[str, int]
-    """The number of unended orders in each state."""
+    """The number of unfinished orders in each state."""
     tasks: dict[str, int]
     active_runs: int
     max_concurrency: int
@@ -94,10 +94,10 @@ class StatusDocument(Document):
 NAMES = {"name": Annotated[str, Field(max_length=255), NAME]}
 ONE = "/organizations/{name}"
 FOR_MODELS = {
-    "description": "What the organization is for, in a few sentences; its agents read it in every run.",
-    "project": "Slug of the project where tasks work that name none; list_projects has them.",
-    "concurrency": "How many of its tasks may be in progress at once; 0: no limit.",
-    "max_hand_offs": "After so many hand-offs from agent to agent a task goes back to the user; 0: no limit.",
+    "description": "Purpose of the organization, in a few sentences; its agents read it in every run.",
+    "project": "Slug of the default project of its tasks; list_projects has them.",
+    "concurrency": "Maximum number of its tasks in progress; 0 = unlimited.",
+    "max_hand_offs": "Maximum hand-offs between agents in a row before a task returns to the user; 0 = unlimited.",
 }
 NAMED = {"name": "The organization's name; list_organizations has them."}
 
@@ -112,27 +112,27 @@ ADD = Operation(
     run="organizations.changing:create",
     request=OrganizationRequest,
     answer=OrganizationDocument,
-    summary="Make an organization",
-    more="For admins who may act everywhere.",
+    summary="Create an organization",
+    more="Requires an admin token that is valid in every organization.",
     tool=Tool(
         "create_organization",
         "Create an organization",
         ADDS,
-        "Make a new, empty organization. Next it needs a project and a provider, which are added in the terminal "
-        "(fleet project add, fleet provider add, both with --org), and agents (create_agent). Only for a token that "
-        "may act everywhere.",
+        "Create an empty organization. Next it needs a project and a provider, which are added in the terminal (fleet "
+        "project add and fleet provider add, both with --org), and agents (create_agent). Requires the admin role and "
+        "a token that is valid in every organization.",
         about={
             **FOR_MODELS,
-            "name": "Lowercase letters, digits and underscores, a letter first, such as `payments`; never changes. "
-            "`user` and `system` are reserved.",
-            "project": "Leave it out: a new organization has no project yet. Set it with update_organization later.",
+            "name": "Lowercase letters, digits and underscores, starting with a letter, such as `payments`. It cannot "
+            "be changed later. `user` and `system` are reserved.",
+            "project": "Omit it: a new organization has no projects yet. Set it later with update_organization.",
             "concurrency": f"{FOR_MODELS['concurrency']} Default: 4.",
             "max_hand_offs": f"{FOR_MODELS['max_hand_offs']} Default: 20.",
         },
     ),
     command=Command(
         "organization add",
-        "Make an organization. This needs a token that may act everywhere.",
+        "Create an organization. Requires an admin token that is valid in every organization.",
         "fleet organization add payments --description 'Card payments'",
         arguments=("name",),
         without=("project",),
@@ -146,18 +146,18 @@ LIST = Operation(
     route="GET /organizations",
     run="organizations.reading:list_",
     answer=list[OrganizationDocument],
-    summary="The organizations that the caller may see",
-    more="The token's own, or all of them for one that may act everywhere.",
+    summary="List organizations",
+    more="Returns the token's own organization, or all of them for a token that is valid in every organization.",
     tool=Tool(
         "list_organizations",
         "List organizations",
         READS,
-        "The organizations (isolated units with projects, agents, tasks and members of their own) that the API token "
-        "may act in. Their names are what other tools call `organization`.",
+        "List the organizations in which the API token is valid. An organization is an isolated unit with its own "
+        "projects, agents, tasks and members. Other tools take its name as `organization`.",
     ),
     command=Command(
         "organization ls",
-        "List the organizations that you may see.",
+        "List the organizations that you can access.",
         "fleet organization ls",
         text="organization_text:organization_table",
     ),
@@ -171,13 +171,13 @@ SHOW = Operation(
     errors=(404,),
     run="organizations.reading:show",
     answer=OrganizationDocument,
-    summary="One organization with its tree of agents",
+    summary="Show an organization with its tree of agents",
     tool=Tool(
         "get_organization",
         "Show an organization",
         READS,
-        "An organization with the tree of its agents (who reports to whom, and what each does), its limits, tasks in "
-        "each state, and what it cost.",
+        "Show an organization with the tree of its agents (bosses, reports and descriptions), its limits, its number "
+        "of tasks in each state, and its cost so far.",
         about=NAMED,
     ),
     command=Command(
@@ -197,19 +197,19 @@ EDIT = Operation(
     run="organizations.changing:edit",
     request=OrganizationEdit,
     answer=OrganizationDocument,
-    summary="Change the fields that are given",
-    more="The name never changes.",
+    summary="Change the given fields",
+    more="The name cannot be changed.",
     tool=Tool(
         "update_organization",
         "Change an organization",
         OVERWRITES,
-        "Change an organization's description, project or limits: only what is given changes, and something must be. "
-        "Its name never changes. For admins.",
-        about={**FOR_MODELS, **NAMED, "project": f"{FOR_MODELS['project']} null: none any more."},
+        "Change an organization's description, project or limits. Only the given arguments change, and at least one is "
+        "required. The name cannot be changed. Requires the admin role.",
+        about={**FOR_MODELS, **NAMED, "project": f"{FOR_MODELS['project']} null: no default project."},
     ),
     command=Command(
         "organization edit",
-        "Change an organization; only what is named changes, and the name never does.",
+        "Change an organization; only the given options change. The name cannot be changed.",
         "fleet organization edit payments --concurrency 8 --project shop",
         text="organization_text:organization_lines",
     ),
@@ -224,23 +224,25 @@ REMOVE = Operation(
     errors=(404, 409),
     run="organizations.removing:remove",
     answer=OrganizationDocument,
-    summary="Remove an organization with all that is in it",
-    more="As it was; `warnings` says what went with it. For admins who may act everywhere.",
+    summary="Delete an organization with everything in it",
+    more="Returns it as it was; `warnings` lists what was deleted with it. Requires an admin token that is valid in "
+    "every organization.",
     tool=Tool(
         "delete_organization",
         "Delete an organization",
         ENDS,
-        "Delete an organization for good, with its agents, tasks, comments, orders, runs and tokens; nothing brings "
-        "them back, so ask your user first. Refused (409) while a task of it is in progress: preempt_task or "
-        "cancel_task first. Only for a token that may act everywhere.",
+        "Delete an organization permanently, with its projects, agents, tasks, comments, orders, runs, tokens and "
+        "drones. This cannot be undone, so ask your user first. Fails with 409 while one of its tasks is in progress "
+        "or one of its orders has not ended: first call preempt_task, cancel_task or cancel_order. Requires the admin "
+        "role and a token that is valid in every organization.",
         about=NAMED,
     ),
     command=Command(
         "organization rm",
-        "Remove an organization with its agents, tasks, orders, runs, tokens and drones. Nothing of it is kept.",
+        "Delete an organization with its agents, tasks, orders, runs, tokens and drones. This cannot be undone.",
         "fleet organization rm payments --yes",
-        confirm="Remove organization {name}, with all its agents, tasks and runs?",
-        done="organization {name} is removed",
+        confirm="Delete organization {name} with all its agents, tasks and runs?",
+        done="organization {name} deleted",
     ),
 )
 PAUSE = Operation(
@@ -252,13 +254,13 @@ PAUSE = Operation(
     errors=(404,),
     run="organizations.changing:pause",
     answer=OrganizationDocument,
-    summary="Begin no more tasks; those in progress continue",
-    tool=NoDoor("a person decides when a team pauses"),
+    summary="Pause an organization: it starts no new tasks; those in progress continue",
+    tool=NoDoor("only people pause and resume an organization"),
     command=Command(
         "organization pause",
-        "Begin no more of its tasks; those in progress continue.",
+        "Pause an organization: it starts no new tasks; those in progress continue.",
         "fleet organization pause payments",
-        done="{name} begins no more tasks; {tasks[in_progress]} in progress continue",
+        done="organization {name} paused; tasks in progress continue: {tasks[in_progress]}",
     ),
 )
 RESUME = Operation(
@@ -270,13 +272,13 @@ RESUME = Operation(
     errors=(404,),
     run="organizations.changing:resume",
     answer=OrganizationDocument,
-    summary="Let tasks begin again",
-    tool=NoDoor("a person decides when a team pauses"),
+    summary="Resume a paused organization: it starts tasks again",
+    tool=NoDoor("only people pause and resume an organization"),
     command=Command(
         "organization resume",
-        "Let its tasks begin again.",
+        "Resume a paused organization: it starts tasks again.",
         "fleet organization resume payments",
-        done="{name} begins tasks again; {tasks[in_progress]} in progress",
+        done="organization {name} resumed; tasks in progress: {tasks[in_progress]}",
     ),
 )
 EXPORT = Operation(
@@ -289,9 +291,9 @@ EXPORT = Operation(
     errors=(404,),
     run="transfer.exporting:export_lines",
     answer=str,
-    summary="All of an organization as JSON lines",
-    tool=NoDoor("a model has no use for a file of all rows"),
-    command=ByHand("organization export", "it writes a file, and puts it in place when it is whole"),
+    summary="Export an organization as JSON Lines",
+    tool=NoDoor("a model has no use for a file with all rows"),
+    command=ByHand("organization export", "it writes a file, and moves it into place once it is complete"),
 )
 IMPORT = Operation(
     name="import_organization",
@@ -304,8 +306,8 @@ IMPORT = Operation(
     errors=(409, 413),
     run="transfer.importing:import_file",
     answer=OrganizationDocument,
-    summary="Make an organization of exported lines",
-    tool=NoDoor("a model has no use for a file of all rows"),
+    summary="Import an exported organization",
+    tool=NoDoor("a model has no use for a file with all rows"),
     command=ByHand("organization import", "it sends a file"),
 )
 STATUS = Operation(
@@ -314,13 +316,14 @@ STATUS = Operation(
     route="GET /status",
     run="status:status",
     answer=StatusDocument,
-    summary="Drones, orders, tasks and cost in figures",
+    summary="Show the status: number of drones, orders and tasks, and cost",
     tool=Tool(
         "get_status",
-        "Show how the fleet is",
+        "Show the status of the fleet",
         READS,
-        "How the organization's fleet is: how many drones, unfinished orders and tasks there are in each state, how "
-        "many runs are going on of at most how many, whether it is paused, tokens and cost so far. A good first call.",
+        "Show the status of the organization's fleet: number of drones, unfinished orders and tasks in each state, "
+        "active runs and capacity (max_concurrency), whether the organization is paused, and tokens and cost so far. A "
+        "good first call.",
     ),
     command=ByHand("status", "it is a command of the top level, whose help loads no declaration"),
 )

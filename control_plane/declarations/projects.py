@@ -14,18 +14,24 @@ from shared.trailers import Trailer
 PullRequests = Literal["never", "ready", "open"]
 SLUG = About("project", "The project's short name.", source="projects:slug")
 GIT_URL = About("git url", "https, ssh or file URL of the repository.")
-NAME = About("name", "A name for people.", absent="the slug")
-DESCRIPTION = About("description", "What the repository is and what it is for: people and programs choose by it.")
-BRANCH = About("branch", "Where work starts.", absent="the remote's own")
+NAME = About("name", "Display name.", absent="the slug")
+DESCRIPTION = About(
+    "description", "Contents and purpose of the repository; people and programs use it to choose a project."
+)
+BRANCH = About("branch", "Branch that work starts from.", absent="the remote's default branch")
 SETUP = About("setup", "Command to run before the model starts.")
 VERIFY = About("verify", "Command that must pass at the end.")
-PROVIDER = About("provider", "The provider that its orders use.", absent="the only one", source="providers:name")
-BUDGET = About("budget", "The most it may spend in a day.", unit="USD/day", absent="no limit", flag="--budget")
+PROVIDER = About("provider", "Provider of its orders.", absent="the only provider", source="providers:name")
+BUDGET = About("budget", "Daily budget (stored, not enforced yet).", unit="USD/day", absent="no limit", flag="--budget")
 PULL_REQUESTS = About(
-    "pull requests", "For each order that was pushed: nothing, title and text to paste, or a pull request."
+    "pull requests",
+    "When an order was pushed: never (do nothing), ready (prepare title and text to paste) or open (a pull request).",
 )
 TRAILERS = About(
-    "trailers", "What commits and pull requests say of their origin.", absent="Fleet-Order", flag="--trailer"
+    "trailers",
+    "Trailer of commits and pull requests that records their origin.",
+    absent="Fleet-Order",
+    flag="--trailer",
 )
 
 
@@ -44,7 +50,7 @@ class ProjectRequest(Request):
 
 
 class ProjectEdit(Request):
-    """Only the fields that are set change."""
+    """Only the given fields change."""
 
     git_url: Annotated[str | None, GIT_URL] = Field(None, repr=False)
     name: Annotated[str | None, NAME] = None
@@ -76,7 +82,7 @@ class ProjectDocument(Document):
 
 
 NAMES = {"slug": Annotated[str, SLUG]}
-COMMANDS_RUN = NoDoor("a project's commands run on drones as they are: a person decides on them")
+COMMANDS_RUN = NoDoor("a project's commands run on drones unchanged, so only people set them")
 
 ADD = Operation(
     name="add_project",
@@ -102,19 +108,19 @@ LIST = Operation(
     route="GET /projects",
     run="projects:list_",
     answer=list[ProjectDocument],
-    summary="All projects",
+    summary="List projects",
     tool=Tool(
         "list_projects",
         "List projects",
         READS,
-        "The projects (git repositories) that work can be done on. slug is what other tools call `project`.",
+        "List the projects: the git repositories that agents work on. Other tools take a project's slug as `project`.",
     ),
     command=Command(
         "project ls",
         "List the projects.",
         "fleet project ls",
         columns=("slug", "git_url", "branch", "provider"),
-        empty="no projects; fleet project add makes one",
+        empty="no projects; fleet project add creates one",
     ),
 )
 SHOW = Operation(
@@ -125,8 +131,8 @@ SHOW = Operation(
     errors=(404,),
     run="projects:show",
     answer=ProjectDocument,
-    summary="One project",
-    tool=NoDoor("list_projects has every field of each"),
+    summary="Show a project",
+    tool=NoDoor("list_projects returns every field"),
     command=Command("project show", "Show a project.", "fleet project show SLUG"),
 )
 EDIT = Operation(
@@ -138,10 +144,10 @@ EDIT = Operation(
     run="projects:edit",
     request=ProjectEdit,
     answer=ProjectDocument,
-    summary="Change the fields that are given",
+    summary="Change the given fields",
     tool=COMMANDS_RUN,
     command=Command(
-        "project edit", "Change a project; only what is named changes.", "fleet project edit SLUG --branch develop"
+        "project edit", "Change a project; only the given options change.", "fleet project edit SLUG --branch develop"
     ),
 )
 REMOVE = Operation(
@@ -152,13 +158,13 @@ REMOVE = Operation(
     errors=(404,),
     run="projects:remove",
     answer=ProjectDocument,
-    summary="Remove a project; orders that used it keep their history",
-    tool=NoDoor("what a person set up is removed by a person"),
+    summary="Remove a project; its orders are kept",
+    tool=NoDoor("removal is left to people"),
     command=Command(
         "project rm",
-        "Remove a project; its orders keep their record.",
+        "Remove a project; its orders are kept.",
         "fleet project rm SLUG",
         confirm="Remove project {slug}?",
-        done="project {slug} is removed",
+        done="project {slug} removed",
     ),
 )

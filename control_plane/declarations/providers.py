@@ -14,19 +14,21 @@ from shared.work_order import Protocol
 MAX_WINDOW = 1_000_000_000
 """Tokens."""
 NAME = About("provider", "The provider's name.", source="providers:name")
-MODEL = About("model", "LiteLLM's name of the model, openai/gpt-x.")
-API_BASE = About("api base", "The endpoint's base URL, with its /v1.", absent="the model's own")
-WINDOW = About("window", "Tokens that the model takes.", unit="tokens", absent="what is known of the model")
+MODEL = About("model", "LiteLLM name of the model, such as openai/gpt-x.")
+API_BASE = About("api base", "Base URL of the endpoint, including /v1.", absent="the model's default endpoint")
+WINDOW = About(
+    "context window", "Context window of the model in tokens (0 = automatic).", unit="tokens", absent="automatic"
+)
 PROTOCOL = About("protocol", "How the model calls tools: auto, tools (natively) or text (in fenced blocks).")
-PARAMS = About("params", "k=v for the model, temperature=0.", absent="none", flag="--param")
+PARAMS = About("params", "Model parameter k=v, such as temperature=0.", absent="none", flag="--param")
 FALLBACKS = About(
     "fallbacks", "Provider to try when this one fails.", absent="none", source="providers:name", flag="--fallback"
 )
-API_KEY = About("key", "The key of the endpoint.", secret=True)
+API_KEY = About("key", "API key of the endpoint.", secret=True)
 KEY_VARIABLE = About(
-    "key variable", "The key stays on the drone, in this variable.", flag="--key-on-drone", metavar="VAR"
+    "key variable", "Keep the key on the drone, in this environment variable.", flag="--key-on-drone", metavar="VAR"
 )
-NO_KEY = About("no key", "The endpoint wants none.")
+NO_KEY = About("no key", "The endpoint requires no key.")
 
 
 class ProviderRequest(Request):
@@ -43,7 +45,7 @@ class ProviderRequest(Request):
 
 
 class ProviderEdit(Request):
-    """Only the fields that are set change."""
+    """Only the given fields change."""
 
     model: Annotated[str | None, MODEL] = None
     api_base: Annotated[str | None, API_BASE] = None
@@ -97,19 +99,19 @@ LIST = Operation(
     route="GET /providers",
     run="providers:list_",
     answer=list[ProviderDocument],
-    summary="All providers",
+    summary="List providers",
     tool=Tool(
         "list_providers",
         "List providers",
         READS,
-        "The providers of models; name is what other tools call `provider`. Keys are never shown.",
+        "List the model providers. Other tools take a provider's name as `provider`. Keys are never shown.",
     ),
     command=Command(
         "provider ls",
         "List the providers.",
         "fleet provider ls",
         columns=("name", "model", "api_base", "key", "fallbacks"),
-        empty="no providers; fleet provider add",
+        empty="no providers; fleet provider add creates one",
     ),
 )
 SHOW = Operation(
@@ -120,8 +122,8 @@ SHOW = Operation(
     errors=(404,),
     run="providers:show",
     answer=ProviderDocument,
-    summary="One provider",
-    tool=NoDoor("list_providers has every field of each"),
+    summary="Show a provider",
+    tool=NoDoor("list_providers returns every field"),
     command=Command("provider show", "Show a provider, without its key.", "fleet provider show NAME"),
 )
 EDIT = Operation(
@@ -133,11 +135,11 @@ EDIT = Operation(
     run="providers:edit",
     request=ProviderEdit,
     answer=ProviderDocument,
-    summary="Change the fields that are given",
+    summary="Change the given fields",
     tool=KEYS_STAY_OUT,
     command=Command(
         "provider edit",
-        "Change a provider; only what is named changes.",
+        "Change a provider; only the given options change.",
         "fleet provider edit NAME --param temperature=0",
     ),
 )
@@ -149,13 +151,13 @@ REMOVE = Operation(
     errors=(404,),
     run="providers:remove",
     answer=ProviderDocument,
-    summary="Remove a provider; orders that used it keep their history",
-    tool=NoDoor("what a person set up is removed by a person"),
+    summary="Remove a provider; orders that used it are kept",
+    tool=NoDoor("removal is left to people"),
     command=Command(
         "provider rm",
-        "Remove a provider; orders that used it keep their record.",
+        "Remove a provider; orders that used it are kept.",
         "fleet provider rm NAME",
         confirm="Remove provider {name}?",
-        done="provider {name} is removed",
+        done="provider {name} removed",
     ),
 )

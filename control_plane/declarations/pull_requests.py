@@ -11,8 +11,8 @@ from control_plane.declarations.operation import SETS_WORK, About, ByHand, Opera
 from control_plane.documents.base import Document, Request
 from control_plane.documents.orders import OrderSummary
 
-TASK_ID = About("task", "The task's id: PAYM-0001.")
-TITLE = About("title", "The title of the pull request.", absent="the first line of what the work is about")
+TASK_ID = About("task", "The task's id, for example PAYM-0001.")
+TITLE = About("title", "Title of the pull request.", absent="the task's title, or the first line of the order's prompt")
 DRAFT = About("draft", "Open it as a draft, not ready for review.")
 
 
@@ -22,7 +22,7 @@ class PullRequestRequest(Request):
 
 
 class PullRequestDocument(Document):
-    """What became of an order's pull request."""
+    """The pull request of an order, and its state."""
 
     state: Literal["asked", "opened", "updated", "ready", "failed"]
     url: str | None
@@ -34,7 +34,7 @@ class PullRequestDocument(Document):
     body: str
     why: str
     order: str
-    """The service order that did it."""
+    """Id of the service order that opens it."""
 
 
 COMMAND = ByHand("pull-request", "one command takes the id of an order or of a task")
@@ -49,14 +49,15 @@ FOR_ORDER = Operation(
     run="orders.pull_requests:for_order",
     request=PullRequestRequest,
     answer=OrderSummary,
-    summary="Open a pull request, or bring the open one up to date",
-    more="A drone opens it with its workstation's logins; the order's `pull_request` says what became of it.",
+    summary="Open a pull request for an order's branch, or update the open one",
+    more="A drone opens it with the credentials of its workstation; the order's `pull_request` shows the result.",
     tool=Tool(
         "open_pull_request",
         "Open a pull request",
         SETS_WORK,
-        "Open a pull request for the branch of a work order that has ended, or bring the open one up to date. A drone "
-        "does it with its own logins: get_order's pull_request says what became of it. For operators.",
+        "Open a pull request for the branch of a work order that has ended, or update the open one. A drone does this "
+        "with the credentials of its workstation; get_order shows the result under pull_request. Requires the operator "
+        "role.",
     ),
     command=COMMAND,
 )
@@ -69,15 +70,15 @@ FOR_TASK = Operation(
     run="orders.pull_requests:for_task",
     request=PullRequestRequest,
     answer=OrderSummary,
-    summary="Open a pull request for a task's newest branch",
-    more="Returns the order that has the branch. One that was opened for an earlier run of the task is closed.",
+    summary="Open a pull request for a task's newest branch, or update the open one",
+    more="Returns the order of that branch. A pull request of an earlier run of the task is closed.",
     tool=Tool(
         "open_task_pull_request",
         "Open a pull request for a task",
         SETS_WORK,
-        "Open a pull request for the newest branch of a task's runs, or bring the open one up to date; one of an "
-        "earlier run is closed. The answer is the order that has the branch: get_order's pull_request says what "
-        "became of it. For operators.",
+        "Open a pull request for the newest branch of a task's runs, or update the open one; a pull request of an "
+        "earlier run is closed. Returns the order of that branch; get_order shows the result under pull_request. "
+        "Requires the operator role.",
     ),
     command=COMMAND,
 )

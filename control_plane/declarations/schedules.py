@@ -9,12 +9,12 @@ from control_plane.declarations.operation import ADDS_WORK, READS, About, ByHand
 from control_plane.declarations.task_documents import TaskDocument, TaskRequest
 from control_plane.documents.base import Document, Request
 
-NAME = About("schedule", "The name of the schedule.", source="schedules:name")
-CRON = About("cron", "Minute, hour, day, month, weekday: '0 6 * * 1-5'.")
-TIMEZONE = About("time zone", "A name of the IANA database.")
-MISSED = About("missed", "once: one task for all that was missed; skip: none.")
-TASK = About("task", "What its tasks are made of: title, description, project, assignee, mode, priority, limits.")
-ENABLED = About("state", "Switch it on, or off.", flag="--on/--off")
+NAME = About("schedule", "Name of the schedule.", source="schedules:name")
+CRON = About("cron", "Cron expression: minute, hour, day, month, weekday, such as '0 6 * * 1-5'.")
+TIMEZONE = About("time zone", "IANA time zone, such as Europe/Berlin.")
+MISSED = About("missed", "Missed times: once (create one task for all of them) or skip.")
+TASK = About("task", "The tasks to create: title, description, project, assignee, mode, priority, limits.")
+ENABLED = About("state", "Enable or disable it.", flag="--on/--off")
 
 
 class ScheduleRequest(Request):
@@ -54,8 +54,8 @@ class ScheduleDocument(Document):
 
 
 NAMES = {"name": Annotated[str, NAME]}
-WORK_UNASKED = NoDoor("it makes agents work, and spend, without being asked each time: a person decides on that")
-TASK_OPTIONS = "its options describe the task that it makes"
+WORK_UNASKED = NoDoor("it starts paid work without a request each time, so only people set it up")
+TASK_OPTIONS = "its options describe the tasks that it creates"
 
 ADD = Operation(
     name="create_schedule",
@@ -76,20 +76,21 @@ LIST = Operation(
     route="GET /schedules",
     run="automation.schedules:list_",
     answer=list[ScheduleDocument],
-    summary="All schedules",
+    summary="List schedules",
     tool=Tool(
         "list_schedules",
         "List schedules",
         READS,
-        "The schedules, which make tasks at the times of a cron line: upcoming has the next times, last_task the "
-        "newest task, last_error why one could not be made. run_schedule makes its task now.",
+        "List the schedules, which create tasks at the times of a cron expression. upcoming has the next times, "
+        "last_task the newest task, last_error why a task could not be created. To create a schedule's task now, call "
+        "run_schedule.",
     ),
     command=Command(
         "schedule ls",
         "List the schedules.",
         "fleet schedule ls",
         columns=("name", "enabled", "cron", "timezone", "next_at", "last_task", "last_error"),
-        empty="no schedules; fleet schedule add makes one",
+        empty="no schedules; fleet schedule add creates one",
     ),
 )
 SHOW = Operation(
@@ -100,11 +101,11 @@ SHOW = Operation(
     errors=(404,),
     run="automation.schedules:show",
     answer=ScheduleDocument,
-    summary="One schedule",
-    tool=NoDoor("list_schedules has every field of each"),
+    summary="Show a schedule",
+    tool=NoDoor("list_schedules returns every field"),
     command=Command(
         "schedule show",
-        "Show a schedule, with the next times at which it makes a task.",
+        "Show a schedule and its next times.",
         "fleet schedule show nightly",
         text="schedules:schedule_text",
     ),
@@ -118,7 +119,7 @@ EDIT = Operation(
     run="automation.schedules:edit",
     request=ScheduleEdit,
     answer=ScheduleDocument,
-    summary="Change the fields that are given",
+    summary="Change the given fields",
     tool=WORK_UNASKED,
     command=ByHand("schedule edit", TASK_OPTIONS),
 )
@@ -131,17 +132,18 @@ RUN = Operation(
     errors=(404, 409, 412, 413),
     run="automation.schedules:run_now",
     answer=TaskDocument,
-    summary="Make its task now",
+    summary="Run a schedule now",
     tool=Tool(
         "run_schedule",
         "Run a schedule now",
         ADDS_WORK,
-        "Make the task of a schedule now, beside its times, and begin the work on it; each call makes another task. "
-        "get_task follows it, list_schedules has the names. For operators.",
+        "Create the task of a schedule now, in addition to its regular times. Work on it begins at once, and each call "
+        "creates another task. list_schedules has the names; follow the task with get_task. Requires the operator "
+        "role.",
     ),
     command=Command(
         "schedule run",
-        "Make the schedule's task now, beside its times.",
+        "Create the schedule's task now, in addition to its regular times.",
         "fleet schedule run nightly",
         text="schedules:made_task",
         then="  next  fleet task follow {id}",
@@ -155,13 +157,13 @@ REMOVE = Operation(
     errors=(404,),
     run="automation.schedules:remove",
     answer=ScheduleDocument,
-    summary="Remove a schedule; its tasks stay",
-    tool=NoDoor("what a person set up is removed by a person"),
+    summary="Remove a schedule; its tasks are kept",
+    tool=NoDoor("removal is left to people"),
     command=Command(
         "schedule rm",
-        "Remove a schedule; the tasks that it made stay.",
+        "Remove a schedule; the tasks that it created are kept.",
         "fleet schedule rm nightly",
         confirm="Remove schedule {name}?",
-        done="schedule {name} is removed",
+        done="schedule {name} removed",
     ),
 )

@@ -10,7 +10,7 @@ from control_plane.declarations.operation import ByHand, NoDoor, Operation
 
 
 class Identity(BaseModel):
-    """The caller as the server sees it."""
+    """The authenticated caller."""
 
     organization: str
     user: str
@@ -23,9 +23,9 @@ WHOAMI = Operation(
     route="GET /whoami",
     run="doctor:whoami",
     answer=Identity,
-    summary="The caller's organization, name and role",
-    tool=NoDoor("list_organizations says where a token may act, and a refusal names its role"),
-    command=NoDoor("`fleet doctor` says as whom it asks"),
+    summary="Show the caller's organization, user name and role",
+    tool=NoDoor("list_organizations shows where a token may act, and an error names its role"),
+    command=NoDoor("`fleet doctor` shows the caller"),
 )
 DOCTOR = Operation(
     name="doctor",
@@ -33,8 +33,8 @@ DOCTOR = Operation(
     route="GET /doctor",
     run="doctor:doctor",
     answer=list[dict[str, Any]],
-    summary="What the server finds of itself",
-    more="Each check has a code, a state (OK, WARN, FAIL), what was examined and found, and the one fix.",
-    tool=NoDoor("its fixes are commands for the machine that the server runs on"),
-    command=ByHand("doctor", "it also checks the machine that it runs on, and can fix what it finds"),
+    summary="Run the server's health checks",
+    more="Each check has a code, a state (OK, WARN, FAIL), its subject, the finding, and one fix.",
+    tool=NoDoor("its fixes are commands for the server's machine"),
+    command=ByHand("doctor", "it also checks the local machine and can apply fixes"),
 )

@@ -11,7 +11,7 @@ from control_plane.documents.orders import StatsDocument
 
 
 class TurnDocument(Document):
-    """What the user sees of an order in its session."""
+    """An order as shown in its session."""
 
     order: str
     user: str
@@ -75,7 +75,7 @@ class SessionSummary(Document):
 
 
 class SessionDocument(SessionSummary):
-    """All that is known of a session (`fleet session show --json`)."""
+    """A session in full (`fleet session show --json`)."""
 
     entries: list[EntryDocument]
     """In the order in which they were written; those of the session that it was forked from come first."""
@@ -84,7 +84,7 @@ class SessionDocument(SessionSummary):
 
 
 class CompactDocument(Document):
-    """How a compaction that was asked for comes about."""
+    """How a requested compaction is carried out."""
 
     session: str
     order: str | None
@@ -94,7 +94,7 @@ class CompactDocument(Document):
 
 
 class HeadDocument(Document):
-    """The last work of a session, and where it can be had."""
+    """The latest work of a session, and where to fetch it."""
 
     session: str
     order: str

@@ -30,12 +30,12 @@ MAX_LISTED = 1000
 MAX_SESSION_NAME = 255
 MAX_ENTRY = 255
 """Maximum characters of a reference to an entry: its id, its order's id, a label, or `root`."""
-SESSION_ID = About("session", "The session's id: 12 hexadecimal characters.", source="sessions:id", metavar="SESSION")
+SESSION_ID = About("session", "The session's id, or a unique prefix of it.", source="sessions:id", metavar="SESSION")
 PROJECT = About("project", "The project's slug.", source="projects:slug")
-NAME = About("name", "A name for people.")
-MODE = About("mode", "The mode of its orders: plan (reads only), build, test, ship or develop.")
-APPROVE = About("approve", "Which calls wait for a person: yolo (none), risky or all.", absent="yolo")
-ALLOW = About("allow", "Commands that need no approval, as a shell pattern.")
+NAME = About("name", "Display name.")
+MODE = About("mode", "Mode of its orders: plan (read-only), build, test, ship or develop.")
+APPROVE = About("approve", "Calls that require approval: yolo (none), risky or all.", absent="yolo")
+ALLOW = About("allow", "Shell pattern of commands that need no approval.")
 ENTRY = About("entry", "An entry's id, its order's id, a label, or `root`.", metavar="ENTRY")
 
 
@@ -43,10 +43,10 @@ class SessionFilter(Request):
     model_config = ConfigDict(populate_by_name=True)
 
     project: Annotated[str | None, About("project", "Only sessions of this project (slug).", absent="all")] = None
-    limit: Annotated[int, About("limit", "At most so many, the one with the newest turn first.")] = Field(
+    limit: Annotated[int, About("limit", "Maximum number of results, most recent turn first.")] = Field(
         50, ge=1, le=MAX_LISTED
     )
-    every: Annotated[bool, About("all", "Also those of tasks and of small services.", flag="--all")] = Field(
+    every: Annotated[bool, About("all", "Include sessions of tasks and services.", flag="--all")] = Field(
         False, alias="all"
     )
 
@@ -61,7 +61,7 @@ class SessionRequest(Request):
 
 
 class SessionEdit(Request):
-    """Only the fields that are set change; they hold for orders that are submitted from then on."""
+    """Only the given fields change, for orders that are submitted from now on."""
 
     name: Annotated[str | None, NAME] = None
     mode: Annotated[Mode | None, MODE] = None
@@ -79,12 +79,12 @@ class ForkRequest(Request):
         str | None,
         About("at", "An entry's id, its order's id, a label, or `root`.", absent="the last turn", metavar="ENTRY"),
     ] = Field(None, max_length=MAX_ENTRY)
-    name: Annotated[str | None, About("name", "A name for people.", absent="the same")] = None
+    name: Annotated[str | None, About("name", "Display name.", absent="the original session's")] = None
 
 
 class LabelRequest(Request):
     entry: Annotated[str, ENTRY] = Field(max_length=MAX_ENTRY)
-    text: Annotated[str, About("text", "The label; '' takes it away.")]
+    text: Annotated[str, About("text", "The label; '' removes it.")]
 
 
 class CompactRequest(Request):
@@ -93,7 +93,7 @@ class CompactRequest(Request):
 
 NAMES = {"session_id": Annotated[str, Field(max_length=64), SESSION_ID]}
 ENTRY_FOR_MODELS = (
-    "A turn: the id of its order, the id of its entry (get_session has both) or its label; or root, for the start."
+    "The turn: its order's id, its entry's id (get_session has both) or its label; `root` is the start of the session."
 )
 
 LIST = Operation(
@@ -104,22 +104,22 @@ LIST = Operation(
     run="sessions.reading:list_",
     request=SessionFilter,
     answer=list[SessionSummary],
-    summary="Sessions, the one with the newest turn first",
+    summary="List sessions, most recent turn first",
     tool=Tool(
         "list_sessions",
         "List sessions",
         READS,
-        "The sessions (chats whose orders go on from each other) of the organization, the one with the newest turn "
-        "first.",
+        "List the sessions of the organization, most recent turn first. A session is a chat: each of its orders "
+        "continues from the one before.",
         about={"project": "Only sessions of this project (slug). Default: all."},
         defaults={"limit": 20},
     ),
     command=Command(
         "session ls",
-        "List sessions, the one with the newest turn first.",
+        "List sessions, most recent turn first.",
         "fleet session ls --project demo",
         columns=("id", "name", "project", "mode", "turns", "last_activity_at", "running"),
-        empty="no sessions yet; every fleet submit without --session begins one",
+        empty="no sessions yet; fleet submit without --session starts one",
     ),
 )
 CREATE = Operation(
@@ -131,24 +131,24 @@ CREATE = Operation(
     run="sessions.changing:create",
     request=SessionRequest,
     answer=SessionDocument,
-    summary="Begin a session",
+    summary="Start a session",
     tool=Tool(
         "create_session",
-        "Begin a session",
+        "Start a session",
         ADDS,
-        "Begin a session on a project: orders that are submitted with its id (submit_order, session) run one after the "
-        "other, remember what was said before, and each starts from the last one's commit. For operators.",
+        "Start a session on a project. Orders submitted with its id (submit_order, argument session) run one at a "
+        "time, share one conversation, and each starts from the previous one's commit. Requires the operator role.",
         about={
-            "project": "Slug of the project that is worked on; list_projects has them.",
-            "name": "A name for people. Default: none.",
-            "mode": "The mode of its orders: plan (reads only), build, test, ship or develop.",
-            "approve": "Which calls of its orders wait for a person: yolo (none), risky, all. Default: yolo.",
+            "project": "Slug of the project to work on; list_projects has them.",
+            "name": "Display name. Default: none.",
+            "mode": "Mode of its orders: plan (read-only), build, test, ship or develop.",
+            "approve": "Calls that require approval: yolo (none), risky or all. Default: yolo.",
             "allow": "Shell patterns of commands that need no approval, such as `npm test*`. Default: none.",
         },
     ),
     command=Command(
         "session new",
-        "Begin a session; submit to it with --session.",
+        "Start a session; submit orders to it with --session.",
         "fleet session new --project demo --name 'The parser'",
         text="session_text:begun_text",
     ),
@@ -161,13 +161,13 @@ SHOW = Operation(
     errors=(404,),
     run="sessions.reading:show",
     answer=SessionDocument,
-    summary="A session with its tree",
+    summary="Show a session with its tree",
     tool=Tool(
         "get_session",
         "Show a session",
         READS,
-        "A session with its turns: each with its order's id, prompt, status, response and branch. running is the order "
-        "that has to end before the next one begins.",
+        "Show a session with its turns: each has its order's id, prompt, status, response and branch. running is the "
+        "order that must end before the next one begins.",
     ),
     command=Command(
         "session show",
@@ -185,11 +185,11 @@ EDIT = Operation(
     run="sessions.changing:edit",
     request=SessionEdit,
     answer=SessionDocument,
-    summary="Change the fields that are given",
-    tool=NoDoor("what the orders of a session may do without asking is decided by a person"),
+    summary="Change the given fields",
+    tool=NoDoor("only people decide what a session's orders may do without approval"),
     command=Command(
         "session edit",
-        "Change a session; only what is named changes, for orders that are submitted from now on.",
+        "Change a session; only the given options change, for orders submitted from now on.",
         "fleet session edit SESSION --approve risky",
         text="session_text:session_text",
     ),
@@ -203,21 +203,21 @@ SWITCH = Operation(
     run="sessions.changing:switch",
     request=SwitchRequest,
     answer=SessionDocument,
-    summary="Go on from another turn",
-    more="409 while an order of the session has not ended. Nothing is lost: the turns that are left stay in the tree.",
+    summary="Continue from another turn",
+    more="409 while an order of the session has not ended. The turns that it moves away from stay in the tree.",
     tool=Tool(
         "switch_session",
         "Continue a session from another turn",
         SETS,
-        "Let the next order of a session continue from another turn of its tree, with the conversation and the commit "
-        "of that turn: to try another way after one that failed. Nothing is lost: the turns that are left stay in the "
-        "tree, and get_session shows them. Refused while an order of the session has not ended. To keep both ways, use "
-        "fork_session. For operators.",
+        "Make the next order of a session continue from another turn of its tree, with that turn's conversation and "
+        "commit, for example to try another approach after a failure. Nothing is lost: the turns that it moves away "
+        "from stay in the tree, where get_session shows them. Fails with 409 while an order of the session has not "
+        "ended. To continue from both turns, use fork_session. Requires the operator role.",
         about={"entry": ENTRY_FOR_MODELS},
     ),
     command=Command(
         "session switch",
-        "Let the next turn continue from another place of the tree; nothing is lost.",
+        "Continue the session from another turn of its tree; no turn is lost.",
         "fleet session switch SESSION ORDER",
         arguments=("entry",),
         text="session_text:switched_text",
@@ -233,23 +233,23 @@ FORK = Operation(
     run="sessions.changing:fork",
     request=ForkRequest,
     answer=SessionDocument,
-    summary="A new session from a turn",
+    summary="Fork a session at a turn",
     more="409 while an order of the session has not ended.",
     tool=Tool(
         "fork_session",
         "Fork a session",
         ADDS,
-        "Begin a new session that continues from a turn of this one, which stays as it is: to try several ways side by "
-        "side. Submit to the id in the answer (submit_order, session). Refused while an order of the session has not "
-        "ended. For operators.",
+        "Start a new session that continues from a turn of this one, for example to compare several approaches. This "
+        "session does not change. Submit orders to the returned id (submit_order, argument session). Fails with 409 "
+        "while an order of this session has not ended. Requires the operator role.",
         about={
-            "at": f"{ENTRY_FOR_MODELS} Default: where the next order of the session would continue.",
-            "name": "A name for people. Default: that of the session it is forked from.",
+            "at": f"{ENTRY_FOR_MODELS} Default: the turn that the session's next order would continue from.",
+            "name": "Display name. Default: the original session's name.",
         },
     ),
     command=Command(
         "session fork",
-        "Begin a new session from a place of this one, which stays as it is.",
+        "Start a new session from a turn of this one, which does not change.",
         "fleet session fork SESSION --at ORDER",
         text="session_text:forked_text",
     ),
@@ -264,8 +264,8 @@ LABEL = Operation(
     request=LabelRequest,
     answer=SessionDocument,
     summary="Label a turn",
-    tool=NoDoor("labels help people remember turns; a model names a turn by its order's id"),
-    command=ByHand("session label", "its sentence says whether a label was set or taken away"),
+    tool=NoDoor("labels are for people; a model refers to a turn by its order's id"),
+    command=ByHand("session label", "its output says whether the label was set or removed"),
 )
 COMPACT = Operation(
     name="compact_session",
@@ -276,20 +276,20 @@ COMPACT = Operation(
     run="sessions.changing:compact",
     request=CompactRequest,
     answer=CompactDocument,
-    summary="Ask for a compaction",
-    more="A running order is told; an idle session keeps it for its next turn.",
+    summary="Request a compaction",
+    more="A running order compacts before its next question to the model, an idle session when its next turn begins.",
     tool=Tool(
         "compact_session",
         "Compact a session",
         SETS,
-        "Let a summary stand for the conversation of a session so far, before the next question to its model: to save "
-        "tokens before a new subject, or when the context window is nearly full. The order that runs does it; if none "
-        "runs, the next one does. told says which. The turns stay in get_session. For operators.",
-        about={"instructions": "What the summary must keep, in words for the model. Default: nothing in particular."},
+        "Replace the conversation of a session so far with a summary, before the next question to its model: to save "
+        "tokens before a new topic, or when the context window is nearly full. The running order does it, or the next "
+        "one if none is running; told says which. get_session still shows all turns. Requires the operator role.",
+        about={"instructions": "What the summary must keep, as instructions for the model. Default: none."},
     ),
     command=Command(
         "session compact",
-        "Let a summary stand for the conversation so far, before the next question to the model.",
+        "Replace the conversation so far with a summary, before the next question to the model.",
         "fleet session compact SESSION --instructions 'Keep the API'",
         text="session_text:compaction_text",
     ),
@@ -302,7 +302,7 @@ HEAD = Operation(
     errors=(404,),
     run="sessions.reading:head_of",
     answer=HeadDocument,
-    summary="The last work, and where it can be had",
+    summary="Show the latest work and where to fetch it",
     tool=NoDoor("get_session has the branch and the commit of each turn"),
     command=ByHand("session checkout", "it prints git commands, or runs them in a clone"),
 )
@@ -314,9 +314,9 @@ BUNDLE = Operation(
     errors=(404,),
     run="sessions.reading:bundle_of",
     answer=bytes,
-    summary="The last work as a git bundle",
-    more="Builds on what the remote had when the order ran.",
+    summary="Download the latest work as a git bundle",
+    more="Requires the commits that the remote had when the order ran.",
     tool=NoDoor("it is a binary file"),
-    command=ByHand("session checkout", "it fetches from the bundle where the branch is not on the remote"),
-    route_by_hand="it answers with a binary file",
+    command=ByHand("session checkout", "it fetches from the bundle if the branch is not on the remote"),
+    route_by_hand="it returns a binary file",
 )

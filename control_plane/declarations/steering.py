@@ -15,26 +15,26 @@ SAY = Operation(
     run="orders.steering:say",
     request=SayRequest,
     answer=OrderSummary,
-    summary="Say something to an order",
-    more="Its run hears it after its current calls, with `after` when the model stops, with `interrupt` at once.",
+    summary="Send a message to an order",
+    more="The run reads it after its current step; with `after`, when the model stops; with `interrupt`, at once.",
     tool=Tool(
         "say_to_order",
-        "Say something to a running order",
+        "Send a message to a running order",
         ADDS,
-        "Say something to the agent of an order that has not ended: it hears it after the calls it makes just now. "
-        "A word is never lost: one that has not been taken up is in get_order's unheard. After the end submit a new "
-        "order with the same session instead. For operators.",
+        "Send a message to the agent of an order that has not ended. By default the agent reads it after its current "
+        "step. Messages are never lost: get_order lists those not read yet under unheard. If the order has ended, "
+        "submit a new order with the same session instead. Requires the operator role.",
         about={
-            "text": "What the agent is to hear: a correction, a hint, an answer.",
-            "after": "true: only when the model stops, as a further task. Default: after the calls it makes just now.",
-            "interrupt": "true: at once; what runs now is broken off.",
+            "text": "The message: a correction, a hint or an answer.",
+            "after": "true: deliver it when the model stops, as a further request. Default: after the current step.",
+            "interrupt": "true: deliver it at once and abort what is running now. Default: false.",
         },
     ),
     command=ByHand("say", "`-` reads the text from stdin"),
 )
 DECISION = {
-    "call": "The id of the call, as in the order's waiting_for.call_id. Default: the call that waits longest.",
-    "comment": "What the model, and whoever reads it later, is told with the decision.",
+    "call": "Id of the call, as in the order's waiting_for.call_id. Default: the call that has waited longest.",
+    "comment": "Explanation, recorded with the decision; the model reads it if the call is denied.",
 }
 APPROVE = Operation(
     name="approve",
@@ -45,21 +45,21 @@ APPROVE = Operation(
     run="orders.steering:approve",
     request=ApproveRequest,
     answer=OrderSummary,
-    summary="Let a call that waits be run",
-    more="The first decision counts. With `always` the same command needs no approval in later orders of the session.",
+    summary="Approve a pending call",
+    more="The first decision counts. With `always`, the same command needs no approval in later orders of the session.",
     tool=Tool(
         "approve_call",
-        "Let a waiting call be run",
+        "Approve a pending call",
         SETS_WORK,
-        "Let the call be run that an order in the state awaiting_approval waits with; get_order's waiting_for says "
-        "which command it is and why it waits. Ask your user first: the command then runs on the drone. The first "
-        "decision counts. For operators.",
+        "Approve the pending call of an order with status awaiting_approval; get_order's waiting_for shows the call "
+        "and why it needs approval. Ask your user first: the call then runs on the drone. The first decision counts. "
+        "Requires the operator role.",
         about={
             **DECISION,
-            "always": "true: the same command needs no approval in later orders of the session either.",
+            "always": "true: the same command needs no approval in later orders of the session. Default: false.",
         },
     ),
-    command=ByHand("approve", "it says what to do next"),
+    command=ByHand("approve", "it prints the next step"),
 )
 DENY = Operation(
     name="deny",
@@ -70,15 +70,15 @@ DENY = Operation(
     run="orders.steering:deny",
     request=DecideRequest,
     answer=OrderSummary,
-    summary="Refuse a call that waits",
-    more="The model is told, with the comment; the run goes on.",
+    summary="Deny a pending call",
+    more="The model receives the denial with the comment, and the run continues.",
     tool=Tool(
         "deny_call",
-        "Refuse a waiting call",
+        "Deny a pending call",
         SETS,
-        "Refuse the call that an order in the state awaiting_approval waits with. The agent is told so, with the "
-        "comment, and goes on without it. The first decision counts. For operators.",
+        "Deny the pending call of an order with status awaiting_approval. The agent receives the denial with your "
+        "comment and continues without the call. The first decision counts. Requires the operator role.",
         about=DECISION,
     ),
-    command=ByHand("deny", "it says what to do next"),
+    command=ByHand("deny", "it prints the next step"),
 )

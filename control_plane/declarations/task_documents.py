@@ -34,11 +34,11 @@ class TaskRequest(Request):
 
 
 class CommentRequest(Request):
-    text: Annotated[str, About("text", "What to write; @name hands over.")]
+    text: Annotated[str, About("text", "The comment; @name hands the task over.")]
 
 
 class AssignRequest(Request):
-    assignee: Annotated[str, About("assignee", "An agent, or user.", source="agents:name", metavar="AGENT")]
+    assignee: Annotated[str, About("assignee", "Name of an agent, or `user`.", source="agents:name", metavar="AGENT")]
     """An agent or `user`."""
 
 
@@ -46,31 +46,36 @@ class TaskRetryRequest(Request):
     assignee: Annotated[
         str | None,
         About(
-            "assignee", "The agent.", absent="the one that ran last", source="agents:name", flag="--assign --assignee"
+            "assignee",
+            "The agent to assign.",
+            absent="the agent of the latest run",
+            source="agents:name",
+            flag="--assign --assignee",
         ),
     ] = None
     """None: the agent of the latest run (S-113)."""
 
 
 class TaskCancelRequest(Request):
-    reason: Annotated[str, About("reason", "Why, for those who read it later.")] = ""
+    reason: Annotated[str, About("reason", "The reason, recorded in the task's thread.")] = ""
 
 
 class TaskFilter(Request):
-    status: Annotated[TaskStatus | None, About("status", "Only tasks in this state.", absent="all")] = None
+    status: Annotated[TaskStatus | None, About("status", "Only tasks with this status.", absent="all")] = None
     assignee: Annotated[
-        str | None, About("assignee", "Only tasks of this agent, or of `user`.", absent="all", source="agents:name")
+        str | None,
+        About("assignee", "Only tasks assigned to this agent, or to `user`.", absent="all", source="agents:name"),
     ] = None
     project: Annotated[
         str | None, About("project", "Only tasks of this project (slug).", absent="all", source="projects:slug")
     ] = None
-    limit: Annotated[int, About("limit", "At most so many, the newest first.")] = Field(50, ge=1, le=MAX_LISTED)
+    limit: Annotated[int, About("limit", "Maximum number of results, newest first.")] = Field(50, ge=1, le=MAX_LISTED)
 
 
 class TimelineFilter(Request):
-    since: Annotated[
-        AwareDatetime | None, About("since", "Leave out the comments that were written before.", absent="all")
-    ] = None
+    since: Annotated[AwareDatetime | None, About("since", "Omit comments written before this time.", absent="all")] = (
+        None
+    )
 
 
 class CommentDocument(Document):
@@ -118,7 +123,7 @@ class TaskRunDetail(TaskRunDocument):
 
 
 class TimelineEntry(Document):
-    """A comment or a run, in order of time (S-026)."""
+    """A comment or a run, in chronological order (S-026)."""
 
     kind: Literal["comment", "run"]
     at: datetime

@@ -17,13 +17,13 @@ RUNS = Operation(
     errors=(404,),
     run="tasks.runs:of_task",
     answer=list[TaskRunDocument],
-    summary="The runs on a task, oldest first",
+    summary="List the runs of a task, oldest first",
     tool=Tool(
         "list_runs",
         "List the runs of a task",
         READS,
-        "The runs of agents on a task, oldest first: agent, status (running, success, failed, preempted, lost), "
-        "reason, duration, tokens, cost, branch.",
+        "List the runs of a task, oldest first: agent, status (running, success, failed, preempted, lost), reason, "
+        "duration, tokens, cost, branch. get_run shows the steps of one.",
         about={"task_id": "The task's id, such as PAYM-0001; list_tasks has them."},
     ),
     command=ByHand("run ls", "its task is an option"),
@@ -36,7 +36,7 @@ SHOW_RUN = Operation(
     errors=(404,),
     run="tasks.runs:show_run",
     answer=TaskRunDetail,
-    summary="A run with all its steps",
-    tool=ByHand("get_run", "its answer is shortened for a model unless it asks for all"),
-    command=ByHand("run show", "it renders steps, whole or cut"),
+    summary="Show a run with all its steps",
+    tool=ByHand("get_run", "its answer is shortened for a model, unless `full` is set"),
+    command=ByHand("run show", "it renders steps, in full or shortened"),
 )

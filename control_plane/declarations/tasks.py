@@ -34,7 +34,7 @@ from control_plane.declarations.task_documents import (
 NAMES = {"task_id": Annotated[str, Field(max_length=64), TASK_ID]}
 ONE = "/tasks/{task_id}"
 NAMED = {"task_id": "The task's id, such as PAYM-0001; list_tasks has them."}
-FOR_MODELS = "Name of an agent (list_agents has them), or `user` for people."
+FOR_MODELS = "Name of an agent (list_agents has them), or `user` for a person."
 NOTE = "{note}"
 
 ADD = Operation(
@@ -47,30 +47,30 @@ ADD = Operation(
     request=TaskRequest,
     answer=TaskDocument,
     summary="Create a task",
-    more="Its first run begins as soon as the agent may; `reason` says what it waits for.",
+    more="Its first run begins as soon as possible; until then, `reason` says what it is waiting for.",
     tool=Tool(
         "create_task",
         "Create a task",
         ADDS_WORK,
-        "Make a task, a thread of comments that agents and people work on: the assignee begins as soon as it may, "
-        "hands it to others by @name in its comments, and gives it back to `user` at the end. Each run goes on from "
-        "the branch that the last one left. Then wait with get_task. Refused (412) where there is no agent that could "
-        "take it. For operators.",
+        "Create a task: a thread of comments that agents and people work on. The assigned agent starts as soon as "
+        "possible, hands the task to other agents with @name in its comments, and returns it to `user` at the end. "
+        "Each run continues on the branch of the run before. Then poll get_task. Fails with 412 if there is no project "
+        "or no agent to choose. Requires the operator role.",
         about={
-            "title": "What is to be done, in one line.",
-            "description": "What is to be done, complete, with all that the agents have to know; they see this, the "
-            "comments and the repository, and nothing of your conversation. Default: the title.",
-            "project": "Slug of the project whose repository is worked on; list_projects has them. Default: the "
-            "organization's, else its only one.",
-            "assignee": f"Who begins: {FOR_MODELS} Default: the first agent by name without a boss.",
-            "mode": "Which tools the agents have: plan (reads only), build, test, ship or develop. Default: build.",
-            "priority": "-100 to 100; of tasks that wait, a higher number begins first. Default: 0.",
-            "max_iterations": "At most so many rounds of the model in each run; 0: no limit. Default: the agent's.",
-            "cost_limit": "At most so many USD in each run; 0: no limit. Default: the agent's.",
-            "max_run_seconds": "At most so many seconds of work; 0: no limit. Default: 1800.",
+            "title": "What to do, in one line.",
+            "description": "Complete description of the work, with everything that the agents need to know: they see "
+            "this text, the comments and the repository, but not your conversation. Default: the title.",
+            "project": "Slug of the project to work on; list_projects has them. Default: the organization's default "
+            "project, or its only one.",
+            "assignee": f"First assignee: {FOR_MODELS} Default: the first agent by name without a boss.",
+            "mode": "Tools of the agents: plan (read-only), build, test, ship or develop. Default: build.",
+            "priority": "-100 to 100; waiting tasks with a higher number start first. Default: 0.",
+            "max_iterations": "Maximum steps in each run; 0 = unlimited. Default: the agent's limit.",
+            "cost_limit": "Maximum cost of each run in USD; 0 = unlimited. Default: the agent's limit.",
+            "max_run_seconds": "Maximum working time of each run in seconds; 0 = unlimited. Default: 1800.",
         },
     ),
-    command=ByHand("task create", "its description may come from a file or from stdin"),
+    command=ByHand("task create", "it can read the description from a file or from stdin"),
 )
 LIST = Operation(
     name="list_tasks",
@@ -80,16 +80,16 @@ LIST = Operation(
     run="tasks.reading:list_",
     request=TaskFilter,
     answer=list[TaskSummary],
-    summary="Tasks, newest first",
+    summary="List tasks, newest first",
     tool=Tool(
         "list_tasks",
         "List tasks",
         READS,
-        "The tasks of the organization, without their timelines: status, assignee, why each waits or what its run "
-        "does (reason), cost. With assignee `user` these are the ones that wait for people.",
+        "List the tasks of the organization, newest first, without their timelines: status, assignee, reason (why the "
+        "task waits, or what its run is doing), cost. Tasks that need a person have the assignee `user`.",
         about={
-            "status": "Only tasks in this state. Default: all.",
-            "assignee": f"Only tasks that are with them: {FOR_MODELS} Default: all.",
+            "status": "Only tasks with this status. Default: all.",
+            "assignee": f"Only tasks with this assignee: {FOR_MODELS} Default: all.",
             "project": "Only tasks of this project (slug). Default: all.",
         },
         defaults={"limit": 20},
@@ -110,11 +110,11 @@ SHOW = Operation(
     run="tasks.reading:show",
     request=TimelineFilter,
     answer=TaskDocument,
-    summary="A task with its timeline",
-    tool=ByHand("get_task", "it has no `since`, as a model reads the whole thread"),
+    summary="Show a task with its timeline",
+    tool=ByHand("get_task", "it has no `since`, because a model reads the whole thread"),
     command=Command(
         "task show",
-        "Show a task: where it stands, and everything that was written and run, in order.",
+        "Show a task: its status, and its comments and runs in chronological order.",
         "fleet task show PAYM-0001",
         without=("since",),
         text="task_text:task_text",
@@ -131,20 +131,20 @@ COMMENT = Operation(
     request=CommentRequest,
     answer=CommentDocument,
     summary="Comment on a task",
-    more="On open and failed tasks. The last valid `@agent` or `@user` in it decides whose turn it is.",
+    more="For open and failed tasks. The last valid `@agent` or `@user` in the text becomes the assignee.",
     tool=Tool(
         "add_comment",
         "Comment on a task",
         ADDS_WORK,
-        "Write into the thread of a task that is open or failed; comments are never changed or deleted. An @name of "
-        "an agent gives the task to that agent, which then works on it: wait with get_task. Refused (409) on a task "
-        "that is in progress (preempt_task first), done (reopen_task first) or canceled; 404, and nothing is written, "
-        "where no tag in it is an agent of the organization. For operators.",
+        "Add a comment to an open or failed task; comments cannot be changed or deleted. An agent's @name assigns the "
+        "task to that agent, which starts a run: then poll get_task. Fails with 409 if the task is in progress (call "
+        "preempt_task first), done (call reopen_task first) or canceled. Fails with 404, and stores nothing, if the "
+        "text has tags but none of them is valid. Requires the operator role.",
         about={
             **NAMED,
-            "text": "What the agents are to read, plain text or Markdown. The last @name of an agent in it gives the "
-            "task to that agent, which begins a run; @user keeps it with people; without a tag it is only recorded. "
-            "Tags in code and in e-mail addresses do not count.",
+            "text": "The comment, as plain text or Markdown. The last valid tag decides: an agent's @name assigns the "
+            "task to that agent, which starts a run; @user assigns it to the user; without a tag the comment is only "
+            "recorded. Tags in code and in e-mail addresses are ignored.",
         },
     ),
     command=ByHand("task comment", "`-` reads the text from stdin, and `fleet comment` is the same command"),
@@ -157,20 +157,20 @@ PREEMPT = Operation(
     errors=(404, 409),
     run="tasks.stopping:preempt",
     answer=TaskDocument,
-    summary="Take a task from its run",
-    more="`stopped_run` names the run; the task's next one begins when it has ended.",
+    summary="Preempt a task",
+    more="Stops its run, named in `stopped_run`; the task's next run begins when that one has ended.",
     tool=Tool(
         "preempt_task",
-        "Take a task from its run",
+        "Preempt a task",
         ENDS,
-        "Stop the run of a task that is in progress: the task is open and with `user` at once. What the run did so "
-        "far is kept, and stays the task's. Then add_comment with an @name, or assign_task, lets somebody go on. For "
-        "operators.",
+        "Stop the run of a task that is in progress. The task is open and assigned to `user` at once, and keeps "
+        "the work done so far. To continue it, call add_comment with an @name, or assign_task. Requires the operator "
+        "role.",
         about=NAMED,
     ),
     command=Command(
         "task preempt",
-        "Take a task from the run that is at work on it; it is yours then.",
+        "Stop the run of a task and assign the task to you.",
         "fleet task preempt PAYM-0001",
         done=NOTE,
     ),
@@ -186,13 +186,15 @@ DONE = Operation(
     summary="Mark a task as done",
     tool=Tool(
         "complete_task",
-        "Close a task as done",
+        "Mark a task as done",
         SETS,
-        "Close a task that is open or failed and with `user`, because its work is done or taken. reopen_task undoes "
-        "it. Refused (409) in any other state. For operators.",
+        "Close a task whose work is finished. The task must be open or failed and assigned to `user`, else the call "
+        "fails with 409. reopen_task reverts it. Requires the operator role.",
         about=NAMED,
     ),
-    command=Command("task done", "Mark a task that is with you as done.", "fleet task done PAYM-0001", done=NOTE),
+    command=Command(
+        "task done", "Mark a task that is assigned to you as done.", "fleet task done PAYM-0001", done=NOTE
+    ),
 )
 REOPEN = Operation(
     name="reopen_task",
@@ -202,17 +204,17 @@ REOPEN = Operation(
     errors=(404, 409),
     run="tasks.acting:reopen",
     answer=TaskDocument,
-    summary="Open a done or failed task again",
+    summary="Reopen a done or failed task",
     tool=Tool(
         "reopen_task",
-        "Open a task again",
+        "Reopen a task",
         SETS,
-        "Open a task that is done or failed again, with `user` as assignee; no run begins. Then add_comment with an "
-        "@name, or assign_task. For operators.",
+        "Reopen a done or failed task and assign it to `user`; no run starts. To continue it, call add_comment with an "
+        "@name, or assign_task. Requires the operator role.",
         about=NAMED,
     ),
     command=Command(
-        "task reopen", "Open a done or failed task again; it is yours then.", "fleet task reopen PAYM-0001", done=NOTE
+        "task reopen", "Reopen a done or failed task and assign it to you.", "fleet task reopen PAYM-0001", done=NOTE
     ),
 )
 RETRY = Operation(
@@ -224,22 +226,22 @@ RETRY = Operation(
     run="tasks.acting:retry",
     request=TaskRetryRequest,
     answer=TaskDocument,
-    summary="Give a done or failed task to an agent",
-    more="To the named agent, else to the one that ran last.",
+    summary="Retry a done or failed task",
+    more="Assigns it to the given agent, else to the agent of the latest run.",
     tool=Tool(
         "retry_task",
-        "Let an agent try a task again",
+        "Retry a task",
         SETS_WORK,
-        "Give a task that is failed or done to an agent again, which begins a new run. Then wait with get_task. "
-        "Refused (412) where no agent is named and none has worked on it. For operators.",
+        "Assign a failed or done task to an agent again, which starts a new run. Then poll get_task. Fails with 412 if "
+        "no agent is given and none has worked on the task. Requires the operator role.",
         about={
             **NAMED,
-            "assignee": "Name of the agent that tries; list_agents has them. Default: the agent of the latest run.",
+            "assignee": "Name of the agent to assign; list_agents has them. Default: the agent of the latest run.",
         },
     ),
     command=Command(
         "task retry",
-        "Give a done or failed task to an agent again.",
+        "Retry a done or failed task with an agent.",
         "fleet task retry PAYM-0001 --assign backend",
         done=NOTE,
     ),
@@ -253,19 +255,19 @@ CANCEL = Operation(
     run="tasks.stopping:cancel",
     request=TaskCancelRequest,
     answer=TaskDocument,
-    summary="End a task for good",
-    more="A run that is on is asked to stop: `stopped_run` names it.",
+    summary="Cancel a task",
+    more="This is final. A current run is stopped, and `stopped_run` names it.",
     tool=Tool(
         "cancel_task",
         "Cancel a task",
         ENDS,
-        "End a task for good, and stop its run if one is going on. A canceled task cannot be opened again; to stop "
-        "only the run, call preempt_task. Refused (409) for one that is done or canceled. For operators.",
-        about={**NAMED, "reason": "Why, in one sentence; it stands in the thread."},
+        "Cancel a task and stop its current run, if there is one. A canceled task cannot be reopened; to stop only the "
+        "run, call preempt_task. Fails with 409 if the task is already done or canceled. Requires the operator role.",
+        about={**NAMED, "reason": "The reason, in one sentence, recorded in the task's thread."},
     ),
     command=Command(
         "task cancel",
-        "End a task for good, and its run with it.",
+        "Cancel a task and stop its run; a canceled task cannot be reopened.",
         "fleet task cancel PAYM-0001 --reason 'no longer needed'",
         done=NOTE,
     ),
@@ -279,18 +281,18 @@ ASSIGN = Operation(
     run="tasks.acting:assign",
     request=AssignRequest,
     answer=TaskDocument,
-    summary="Give an open or failed task to an agent or to the user",
+    summary="Assign an open or failed task to an agent or to the user",
     tool=Tool(
         "assign_task",
-        "Give a task to an agent or to people",
+        "Assign a task",
         SETS_WORK,
-        "Give a task that is open or failed to an agent, which begins a run, or to `user`. To tell the agent "
-        "something with it, call add_comment with its @name instead. For operators.",
+        "Assign an open or failed task to an agent, which starts a run, or to `user`. To include a message for the "
+        "agent, call add_comment with its @name instead. Requires the operator role.",
         about={**NAMED, "assignee": FOR_MODELS},
     ),
     command=Command(
         "task assign",
-        "Give an open or failed task to an agent, or to the user.",
+        "Assign an open or failed task to an agent, or to the user.",
         "fleet task assign PAYM-0001 backend",
         arguments=("assignee",),
         done=NOTE,

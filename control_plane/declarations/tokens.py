@@ -10,13 +10,13 @@ from pydantic import BaseModel, Field
 from control_plane.declarations.operation import About, ByHand, Command, NoDoor, Operation
 from control_plane.documents.base import Document, Request
 
-USES = About("uses", "How many drones may join with it.")
-LABELS = About("labels", "k=v fixed on those drones.", flag="--label")
-SERVES = About("serves", "Organizations that its drones work for beside their own, by name; `*`: all.")
-EXPIRES = About("expires", "How long it can be used.", unit="seconds")
+USES = About("uses", "Maximum number of drones that may join with it.")
+LABELS = About("labels", "Label k=v fixed on these drones.", flag="--label")
+SERVES = About("serves", "Other organizations that these drones also work for, by name; `*` = all.")
+EXPIRES = About("expires", "Lifetime of the token.", unit="seconds")
 ROLE = About("role", "admin, operator or viewer.")
-NAME = About("name", "Whose it is, for the list.")
-EVERYWHERE = About("everywhere", "It may act in every organization; with the role admin make new ones.")
+NAME = About("name", "Name of the owner, shown in the list.")
+EVERYWHERE = About("everywhere", "Valid in every organization; with the role admin it can also create organizations.")
 
 
 class JoinTokenRequest(Request):
@@ -70,7 +70,7 @@ class LoginLinkDocument(BaseModel):
 
 NAMES = {"token_id": Annotated[str, About("token", "The token's id, from `ls`.", metavar="ID")]}
 SECRETS_STAY_OUT = NoDoor("a token must not pass through a model's conversation")
-FOR_PEOPLE = NoDoor("who may enter is decided by a person")
+FOR_PEOPLE = NoDoor("only people decide who gets access")
 
 CREATE_JOIN = Operation(
     name="create_join_token",
@@ -80,10 +80,10 @@ CREATE_JOIN = Operation(
     run="access.tokens:create_join_token",
     request=JoinTokenRequest,
     answer=JoinTokenDocument,
-    summary="A token that lets drones join",
-    more="`token` is shown this once.",
+    summary="Create a join token for drones",
+    more="`token` is shown only once.",
     tool=SECRETS_STAY_OUT,
-    command=ByHand("token add", "it takes 1h for 3600 and prints the token alone"),
+    command=ByHand("token add", "it accepts 1h for 3600 and prints only the token"),
 )
 LIST_JOIN = Operation(
     name="list_join_tokens",
@@ -91,11 +91,11 @@ LIST_JOIN = Operation(
     route="GET /join-tokens",
     run="access.tokens:list_join_tokens",
     answer=list[JoinTokenDocument],
-    summary="All join tokens, without their secrets",
+    summary="List join tokens, without their secrets",
     tool=FOR_PEOPLE,
     command=Command(
         "token ls",
-        "List join tokens; the secrets themselves are not kept.",
+        "List join tokens, without their secrets.",
         "fleet token ls",
         text="token_text:print_join_tokens",
     ),
@@ -112,9 +112,9 @@ REVOKE_JOIN = Operation(
     tool=FOR_PEOPLE,
     command=Command(
         "token revoke",
-        "Make a join token useless; drones that joined with it stay.",
+        "Revoke a join token; drones that joined with it stay registered.",
         "fleet token revoke ID",
-        done="join token {token_id} is revoked",
+        done="join token {token_id} revoked",
     ),
 )
 CREATE_API = Operation(
@@ -125,10 +125,10 @@ CREATE_API = Operation(
     run="access.tokens:create_api_token",
     request=ApiTokenRequest,
     answer=ApiTokenDocument,
-    summary="A token for a person or a script",
-    more="`token` is shown this once.",
+    summary="Create an API token for a person or a script",
+    more="`token` is shown only once.",
     tool=SECRETS_STAY_OUT,
-    command=ByHand("api-token add", "its --bootstrap writes to the database, and it prints the token alone"),
+    command=ByHand("api-token add", "its --bootstrap writes to the database, and it prints only the token"),
 )
 LIST_API = Operation(
     name="list_api_tokens",
@@ -136,11 +136,11 @@ LIST_API = Operation(
     route="GET /api-tokens",
     run="access.tokens:list_api_tokens",
     answer=list[ApiTokenDocument],
-    summary="All API tokens, without their secrets",
+    summary="List API tokens, without their secrets",
     tool=FOR_PEOPLE,
     command=Command(
         "api-token ls",
-        "List API tokens; the secrets themselves are not kept.",
+        "List API tokens, without their secrets.",
         "fleet api-token ls",
         text="token_text:print_api_tokens",
     ),
@@ -157,9 +157,9 @@ REVOKE_API = Operation(
     tool=FOR_PEOPLE,
     command=Command(
         "api-token revoke",
-        "Make an API token useless at once.",
+        "Revoke an API token; it stops working at once.",
         "fleet api-token revoke ID",
-        done="API token {token_id} is revoked",
+        done="API token {token_id} revoked",
     ),
 )
 CREATE_LOGIN_LINK = Operation(
@@ -170,8 +170,8 @@ CREATE_LOGIN_LINK = Operation(
     errors=(403,),
     run="access.tokens:login_link",
     answer=LoginLinkDocument,
-    summary="An address that logs one browser in",
-    more="The browser gets the caller's own role and organization.",
+    summary="Create a one-time login link for a browser",
+    more="The browser session has the caller's role and organization.",
     tool=SECRETS_STAY_OUT,
-    command=NoDoor("`fleet up` prints one"),
+    command=ByHand("login-link", "it prints the link alone, and belongs to no group"),
 )

@@ -12,12 +12,12 @@ from control_plane.declarations.task_documents import TaskRequest
 from control_plane.documents.base import Document, Request
 
 TriggerKind = Literal["github", "gitlab", "gitea", "standard"]
-NAME = About("trigger", "The name of the trigger.", source="triggers:name")
-KIND = About("kind", "Which code host sends its requests.")
-SECRET = About("secret", "What requests are signed with.", absent="one is made", secret=True)
-EVENTS = About("events", "Which events make a task; an empty list: all.", absent="every event")
-TASK = About("task", "What its tasks are made of; title and description are templates over `payload` and `event`.")
-ENABLED = About("state", "Switch it on, or off.", flag="--on/--off")
+NAME = About("trigger", "Name of the trigger.", source="triggers:name")
+KIND = About("kind", "The code host that sends the requests.")
+SECRET = About("secret", "Secret that signs the requests.", absent="generated", secret=True)
+EVENTS = About("events", "Events that create a task; an empty list = all.", absent="every event")
+TASK = About("task", "The tasks to create; title and description are templates over `payload` and `event`.")
+ENABLED = About("state", "Enable or disable it.", flag="--on/--off")
 
 
 class TriggerRequest(Request):
@@ -58,7 +58,7 @@ class TriggerDocument(Document):
 
 
 class HookAnswer(Document):
-    """What the sender of a hook is told."""
+    """The answer to the sender of a hook."""
 
     outcome: Literal["task", "ignored", "repeated"]
     task: str | None
@@ -66,8 +66,8 @@ class HookAnswer(Document):
 
 
 NAMES = {"name": Annotated[str, NAME]}
-WORK_FROM_OUTSIDE = NoDoor("it lets requests from outside make agents work: a person decides on that")
-TASK_OPTIONS = "its options describe the task that it makes"
+WORK_FROM_OUTSIDE = NoDoor("it lets external requests start work, so only people set it up")
+TASK_OPTIONS = "its options describe the tasks that it creates"
 
 ADD = Operation(
     name="create_trigger",
@@ -79,7 +79,7 @@ ADD = Operation(
     request=TriggerRequest,
     answer=TriggerDocument,
     summary="Add a trigger",
-    more="The answer has the secret; it is shown this once.",
+    more="The answer contains the secret, which is shown only once.",
     tool=WORK_FROM_OUTSIDE,
     command=ByHand("trigger add", TASK_OPTIONS),
 )
@@ -89,20 +89,21 @@ LIST = Operation(
     route="GET /triggers",
     run="automation.triggers:list_",
     answer=list[TriggerDocument],
-    summary="All triggers",
+    summary="List triggers",
     tool=Tool(
         "list_triggers",
         "List triggers",
         READS,
-        "The triggers, which make tasks of what happens at a code host: url takes its requests, events says which of "
-        "them make a task (none: every event), last_task is the newest task, last_error why one could not be made.",
+        "List the triggers, which create tasks from events at a code host. url receives the host's requests, events "
+        "are those that create a task (empty = all), last_task is the newest task, last_error why a task could not be "
+        "created.",
     ),
     command=Command(
         "trigger ls",
         "List the triggers.",
         "fleet trigger ls",
         columns=("name", "enabled", "kind", "events", "last_task", "last_error"),
-        empty="no triggers; fleet trigger add makes one",
+        empty="no triggers; fleet trigger add creates one",
     ),
 )
 SHOW = Operation(
@@ -113,8 +114,8 @@ SHOW = Operation(
     errors=(404,),
     run="automation.triggers:show",
     answer=TriggerDocument,
-    summary="One trigger",
-    tool=NoDoor("list_triggers has every field of each"),
+    summary="Show a trigger",
+    tool=NoDoor("list_triggers returns every field"),
     command=Command("trigger show", "Show a trigger.", "fleet trigger show issues", text="triggers:trigger_text"),
 )
 EDIT = Operation(
@@ -126,7 +127,7 @@ EDIT = Operation(
     run="automation.triggers:edit",
     request=TriggerEdit,
     answer=TriggerDocument,
-    summary="Change the fields that are given",
+    summary="Change the given fields",
     tool=WORK_FROM_OUTSIDE,
     command=ByHand("trigger edit", TASK_OPTIONS),
 )
@@ -138,13 +139,13 @@ REMOVE = Operation(
     errors=(404,),
     run="automation.triggers:remove",
     answer=TriggerDocument,
-    summary="Remove a trigger; its tasks stay",
-    tool=NoDoor("what a person set up is removed by a person"),
+    summary="Remove a trigger; its tasks are kept",
+    tool=NoDoor("removal is left to people"),
     command=Command(
         "trigger rm",
-        "Remove a trigger; the tasks that it made stay.",
+        "Remove a trigger; the tasks that it created are kept.",
         "fleet trigger rm issues",
         confirm="Remove trigger {name}?",
-        done="trigger {name} is removed",
+        done="trigger {name} removed",
     ),
 )

@@ -11,24 +11,24 @@ from control_plane.declarations.operation import READS, About, ByHand, Command, 
 from control_plane.documents.base import Document, Request
 
 MAX_LISTED = 1000
-NAME = About("webhook", "The name of the webhook.", source="webhooks:name")
-URL = About("url", "Where messages go: an http or https address.")
+NAME = About("webhook", "Name of the webhook.", source="webhooks:name")
+URL = About("url", "URL that receives the messages (http or https).")
 SECRET = About(
     "secret",
-    "The signing secret: whsec_ and base64.",
-    absent="one is made",
+    "Signing secret: whsec_ followed by base64.",
+    absent="generated",
     secret=True,
     reader="typed_values:or_stdin",
 )
 EVENTS = About(
     "events",
-    "What it is told of, such as order.failed or task.waiting.",
+    "Events to send, such as order.failed or task.waiting.",
     absent="every event",
     flag="--event",
     none="--every-event",
 )
-ENABLED = About("state", "Switch it on, or off.", flag="--on/--off")
-MESSAGE = About("message", "The id of a message.")
+ENABLED = About("state", "Enable or disable it.", flag="--on/--off")
+MESSAGE = About("message", "Id of the message.")
 LAST_ERROR = About("last error")
 
 
@@ -49,7 +49,7 @@ class WebhookEdit(Request):
 
 
 class DeliveryFilter(Request):
-    limit: Annotated[int, About("limit", "At most so many, the newest first.")] = Field(100, ge=1, le=MAX_LISTED)
+    limit: Annotated[int, About("limit", "Maximum number of results, newest first.")] = Field(100, ge=1, le=MAX_LISTED)
 
 
 class WebhookDocument(Document):
@@ -61,9 +61,9 @@ class WebhookDocument(Document):
     events: Annotated[list[str], EVENTS]
     enabled: Annotated[bool, ENABLED]
     failing_since: Annotated[datetime | None, About("failing since")]
-    waiting: Annotated[int, About("waiting", unit="messages")]
+    waiting: Annotated[int, About("pending", unit="messages")]
     """Messages that were not accepted yet."""
-    last_at: Annotated[datetime | None, About("last")]
+    last_at: Annotated[datetime | None, About("last attempt")]
     last_error: Annotated[str, LAST_ERROR]
     created_at: datetime
 
@@ -72,15 +72,15 @@ class WebhookDeliveryDocument(Document):
     id: Annotated[str, MESSAGE]
     event: Annotated[str, About("event")]
     attempts: Annotated[int, About("attempts")]
-    status_code: Annotated[int | None, About("answer")]
+    status_code: Annotated[int | None, About("status code")]
     error: Annotated[str, About("error")]
-    created_at: Annotated[datetime, About("at")]
-    next_at: Annotated[datetime | None, About("next")]
-    done_at: Annotated[datetime | None, About("done")]
+    created_at: Annotated[datetime, About("created")]
+    next_at: Annotated[datetime | None, About("next attempt")]
+    done_at: Annotated[datetime | None, About("finished")]
 
 
 NAMES = {"name": Annotated[str, NAME]}
-SENDS_OUT = NoDoor("it decides what leaves the fleet, and where it goes: a person does that")
+SENDS_OUT = NoDoor("it sends data out of the fleet, so only people set it up")
 
 ADD = Operation(
     name="create_webhook",
@@ -92,14 +92,14 @@ ADD = Operation(
     request=WebhookRequest,
     answer=WebhookDocument,
     summary="Add a webhook",
-    more="The answer has the secret; it is shown this once.",
+    more="The answer contains the secret, which is shown only once.",
     tool=SENDS_OUT,
     command=Command(
         "webhook add",
-        "Add a webhook. Messages are signed as Standard Webhooks says; the secret is shown this once.",
+        "Add a webhook. Messages are signed as specified by Standard Webhooks; the secret is shown only once.",
         "fleet webhook add chat --url https://chat.example.org/fleet --event task.waiting",
         arguments=("name",),
-        then="Give the receiver this secret; it is not shown again.\n  next  fleet webhook test {name}",
+        then="Give this secret to the receiver; it is not shown again.\n  next  fleet webhook test {name}",
     ),
 )
 LIST = Operation(
@@ -108,20 +108,21 @@ LIST = Operation(
     route="GET /webhooks",
     run="automation.webhooks:list_",
     answer=list[WebhookDocument],
-    summary="All webhooks",
+    summary="List webhooks",
     tool=Tool(
         "list_webhooks",
         "List webhooks",
         READS,
-        "The webhooks: addresses outside that are told of events. waiting counts messages that were not taken yet, "
-        "last_error says why the last one failed; list_webhook_deliveries has single messages. Secrets are not shown.",
+        "List the webhooks: external URLs that receive events. waiting counts the messages not delivered yet, "
+        "last_error says why the last attempt failed. list_webhook_deliveries lists the messages of one webhook. "
+        "Secrets are not shown.",
     ),
     command=Command(
         "webhook ls",
         "List the webhooks.",
         "fleet webhook ls",
         columns=("name", "enabled", "url", "waiting", "last_at", "last_error"),
-        empty="no webhooks; fleet webhook add makes one",
+        empty="no webhooks; fleet webhook add creates one",
     ),
 )
 SHOW = Operation(
@@ -132,8 +133,8 @@ SHOW = Operation(
     errors=(404,),
     run="automation.webhooks:show",
     answer=WebhookDocument,
-    summary="One webhook",
-    tool=NoDoor("list_webhooks has every field of each"),
+    summary="Show a webhook",
+    tool=NoDoor("list_webhooks returns every field"),
     command=Command("webhook show", "Show a webhook.", "fleet webhook show chat"),
 )
 EDIT = Operation(
@@ -145,9 +146,9 @@ EDIT = Operation(
     run="automation.webhooks:edit",
     request=WebhookEdit,
     answer=WebhookDocument,
-    summary="Change the fields that are given",
+    summary="Change the given fields",
     tool=SENDS_OUT,
-    command=Command("webhook edit", "Change a webhook; only what is named changes.", "fleet webhook edit chat --on"),
+    command=Command("webhook edit", "Change a webhook; only the given options change.", "fleet webhook edit chat --on"),
 )
 TEST = Operation(
     name="test_webhook",
@@ -157,10 +158,10 @@ TEST = Operation(
     errors=(404,),
     run="automation.webhooks:test",
     answer=WebhookDeliveryDocument,
-    summary="Send fleet.test now, once",
-    more="Takes as long as the receiver does, up to 15 s.",
+    summary="Send a test message (fleet.test) now, once",
+    more="Waits for the receiver's answer, up to 15 s.",
     tool=SENDS_OUT,
-    command=ByHand("webhook test", "its exit code says whether the receiver took the message"),
+    command=ByHand("webhook test", "its exit code says whether the receiver accepted the message"),
 )
 DELIVERIES = Operation(
     name="list_deliveries",
@@ -171,19 +172,20 @@ DELIVERIES = Operation(
     run="automation.webhooks:deliveries",
     request=DeliveryFilter,
     answer=list[WebhookDeliveryDocument],
-    summary="The newest messages to it",
+    summary="List the messages to a webhook, newest first",
     tool=Tool(
         "list_webhook_deliveries",
         "List a webhook's messages",
         READS,
-        "The newest messages to a webhook, with what became of each: done_at is set once it was taken or given up, "
-        "error says why it was not taken, next_at when it is sent again. list_webhooks has the names.",
-        about={"limit": "How many messages, the newest first. Default: 20."},
+        "List the messages to a webhook, newest first, with their results: done_at is set once a message was delivered "
+        "or abandoned, error says why an attempt failed, next_at is the time of the next attempt. list_webhooks has "
+        "the names.",
+        about={"limit": "Maximum number of messages, newest first. Default: 20."},
         defaults={"limit": 20},
     ),
     command=Command(
         "webhook deliveries",
-        "List the messages to a webhook: those that were taken, those that wait, those that were given up.",
+        "List the messages to a webhook: delivered, pending and abandoned ones.",
         "fleet webhook deliveries chat",
         defaults={"limit": 20},
         text="webhooks:deliveries_table",
@@ -198,7 +200,7 @@ RESEND = Operation(
     run="automation.webhooks:resend",
     answer=WebhookDeliveryDocument,
     summary="Send a message again",
-    more="It keeps its id, so that the receiver recognizes a repetition, and has all its attempts again.",
+    more="It keeps its id, so that the receiver can recognize the duplicate, and gets all its attempts again.",
     tool=SENDS_OUT,
     command=Command(
         "webhook resend",
@@ -215,12 +217,12 @@ REMOVE = Operation(
     run="automation.webhooks:remove",
     answer=WebhookDocument,
     summary="Remove a webhook",
-    tool=NoDoor("what a person set up is removed by a person"),
+    tool=NoDoor("removal is left to people"),
     command=Command(
         "webhook rm",
-        "Remove a webhook; what waits for it is not sent any more.",
+        "Remove a webhook; its pending messages are not sent.",
         "fleet webhook rm chat",
         confirm="Remove webhook {name}?",
-        done="webhook {name} is removed",
+        done="webhook {name} removed",
     ),
 )

@@ -12,7 +12,7 @@ class Document(BaseModel):
 
 
 class Request(BaseModel):
-    """What a caller sends; a field that does not exist is refused rather than ignored."""
+    """The data of a request; unknown fields are rejected, not ignored."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

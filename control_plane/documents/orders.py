@@ -26,11 +26,11 @@ class SubmitRequest(Request):
     max_run_seconds: float | None = Field(None, ge=0)
     verify_attempts: int | None = Field(None, ge=0, le=1000)
     approval_timeout: float | None = Field(None, ge=0)
-    """Seconds; 0: a call waits for a person without limit."""
+    """Seconds; 0: a call waits for a decision without limit."""
     progress_timeout: float | None = Field(None, ge=0)
-    """Seconds without any sign of progress after which a run is ended; 0: never."""
+    """Seconds without progress after which a run is stopped; 0: never."""
     max_attempts: int | None = Field(None, ge=1, le=100)
-    """How many runs may be lost before the order fails; None: 3."""
+    """Number of lost runs after which the order fails; None: 3."""
     approve: Approve | None = None
     """None: the session's setting, else yolo."""
     allow: list[str] = Field(default_factory=list)
@@ -38,7 +38,7 @@ class SubmitRequest(Request):
 
 
 class ResumeRequest(Request):
-    """Limits that are set count from here on; the others stay, and count anew."""
+    """Given limits replace the previous ones; all limits count from zero again."""
 
     max_iterations: int | None = Field(None, ge=0)
     cost_limit: float | None = Field(None, ge=0)
@@ -59,7 +59,7 @@ class DecideRequest(Request):
     call: str | None = Field(None, max_length=1000)
     """The id of the call; None: the call that has waited longest."""
     comment: str = ""
-    """For the model, and for those who read it later."""
+    """An explanation for the model and for later readers."""
 
 
 class ApproveRequest(DecideRequest):
@@ -99,9 +99,9 @@ class RunDocument(Document):
 
 
 class StepDocument(Document):
-    """`seq, kind, run, at`, and beside them the fields of the step's own kind (`shared.events`).
+    """`seq`, `kind`, `run` and `at`, and the fields of the step's kind (`shared.events`).
 
-    `undone` is true where a later run went on from before this step: it is kept, and not part of the conversation.
+    `undone` is true if a later run continued from before this step: it is kept, but is not part of the conversation.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -114,7 +114,7 @@ class StepDocument(Document):
 
 
 class WaitingDocument(Document):
-    """What waits for a person."""
+    """A pending request to a person."""
 
     kind: str
     """`approval`: may a call be run?"""
@@ -122,17 +122,17 @@ class WaitingDocument(Document):
     choices: list[str]
     """Empty: any text is an answer."""
     default: str | None
-    """The answer that counts after the deadline."""
+    """The answer that is used after the deadline."""
     deadline: datetime | None
     call_id: str
     tool: str
     why: str
     until: datetime | None
-    """When it counts as denied; null: never."""
+    """When it is denied automatically; null: never."""
 
 
 class SteeringMessageDocument(Document):
-    """Something that a person said."""
+    """A message from a person to an order."""
 
     text: str
     after: bool
@@ -187,19 +187,19 @@ class OrderSummary(Document):
     pull_request: dict[str, Any] | None
     """`declarations.pull_requests.PullRequestDocument`, if one was requested."""
     doing: str = ""
-    """What its run is doing and for how long; after two minutes of silence, that it makes no progress; else empty."""
+    """What its run is doing and for how long; after two minutes of silence, that there is no progress; else empty."""
     stalled: bool = False
     """Its run has made no progress for two minutes, although it waits for nothing."""
     stats: StatsDocument
 
 
 class OrderDocument(OrderSummary):
-    """All that is known of an order (`fleet show --json`)."""
+    """An order in full (`fleet show --json`)."""
 
     todo: list[dict[str, Any]]
-    """The latest state of the model's list."""
+    """The latest state of the model's to-do list."""
     unheard: list[SteeringMessageDocument]
-    """User messages that the run has not taken up."""
+    """Messages that the run has not read yet."""
     patch: str | None
     """The text; '' if nothing changed, null over 1 MB or while there is none yet."""
     runs: list[RunDocument]

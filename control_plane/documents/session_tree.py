@@ -55,7 +55,7 @@ def note_text(note: Doc) -> str:
 
 
 def _label(data: Doc) -> str:
-    return f"label: {data['text']}" if data["text"] else "label taken away"
+    return f"label: {data['text']}" if data["text"] else "label removed"
 
 
 def _leaf(data: Doc) -> str:
@@ -66,8 +66,8 @@ def _leaf(data: Doc) -> str:
 
 def _compaction(data: Doc) -> str:
     if "asked_by" in data:
-        return "compaction asked for" + (f": {data['instructions']}" if data["instructions"] else "")
-    return f"compacted ({data['cause']}): {data['tokens_before']:,} tokens became {data['tokens_after']:,}"
+        return "compaction requested" + (f": {data['instructions']}" if data["instructions"] else "")
+    return f"compacted ({data['cause']}): {data['tokens_before']:,} → {data['tokens_after']:,} tokens"
 
 
 _NOTES: dict[str, Callable[[Doc], str]] = {

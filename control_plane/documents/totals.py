@@ -6,13 +6,13 @@ from control_plane.documents.base import Document
 
 
 class Totals(Document):
-    """Sums over runs, made when they are asked for (S-034)."""
+    """Totals over runs, calculated on request (S-034)."""
 
     runs: int
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
-    """What is known; null where no run's price was known."""
+    """Sum of the known costs; null if no run's cost is known."""
     unknown_costs: int
-    """Runs whose price is not known."""
+    """Number of runs of unknown cost."""
     duration_ms: int

@@ -6,11 +6,16 @@ import fcntl
 import json
 import os
 import secrets
+import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from shared.errors import Conflict, Invalid
+
+_LOCK_TRIES = 5
+_LOCK_PAUSE = 0.02
+"""Seconds."""
 
 
 @dataclass(frozen=True)
@@ -54,26 +59,48 @@ class DataDir:
                 code="E-UP-DATA-DIR",
                 next="fleet up --data-dir DIRECTORY",
             ) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not self._is_locked():
             self._lock.seek(0)
             holder = self._lock.read().strip() or "unknown"
             self.close()
             raise Conflict(
                 f"another `fleet up` (process {holder}) is using {self.root}",
                 code="E-UP-RUNNING",
-                next="fleet doctor, or stop that one with Ctrl-C",
-            ) from None
+                next="fleet doctor    or stop it: fleet stop",
+            )
         self._lock.truncate(0)
         self._lock.write(str(os.getpid()))
         self._lock.flush()
+
+    def _is_locked(self) -> bool:
+        """Take the lock; retried for a moment, because `holder` holds it while it looks."""
+        assert self._lock is not None
+        for _ in range(_LOCK_TRIES):
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                time.sleep(_LOCK_PAUSE)
+            else:
+                return True
+        return False
 
     def close(self) -> None:
         """Release the lock."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def holder(self) -> int | None:
+        """The id of the `fleet up` process that uses this directory; None if there is none."""
+        try:
+            with (self.root / "lock").open("r") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return int(lock.read().strip() or 0) or None
+        except FileNotFoundError:
+            pass
+        return None
 
     def remembered(self) -> Remembered:
         """The choices of an earlier `fleet up`; passwords are generated on first use."""

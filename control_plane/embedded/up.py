@@ -20,6 +20,7 @@ from control_plane.embedded import banner, parts
 from control_plane.embedded.children import Child
 from control_plane.embedded.data_dir import DataDir, write_private
 from control_plane.embedded.drones import register_missing, registered_ids
+from control_plane.embedded.logs import rotate
 from control_plane.embedded.plan import LOOPBACK, Plan, UpOptions, make_plan
 from shared.errors import Conflict, FleetError
 from shared.terminal.output import put, say
@@ -171,10 +172,11 @@ class EmbeddedFleet:
     # --- running and stopping ---------------------------------------------------------
 
     def watch(self) -> None:
-        """Restart dead parts and report it, until a signal arrives."""
+        """Restart dead parts and report it, and rotate their logs, until a signal arrives."""
         reported: set[str] = set()
         while not self._stop.wait(LOOK_EVERY):
             for child in self.children:
+                rotate(child.log)
                 if (code := child.died()) is None:
                     continue
                 if child.name not in reported:

@@ -32,10 +32,10 @@ def in_organization(core: Core, caller: Caller, name: str) -> Caller:
         return caller
     if not caller.everywhere:
         raise NotFound(
-            f"there is no organization {shown(name)} that this token may see",
+            f"organization {shown(name)} not found for this token",
             code="E-ORGANIZATION-404",
             why=f"the token belongs to {caller.organization!r}",
-            next=f"use --org {caller.organization}, or a token of that organization",
+            next=f"use --org {caller.organization}, or a token of the other organization",
         )
     with core.database.read() as db:
         row = find_organization(db, name)

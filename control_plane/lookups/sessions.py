@@ -37,13 +37,13 @@ def find_session(db: Db, organization_id: str, session_id: str, project: Project
 
     The lock keeps the session's leaf from moving while an order enters it.
     """
-    row = session_of(db, organization_id, session_id, listing="without --session a new one begins")
+    row = session_of(db, organization_id, session_id, listing="omit --session to start a new session")
     if row.project_id != project.id:
         other = db.get_one(Project, row.project_id)
         raise Conflict(
             f"session {row.id} belongs to project {other.slug}, not to {project.slug}",
             code="E-SESSION-PROJECT",
-            next=f"fleet submit … --project {other.slug} --session {row.id}    or leave --session out",
+            next=f"fleet submit … --project {other.slug} --session {row.id}    or omit --session",
         )
     db.refresh(row, with_for_update=True)
     return row
@@ -61,7 +61,7 @@ def refuse_while_busy(db: Db, chat: ChatSession) -> None:
         raise Conflict(
             f"session {chat.id} is busy: its order {orders[0].id} is {orders[0].status}",
             code="E-SESSION-BUSY",
-            why="where it goes on can be changed only between two turns",
+            why="its position can be changed only between two turns",
             next=f"fleet follow {orders[0].id}    or: fleet cancel {orders[0].id}",
         )
 
@@ -91,7 +91,7 @@ def find_place(db: Db, chat: ChatSession, name: str) -> SessionEntry | None:
     raise NotFound(
         f"session {chat.id} has no entry {shown(name)}",
         code="E-SESSION-ENTRY",
-        next=f"fleet session show {chat.id}    lists them; `{ROOT}` is the place before the first turn",
+        next=f"fleet session show {chat.id}    lists the entries; `{ROOT}` is the position before the first turn",
     )
 
 

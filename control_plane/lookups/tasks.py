@@ -22,7 +22,7 @@ def find_task(db: Session, caller: Caller, task_id: str) -> Task:
     wanted = select(Task).where(Task.id == task_id.upper(), Task.organization_id == caller.organization_id)
     task = db.scalar(wanted)
     if task is None:
-        raise NotFound(f"there is no task {shown(task_id)}", code="E-TASK-404", next="fleet task ls")
+        raise NotFound(f"task {shown(task_id)} not found", code="E-TASK-404", next="fleet task ls")
     return task
 
 
@@ -42,10 +42,10 @@ def first_root_agent(db: Session, organization_id: str) -> Agent:
     agent = next((each for each in active_agents(db, organization_id) if each.boss_id is None), None)
     if agent is None:
         raise Precondition(
-            "there is no agent that could take the task",
+            "no agent can take the task",
             code="E-TASK-AGENT",
-            why="a task goes to the first agent without a boss, and this organization has none",
-            next="fleet agent add NAME --instructions FILE    or create it for yourself: --assignee user",
+            why="a task is assigned to the first agent without a boss; this organization has none",
+            next="fleet agent add NAME --instructions FILE    or assign it to yourself: --assignee user",
         )
     return agent
 
@@ -58,7 +58,7 @@ def refused(task: Task, may: str) -> Conflict:
 def _in_words(task: Task) -> str:
     """The state in words; for an open task, also whether it waits for an agent or for you."""
     if task.status == _T.OPEN:
-        return "open and waits for an agent" if task.assignee_id else "open and waits for you"
+        return "open and waiting for an agent" if task.assignee_id else "open and waiting for you"
     return "in progress" if task.status == _T.IN_PROGRESS else task.status
 
 
@@ -66,9 +66,9 @@ def _way_on(task: Task) -> str:
     """The command with which work on a task in this state can continue."""
     match task.status:
         case _T.IN_PROGRESS:
-            return f"fleet task preempt {task.id}    stops its run and gives it to you"
+            return f"fleet task preempt {task.id}    stops its run and assigns it to you"
         case _T.DONE:
             return f"fleet task reopen {task.id}"
         case _T.CANCELED:
-            return "fleet task create 'TITLE'    canceled is for good"
+            return "fleet task create 'TITLE'    a canceled task cannot be reopened"
     return f"fleet task show {task.id}"

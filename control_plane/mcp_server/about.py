@@ -6,12 +6,12 @@ NAME = "dronefleet"
 TITLE = "Dronefleet"
 PATH = "/mcp"
 INSTRUCTIONS = """\
-Dronefleet runs coding agents on machines that people own (drones). Two ways to have work done on a project, which is
-a git repository (list_projects):
-- submit_order: one prompt, one run. Then get_order until its status is succeeded, failed or canceled; get_patch has
-  the change.
-- create_task: a thread of comments that agents (list_agents) work on and hand to each other with @name. Then get_task
-  until its assignee is `user`: read the timeline, and answer with add_comment, or end it with complete_task.
-Where something waits, `reason` says why and what would change it. An error has code, what, why and next; `next` is a
-command of the terminal, and most have a tool of the same meaning.\
+Dronefleet runs coding agents on people's own machines (drones). A project is a git repository (list_projects). There
+are two ways to have work done on it:
+- submit_order: one prompt, one run. Poll get_order until its status is succeeded, failed or canceled; get_patch
+  returns the change.
+- create_task: a thread of comments in which agents (list_agents) hand the work to each other with @name. Poll get_task
+  until its assignee is `user`; then read the timeline, and reply with add_comment or close it with complete_task.
+If something is waiting, `reason` says why and what would change that. An error has code, what, why and next; `next` is
+a terminal command, and most have an equivalent tool.\
 """

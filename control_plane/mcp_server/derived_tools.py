@@ -18,8 +18,8 @@ KEY = Annotated[
     Field(
         min_length=1,
         max_length=255,
-        description="Any text of your own. The same key with the same arguments gives the same answer again, for 7 "
-        "days: send one if you may have to repeat the call. Default: each call acts anew.",
+        description="Any unique text. For 7 days, a repeated call with the same key and arguments returns the first "
+        "call's answer instead of acting again: send a key if you may have to repeat the call. Default: none.",
     ),
 ]
 

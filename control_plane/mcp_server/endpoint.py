@@ -60,13 +60,15 @@ def refuse_strangers(headers: Headers, public_url: str) -> None:
     meant = _hostname(f"//{host}")
     if meant not in {"localhost", public} and not _is_address(meant):
         raise Forbidden(
-            f"the request was sent to {host[:100]!r}, which is no name of this control plane",
+            f"the request was sent to {host[:100]!r}, which is not a name of this control plane",
             code="E-MCP-HOST",
-            next=f"use {public_url}{PATH}, or start the control plane with the name that it has here: --public-url",
+            next=f"use {public_url}{PATH}, or start the control plane with --public-url set to the name used here",
         )
     if origin is not None and _hostname(origin) not in {*LOOPBACK, public}:
         raise Forbidden(
-            f"the request was sent by a page of {origin[:100]!r}", code="E-OTHER-SITE", next="use an MCP client"
+            f"the request was sent by a page of another site, {origin[:100]!r}",
+            code="E-OTHER-SITE",
+            next="use an MCP client",
         )
 
 
@@ -88,11 +90,11 @@ def _require_token(headers: Headers, scope: Scope) -> None:
     """Raise if the caller uses a browser session, which is for pages, or is a drone."""
     identity: Any = scope["state"]["identity"]
     if not isinstance(identity, Caller):
-        raise Forbidden("this address is for people; the token is a drone's", code="E-TOKEN-KIND")
+        raise Forbidden("a drone's token cannot be used here: an API token is required", code="E-TOKEN-KIND")
     if "authorization" not in headers:
         raise Unauthenticated(
-            "this needs a token",
+            "an API token is required",
             code="E-TOKEN-MISSING",
-            why="the session of a browser is for pages",
+            why="a browser session is only valid for pages",
             next="fleet api-token create --role operator    then send it as: Authorization: Bearer fa_...",
         )

@@ -64,13 +64,13 @@ def _call(core: Core, request: Request, tool: ServedTool[Any], given: dict[str, 
 
 
 def _no_tool(name: str) -> MCPError:
-    error = NotFound(f"there is no tool {name[:80]!r}", code="E-MCP-TOOL", next="tools/list has those that there are")
+    error = NotFound(f"tool {name[:80]!r} not found", code="E-MCP-TOOL", next="call tools/list to see all tools")
     return MCPError(INVALID_PARAMS, error.what, error_document(error))
 
 
 def _arguments(tool: ServedTool[Any], given: dict[str, Any]) -> Any:
     # An error of the call and not of the protocol: the model must read it and correct the call.
-    return checked(tool.arguments, given, form=f"tools/list has the form of its arguments: {tool.name}")
+    return checked(tool.arguments, given, form=f"call tools/list to see the arguments of {tool.name}")
 
 
 def _caller(core: Core, request: Request, arguments: Any) -> Caller:

@@ -30,4 +30,4 @@ def _shorter_step(step: StepDocument) -> StepDocument:
 
 def _cut(text: str) -> str:
     left = len(text) - SHOWN_OUTPUT
-    return text if left <= 0 else f"{text[:SHOWN_OUTPUT]}… ({left:,} more characters; full=true has them)"
+    return text if left <= 0 else f"{text[:SHOWN_OUTPUT]}… ({left:,} more characters; shown with full=true)"

@@ -36,8 +36,8 @@ class InOrganization(McpToolArguments):
         None,
         max_length=64,
         description=(
-            "Name of the organization to act in; list_organizations has the names. Default: the one that the API token "
-            "belongs to, or that the connection was made for. Only needed with a token that may act everywhere."
+            "Name of the organization to act in; list_organizations has the names. Default: the connection's "
+            "organization, or else the API token's. Only needed with a token that may act everywhere."
         ),
     )
 

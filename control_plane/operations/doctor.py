@@ -67,7 +67,7 @@ def _database(core: Core) -> Check:
     with core.database.read() as db:
         number = db.scalar(text(query))
     if pending_migrations(core.database):
-        return Check("D-DATABASE", FAIL, "database", f"{kind} {number} lacks migrations", fix="fleet db upgrade")
+        return Check("D-DATABASE", FAIL, "database", f"{kind} {number} has pending migrations", fix="fleet db upgrade")
     return Check("D-DATABASE", OK, "database", f"{kind} {number}, schema current")
 
 
@@ -86,7 +86,7 @@ def _broker_persistence(core: Core) -> Check:
         "D-BROKER-SAVE",
         WARN,
         "broker's disk",
-        "a restart of the broker empties the queues; orders are then sent out again",
+        "a broker restart empties the queues; orders are then published again",
         fix="redis-cli config set appendonly yes",
         safe_fix=None,
     )
@@ -96,7 +96,7 @@ def _disk(core: Core) -> Check:
     free = shutil.disk_usage(_existing(core.settings.blob_dir)).free
     found = f"{free / (1 << 30):.1f} GiB free for patches and logs"
     if free < LOW_DISK_BYTES:
-        return Check("D-DISK", WARN, "disk", found, fix=f"make room on the disk of {core.settings.blob_dir}")
+        return Check("D-DISK", WARN, "disk", found, fix=f"free disk space for {core.settings.blob_dir}")
     return Check("D-DISK", OK, "disk", found)
 
 
@@ -130,9 +130,9 @@ def _raw_events(core: Core) -> Check:
     with core.database.read() as db:
         number = db.scalar(select(func.count()).select_from(RawEvent)) or 0
     if number:
-        found = f"{number} reports of drones could not be taken in; they are kept as they came"
-        return Check("D-EVENTS", WARN, "events", found, fix="look at the table raw_events and the server's log")
-    return Check("D-EVENTS", OK, "events", "all were taken in")
+        found = f"{number} drone reports could not be processed; they are kept unchanged"
+        return Check("D-EVENTS", WARN, "events", found, fix="check the table raw_events and the server's log")
+    return Check("D-EVENTS", OK, "events", "all processed")
 
 
 def _flower(core: Core) -> Check:

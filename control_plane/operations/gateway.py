@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from control_plane.core import Caller, Core
 from control_plane.declarations.operation import Operation
 from control_plane.documents.base import Request
+from control_plane.lookups import ids
 from control_plane.lookups.organizations import in_organization
 from control_plane.operations.access.roles import require, require_everywhere
 from shared.errors import Forbidden
@@ -54,7 +55,7 @@ def enter(core: Core, identity: object, organization: str | None) -> Caller:
     Raises Forbidden for a drone, NotFound for an organization that the caller may not see.
     """
     if not isinstance(identity, Caller):
-        raise Forbidden("this address is for people; the token is a drone's", code="E-TOKEN-KIND")
+        raise Forbidden("this address is for users; the token belongs to a drone", code="E-TOKEN-KIND")
     return identity if organization is None else in_organization(core, identity, organization)
 
 
@@ -67,7 +68,7 @@ def performs(
         @wraps(run)
         def guarded(core: Core, caller: Caller, /, *values: P.args, **named: P.kwargs) -> R:
             permit(operation, caller)
-            return run(core, caller, *values, **named)
+            return run(core, caller, *_with_full_ids(core, caller, operation, values), **named)
 
         guarded.__dict__["operation"] = operation
         return guarded
@@ -80,6 +81,16 @@ def permit(operation: Operation, caller: Caller) -> None:
     require(caller, operation.role)
     if operation.everywhere:
         require_everywhere(caller)
+
+
+def _with_full_ids(core: Core, caller: Caller, operation: Operation, values: Any) -> Any:
+    """The values of a call, with the full ids of the orders and sessions in its path."""
+    short = [n for n, name in enumerate(operation.names) if name in ids.FULL and ids.needs_lookup(str(values[n]))]
+    if not short:
+        return values
+    with core.database.read() as db:
+        full = {n: ids.FULL[name](db, caller, values[n]) for n, name in enumerate(operation.names) if n in short}
+    return tuple(full.get(n, value) for n, value in enumerate(values))
 
 
 def implementation(operation: Operation) -> Callable[..., Any]:

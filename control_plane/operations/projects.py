@@ -57,7 +57,7 @@ def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
             db.add(row)
     except IntegrityError as error:
         raise Conflict(
-            f"there is a project {shown(row.slug)} already",
+            f"project {shown(row.slug)} already exists",
             code="E-PROJECT-SLUG",
             next=f"fleet project edit {row.slug}",
         ) from error
@@ -112,7 +112,7 @@ def remove(core: Core, caller: Caller, slug: str) -> ProjectDocument:
         order_id = db.scalar(unfinished.order_by(Order.number).limit(1))
         if order_id is not None:
             raise Conflict(
-                f"project {row.slug} has unfinished orders: {order_id} is one",
+                f"project {row.slug} has unfinished orders, for example {order_id}",
                 code="E-PROJECT-NEEDED",
                 next=f"fleet orders --project {row.slug}    then: fleet cancel ORDER",
             )
@@ -157,11 +157,11 @@ def _trailers(chosen: Sequence[str]) -> list[str]:
 
 def _check_commands(what: str, commands: Sequence[str]) -> list[str]:
     if len(commands) > MAX_COMMANDS:
-        raise Invalid(f"there are {len(commands)} {what} commands; {MAX_COMMANDS} are allowed", code="E-COMMANDS")
+        raise Invalid(f"{len(commands)} {what} commands given; {MAX_COMMANDS} are allowed", code="E-COMMANDS")
     return [check_text(f"a {what} command", command, limit=MAX_COMMAND) for command in commands]
 
 
 def _check_budget(amount: float | None) -> float | None:
     if amount is not None and not math.isfinite(amount):
-        raise Invalid("the budget is not a number of USD", code="E-BUDGET")
+        raise Invalid("the budget must be a finite number of USD", code="E-BUDGET")
     return amount

@@ -55,7 +55,7 @@ def add(core: Core, caller: Caller, request: ProviderRequest) -> ProviderDocumen
             db.add(row)
     except IntegrityError as error:
         raise Conflict(
-            f"there is a provider {shown(row.name)} already",
+            f"provider {shown(row.name)} already exists",
             code="E-PROVIDER-NAME",
             next=f"fleet provider edit {row.name}",
         ) from error
@@ -116,7 +116,7 @@ def check_model(model: str) -> str:
     """Validate a model name and return it unchanged. Raises Invalid."""
     check_text("the model", model, limit=255)
     if any(c.isspace() for c in model):
-        raise Invalid(f"{shown(model)} is not the name of a model", code="E-MODEL", next="for example openai/gpt-5")
+        raise Invalid(f"invalid model name {shown(model)}", code="E-MODEL", next="for example openai/gpt-5")
     return model
 
 
@@ -130,19 +130,19 @@ def _check_api_base(url: str | None) -> str | None:
     except ValueError:
         host, parts = None, urlsplit("")
     if parts.scheme not in {"http", "https"} or not host or any(c.isspace() for c in url):
-        raise Invalid("the API base is not an http or https URL", code="E-API-BASE", next="https://host/v1")
+        raise Invalid("the API base must be an http or https URL", code="E-API-BASE", next="https://host/v1")
     if parts.username or parts.password or parts.query:
         raise Invalid(
-            "the API base holds a user, a password or a query, which would be shown",
+            "the API base must not contain a user, a password or a query: it is shown",
             code="E-API-BASE",
-            next="leave them out and give the key with --api-key-env VAR",
+            next="remove them and set the key with --api-key-env VAR",
         )
     return url
 
 
 def _check_params(params: dict[str, Any]) -> dict[str, Any]:
     if own := sorted(_OWN_PARAMS & params.keys()):
-        raise Invalid(f"{', '.join(own)} cannot be given as a parameter", code="E-PARAM", next="see the other options")
+        raise Invalid(f"{', '.join(own)} cannot be given as a parameter", code="E-PARAM", next="use the option for it")
     check_json("the parameters", params, limit=MAX_PARAMS)
     return params
 
@@ -151,7 +151,7 @@ def _check_fallbacks(db: Session, row: Provider) -> None:
     if row.name in row.fallbacks:
         raise Invalid(f"provider {row.name} cannot fall back on itself", code="E-FALLBACK")
     if len(set(row.fallbacks)) != len(row.fallbacks) or len(row.fallbacks) > 10:
-        raise Invalid("a provider has up to 10 fallbacks, each named once", code="E-FALLBACK")
+        raise Invalid("a provider can have up to 10 fallbacks, each listed once", code="E-FALLBACK")
     for name in row.fallbacks:
         find_provider(db, row.organization_id, name)
 
@@ -159,7 +159,7 @@ def _check_fallbacks(db: Session, row: Provider) -> None:
 def _set_key(core: Core, row: Provider, key: str | None, variable: str | None, *, no_key: bool = False) -> None:
     """Set the provider's key, or none. The previous key is discarded."""
     if sum((key is not None, variable is not None, no_key)) > 1:
-        raise Invalid("a provider has one key: sealed, on the drone, or none", code="E-PROVIDER-KEY")
+        raise Invalid("give only one of: a sealed key, a variable on the drone, or no key", code="E-PROVIDER-KEY")
     if key is not None:
         key = check_text("the API key", key, limit=10_000).strip()
     row.sealed_key = core.vault.seal_at_rest(key) if key is not None else None

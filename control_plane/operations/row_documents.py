@@ -85,9 +85,9 @@ def drone_document(drone: Drone, load: Load, now: datetime, eyes: Eyes) -> Drone
 
 def _note(drone: Drone, status: DroneStatus) -> str:
     if status is DroneStatus.DRAINING and (drone.beat or {}).get("leaving"):
-        return "stops when its run has ended"
+        return "stops after its current run"
     machine = (drone.beat or {}).get("machine_id", drone.machine_id)
-    return "" if machine == drone.machine_id else "runs on another machine than it was registered on"
+    return "" if machine == drone.machine_id else "runs on a different machine than the one it was registered on"
 
 
 def document_of(kind: type[D], row: Row, **others: Any) -> D:

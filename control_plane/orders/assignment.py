@@ -31,7 +31,7 @@ def dispatch(db: Session, core: Core, order: Order, placement: Placement) -> Dis
     # Under the session's lock, which requeuing an order takes too: only one order of a session runs at a time.
     locked(db, order.session_id)
     if earlier := earlier_in_session(db, order):
-        raise Conflict(f"order {order.id} waits for order {earlier} of the same session", code="E-ORDER-STATE")
+        raise Conflict(f"order {order.id} is waiting for order {earlier} of the same session", code="E-ORDER-STATE")
     drone = placement.drone
     made = Dispatch(
         id=new_id(),

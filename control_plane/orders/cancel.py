@@ -79,7 +79,7 @@ def _withdrawn(core: Core, order: Order, dispatch: Dispatch) -> bool:
         found = core.broker.withdraw_run(*address)
     except FleetFault as error:
         # The cancel is recorded anyway; the supervisor reads the key when the broker is back.
-        log.warning("canceled without the broker", order=order.id, run=dispatch.id, why=error.what)
+        log.warning("order canceled while the broker is unavailable", order=order.id, run=dispatch.id, why=error.what)
         return False
     # If the key of a published order is absent, it may have been claimed before Redis was emptied: ask the drone.
     return found == names.dispatched(dispatch.generation) or (not found and dispatch.published_at is None)

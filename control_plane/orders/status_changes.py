@@ -100,8 +100,8 @@ def _move(  # noqa: PLR0913, PLR0917 - the four callers above are the interface
         return
     db.refresh(row)
     raise Conflict(
-        f"{word} {row.id} is {row.status} now, after another hand changed it while it was {seen}; "
-        f"it cannot become {to} from there",
+        f"{word} {row.id} was changed by someone else meanwhile: it was {seen} and is now {row.status}; "
+        f"it cannot become {to}",
         code=code,
         next=_look(row),
     )

@@ -33,7 +33,9 @@ def ask_description(db: Session, core: Core, agent: Agent, user: str = "") -> st
     project = _project(db, agent)
     provider = provider_of(db, agent, project) if project is not None else None
     if project is None or provider is None:
-        log.warning("no description is asked for", agent=agent.name, organization=agent.organization_id)
+        log.warning(
+            "no description requested: no project or provider", agent=agent.name, organization=agent.organization_id
+        )
         return None
     draft = Draft(
         project=project,
@@ -60,7 +62,7 @@ def order_ended(db: Session, _core: Core, order: Order) -> None:
     # Locked: its instructions may be changing at the same time.
     agent = db.scalar(named.with_for_update().execution_options(populate_existing=True))
     if order.status != OrderStatus.SUCCEEDED:
-        log.warning("an agent stays without a description", agent=asked.agent, order=order.id, why=order.reason)
+        log.warning("no description was generated for an agent", agent=asked.agent, order=order.id, why=order.reason)
     # If its instructions have changed since, another order is on its way.
     elif agent is not None and asked == _asked(agent):
         agent.description = cleaned(order.response or "")

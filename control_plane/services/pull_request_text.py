@@ -64,7 +64,7 @@ def quiet(text: str) -> str:
 
 
 def _summary(db: Session, order: Order, task: Task | None) -> str:
-    said = (_last_comment(db, task) if task else None) or order.response or f"The work of order {order.id}."
+    said = (_last_comment(db, task) if task else None) or order.response or f"Work of order {order.id}."
     text = quiet(said.strip())
     return text if len(text) <= MAX_SUMMARY else text[:MAX_SUMMARY].rstrip() + "\n\n… (cut)"
 
@@ -82,9 +82,9 @@ def _verified(order: Order, project: Project) -> str:
         case Verification.FAILED:
             return f"**Failed**: the project's commands did not pass{f' ({commands})' if commands else ''}."
         case Verification.NOTHING_TO_VERIFY:
-            return "The project names no commands that verify work."
+            return "The project has no verify commands."
         case _:
-            return "Not verified: the run ended before it came to that."
+            return "Not verified: the run ended before verification."
 
 
 def _commits(order: Order) -> str:

@@ -44,7 +44,9 @@ def order_ended(db: Session, core: Core, order: Order) -> None:
         why = f"the branch is not on the remote: {order.push_error or 'it was not pushed'}"
         order.pull_request = _document(order, asked, state="failed", why=why)
     elif wanted == "ready":
-        order.pull_request = _document(order, asked, state="ready", why="the project wants them opened by hand")
+        order.pull_request = _document(
+            order, asked, state="ready", why="the project's pull requests are opened manually"
+        )
     else:
         ask(db, core, order, asked, order.user)
 
@@ -112,7 +114,7 @@ def service_ended(db: Session, _core: Core, service: Order) -> None:
         return
     order = _asked_by(db, service)
     if order is not None and order.pull_request is not None and order.pull_request["state"] == "asked":
-        why = f"order {service.id}, which was to open it, {service.status}: {service.reason}"
+        why = f"service order {service.id} {service.status}: {service.reason}"
         order.pull_request = {**order.pull_request, "state": "failed", "why": why}
 
 

@@ -54,7 +54,7 @@ def hand_over(core: Core, waited: Dispatch, target: Drone, why: TakenBack) -> No
     except Conflict as error:
         # An earlier order of its session was queued again meanwhile. The next round finds the key revoked and
         # requeues this order.
-        log.info("an order did not change its queue", order=waited.order_id, why=error.what)
+        log.info("an order was not moved to another queue", order=waited.order_id, why=error.what)
         return
     core.broker.changed(waited.order_id)
 
@@ -70,4 +70,6 @@ def _hand_over(core: Core, waited: Dispatch, target: Drone, why: TakenBack) -> N
         has_room = load.outstanding < drone.concurrency
         if has_room and status_of(drone, load, core.clock.now()) is DroneStatus.ONLINE:
             dispatch(db, core, order, Placement(drone, Placed(code="free_slot", drone=drone.name)))
-    log.info("an order changed its queue", order=order.id, left=why.state.drone, why=why.state.code, to=target.name)
+    log.info(
+        "an order was moved to another queue", order=order.id, left=why.state.drone, why=why.state.code, to=target.name
+    )

@@ -19,4 +19,4 @@ def ensure_users(core: Core) -> None:
         wanted = {drone_id: password_hash for drone_id, password_hash in db.execute(living)}
     changed = core.broker.ensure_users(wanted, there)
     if changed:
-        log.info("the drones' users in the broker were put right", drones=changed)
+        log.info("broker users of drones were corrected", drones=changed)

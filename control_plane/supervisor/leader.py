@@ -31,7 +31,10 @@ class Leader:
             held = self._owners.hold(db, LEADER)
         self._until = began + self._ttl if held else 0.0
         if held is not led:
-            log.info("this supervisor leads" if held else "another supervisor leads", holder=self._owners.holder)
+            log.info(
+                "this supervisor is the leader" if held else "another supervisor is the leader",
+                holder=self._owners.holder,
+            )
         return held and not led
 
     def resign(self) -> None:

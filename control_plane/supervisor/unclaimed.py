@@ -111,7 +111,7 @@ class Unclaimed:
         self._core.broker.offer_run(drone_id, run_id, waiting.dispatch.generation)
         # A message still in the queue is not duplicated; the drone will get to it.
         if self._core.broker.queue_length(drone_id) == 0:
-            log.info("published anew", order=waiting.order.id, run=run_id, drone=drone_id)
+            log.info("published again", order=waiting.order.id, run=run_id, drone=drone_id)
             self._relay.publish([run_id])
 
     def _may_move(self, waiting: _UnclaimedDispatch) -> bool:

@@ -89,10 +89,10 @@ def _thread(db: Session, task: Task, room: int) -> Iterator[str]:
     yield "## Thread"
     if left_out:
         what = "comment is" if left_out == 1 else "comments are"
-        yield f"[The oldest {left_out:,} {what} left out here. People see them with: fleet task show {task.id}]"
+        yield f"[The oldest {left_out:,} {what} omitted here. Users can see them with: fleet task show {task.id}]"
     yield from reversed(shown)
     if not shown and not left_out:
-        yield "[Nobody has written a comment yet.]"
+        yield "[No comments yet.]"
 
 
 def _newest(db: Session, task: Task, room: int) -> tuple[list[str], int]:
@@ -127,12 +127,13 @@ def _what_to_do(agent: Agent, limits: Limits) -> str:
     return "\n".join([
         "## Your turn",
         "",
-        f"It is your turn on this task, {agent.name}. Read the thread, do your part in the workspace, and write what "
-        "matters to the others with the tool add_comment: they see your comments and the files, and nothing else.",
-        "When your part is done, write a last comment that says what you did, what is open, and who is next. Its last "
-        "tag decides: @name hands the task to that agent, @user gives it back to the people. Then stop.",
+        f"It is your turn on this task, {agent.name}. Read the thread, do your part in the workspace, and use the tool "
+        "add_comment for everything that the others need to know: they see only your comments and the files.",
+        "When your part is done, write a final comment that says what you did, what is open, and who is next. Its last "
+        "tag decides: @name hands the task off to that agent, @user returns it to the user. Then stop.",
         "",
-        f"Budget of this turn: {_budget(limits)}. Hand on before it is spent: what is not written down then is lost.",
+        f"Budget of this turn: {_budget(limits)}. Hand off before it is used up: anything not written "
+        "down by then is lost.",
     ])  # fmt: skip
 
 
@@ -158,7 +159,7 @@ def _quoted(text: str) -> str:
 def _cut(text: str, limit: int, where: str) -> str:
     if len(text) <= limit:
         return text
-    return f"{text[:limit]}\n[Cut here: {len(text) - limit:,} more characters. People see them with: {where}]"
+    return f"{text[:limit]}\n[Truncated: {len(text) - limit:,} more characters. Users can see them with: {where}]"
 
 
 def _time(at: datetime) -> str:

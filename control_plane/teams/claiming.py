@@ -178,7 +178,7 @@ def _no_provider(agent: Agent, project: Project) -> system_notes.Note:
         return system_notes.cannot_begin(
             agent.name, f"the provider of {whose} was removed", _SET_PROVIDER.format(agent.name)
         )
-    why = f"neither the agent nor project {project.slug} names a provider, and there is none or more than one"
+    why = f"neither the agent nor project {project.slug} has a provider, and the organization has none or more than one"
     return system_notes.cannot_begin(agent.name, why, _SET_PROVIDER.format(agent.name))
 
 

@@ -67,7 +67,7 @@ def check_request(request: TaskRequest) -> None:
         check_long_text("the description", request.description)
     for name in ("cost_limit", "max_run_seconds"):
         if not math.isfinite(getattr(request, name) or 0):
-            raise Invalid(f"{name} is not a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
+            raise Invalid(f"{name} must be a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
 
 
 def check_long_text(what: str, text: str) -> str:
@@ -79,8 +79,8 @@ def check_long_text(what: str, text: str) -> str:
         raise TooLarge(
             f"{what} has {len(text):,} characters; {MAX_COMMENT:,} are allowed",
             code="E-TASK-TEXT",
-            why="agents are told the whole thread at every turn",
-            next="put it into a file of the repository, and name that file here",
+            why="agents receive the whole thread at every turn",
+            next="put it in a file of the repository and refer to that file here",
         )
     return check_text(what, text, limit=MAX_COMMENT)
 
@@ -98,10 +98,10 @@ def _project(db: Db, organization: Organization, slug: str | None) -> Project:
     if len(projects) == 1:
         return projects[0]
     raise Precondition(
-        "no project was given, and there is none to choose by itself",
+        "no project given, and none can be chosen automatically",
         code="E-TASK-PROJECT",
         why="the organization has several projects and no default" if projects else "the organization has no project",
-        next=f"fleet organization edit {organization.name} --project SLUG, or name it: --project SLUG"
+        next=f"fleet organization edit {organization.name} --project SLUG, or pass --project SLUG"
         if projects
         else "fleet project add SLUG --git-url URL",
     )

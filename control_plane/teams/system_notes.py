@@ -19,15 +19,15 @@ class Note(NamedTuple):
 
 
 def preempted(who: str, agent: str) -> Note:
-    return Note("preempted", f"{_person(who)} preempted the run of {agent}. The task is with the user.")
+    return Note("preempted", f"{_person(who)} preempted the run of {agent}. The task is assigned to the user.")
 
 
 def reopened(who: str) -> Note:
-    return Note("reopened", f"{_person(who)} reopened the task. It is with the user.")
+    return Note("reopened", f"{_person(who)} reopened the task. It is assigned to the user.")
 
 
 def retried(who: str, agent: str) -> Note:
-    return Note("retried", f"{_person(who)} asked for another try. It is the turn of {agent}.")
+    return Note("retried", f"{_person(who)} retried the task. It is assigned to {agent}.")
 
 
 def canceled(who: str, reason: str = "") -> Note:
@@ -57,17 +57,19 @@ def failed(agent: str, exit_status: str, reason: str, run_id: str | None) -> Not
     """A run failed, and its task with it (S-083); the full reason is in the run (S-084)."""
     said = sanitized(reason) if exit_status in _FOREIGN else _short(reason)
     return Note(
-        "failed", f"The run of {agent} failed: {said.rstrip('.')}{_pointer(run_id)}. The task is with the user."
+        "failed", f"The run of {agent} failed: {said.rstrip('.')}{_pointer(run_id)}. The task is assigned to the user."
     )
 
 
 def lost(agent: str, attempts: int, run_id: str | None) -> Note:
     what = f"The run of {agent} was lost with its drone{_times(attempts)}"
-    return Note("lost", f"{what}{_pointer(run_id)}. The task is with the user.")
+    return Note("lost", f"{what}{_pointer(run_id)}. The task is assigned to the user.")
 
 
 def run_canceled(agent: str, reason: str) -> Note:
-    return Note("run_canceled", f"The run of {agent} was {_short(reason).rstrip('.')}. The task is with the user.")
+    return Note(
+        "run_canceled", f"The run of {agent} was {_short(reason).rstrip('.')}. The task is assigned to the user."
+    )
 
 
 # --- who is next -----------------------------------------------------------------------
@@ -75,25 +77,27 @@ def run_canceled(agent: str, reason: str) -> Note:
 
 def handed_off(author: str, to: str) -> Note:
     """The thread scan found an agent that was mentioned and has not run since (S-052)."""
-    return Note("handed_off", f"{author} tagged nobody last. {to} was mentioned and has not run since: handed to {to}.")
+    return Note("handed_off", f"{author} tagged no one. Handed off to {to}, who was mentioned and has not run since.")
 
 
 def escalated(author: str, boss: str) -> Note:
     return Note(
-        "escalated", f"{author} tagged nobody, and no mention is open. Escalated to {boss}, the boss of {author}."
+        "escalated", f"{author} tagged no one, and no mention is open. Escalated to {boss}, the boss of {author}."
     )
 
 
 def returned(author: str) -> Note:
-    return Note("returned", f"{author} tagged nobody, no mention is open, and {author} has no boss. Back to the user.")
+    return Note(
+        "returned", f"{author} tagged no one, so it is the user's turn: no mention is open, and {author} has no boss."
+    )
 
 
 def hand_off_limit(to: str, limit: int) -> Note:
     """The agents keep handing the task to each other; a person should look at it."""
     return Note(
         "hand_off_limit",
-        f"The task was handed from agent to agent {limit} times in a row, which is the limit, so it goes to the user "
-        f"and not to {to}. A comment, or a retry, lets it go on.",
+        f"The task reached the limit of {limit} consecutive hand-offs between agents, so it is assigned to the user "
+        f"instead of {to}. To continue, comment or retry.",
     )
 
 
@@ -101,12 +105,14 @@ def hand_off_limit(to: str, limit: int) -> Note:
 
 
 def agent_removed(agent: str) -> Note:
-    return Note("agent_removed", f"The agent {agent} was removed. The task is with the user: tag another agent.")
+    return Note("agent_removed", f"Agent {agent} was removed. The task is assigned to the user: tag another agent.")
 
 
 def cannot_begin(agent: str, why: str, next_: str) -> Note:
     """The run's order could not be written."""
-    return Note("failed", f"The run of {agent} could not begin: {why} (next: {next_}). The task is with the user.")
+    return Note(
+        "failed", f"The run of {agent} could not start: {why} (next: {next_}). The task is assigned to the user."
+    )
 
 
 # --- words ------------------------------------------------------------------------------
@@ -133,12 +139,12 @@ _KNOWN = (
 
 def _short(reason: str) -> str:
     """The first 120 characters, on one line."""
-    line = " ".join(reason.split()) or "no reason was given"
+    line = " ".join(reason.split()) or "no reason given"
     return line if len(line) <= _MAX else f"{line[:_MAX].rstrip()}…"
 
 
 def _pointer(run_id: str | None) -> str:
-    return f" (all of it: fleet run show {run_id})" if run_id else ""
+    return f" (details: fleet run show {run_id})" if run_id else ""
 
 
 def _times(attempts: int) -> str:

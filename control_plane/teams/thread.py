@@ -50,5 +50,5 @@ def _cut(text: str, run_id: str) -> str:
     """The comment, cut to the maximum length, with a remark where to find the rest."""
     if len(text) <= MAX_COMMENT:
         return text
-    remark = f"\n\n[Cut: the comment has {len(text):,} characters. All of it: fleet run show {run_id} --full]"
+    remark = f"\n\n[Truncated: the comment has {len(text):,} characters. Full text: fleet run show {run_id} --full]"
     return text[: MAX_COMMENT - len(remark)] + remark

@@ -31,7 +31,7 @@ def why_each_waits(db: Session, tasks: Sequence[Task]) -> dict[str, str]:
             or _receipt(before.get(task.order_id or ""))
             or _organization_full(organization, busy.total())
             or _agent_full(agent, busy[agent.id])
-            or f"is about to begin with {agent.name}"
+            or f"about to start with {agent.name}"
         )
     return found
 
@@ -52,7 +52,7 @@ def _paused(organization: Organization) -> str:
 def _receipt(order: Order | None) -> str:
     if order is None:
         return ""
-    return f"waits until the run before it has ended: order {order.id} is {order.status}: {order.reason}"
+    return f"waiting for the previous run to end: order {order.id} is {order.status}: {order.reason}"
 
 
 def _organization_full(organization: Organization, count: int) -> str:
@@ -60,11 +60,11 @@ def _organization_full(organization: Organization, count: int) -> str:
     if not limit or count < limit:
         return ""
     next_ = f"fleet organization edit {organization.name} --concurrency N"
-    return f"waits for its turn: {count} of {limit} tasks are in progress (next: {next_})"
+    return f"waiting for its turn: {count} of {limit} tasks are in progress (next: {next_})"
 
 
 def _agent_full(agent: Agent, count: int) -> str:
     if not agent.concurrency or count < agent.concurrency:
         return ""
     next_ = f"fleet agent edit {agent.name} --concurrency N"
-    return f"waits for {agent.name}, who has {count} of {agent.concurrency} tasks in progress (next: {next_})"
+    return f"waiting for {agent.name}, which has {count} of {agent.concurrency} tasks in progress (next: {next_})"

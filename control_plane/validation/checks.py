@@ -31,28 +31,28 @@ def check_name(what: str, name: str) -> str:
     """The name of a project, provider or drone, unchanged. Raises Invalid (`E-NAME`)."""
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):
         raise Invalid(
-            f"{shown(name)} cannot be the name of a {what}",
+            f"invalid {what} name {shown(name)}",
             code="E-NAME",
-            why=f"it has {len(name)} characters, and {MAX_NAME} are allowed" if len(name) > MAX_NAME else "",
-            next="1 to 64 of a-z, 0-9, '.', '_' and '-', beginning with a letter or a digit",
+            why=f"it has {len(name)} characters; {MAX_NAME} are allowed" if len(name) > MAX_NAME else "",
+            next="1 to 64 of a-z, 0-9, '.', '_' and '-', starting with a letter or digit",
         )
     return name
 
 
 def check_organization(name: str) -> str:
     """The name of an organization: snake_case, and not a reserved one (S-002). Raises Invalid."""
-    return _check_snake_case("an organization", name, "my_team")
+    return _check_snake_case("organization", name, "my_team")
 
 
 def check_agent(name: str) -> str:
     """The name of an agent, which is also its tag: same rules as for an organization (S-011). Raises Invalid."""
-    return _check_snake_case("an agent", name, "code_reviewer")
+    return _check_snake_case("agent", name, "code_reviewer")
 
 
 def _check_snake_case(what: str, name: str, example: str) -> str:
     if len(name) > MAX_NAME or not _SNAKE_CASE.fullmatch(name) or name in _RESERVED:
         raise Invalid(
-            f"{shown(name)} cannot be the name of {what}",
+            f"invalid {what} name {shown(name)}",
             code="E-NAME",
             why="'user' and 'system' are reserved" if name in _RESERVED else "",
             next=f"1 to {MAX_NAME} characters in snake_case, like {example}",
@@ -67,18 +67,18 @@ def check_text(what: str, text: str, *, limit: int, empty: bool = False) -> str:
     if not empty and not text.strip():
         raise Invalid(f"{what} is empty", code="E-EMPTY")
     if "\0" in text or not _encodable(text):
-        raise Invalid(f"{what} holds a NUL or half of a surrogate pair, which is no text", code="E-TEXT")
+        raise Invalid(f"{what} contains a NUL character or an unpaired surrogate", code="E-TEXT")
     return text
 
 
 def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
     """The labels, unchanged. Raises Invalid (`E-LABEL`), which names the first bad one."""
     if len(labels) > MAX_LABELS:
-        raise Invalid(f"there are {len(labels)} labels; {MAX_LABELS} are allowed", code="E-LABEL")
+        raise Invalid(f"{len(labels)} labels given; {MAX_LABELS} are allowed", code="E-LABEL")
     for key, value in labels.items():
         if not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
             raise Invalid(
-                f"{shown(f'{key}={value}')} is not a label",
+                f"invalid label {shown(f'{key}={value}')}",
                 code="E-LABEL",
                 next="key=value, each up to 64 letters, digits and . _ - /; for example gpu=yes",
             )
@@ -89,7 +89,7 @@ def check_variable(name: str) -> str:
     """The name of an environment variable, unchanged. Raises Invalid."""
     if not _VARIABLE.fullmatch(name):
         raise Invalid(
-            f"{shown(name)} cannot be the name of an environment variable",
+            f"invalid environment variable name {shown(name)}",
             code="E-VARIABLE",
             next="letters, digits and '_', for example OPENAI_API_KEY",
         )
@@ -108,8 +108,8 @@ def check_json(what: str, value: Any, *, limit: int) -> None:
 def unknown(what: str, name: str, known: Iterable[str], listing: str) -> NotFound:
     """The error for an unknown name, with similar names and the command that lists all."""
     near = get_close_matches(name[:MAX_NAME], list(known), n=3, cutoff=0.5)
-    guess = f"did you mean {' or '.join(near)}? all of them: " if near else ""
-    return NotFound(f"there is no {what} {shown(name)}", code=f"E-{what.upper()}-404", next=f"{guess}{listing}")
+    guess = f"did you mean {' or '.join(near)}? Otherwise: " if near else ""
+    return NotFound(f"{what} {shown(name)} not found", code=f"E-{what.upper()}-404", next=f"{guess}{listing}")
 
 
 def _encodable(text: str) -> bool:

@@ -40,17 +40,17 @@ def parse_git_url(text: str, *, files_allowed: bool) -> GitUrl:
     if len(text) > MAX_URL:
         raise _refused(f"the git URL has {len(text):,} characters; {MAX_URL:,} are allowed")
     if not text or text.startswith("-") or "::" in text.split("/")[0] or not text.isprintable():
-        raise _refused(f"{shown(redact_url(text))} is not a git URL")
+        raise _refused(f"invalid git URL {shown(redact_url(text))}")
     if text.startswith("/"):
         # git decodes the path of a URL, so a percent sign in the path itself must be encoded.
         return _file("file://" + text.replace("%", "%25"), files_allowed=files_allowed)
     if text.startswith("file://"):
         return _file(text, files_allowed=files_allowed)
     if " " in text:
-        raise _refused(f"{shown(redact_url(text))} is not a git URL", why="it has a space in it")
+        raise _refused(f"invalid git URL {shown(redact_url(text))}", why="it contains a space")
     if "://" not in text:
         if not _SCP_LIKE.fullmatch(text):
-            raise _refused(f"{shown(text)} is not a git URL", why="a path has to be absolute")
+            raise _refused(f"invalid git URL {shown(text)}", why="a path must be absolute")
         return GitUrl(text, None)
     return _with_scheme(text)
 
@@ -58,7 +58,7 @@ def parse_git_url(text: str, *, files_allowed: bool) -> GitUrl:
 def check_branch(name: str) -> str:
     """The name of a branch, if git accepts it. Raises Invalid."""
     if len(name) > 200 or not _BRANCH.fullmatch(name):
-        raise Invalid(f"{shown(name)} cannot be the name of a branch", code="E-BRANCH", next="for example main")
+        raise Invalid(f"invalid branch name {shown(name)}", code="E-BRANCH", next="for example main")
     return name
 
 
@@ -67,11 +67,11 @@ def _with_scheme(text: str) -> GitUrl:
         parts = urlsplit(text)
         host, _port = parts.hostname, parts.port
     except ValueError:
-        raise _refused(f"{shown(redact_url(text))} is not a git URL", why="its host or port cannot be read") from None
+        raise _refused(f"invalid git URL {shown(redact_url(text))}", why="its host or port is invalid") from None
     if parts.scheme not in _SCHEMES:
-        raise _refused(f"git URLs that begin with {shown(parts.scheme)} are not taken")
+        raise _refused(f"git URLs with the scheme {shown(parts.scheme)} are not supported")
     if host is None or not _HOST.fullmatch(host) or parts.path in {"", "/"}:
-        raise _refused(f"{shown(redact_url(text))} names no repository", why="a host and a path are needed")
+        raise _refused(f"git URL {shown(redact_url(text))} has no repository", why="a host and a path are required")
     public = redact_url(text)
     return GitUrl(public, text if public != text else None)
 
@@ -79,14 +79,14 @@ def _with_scheme(text: str) -> GitUrl:
 def _file(text: str, *, files_allowed: bool) -> GitUrl:
     if not files_allowed:
         raise Invalid(
-            "a file:// URL is taken only where the control plane is on loopback",
+            "a file:// URL is accepted only if the control plane listens on loopback",
             code="E-GIT-FILE",
-            why="it names a directory of whatever drone gets the order",
+            why="it refers to a directory on the drone that runs the order",
             next="use https or ssh, or set FLEET_ALLOW_FILE_URLS=true if all drones are yours",
         )
     host, _, path = text.removeprefix("file://").partition("/")
     if host not in {"", "localhost"} or not path:
-        raise _refused(f"{shown(text)} names no directory", why="file:///absolute/path is the form")
+        raise _refused(f"git URL {shown(text)} has no directory", why="the form is file:///absolute/path")
     return GitUrl(text, None)
 
 

@@ -13,10 +13,10 @@ SHOWN_FIELDS = 5
 PLACES = frozenset({"body", "query", "path", "header"})
 """The parts of a request in which HTTP found a field; the sentence omits them."""
 _WHOLE, _NUMBER, _BOOL = "must be a whole number", "must be a number", "must be true or false"
-_OBJECT, _TIME = "must be an object", "must be a date and time with its zone, such as 2026-01-31T12:00:00Z"
+_OBJECT, _TIME = "must be an object", "must be a date and time with a time zone, such as 2026-01-31T12:00:00Z"
 WORDS: Mapping[str, str] = {
     "missing": "is required",
-    "extra_forbidden": "there is no such field",
+    "extra_forbidden": "unknown field",
     "json_invalid": "is not JSON",
     "value_error": "{error}",
     "string_type": "must be text",
@@ -44,7 +44,7 @@ R = TypeVar("R", bound=BaseModel)
 
 
 class FieldProblem(BaseModel):
-    """One value of a request that is not acceptable."""
+    """An invalid value in a request."""
 
     field: str
     """Its location: `body.prompt`, `query.limit`."""
@@ -54,10 +54,10 @@ class FieldProblem(BaseModel):
 class InvalidRequest(Invalid):
     """A malformed request; names each field."""
 
-    def __init__(self, fields: Sequence[FieldProblem], form: str = "see /openapi.json for its form") -> None:
+    def __init__(self, fields: Sequence[FieldProblem], form: str = "see /openapi.json for the request format") -> None:
         named = "; ".join(f"{_without_place(each.field)}: {each.what}" for each in fields[:SHOWN_FIELDS])
         more = f"; and {len(fields) - SHOWN_FIELDS} more" if len(fields) > SHOWN_FIELDS else ""
-        super().__init__(f"the request is not acceptable: {named}{more}", code="E-REQUEST", next=form)
+        super().__init__(f"invalid request: {named}{more}", code="E-REQUEST", next=form)
         self.fields = list(fields)
 
 

@@ -80,7 +80,7 @@ def identify(core: Core, headers: Headers) -> Caller | AuthenticatedDrone:
     if secret := session_secret(headers, core):
         return tokens.authenticate_session(core, secret)
     raise Unauthenticated(
-        "this needs a token",
+        "a token is required",
         code="E-TOKEN-MISSING",
         why="the request has neither a bearer token nor a session",
         next="fleet api-token create --role operator    then send it as: Authorization: Bearer fa_...",
@@ -125,9 +125,9 @@ def refuse_other_sites(headers: Headers, public_url: str) -> None:
         own = origin is None or urlsplit(origin).netloc in {headers.get("host"), urlsplit(public_url).netloc}
     if not own:
         raise Forbidden(
-            "this request was sent by a page of another site, and was refused",
+            "request refused: it was sent by a page of another site",
             code="E-OTHER-SITE",
-            next=f"open {public_url} and do it there",
+            next=f"open {public_url} and repeat the action there",
         )
 
 
@@ -146,7 +146,7 @@ async def core_of(request: Request) -> Core:
 
 async def caller_of(
     request: Request,
-    org: Annotated[str | None, Query(description="The organization; default: the token's own.", max_length=64)] = None,
+    org: Annotated[str | None, Query(description="Organization (default: the token's own).", max_length=64)] = None,
 ) -> Caller:
     """The calling person or script. Raises Forbidden for a drone, NotFound for an organization that it may not see."""
     return await _caller_in(request, org)
@@ -167,7 +167,7 @@ async def organization_caller_of(
 async def _caller_in(request: Request, organization: str | None) -> Caller:
     identity = request.state.identity
     if not isinstance(identity, Caller):
-        raise Forbidden("this address is for people; the token is a drone's", code="E-TOKEN-KIND")
+        raise Forbidden("a drone's token cannot be used here: an API token is required", code="E-TOKEN-KIND")
     if organization is None or organization == identity.organization:
         return identity
     # Only a caller who may act everywhere causes a database query, which must not block the event loop.
@@ -179,7 +179,7 @@ async def drone_of(request: Request) -> AuthenticatedDrone:
     identity = request.state.identity
     if not isinstance(identity, AuthenticatedDrone):
         raise Forbidden(
-            "this address is for drones; the token is a person's", code="E-TOKEN-KIND", next="drone register"
+            "an API token cannot be used here: a drone's token is required", code="E-TOKEN-KIND", next="drone register"
         )
     return identity
 
@@ -191,7 +191,7 @@ PersonDep = Annotated[Caller, Depends(person_of)]
 OrganizationCallerDep = Annotated[Caller, Depends(organization_caller_of)]
 """For addresses with `{organization}` in them."""
 DroneDep = Annotated[AuthenticatedDrone, Depends(drone_of)]
-_BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="fa_... (people), fd_... (drones)")
+_BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="fa_... (users), fd_... (drones)")
 
 
 def api_router(tag: str, prefix: str = "", *, is_open: bool = False) -> APIRouter:

@@ -31,7 +31,7 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     app = FastAPI(
         title="Dronefleet",
         version=version(),
-        summary="Prompts go in as work orders, branches and patches come back.",
+        summary="Submit prompts as work orders to a fleet of coding-agent drones; get branches and patches back.",
         openapi_tags=openapi.TAGS,
         # Both pages would load scripts from a third party's server.
         docs_url=None,

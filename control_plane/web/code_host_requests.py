@@ -16,12 +16,12 @@ router = APIRouter(prefix=HOOKS.rstrip("/"), tags=["automation"])
 
 @router.post(
     "/{trigger_id}",
-    summary="Tell of something that happened at a code host",
+    summary="Receive an event from a code host",
     dependencies=[Depends(throttled("hook"))],
     responses=errors(401, 412, 413, 429),
 )
 async def take_hook(core: CoreDep, trigger_id: str, request: Request) -> HookAnswer:
-    """Signed as GitHub, GitLab, Gitea or Standard Webhooks sign, by the trigger's kind."""
+    """The request is signed as by GitHub, GitLab, Gitea or Standard Webhooks, depending on the trigger's kind."""
     body = await request.body()
     headers = {name.lower(): value for name, value in request.headers.items()}
     return await to_thread.run_sync(triggers.accept_delivery, core, trigger_id, headers, body)

@@ -145,7 +145,7 @@ class Hub:
                 self._note_lost(error)
             # The body of a background loop: if it ended, every stream would have to poll the database forever.
             except Exception:
-                log.exception("the live hub met an error that it does not know, and goes on")
+                log.exception("unexpected error in the live hub; continuing")
             finally:
                 self.connected = False
             self._wake_all()
@@ -153,12 +153,12 @@ class Hub:
 
     def _note_lost(self, error: Exception) -> None:
         if not self._lost:
-            log.warning("no live updates; streams ask the database", why=str(error))
+            log.warning("live updates are unavailable; streams poll the database", why=str(error))
         self._lost = True
 
     def _note_connected(self) -> None:
         if self._lost:
-            log.info("live updates are back")
+            log.info("live updates are available again")
         self._lost, self.connected = False, True
         # Messages published before the server had subscribed us were not received: every stream checks once.
         self._wake_all()
@@ -198,7 +198,7 @@ class Hub:
             message = json.loads(data)
             delta = self._keys.open_delta(source, message["e"]) if message["t"] == "delta" else None
         except (ValueError, KeyError, TypeError):
-            log.warning("something on a live channel is no message", drone=drone_id)
+            log.warning("invalid message on a live channel", drone=drone_id)
             return
         if delta is None:
             return

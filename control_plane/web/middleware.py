@@ -93,7 +93,7 @@ class WholeBody:
 def refuse_nul(scope: MutableMapping[str, Any]) -> None:
     """Raise Invalid for an address with a NUL in it: no name contains one, and PostgreSQL would refuse the query."""
     if "\0" in scope["path"] or b"%00" in scope["query_string"]:
-        raise Invalid("the address holds a NUL, which no name has", code="E-REQUEST")
+        raise Invalid("the address contains a NUL character", code="E-REQUEST")
 
 
 def refuse_no_text(body: bytes) -> None:
@@ -107,7 +107,7 @@ def refuse_no_text(body: bytes) -> None:
     while waiting:
         part = waiting.pop()
         if isinstance(part, str) and ("\0" in part or any("\ud800" <= letter <= "\udfff" for letter in part)):
-            raise Invalid("a text in the request holds a NUL or half of a surrogate pair", code="E-TEXT")
+            raise Invalid("a text in the request contains a NUL character or an unpaired surrogate", code="E-TEXT")
         if isinstance(part, dict):
             waiting += [*part.keys(), *part.values()]
         elif isinstance(part, list):
@@ -127,7 +127,7 @@ async def _read(headers: Headers, receive: Receive, limit: int) -> bytes:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise Invalid("the request was cut off", code="E-BODY-CUT")
+                raise Invalid("the request ended before its body was complete", code="E-BODY-CUT")
             body += message.get("body", b"")
             if len(body) > limit:
                 raise _too_large(limit)
@@ -156,5 +156,5 @@ def _too_large(limit: int) -> TooLarge:
     return TooLarge(
         f"the request's body is larger than {limit // (1024 * 1024)} MB",
         code="E-BODY-SIZE",
-        next="a long text belongs into a file of the repository; name the file in the prompt",
+        next="put long texts in a file of the repository and refer to that file in the prompt",
     )

@@ -11,17 +11,17 @@ from control_plane.web.problems import MEDIA_TYPE, Problem
 
 _REFERENCE = {"$ref": "#/components/schemas/Problem"}
 TAGS = [
-    {"name": "orders", "description": "Work orders: submit, follow, cancel, and what became of them."},
-    {"name": "sessions", "description": "Chats: their turns as a tree, and where they go on."},
+    {"name": "orders", "description": "Work orders: submit, follow and cancel them, and read their results."},
+    {"name": "sessions", "description": "Chats: their turns as a tree, and the turn from which they continue."},
     {"name": "drones", "description": "The registered workers."},
     {"name": "projects", "description": "Repositories that orders work on."},
-    {"name": "providers", "description": "Where models are reached."},
-    {"name": "tokens", "description": "Tokens for drones that join, for people and scripts, for browsers."},
-    {"name": "registration", "description": "Drones joining and leaving."},
-    {"name": "runs", "description": "What runs ask for, under their drone's token."},
-    {"name": "organizations", "description": "The isolated units, and who works in them."},
-    {"name": "agents", "description": "The identities that models take on."},
-    {"name": "tasks", "description": "Threads that agents and people work on by hand-offs."},
+    {"name": "providers", "description": "Model endpoints and their keys."},
+    {"name": "tokens", "description": "Join tokens for drones, API tokens for users and scripts, login links."},
+    {"name": "registration", "description": "Registering and unregistering drones."},
+    {"name": "runs", "description": "Requests from runs, with their drone's token."},
+    {"name": "organizations", "description": "Isolated units with their own projects, members and tokens."},
+    {"name": "agents", "description": "Identities for models: name, instructions, boss."},
+    {"name": "tasks", "description": "Threads that agents and users work on through hand-offs."},
     {"name": "automation", "description": "Schedules, triggers and webhooks."},
     {"name": "server", "description": "The control plane itself."},
 ]

@@ -25,7 +25,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class Problem(BaseModel):
-    """RFC 9457, and beside it our own stable code, the cause, and what to do next."""
+    """An RFC 9457 problem, extended with a stable code, the cause and the next action."""
 
     type: str
     title: str
@@ -143,14 +143,14 @@ async def _http_exception(request: Request, error: Exception) -> Response:
     phrase = HTTPStatus(error.status_code).phrase
     path = request.scope["path"]
     sentences = {
-        404: f"there is nothing at {path}",
-        405: f"{request.method} is not possible at {path}",
+        404: f"no resource at {path}",
+        405: f"{request.method} is not supported at {path}",
         400: "the request could not be read",
     }
     public_error = FleetError(
         sentences.get(error.status_code, f"{phrase.lower()}: {error.detail}"),
         code=f"E-HTTP-{error.status_code}",
-        next="see /openapi.json for the addresses that there are",
+        next="see /openapi.json for the available addresses",
     )
     response = respond(request.scope, public_error, error.status_code)
     response.headers.update(error.headers or {})
@@ -168,7 +168,10 @@ def _full_disk(error: Exception) -> FleetFault | None:
         return None
     log.error("the disk is full", why=str(error))
     return FleetFault(
-        "the control plane's disk is full", code="E-SERVER-DISK", why=str(error), next="make room there: fleet doctor"
+        "the control plane's disk is full",
+        code="E-SERVER-DISK",
+        why=str(error),
+        next="free disk space there, then: fleet doctor",
     )
 
 
@@ -176,8 +179,8 @@ def _unexpected(scope: Scope, error: Exception) -> FleetError:
     error_id = new_id()
     log.error("unexpected error", number=error_id, method=scope["method"], path=scope["path"], exc_info=error)
     return FleetError(
-        f"the control plane met an error that it does not know; its number is {error_id}",
+        f"unexpected error in the control plane; error number {error_id}",
         code="E-UNEXPECTED",
-        why="the log of the control plane has the details under this number",
+        why="the control plane's log contains the details under this number",
         next="fleet doctor",
     )

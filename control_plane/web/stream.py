@@ -126,7 +126,7 @@ class OrderStream:
             return await self._read(_read_news, self._core, self._caller, self._order_id, last)
         except FleetFault as error:
             # A stream outlives a short outage of the database; changes in the meantime are read when it is back.
-            log.warning("a live stream waits for the database", order=self._order_id, why=error.what)
+            log.warning("a live stream is waiting for the database", order=self._order_id, why=error.what)
             return None
 
     async def _events_of(self, news: News) -> AsyncIterator[bytes]:

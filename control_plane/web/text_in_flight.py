@@ -67,7 +67,7 @@ class LiveKeys:
             opened = open_envelope(envelope, recipients=keys, sender=source.public_key, expect=expected)
             delta = Delta.model_validate_json(opened.body)
         except (CannotOpen, ValidationError) as error:
-            log.warning("text in flight is left out", drone=source.drone_id, why=str(error)[:200])
+            log.warning("text in flight was dropped", drone=source.drone_id, why=str(error)[:200])
             return None
         # The content must match its binding.
         return delta if (opened.binding.order, opened.binding.run) == (delta.order_id, delta.run_id) else None

@@ -32,7 +32,7 @@ class Throttle:
         if not self._limiter.hit(limit, what, address):
             resets_at, _left = self._limiter.get_window_stats(limit, what, address)
             wait_s = max(1, round(resets_at - time.time()))
-            raise Throttled(f"too many tries of {what} from {address}", retry_after_s=wait_s)
+            raise Throttled(f"too many {what} attempts from {address}", retry_after_s=wait_s)
 
 
 def throttled(what: str) -> Callable[[Request], Awaitable[None]]:

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from shared.errors import Invalid, NotFound, Precondition
 from shared.terminal.boundary import completion_variable, report, run, version, wants_json
+from shared.terminal.error_help import explanation, is_code
 from shared.terminal.output import coloured, console, iso, paint, print_json, print_json_line, print_table, put, say
 
 __all__ = [
@@ -209,6 +210,8 @@ def _add_help(app: typer.Typer, name: str, environment: Mapping[str, str]) -> No
         words = topic or []
         if len(words) == 1 and words[0] in topics:
             put(topics[words[0]])
+        elif len(words) == 1 and is_code(words[0]):
+            put(explanation(words[0]))
         else:
             put(_help_of(context.find_root(), words) + "\n")
 

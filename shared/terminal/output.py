@@ -15,6 +15,8 @@ from enum import Enum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from shared.terminal.tables import GAP, fitted
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -72,17 +74,44 @@ def console(stream: TextIO | None = None) -> Console:
     )
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str = "nothing here yet") -> None:
-    """Print a list as aligned columns on stdout; None is shown as a dash. If it is empty, print `empty` on stderr."""
+def print_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    empty: str = "nothing here yet",
+    width: int | None = None,
+) -> None:
+    """Print a list as aligned columns on stdout, one line per row; if it is empty, print `empty` on stderr.
+
+    None is shown as a dash. If `width` (default: of the terminal) is too small, prose is cut, then columns are left out
+    from the right.
+    """
     if not rows:
         say(empty)
         return
-    from rich.table import Table
+    from rich.cells import cell_len, set_cell_size
 
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        table.add_row(*("-" if cell is None else printable(str(cell)) for cell in row))
-    console(sys.stdout).print(table)
+    cells = [["-" if cell is None else " ".join(printable(str(cell)).split()) for cell in row] for row in rows]
+    by_column = {name: [row[n] for row in cells] for n, name in enumerate(columns)}
+    widths = {name: max(map(cell_len, [name, *texts])) for name, texts in by_column.items()}
+    prose = [name for name, texts in by_column.items() if any(" " in text for text in texts)]
+    shown = fitted(columns, widths, prose, width or console(sys.stdout).width)
+    heading = _line([set_cell_size(name, width) for name, width in shown.items()])
+    put(paint(heading, "bold", sys.stdout) + "\n")
+    for number in range(len(cells)):
+        texts = {name: by_column[name][number] for name in shown}
+        put(_line([_cut(texts[name], width) for name, width in shown.items()]) + "\n")
+
+
+def _line(cells: Sequence[str]) -> str:
+    return (" " * GAP).join(cells).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    """`text` in exactly this many columns; an ellipsis shows that it was longer."""
+    from rich.cells import cell_len, set_cell_size
+
+    return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
 
 
 def print_json(document: object) -> None:

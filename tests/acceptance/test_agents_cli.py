@@ -62,7 +62,7 @@ def test_agents_are_added_described_drawn_and_removed(fleet: WholeFleet, tmp_pat
 
     agent(fleet, "edit", "backend", "--boss", "lead")
     removed = agent(fleet, "delete", "lead", "--yes")
-    assert removed["warnings"] == ["backend had lead as its boss, and has none from now on"]
+    assert removed["warnings"] == ["backend no longer has a boss (was lead)"]
     assert [each["name"] for each in agent(fleet, "list")] == ["backend"]
     assert [each["name"] for each in agent(fleet, "ls", "--all")] == ["backend", "lead"]
 

@@ -28,7 +28,7 @@ def test_a_drained_drone_finishes_what_it_runs_and_keeps_only_what_named_it_unti
     fleet, running, free, named = one_runs_and_two_wait(start_fleet, model, remote)
     assert fleet.json("drone", "drain", "oka")["status"] == "draining"
     wait_until(lambda: "oka is draining (next: fleet drone resume oka)" in fleet.order(free)["reason"], seconds=20)
-    wait_until(lambda: "waits in oka's queue: the drone is draining" in fleet.order(named)["reason"], seconds=20)
+    wait_until(lambda: "waiting in oka's queue: the drone is draining" in fleet.order(named)["reason"], seconds=20)
     fleet.workstation("mila").start()
     moved, finished = fleet.ended(free), fleet.ended(running)
     assert [(each["status"], each["drone"]) for each in (moved, finished)] == [

@@ -216,7 +216,7 @@ def test_a_compaction_asked_of_an_idle_session_is_kept_and_said(chat: WholeFleet
 
     done = chat.fleet("session", "compact", session, "--instructions", "Keep the names.")
 
-    assert "before its first question" in done.stderr
+    assert "before its first model call" in done.stderr
     assert chat.json("session", "show", session)["compact"] == "Keep the names."
 
 

@@ -130,11 +130,11 @@ def test_every_command_of_tasks_speaks_json(cli: Cli) -> None:
 def test_every_command_of_tasks_speaks_to_people_and_says_what_happens_next(cli: Cli) -> None:
     task_id = new(cli, "Mend the door", "--assignee", "user")
     for words, said in (
-        (("comment", task_id, "Just a remark."), "waits for you"),
+        (("comment", task_id, "Just a remark."), "waiting for you"),
         (("task", "assign", task_id, "lead"), "lead is next"),
-        (("task", "assign", task_id, "user"), "waits for you"),
+        (("task", "assign", task_id, "user"), "waiting for you"),
         (("task", "done", task_id), "reopen"),
-        (("task", "reopen", task_id), "waits for you"),
+        (("task", "reopen", task_id), "waiting for you"),
         (("task", "cancel", task_id), "canceled"),
     ):
         code, out, err = cli(*words)
@@ -183,7 +183,7 @@ def test_a_description_comes_from_an_option_a_file_or_a_pipe(cli: Cli, tmp_path:
         (("task", "comment", "TASK", "  "), 2, "empty"),
         (("task", "assign", "TASK", "nobody"), 3, "nobody"),
         (("task", "preempt", "TASK"), 4, "in progress"),
-        (("task", "done", "TASK"), 4, "with you"),
+        (("task", "done", "TASK"), 4, "assigned to you"),
         (("task", "reopen", "TASK"), 4, "open"),
         (("task", "retry", "TASK"), 4, "open"),
         (("task", "retry", "TASK", "--assign", "user"), 2, "reopen"),

@@ -176,5 +176,5 @@ def test_markup_in_text_in_flight_stays_text(person: Person, run: PlayedRun) -> 
 @pytest.mark.long
 def test_an_order_that_does_not_exist_is_a_page_with_four_parts(person: Person) -> None:
     page = person.open("/orders/000000000000")
-    assert page.get_by_text("there is no order").is_visible()
+    assert page.get_by_text("order '000000000000' not found").is_visible()
     assert page.get_by_text("fleet orders").is_visible()

@@ -41,7 +41,7 @@ def test_a_call_that_waits_appears_on_the_page_and_is_approved_there(person: Per
     answered = wait_until(lambda: told(person.api))
     assert [(body["call_id"], body["approved"], body["comment"]) for body in answered] == [("c1", True, "go on")]
     # The page was not reloaded: the decision comes over the stream.
-    person.sees("approved the call of shell")
+    person.sees("approved the shell call")
 
 
 def test_something_is_said_on_the_page_and_shown_until_it_is_heard(person: Person, run: PlayedRun) -> None:

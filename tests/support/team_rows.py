@@ -27,7 +27,7 @@ ENDED = {
     "max_iterations": (OrderStatus.SUCCEEDED, "max_iterations", "The limit of 50 answers was reached."),
     "failed": (OrderStatus.FAILED, "model_error", "litellm.RateLimitError: 429 from the provider"),
     "time_limit": (OrderStatus.FAILED, "time_limit", "The time limit of 1800 s was reached."),
-    "lost": (OrderStatus.FAILED, "lost", "lost: drone anna fell silent; that was the last of 3 attempts"),
+    "lost": (OrderStatus.FAILED, "lost", "lost: drone anna has not reported since 12:03 UTC; last of 3 attempts"),
     "canceled": (OrderStatus.CANCELED, "canceled", "canceled by kim: no longer needed"),
 }
 

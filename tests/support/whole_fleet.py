@@ -75,6 +75,7 @@ class WholeFleet:
             **{name: value for name, value in os.environ.items() if not name.startswith(("FLEET_", "DRONE_", "GIT_"))},
             "FLEET_HOME": str(self.root / "fleet home"),
             "XDG_STATE_HOME": str(self.root / "state"),
+            "XDG_CONFIG_HOME": str(self.root / "config"),
             "NO_COLOR": "1",
         }
 

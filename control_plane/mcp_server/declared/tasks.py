@@ -20,23 +20,25 @@ class OfTask(InOrganization):
 
 
 class GetRun(InOrganization):
-    run_id: str = Field(max_length=64, description="The run's id; list_runs and a task's timeline have them.")
-    full: bool = Field(False, description="true: whole texts and outputs. Without it they are cut to 500 characters.")
+    run_id: str = Field(max_length=64, description="The run's id, from list_runs or a task's timeline.")
+    full: bool = Field(
+        False, description="true: complete texts and outputs. Default: false, which cuts them to 500 characters."
+    )
 
 
 @TOOLS.declare("Show a task", READS)
 def get_task(core: Core, caller: Caller, arguments: OfTask) -> TaskDocument:
-    """A task with its timeline (comments and runs in order of time), branch, cost. Status open with an agent as
-    assignee: it waits for its run to begin, and reason says for what; in_progress: a run is going on; open or failed
-    with assignee `user`: it is your turn; done and canceled are ends. To wait, call again every few seconds until the
-    assignee is `user` or the task has ended. Then read the last comments, and call add_comment with an @name to go on,
-    complete_task to end it, or retry_task if it failed."""
+    """Show a task with its timeline (comments and runs in chronological order), branch and cost. Status open with an
+    agent as assignee: it is waiting for its run to start, and reason says why; in_progress: a run is active; open or
+    failed with assignee `user`: it is your turn; done and canceled are final. To wait, call get_task every few seconds
+    until the assignee is `user` or the task has ended. Then read the last comments, and call add_comment with an
+    @name to continue, complete_task to close it, or retry_task if it failed."""
     return tasks.show(core, caller, arguments.task_id)
 
 
 @TOOLS.declare("Show a run", READS)
 def get_run(core: Core, caller: Caller, arguments: GetRun) -> TaskRunDetail:
-    """A run with its steps: what the agent thought, said and called, and what came of it; also the full text of an
-    error. For finding out why a run failed."""
+    """Show a run with its steps: the agent's reasoning, messages, tool calls and their results, and the full text of
+    errors. Use it to find out why a run failed."""
     run = runs.show_run(core, caller, arguments.run_id)
     return run if arguments.full else run.model_copy(update={"steps": [shortened(step) for step in run.steps]})

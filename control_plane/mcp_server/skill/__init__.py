@@ -16,9 +16,9 @@ OURS = ".written"
 """Next to the skill: the digest of what was written; a later version recognizes a modified file by it."""
 Outcome = Literal["written", "updated", "unchanged"]
 _SENTENCES: dict[Outcome, str] = {
-    "written": "is written: assistants that look there now know how to use the fleet",
-    "updated": "is updated",
-    "unchanged": "is there already, as it is to be",
+    "written": "written: assistants that read this directory can now use the fleet",
+    "updated": "updated",
+    "unchanged": "is already up to date",
 }
 
 
@@ -65,9 +65,9 @@ def _install(path: Path, text: bytes, *, force: bool) -> Installed:
         return Installed(path, "unchanged")
     if before is not None and not force and _digest(before) != _written(path):
         raise Conflict(
-            f"{path} was changed since it was written, and is left as it is",
+            f"{path} was changed since it was written and was not overwritten",
             code="E-SKILL-CHANGED",
-            next="fleet install-skill --force    overwrites it",
+            next="fleet install-skill --force    to overwrite it",
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     _replace(path, text)

@@ -49,10 +49,10 @@ def use_login_link(core: Core, secret: str) -> tuple[str, Caller]:
         link = db.scalar(take.returning(LoginLink))
         if link is None:
             raise Unauthenticated(
-                "this log-in link was used before, or it expired",
+                "this login link was already used or has expired",
                 code="E-LOGIN-LINK",
-                why="each works once, for 15 minutes",
-                next="log in with an API token, or restart the fleet for a new link",
+                why="a login link works once, within 15 minutes",
+                next="log in with an API token, or restart the fleet to get a new link",
             )
         caller = _caller(db, link)
         return _start(db, core, caller), caller

@@ -14,7 +14,7 @@ def require(caller: Caller, role: Role) -> None:
     """Check that the caller has `role` or a higher one. Raises Forbidden, which names both roles."""
     if _RANK[caller.role] < _RANK[role]:
         raise Forbidden(
-            f"this needs the role {role}; your token has the role {caller.role}",
+            f"this requires the role {role}; your token has the role {caller.role}",
             code="E-ROLE",
             next=f"ask an admin for: fleet api-token create --role {role}",
         )
@@ -24,10 +24,10 @@ def require_everywhere(caller: Caller) -> None:
     """Check that the caller may act in every organization. Raises Forbidden (`E-EVERYWHERE`)."""
     if not caller.everywhere:
         raise Forbidden(
-            "this needs a token that may act in every organization",
+            "this requires a token for all organizations",
             code="E-EVERYWHERE",
-            why=f"yours acts in {caller.organization!r} alone",
-            next="ask whoever runs the fleet for: fleet api-token create --role admin --everywhere",
+            why=f"your token is limited to organization {caller.organization!r}",
+            next="ask the fleet administrator for: fleet api-token create --role admin --everywhere",
         )
 
 
@@ -41,7 +41,7 @@ def parse_role(text: str) -> Role:
     for role in get_args(Role):
         if text == role:
             return _known(role)
-    raise Invalid(f"{text[:80]!r} is not a role", code="E-ROLE-NAME", next="admin, operator or viewer")
+    raise Invalid(f"unknown role {text[:80]!r}", code="E-ROLE-NAME", next="use admin, operator or viewer")
 
 
 def _known(role: Role) -> Role:

@@ -102,7 +102,7 @@ def revoke_join_token(core: Core, caller: Caller, token_id: str) -> JoinTokenDoc
     with core.database.write() as db:
         row = db.get(JoinToken, token_id)
         if row is None or row.organization_id != caller.organization_id:
-            raise NotFound(f"there is no join token {shown(token_id)}", code="E-JOIN-404", next="fleet token ls")
+            raise NotFound(f"join token {shown(token_id)} not found", code="E-JOIN-404", next="fleet token ls")
         row.revoked_at = row.revoked_at or core.clock.now()
         return _join_token(db, caller, row)
 
@@ -124,7 +124,7 @@ def create_api_token(core: Core, caller: Caller, request: ApiTokenRequest) -> Ap
     if request.everywhere:
         require_everywhere(caller)
     role = parse_role(request.role)
-    name = check_text("the name of a token", request.name, limit=128, empty=True)
+    name = check_text("the token name", request.name, limit=128, empty=True)
     lasts = timedelta(seconds=request.expires_s) if request.expires_s else None
     with core.database.write() as db:
         row, token = _issue(core, caller.organization_id, role, name)
@@ -154,7 +154,7 @@ def revoke_api_token(core: Core, caller: Caller, token_id: str) -> ApiTokenDocum
     with core.database.write() as db:
         row = db.get(ApiToken, token_id)
         if row is None or row.organization_id != caller.organization_id:
-            raise NotFound(f"there is no API token {shown(token_id)}", code="E-TOKEN-404", next="fleet api-token ls")
+            raise NotFound(f"API token {shown(token_id)} not found", code="E-TOKEN-404", next="fleet api-token ls")
         if row.everywhere:
             require_everywhere(caller)
         row.revoked_at = row.revoked_at or core.clock.now()
@@ -178,7 +178,7 @@ def bootstrap_admin(core: Core, *, only_first: bool = False) -> str:
     working = select(ApiToken.id).where(_working(now), ApiToken.role == "admin", ApiToken.everywhere)
     with core.database.write() as db:
         if only_first and db.scalar(working.limit(1)):
-            raise Conflict("there is an admin token already", code="E-BOOTSTRAP", next="fleet api-token ls")
+            raise Conflict("an admin token already exists", code="E-BOOTSTRAP", next="fleet api-token ls")
         last = ApiToken.name == BOOTSTRAP, ApiToken.everywhere, ApiToken.revoked_at.is_(None)
         db.execute(update(ApiToken).where(*last).values(revoked_at=now))
         row, token = _issue(core, caller.organization_id, "admin", BOOTSTRAP)
@@ -210,7 +210,7 @@ def authenticate(core: Core, bearer: str) -> Caller:
 
 def _refuse_dead(row: ApiToken | None, now: datetime) -> None:
     if row is None:
-        what, code = "this API token is not known here", "E-TOKEN-UNKNOWN"
+        what, code = "this API token is unknown", "E-TOKEN-UNKNOWN"
     elif row.revoked_at is not None:
         what, code = f"API token {row.id} was revoked", "E-TOKEN-REVOKED"
     elif row.expires_at is not None and row.expires_at <= now:

@@ -55,9 +55,7 @@ def edit(core: Core, caller: Caller, name: str, changes: AgentEdit) -> AgentDocu
     progress, NotFound, and Invalid, also for bosses that would form a circle.
     """
     if not changes.model_fields_set:
-        raise Invalid(
-            f"nothing of agent {name[:64]} is to be changed", code="E-AGENT-EDIT", next="fleet agent edit --help"
-        )
+        raise Invalid(f"no changes given for agent {name[:64]}", code="E-AGENT-EDIT", next="fleet agent edit --help")
     return _done(core, lambda db: _edit(db, core, caller, name, changes))
 
 
@@ -83,7 +81,7 @@ def _create(db: Session, core: Core, caller: Caller, request: AgentRequest) -> _
     agent = db.scalar(select(Agent).where(Agent.organization_id == caller.organization_id, Agent.name == request.name))
     if agent is not None and agent.removed_at is None:
         raise Conflict(
-            f"there is an agent {agent.name} already",
+            f"agent {agent.name} already exists",
             code="E-AGENT-NAME",
             next=f"fleet agent edit {agent.name}    or: fleet agent show {agent.name}",
         )
@@ -124,7 +122,7 @@ def _remove(db: Session, core: Core, caller: Caller, name: str) -> _Change:
         report.boss_id = None
     agent.removed_at = core.clock.now()
     db.flush()
-    warnings = [f"{report.name} had {name} as its boss, and has none from now on" for report in reports]
+    warnings = [f"{report.name} no longer has a boss (was {name})" for report in reports]
     return _Change(agent_document(db, agent, warnings))
 
 
@@ -134,7 +132,7 @@ def _described(db: Session, core: Core, caller: Caller, agent: Agent) -> _Change
     if order_id is not None:
         return _Change(agent_document(db, agent), [order_id])
     warning = (
-        f"nobody can write a description of {agent.name} yet: it is not clear which project and provider are to be used"
+        f"the description of {agent.name} cannot be written yet: select the project and provider to use"
         f" (next: fleet agent edit {agent.name} --project SLUG --provider NAME)"
     )
     return _Change(agent_document(db, agent, [warning]))
@@ -152,7 +150,7 @@ def _refuse_tasks(db: Session, agent: Agent, what: str, *states: TaskStatus) -> 
     if tasks:
         named = ", ".join(tasks[:_SHOWN]) + (", …" if len(tasks) > _SHOWN else "")
         raise Conflict(
-            f"agent {agent.name} cannot be {what} while it has tasks that are {' or '.join(states)}: {named}",
+            f"agent {agent.name} cannot be {what} while it has {' or '.join(states)} tasks: {named}",
             code="E-AGENT-TASKS",
             next=f"fleet task assign {tasks[0]} user    or: fleet task cancel {tasks[0]}",
         )

@@ -39,7 +39,7 @@ def _set_instructions(agent: Agent, text: str | None, path: str | None) -> None:
     """Replace the instructions by exactly one of the two (S-010)."""
     if (text is None) == (path is None):
         raise Invalid(
-            f"agent {agent.name} needs its instructions once: {'none are' if text is None else 'both kinds are'} given",
+            f"agent {agent.name} requires either instructions or a path: {'none' if text is None else 'both'} given",
             code=_BAD,
             next=f"--instructions FILE uploads them    or: --instructions-path agents/{agent.name}.md",
         )
@@ -55,24 +55,24 @@ def _check_instructions(name: str, text: str) -> str:
         # A lone surrogate cannot be encoded. A text that is far too long is rejected without encoding all of it.
         return instructions_of(text[: MAX_BYTES + 1].encode())
     except UnicodeEncodeError:
-        why = "they hold half of a surrogate pair, which is no text"
+        why = "the text contains an unpaired surrogate"
     except ValueError as error:
         why = f"the text {error}"
     raise Invalid(
-        f"these cannot be the instructions of agent {name}",
+        f"invalid instructions for agent {name}",
         code=_BAD,
         why=why,
-        next=f"keep them short, or in the repository: fleet agent edit {name} --instructions-path PATH",
+        next=f"shorten them, or keep them in the repository: fleet agent edit {name} --instructions-path PATH",
     )
 
 
 def _check_path(name: str, path: str) -> str:
     """The path of a Markdown file inside the repository, in git's notation (S-011, S-003)."""
-    check_text("the path of the instructions", path, limit=MAX_PATH)
+    check_text("the instructions path", path, limit=MAX_PATH)
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or pure.suffix.lower() != ".md" or not path.isprintable():
         raise Invalid(
-            f"{shown(path)} cannot be where the instructions of agent {name} lie",
+            f"invalid instructions path {shown(path)} for agent {name}",
             code=_BAD,
             why="it must be the path of a .md file in the project's repository, without '..'",
             next=f"for example agents/{name}.md",
@@ -95,7 +95,7 @@ def _set_model(_: Session, agent: Agent, model: str | None) -> None:
 
 def _set_cost_limit(_: Session, agent: Agent, amount: float | None) -> None:
     if amount is not None and not math.isfinite(amount):
-        raise Invalid("cost_limit is not a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
+        raise Invalid("cost_limit must be a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
     agent.cost_limit = amount
 
 
@@ -133,17 +133,17 @@ def _set_boss(db: Session, agent: Agent, name: str | None) -> None:
 def _check_bosses(name: str, bosses: dict[str, str | None]) -> None:
     if way := circle(bosses, name):
         raise Invalid(
-            f"agent {name} cannot have {way[1]} as its boss: that would be a circle",
+            f"agent {name} cannot have {way[1]} as its boss: that would be a cycle",
             code="E-AGENT-BOSS",
-            why=f"the bosses would be {' → '.join(way)}",
+            why=f"the chain of bosses would be {' → '.join(way)}",
             next=f"first: fleet agent edit {way[-2]} --boss none",
         )
     levels = max(_levels(bosses, each) for each in bosses)
     if levels > MAX_LEVELS:
         raise Invalid(
-            f"there would be {levels} levels of bosses; {MAX_LEVELS} are allowed",
+            f"the agents would have {levels} levels of bosses; {MAX_LEVELS} are allowed",
             code="E-AGENT-BOSS",
-            next="give the agent a boss that is higher up: fleet agent tree",
+            next="choose a boss that is higher up: fleet agent tree",
         )
 
 

@@ -55,7 +55,7 @@ def create(core: Core, caller: Caller, request: ScheduleRequest) -> ScheduleDocu
             return _document(row, now)
     except IntegrityError as error:
         raise Conflict(
-            f"there is a schedule {shown(row.name)} already",
+            f"schedule {shown(row.name)} already exists",
             code="E-SCHEDULE-NAME",
             next=f"fleet schedule edit {row.name}",
         ) from error

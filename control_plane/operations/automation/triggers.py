@@ -54,7 +54,7 @@ def create(core: Core, caller: Caller, request: TriggerRequest) -> TriggerDocume
             db.add(row)
     except IntegrityError as error:
         raise Conflict(
-            f"there is a trigger {shown(row.name)} already",
+            f"trigger {shown(row.name)} already exists",
             code="E-TRIGGER-NAME",
             next=f"fleet trigger edit {row.name}",
         ) from error
@@ -114,7 +114,7 @@ def accept_delivery(core: Core, trigger_id: str, headers: Mapping[str, str], bod
     """
     row = _signed(core, trigger_id, headers, body)
     event = read_event(row.kind, headers, body)
-    if why := "this trigger is off" if not row.enabled else why_ignored(event, row.events):
+    if why := "this trigger is disabled" if not row.enabled else why_ignored(event, row.events):
         return HookAnswer(outcome="ignored", task=None, why=why)
     request, unfit = task_of(row.kind, event, row.task)
     taken = core.database.transact(lambda db: _accept(db, core, row.id, (event, request, unfit)))
@@ -150,9 +150,9 @@ def _signed(core: Core, trigger_id: str, headers: Mapping[str, str], body: bytes
     secret = core.vault.open_at_rest(row.sealed_secret) if row else secrets.token_hex(32)
     if not is_signed(row.kind if row else "github", secret, headers, body) or row is None:
         raise Unauthenticated(
-            "there is no such trigger, or the request is not signed with its secret",
+            "unknown trigger, or the request is not signed with its secret",
             code="E-HOOK-SIGNATURE",
-            next="give the code host the secret that fleet trigger add printed, or set one: fleet trigger edit",
+            next="give the code host the secret that fleet trigger add printed, or set a new one: fleet trigger edit",
         )
     return row
 
@@ -169,18 +169,18 @@ def _accept(
     )
     before = db.scalar(known.limit(1))
     if before is not None:
-        why = f"this delivery was taken before, at {before.at:%Y-%m-%d %H:%M:%S} UTC"
+        why = f"this delivery was already accepted at {before.at:%Y-%m-%d %H:%M:%S} UTC"
         return HookAnswer(outcome="repeated", task=before.task_id, why=why), None
     try:
         task = make_task(db, core, row, request)
     except FleetError as error:
-        row.last_error = f"no task of {event.name}: {error.what}"
+        row.last_error = f"no task created for {event.name}: {error.what}"
         return error
     row.last_at, row.last_task_id, row.last_error = core.clock.now(), task.id, unfit
     for each in event.ids:
         db.add(_delivery(row, event, each, task.id))
     return HookAnswer(
-        outcome="task", task=task.id, why=f"{event.name or 'the event'} became task {task.id}"
+        outcome="task", task=task.id, why=f"created task {task.id} for {event.name or 'the event'}"
     ), task.order_id
 
 

@@ -48,7 +48,7 @@ def create(core: Core, caller: Caller, request: WebhookRequest) -> WebhookDocume
             db.add(row)
     except IntegrityError as error:
         raise Conflict(
-            f"there is a webhook {shown(row.name)} already",
+            f"webhook {shown(row.name)} already exists",
             code="E-WEBHOOK-NAME",
             next=f"fleet webhook edit {row.name}",
         ) from error
@@ -154,7 +154,7 @@ def resend(core: Core, caller: Caller, name: str, message: str) -> WebhookDelive
             )
         if not row.enabled:
             raise Conflict(
-                f"webhook {row.name} is switched off", code="E-WEBHOOK-OFF", next=f"fleet webhook edit {row.name} --on"
+                f"webhook {row.name} is disabled", code="E-WEBHOOK-OFF", next=f"fleet webhook edit {row.name} --on"
             )
         delivery.attempts, delivery.status_code, delivery.error = 0, None, ""
         delivery.next_at, delivery.done_at = core.clock.now(), None
@@ -189,9 +189,9 @@ def _checked_events(events: list[str]) -> list[str]:
         if event not in NOTICES:
             near = get_close_matches(event[:64], NOTICES, n=3, cutoff=0.5)
             raise Invalid(
-                f"webhooks do not tell of {shown(event)}",
+                f"unknown webhook event {shown(event)}",
                 code="E-WEBHOOK-EVENT",
-                next=f"did you mean {' or '.join(near)}?" if near else f"one of: {', '.join(NOTICES)}",
+                next=f"did you mean {' or '.join(near)}?" if near else f"expected one of: {', '.join(NOTICES)}",
             )
     return list(dict.fromkeys(events))
 

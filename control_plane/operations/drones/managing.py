@@ -103,10 +103,10 @@ def _own_drone(db: Session, caller: Caller, name: str) -> Drone:
         return drone
     home = db.get_one(Organization, drone.organization_id).name if caller.everywhere else ""
     raise Forbidden(
-        f"drone {name} works for {caller.organization}, but belongs to another organization",
+        f"drone {name} serves {caller.organization} but belongs to another organization",
         code="E-DRONE-HOME",
-        why="only those whose drone it is drain or remove it",
-        next=f"the same with: --org {home}" if home else "ask whoever runs the fleet",
+        why="only the owning organization can drain or remove it",
+        next=f"repeat with: --org {home}" if home else "ask the fleet administrator",
     )
 
 
@@ -126,7 +126,7 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
     except FleetFault as error:
         # Its bearer token is already invalid, and the supervisor removes the users of removed drones when the broker is
         # available again. Failing halfway and requiring a second attempt would serve no purpose.
-        log.warning("removed without the broker", drone=drone_id, why=error.what)
+        log.warning("drone removed while the broker is unavailable", drone=drone_id, why=error.what)
     announce(core, order_ids, ended)
 
 

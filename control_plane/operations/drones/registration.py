@@ -87,9 +87,9 @@ def authenticate_drone(core: Core, bearer: str) -> AuthenticatedDrone:
         drone = db.scalar(select(Drone).where(Drone.token_hash == hashed(bearer)))
     if drone is None or drone.removed_at is not None:
         raise Unauthenticated(
-            f"drone {drone.name} was removed" if drone else "this drone's token is not known here",
+            f"drone {drone.name} was removed" if drone else "this drone's token is unknown",
             code="E-DRONE-TOKEN",
-            why="" if drone else "it was registered anew since, or with another control plane",
+            why="" if drone else "the drone was registered again since, or with another control plane",
             next="drone register --url URL --token TOKEN",
         )
     return AuthenticatedDrone(drone.id, drone.organization_id, drone.name)
@@ -106,7 +106,7 @@ def _checked(request: RegistrationRequest) -> bytes:
     """Validate the request and return the drone's public key."""
     check_name("drone", request.name)
     check_labels(request.labels)
-    check_text("the machine's id", request.machine_id, limit=128)
+    check_text("the machine id", request.machine_id, limit=128)
     for what, text, limit in (
         ("the sandbox", request.sandbox, 32),
         ("the version", request.version, 32),
@@ -118,7 +118,7 @@ def _checked(request: RegistrationRequest) -> bytes:
     except (binascii.Error, ValueError):
         key = b""
     if len(key) != 32:
-        raise Invalid("the public key is not 32 bytes in base64", code="E-DRONE-KEY", next="drone register")
+        raise Invalid("the public key must be 32 bytes in base64", code="E-DRONE-KEY", next="drone register")
     return key
 
 
@@ -127,7 +127,7 @@ def _admit(db: Session, core: Core, request: RegistrationRequest, secrets: _Secr
     token = db.scalar(select(JoinToken).where(JoinToken.secret_hash == hashed(request.secret)))
     if token is None:
         raise Unauthenticated(
-            "this join token is not one of ours",
+            "this join token is unknown",
             code="E-JOIN-UNKNOWN",
             why="it was mistyped or forged",
             next=_NEW_TOKEN,
@@ -156,7 +156,7 @@ def _known(db: Session, organization_id: str, request: RegistrationRequest) -> D
     twin = db.scalar(alive.where(Drone.public_key == request.public_key).limit(1))
     if twin is not None:
         raise Conflict(
-            f"this drone is registered already, as {twin.name}",
+            f"this drone is already registered as {twin.name}",
             code="E-DRONE-KEY-TAKEN",
             next=f"drone register --name {twin.name}    or first: drone unregister",
         )
@@ -179,7 +179,9 @@ def _refuse(token: JoinToken, now: datetime) -> NoReturn:
         when = f"{token.expires_at:%Y-%m-%d %H:%M} UTC"
         raise Unauthenticated(f"join token {token.id} expired at {when}", code="E-JOIN-EXPIRED", next=_NEW_TOKEN)
     raise Unauthenticated(
-        f"join token {token.id} is used up: it was good for {token.uses}", code="E-JOIN-USED", next=_NEW_TOKEN
+        f"join token {token.id} is used up: its limit was {token.uses} use{'' if token.uses == 1 else 's'}",
+        code="E-JOIN-USED",
+        next=_NEW_TOKEN,
     )
 
 
@@ -198,8 +200,8 @@ def _write(drone: Drone, request: RegistrationRequest, token: JoinToken, secrets
 
 def _name_taken(name: str) -> Conflict:
     return Conflict(
-        f"another drone is called {shown(name)} already",
+        f"another drone is already named {shown(name)}",
         code="E-DRONE-NAME",
-        why="its key is not yours",
-        next=f"drone register --name OTHER-NAME    or, if it is gone: fleet drone remove {name}",
+        why="its key is different",
+        next=f"drone register --name OTHER-NAME    or, if it no longer exists: fleet drone remove {name}",
     )

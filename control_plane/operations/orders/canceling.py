@@ -39,7 +39,7 @@ def _cancel(core: Core, caller: Caller, order_id: str, reason: str) -> None:
     def write(db: Session) -> EndedRun | None:
         order = db.get_one(Order, order_id, with_for_update=True)
         if (order.status, order.run_id) != (seen.status, seen.run_id):
-            raise Conflict(f"order {order_id} is {order.status} now, no longer {seen.status}", code=MOVED)
+            raise Conflict(f"order {order_id} is now {order.status}, no longer {seen.status}", code=MOVED)
         return record_cancel(db, core, order, seen.taken_back, asked_by(caller, reason))
 
     # The end of an order may let others begin, and so wait for one that ends at the same time.

@@ -66,7 +66,7 @@ def _order(db: Session, caller: Caller, order_id: str) -> Order:
     orders = select(Order).where(Order.organization_id == caller.organization_id).with_for_update()
     order = db.scalar(orders.where(Order.id == order_id))
     if order is None:
-        raise NotFound(f"there is no order {shown(order_id)}", code="E-ORDER-404", next="fleet orders")
+        raise NotFound(f"order {shown(order_id)} not found", code="E-ORDER-404", next="fleet orders")
     return order
 
 
@@ -74,14 +74,14 @@ def _newest(db: Session, caller: Caller, task_id: str) -> Order:
     """The task's newest order whose branch was pushed."""
     mine = select(Task.id).where(Task.organization_id == caller.organization_id, Task.id == task_id)
     if db.scalar(mine) is None:
-        raise NotFound(f"there is no task {shown(task_id)}", code="E-TASK-404", next="fleet task ls")
+        raise NotFound(f"task {shown(task_id)} not found", code="E-TASK-404", next="fleet task ls")
     turns = select(Order).where(Order.task_id == task_id, Order.head_commit.is_not(None), Order.purpose == "work")
     order = db.scalar(turns.order_by(Order.number.desc()).limit(1).with_for_update())
     if order is None:
         raise Precondition(
             f"task {task_id} has no branch yet",
             code="E-PULL-REQUEST-BRANCH",
-            why="none of its runs changed files and ended",
+            why="none of its completed runs changed files",
             next=f"fleet task show {task_id}",
         )
     return order
@@ -90,10 +90,10 @@ def _newest(db: Session, caller: Caller, task_id: str) -> Order:
 def _check(db: Session, order: Order) -> None:
     """Return where the order has a branch on the remote, and nobody is about to open its pull request."""
     if order.purpose != "work":
-        raise Precondition(f"order {order.id} is a service, and has no work", code="E-PULL-REQUEST-BRANCH")
+        raise Precondition(f"order {order.id} is a service order and has no branch", code="E-PULL-REQUEST-BRANCH")
     if order.status not in ENDED:
         raise Conflict(
-            f"order {order.id} is {order.status}, and a pull request is for work that has ended",
+            f"order {order.id} is {order.status}; a pull request requires an order that has ended",
             code="E-PULL-REQUEST-EARLY",
             next=f"fleet follow {order.id}",
         )
@@ -106,7 +106,7 @@ def _check(db: Session, order: Order) -> None:
         service = db.get(Order, there.get("order"))
         if service is not None and service.status not in ENDED:
             raise Conflict(
-                f"the pull request of order {order.id} is on its way: order {service.id} is {service.status}",
+                f"the pull request of order {order.id} is being opened: order {service.id} is {service.status}",
                 code="E-PULL-REQUEST-EARLY",
                 why=service.reason,
                 next=f"fleet follow {service.id}",
@@ -116,7 +116,7 @@ def _check(db: Session, order: Order) -> None:
 def _no_branch(order: Order) -> FleetError:
     if order.head_commit is None:
         return Precondition(
-            f"order {order.id} changed no files, so there is nothing to open a pull request for",
+            f"order {order.id} changed no files; nothing to open a pull request for",
             code="E-PULL-REQUEST-BRANCH",
             next=f"fleet show {order.id}",
         )
@@ -124,5 +124,5 @@ def _no_branch(order: Order) -> FleetError:
         f"the branch of order {order.id} is not on the remote",
         code="E-PULL-REQUEST-BRANCH",
         why=order.push_error or "it was not pushed",
-        next=f"fleet checkout {order.session_id}    brings the work here; then push it by hand",
+        next=f"fleet checkout {order.session_id}    fetches the work; then push it yourself",
     )

@@ -69,10 +69,18 @@ def list_orders(  # noqa: PLR0913, PLR0917 - the filters are the interface
     project: str | None = None,
     drone: str | None = None,
     limit: int = 50,
+    *,
+    every: bool = False,
 ) -> list[OrderSummary]:
-    """Orders, newest first, in three queries whatever their number. Raises Invalid or NotFound for a wrong filter."""
+    """Orders, newest first, in the same few queries for any number of orders.
+
+    Orders that the control plane itself submitted for a service, for example the description of an agent, are included
+    only with `every`. Raises Invalid or NotFound for a wrong filter.
+    """
     with core.database.read() as db:
         wanted = _filtered(db, caller, (status, project, drone))
+        if not every:
+            wanted = wanted.where(Order.purpose == "work")
         rows = db.execute(wanted.order_by(Order.number.desc()).limit(max(1, min(limit, MAX_LISTED)))).all()
         return _summaries(db, caller, rows, core.clock.now())
 
@@ -138,7 +146,7 @@ def log_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
         step = db.scalar(select(Step).where(Step.order_id == order_id, Step.seq == seq))
     if step is None or step.kind != "tool_result":
         raise NotFound(
-            f"step {seq} of order {order_id} is {'no tool result' if step else 'not there'}",
+            f"step {seq} of order {order_id} {'is not a tool result' if step else 'does not exist'}",
             code="E-ORDER-LOG",
             next=f"fleet show {order_id}    lists the steps with their numbers",
         )
@@ -165,7 +173,7 @@ def _orders(caller: Caller) -> Select[Order, str | None, str, str | None, str | 
 def _find(db: Db, caller: Caller, order_id: str) -> Row:
     row = db.execute(_orders(caller).where(Order.id == order_id)).one_or_none()
     if row is None:
-        raise NotFound(f"there is no order {shown(order_id)}", code="E-ORDER-404", next="fleet orders")
+        raise NotFound(f"order {shown(order_id)} not found", code="E-ORDER-404", next="fleet orders")
     return row
 
 
@@ -190,7 +198,11 @@ def _filtered(
 
 def _status(text: str) -> str:
     if text not in {each.value for each in OrderStatus}:
-        raise Invalid(f"{shown(text)} is not a status of orders", code="E-ORDER-STATUS", next=", ".join(OrderStatus))
+        raise Invalid(
+            f"unknown order status {shown(text)}",
+            code="E-ORDER-STATUS",
+            next=f"expected one of {', '.join(OrderStatus)}",
+        )
     return text
 
 

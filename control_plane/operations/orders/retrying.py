@@ -82,7 +82,7 @@ def _of_the_ended(db: Db, order_id: str, what: str) -> Order:
         raise Precondition(
             f"project {project.slug} of order {order.id} was removed",
             code="E-PROJECT-REMOVED",
-            next=f"fleet project add {project.slug} --git-url URL    and submit it there",
+            next=f"fleet project add {project.slug} --git-url URL    then submit the order there",
         )
     _refuse_after_later_turns(db, order, project.slug, what)
     return order
@@ -90,10 +90,10 @@ def _of_the_ended(db: Db, order_id: str, what: str) -> Order:
 
 def _turn_of_a_task(order: Order, task_id: str, what: str) -> Conflict:
     return Conflict(
-        f"order {order.id} is a turn of task {task_id}; {what} is for orders that people submitted",
+        f"order {order.id} is a turn of task {task_id}; {what} is for orders submitted by users",
         code="E-ORDER-TASK",
-        why="the thread of the task decides whose turn is next, and another try is a new turn",
-        next=f"fleet task retry {task_id}    goes on from the work of its last run",
+        why="the task's thread decides whose turn is next; a retry is a new turn",
+        next=f"fleet task retry {task_id}    continues from the work of its last run",
     )
 
 
@@ -103,8 +103,8 @@ def _wrong_state(order: Order, what: str) -> Conflict:
     return Conflict(
         f"order {order.id} is {order.status}; {what} is for orders that failed or were canceled",
         code="E-ORDER-STATE",
-        why="it did what it was to do" if done else order.reason,
-        next=f"fleet submit 'what is still to do' --project … --session {order.session_id}" if done else follow,
+        why="it succeeded" if done else order.reason,
+        next=f"fleet submit 'what remains to be done' --project … --session {order.session_id}" if done else follow,
     )
 
 
@@ -116,11 +116,11 @@ def _refuse_after_later_turns(db: Db, order: Order, project: str, what: str) -> 
     in_the_way = [each for each in db.scalars(later.order_by(Order.number)) if each.id in seen or _begun(each)]
     if in_the_way:
         raise Conflict(
-            f"order {order.id} cannot {what}: its session went on with order {in_the_way[0].id} after it",
+            f"cannot {what} order {order.id}: its session has continued with order {in_the_way[0].id}",
             code="E-ORDER-LATER",
-            why="that turn, and the work in it, would be left behind",
+            why="that turn and its work would no longer be part of the session",
             next=f"fleet session fork {order.session_id} --at {order.id}    then: "
-            f"fleet submit 'go on' --project {project} --session THE_FORK",
+            f"fleet submit 'continue' --project {project} --session THE_FORK",
         )
 
 
@@ -172,6 +172,6 @@ def _done(core: Core, caller: Caller, order_id: str, write: Callable[[Db], None]
 def _check(request: ResumeRequest) -> None:
     for name in ("cost_limit", "max_run_seconds"):
         if not math.isfinite(getattr(request, name) or 0):
-            raise Invalid(f"{name} is not a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
+            raise Invalid(f"{name} must be a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
     if request.say is not None:
         check_said(SayRequest(text=request.say))

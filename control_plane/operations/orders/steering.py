@@ -75,13 +75,15 @@ def check_said(request: SayRequest) -> None:
         raise Invalid(
             f"the text has {size:,} bytes; {MAX_SAID:,} are allowed",
             code="E-SAY-SIZE",
-            next="put it into a file of the repository, and name that file",
+            next="put it in a file of the repository and refer to that file",
         )
     if not request.text.strip():
-        raise Invalid("there is nothing to say: the text is empty", code="E-SAY-EMPTY", next="fleet say ORDER 'TEXT'")
+        raise Invalid("the message is empty", code="E-SAY-EMPTY", next="fleet say ORDER 'TEXT'")
     if request.after and request.interrupt:
         raise Invalid(
-            "a word can wait until the model stops or interrupt it, not both", code="E-SAY-WHEN", next="leave one out"
+            "a message can either wait until the model stops or interrupt it",
+            code="E-SAY-WHEN",
+            next="use only one of the two",
         )
     check_text("the text", request.text, limit=MAX_SAID)
 
@@ -103,7 +105,7 @@ def _keep(db: Db, core: Core, caller: Caller, said: _Said) -> None:
     status = OrderStatus(order.status)
     if status in ENDED or status is OrderStatus.CANCELING:
         raise Conflict(
-            f"order {order.id} is {order.status}; nobody is left to hear it",
+            f"order {order.id} is {order.status}; no run can receive the message",
             code="E-SAY-ENDED",
             why=order.reason,
             next=f"fleet submit 'TEXT' --project {said.project} --session {order.session_id}",
@@ -161,7 +163,7 @@ def _undecided(db: Db, order: Order, call_id: str | None) -> Wait:
     if waiting:
         raise _decided(waiting[0])
     raise Conflict(
-        f"no call of order {order.id} waits for a person: it is {order.status}",
+        f"no call of order {order.id} is waiting for approval: the order is {order.status}",
         code="E-APPROVAL-NONE",
         why=order.reason,
         next=f"fleet show {order.id}",
@@ -175,7 +177,7 @@ def _named(db: Db, order: Order, waiting: list[Wait], call_id: str) -> Wait:
     if wait is not None and wait in waiting:
         return wait
     raise NotFound(
-        f"no call {shown(call_id)} of order {order.id} waits for a person",
+        f"no call {shown(call_id)} of order {order.id} is waiting for approval",
         code="E-APPROVAL-404",
         why=f"waiting: {', '.join(each.subject for each in waiting)}" if waiting else "",
         next=f"fleet show {order.id}",
@@ -183,10 +185,10 @@ def _named(db: Db, order: Order, waiting: list[Wait], call_id: str) -> Wait:
 
 
 def _decided(wait: Wait) -> Conflict:
-    how = {"clock": " by the clock", "interruption": " by an interruption"}.get(wait.decided_by or "", "")
+    how = {"clock": " automatically", "interruption": " by an interruption"}.get(wait.decided_by or "", "")
     word = "approved" if wait.answer == APPROVE else "denied"
     return Conflict(
-        f"call {shown(wait.subject)} was {word} already{how}; the first decision counts",
+        f"call {shown(wait.subject)} was already {word}{how}; the first decision counts",
         code="E-APPROVAL-DECIDED",
     )
 
@@ -198,7 +200,7 @@ def _allow(db: Db, order: Order, wait: Wait) -> None:
     line = str(arguments.get("command", "")).strip() if isinstance(arguments, dict) else ""
     if wait.details["tool"] != "shell" or not line:
         raise Invalid(
-            f"{wait.details['tool']} runs no command that could be allowed for good",
+            f"{wait.details['tool']} has no command that can be allowed permanently",
             code="E-APPROVAL-ALWAYS",
             next=f"fleet approve {order.id}    without --always",
         )

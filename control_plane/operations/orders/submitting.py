@@ -23,6 +23,7 @@ from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
 from control_plane.documents.orders import SubmitRequest
 from control_plane.lookups.drones import find_drone
+from control_plane.lookups.ids import full_session_id
 from control_plane.lookups.projects import find_project
 from control_plane.lookups.providers import find_provider, only_provider
 from control_plane.lookups.sessions import find_session
@@ -46,19 +47,19 @@ def check_request(request: SubmitRequest, key: str | None) -> None:
         raise TooLarge(
             f"the prompt has {len(request.prompt):,} characters; {MAX_PROMPT:,} are allowed",
             code="E-ORDER-PROMPT-SIZE",
-            why="it goes into every call of the model",
-            next="put the text into a file of the repository, and name that file in the prompt",
+            why="it is sent with every model call",
+            next="put the text in a file of the repository and refer to that file in the prompt",
         )
     if not request.prompt.strip():
         raise Invalid("the prompt is empty", code="E-ORDER-PROMPT", next="fleet submit 'what to do' --project SLUG")
     check_text("the prompt", request.prompt, limit=MAX_PROMPT)
     check_labels(request.labels)
     if request.drone is not None and request.labels:
-        raise Invalid("a drone and labels were both given", code="E-ORDER-PLACE", next="leave one of them out")
+        raise Invalid("a drone and labels cannot both be given", code="E-ORDER-PLACE", next="omit one of them")
     _check_allow(request.allow)
     for name in ("cost_limit", "max_run_seconds", "approval_timeout", "progress_timeout"):
         if not math.isfinite(getattr(request, name) or 0):
-            raise Invalid(f"{name} is not a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
+            raise Invalid(f"{name} must be a finite number", code="E-ORDER-LIMIT", next="0 means no limit")
     if key is not None:
         check_text("the idempotency key", key, limit=MAX_KEY)
 
@@ -66,12 +67,12 @@ def check_request(request: SubmitRequest, key: str | None) -> None:
 def _check_allow(patterns: Sequence[str]) -> None:
     if len(patterns) > MAX_ALLOWED:
         raise Invalid(
-            f"{len(patterns)} patterns of commands are given; {MAX_ALLOWED} are allowed",
+            f"{len(patterns)} command patterns given; {MAX_ALLOWED} are allowed",
             code="E-ORDER-ALLOW",
-            next="name a family of commands with one pattern: --allow 'git status*'",
+            next="cover similar commands with one pattern: --allow 'git status*'",
         )
     for pattern in patterns:
-        check_text("a pattern of --allow", pattern, limit=MAX_PATTERN)
+        check_text("an --allow pattern", pattern, limit=MAX_PATTERN)
 
 
 def submit_within(
@@ -109,7 +110,7 @@ def _submitted_before(db: Db, now: datetime, caller: Caller, key: str) -> Order 
 def _refuse_other_body(order: Order, body_hash: str) -> None:
     if order.request_hash != body_hash:
         raise Conflict(
-            f"the idempotency key was used for another request, which made order {order.id}",
+            f"the idempotency key was already used for another request, which created order {order.id}",
             code="E-ORDER-IDEMPOTENCY",
             next="use a new key for a new order",
         )
@@ -141,7 +142,7 @@ def _draft(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> Draft:
 def _session(db: Db, core: Core, caller: Caller, request: SubmitRequest, project: Project) -> ChatSession:
     """The session that the request names, else a new one."""
     if request.session is not None:
-        session = find_session(db, caller.organization_id, request.session, project)
+        session = find_session(db, caller.organization_id, full_session_id(db, caller, request.session), project)
         _refuse_task_session(session)
         return session
     session = new_session(core, project, request.mode or "build")
@@ -157,7 +158,7 @@ def _refuse_task_session(session: ChatSession) -> None:
             f"session {session.id} belongs to task {session.task_id}",
             code="E-SESSION-TASK",
             why="its turns are the runs of the task's agents",
-            next=f"fleet comment {session.task_id} 'what is to be done, @AGENT'    or: fleet session fork {session.id}",
+            next=f"fleet comment {session.task_id} '@AGENT what to do'    or: fleet session fork {session.id}",
         )
 
 
@@ -171,11 +172,11 @@ def _provider(db: Db, caller: Caller, request: SubmitRequest, project: Project) 
     if only is not None:
         return only
     raise Precondition(
-        f"no provider was given, and project {project.slug} has no default one",
+        f"no provider given, and project {project.slug} has no default provider",
         code="E-ORDER-PROVIDER",
-        why="there is none, or more than one to choose from",
+        why="the organization has none or more than one",
         next=f"fleet provider ls    then: fleet submit … --provider NAME, or fleet project edit {project.slug} "
-        "--provider NAME; the first one: fleet provider add NAME --model MODEL",
+        "--provider NAME; to add the first one: fleet provider add NAME --model MODEL",
     )
 
 

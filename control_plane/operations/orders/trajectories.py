@@ -38,7 +38,7 @@ def trajectory_of(core: Core, caller: Caller, order_id: str, run: str | None = N
     with core.database.read() as db:
         order = db.scalar(select(Order).where(Order.id == order_id, Order.organization_id == caller.organization_id))
         if order is None:
-            raise NotFound(f"there is no order {shown(order_id)}", code="E-ORDER-404", next="fleet orders")
+            raise NotFound(f"order {shown(order_id)} not found", code="E-ORDER-404", next="fleet orders")
         shown_run = _run(db, order, run)
         facts = RunFacts(order.id, shown_run.id, order.model, order.mode, order.limits, version())
         return trajectory(facts, _steps(db, path_to(db, shown_run.id)))
@@ -50,7 +50,7 @@ def _run(db: Db, order: Order, run_id: str | None) -> Run:
         raise NotFound(
             f"order {order.id} has no trajectory{'' if order.ended_at else ' yet'}: it is {order.status}",
             code="E-ORDER-TRAJECTORY",
-            why=order.reason or "none of its runs has begun",
+            why=order.reason or "none of its runs has started",
             next=f"fleet show {order.id}" if order.ended_at else f"fleet follow {order.id}",
         )
     wanted = run_id or order.result_run_id

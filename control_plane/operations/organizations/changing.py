@@ -38,9 +38,9 @@ def create(core: Core, _caller: Caller, request: OrganizationRequest) -> Organiz
     check_text("the description", request.description, limit=MAX_DESCRIPTION, empty=True)
     if request.project is not None:
         raise NotFound(
-            f"a new organization has no project {shown(request.project)} yet",
+            f"project {shown(request.project)} not found: a new organization has no projects",
             code="E-PROJECT-404",
-            next=f"make it without, then: fleet project add … --org {request.name}",
+            next=f"create it without a project, then: fleet project add … --org {request.name}",
         )
     for _ in range(_TRIES):
         try:
@@ -58,7 +58,7 @@ def create_within(db: Session, core: Core, request: OrganizationRequest) -> Orga
     """
     if db.scalar(select(Organization.id).where(Organization.name == request.name)):
         raise Conflict(
-            f"there is an organization {shown(request.name)} already",
+            f"organization {shown(request.name)} already exists",
             code="E-ORGANIZATION-NAME",
             next=f"fleet organization show {request.name}",
         )
@@ -85,9 +85,9 @@ def edit(core: Core, caller: Caller, name: str, changes: OrganizationEdit) -> Or
     caller = in_organization(core, caller, name)
     if not changes.model_fields_set:
         raise Invalid(
-            "nothing is to be changed",
+            "no changes given",
             code="E-NOTHING",
-            why="no field was given",
+            why="at least one field is required",
             next=f"fleet organization edit {name} --help",
         )
     if changes.description is not None:
@@ -129,6 +129,7 @@ def resume(core: Core, caller: Caller, name: str) -> OrganizationDocument:
 
 def _change(core: Core, caller: Caller, change: Callable[[Session, Organization], None]) -> OrganizationDocument:
     """Change the locked row, start the tasks that can then start, and announce their orders."""
+
     def work(db: Session) -> tuple[OrganizationDocument, list[str]]:
         row = locked_organization(db, caller.organization_id)
         change(db, row)

@@ -57,9 +57,9 @@ def remove(core: Core, caller: Caller, name: str) -> OrganizationDocument:
     caller = in_organization(core, caller, name)
     if caller.organization == DEFAULT:
         raise Conflict(
-            f"the organization {DEFAULT!r} always exists",
+            f"organization {DEFAULT!r} cannot be removed",
             code="E-ORGANIZATION-DEFAULT",
-            why="it is whose nobody says otherwise",
+            why="it is used where no other organization is given",
             next="fleet organization ls",
         )
     removed = core.database.transact(lambda db: _remove(db, core, caller.organization_id))
@@ -88,14 +88,14 @@ def _refuse_unfinished(db: Session, row: Organization) -> None:
     at_work = select(Task.id).where(Task.organization_id == row.id, Task.status == TaskStatus.IN_PROGRESS)
     if task := db.scalar(at_work.order_by(Task.number).limit(1)):
         raise Conflict(
-            f"organization {row.name} has tasks in progress: {task} is one",
+            f"organization {row.name} has tasks in progress, for example {task}",
             code="E-ORGANIZATION-BUSY",
             next=f"fleet task cancel {task} --org {row.name}",
         )
     unfinished = select(Order.id).where(Order.organization_id == row.id, Order.status.not_in(ENDED))
     if order := db.scalar(unfinished.order_by(Order.number).limit(1)):
         raise Conflict(
-            f"organization {row.name} has unfinished orders: {order} is one",
+            f"organization {row.name} has unfinished orders, for example {order}",
             code="E-ORGANIZATION-BUSY",
             next=f"fleet cancel {order} --wait --org {row.name}",
         )
@@ -169,7 +169,7 @@ def _afterwards(core: Core, removed: _Removed) -> None:
             core.broker.remove_user(drone_id)
         except FleetFault as error:
             # Its bearer token is already invalid, and the supervisor removes the user when the broker is back.
-            log.warning("removed without the broker", drone=drone_id, why=error.what)
+            log.warning("drone removed while the broker is unavailable", drone=drone_id, why=error.what)
     announce(core, removed.orders, removed.ended)
     _delete_files(core, removed.blobs)
 

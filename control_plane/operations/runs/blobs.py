@@ -91,7 +91,7 @@ def grant_push(core: Core, identity: AuthenticatedDrone, run_id: str) -> dict[st
         order = db.scalar(update(Order).where(*current).values(grant_until=until).returning(Order))
         if order is None:
             raise Conflict(
-                f"run {run_id} is not the current one of order {dispatch.order_id}; it may not push its branch",
+                f"run {run_id} is not the current run of order {dispatch.order_id} and may not push its branch",
                 code="E-PUSH-STALE",
                 next=f"fleet show {dispatch.order_id}",
             )

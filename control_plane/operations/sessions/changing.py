@@ -115,7 +115,7 @@ def label(core: Core, caller: Caller, session_id: str, request: LabelRequest) ->
     def work(db: Db, chat: ChatSession) -> None:
         place = find_place(db, chat, request.entry)
         if place is None:
-            raise Invalid("the root cannot have a label", code="E-SESSION-LABEL", next="name a turn")
+            raise Invalid("the root cannot have a label", code="E-SESSION-LABEL", next="choose a turn")
         write_entry(db, core, chat, "label", parent_id=place.id, data={"text": request.text})
 
     return _changed(core, caller, session_id, work)
@@ -151,10 +151,10 @@ def _notify_run(db: Db, core: Core, order: Order, instructions: str) -> bool:
 
 def _sentence(order: Order | None, notified: bool) -> str:
     if order is None:
-        return "The session is idle: its next turn begins with the compaction, before its first question to the model."
+        return "The session is idle: its next turn compacts before its first model call."
     if notified:
-        return f"Order {order.id} was told: it compacts before its next question to the model."
-    return f"Order {order.id} is {order.status}: its run begins with the compaction."
+        return f"Order {order.id} compacts before its next model call."
+    return f"Order {order.id} is {order.status}: its run starts with the compaction."
 
 
 def _changed(core: Core, caller: Caller, session_id: str, work: Callable[[Db, ChatSession], None]) -> SessionDocument:
@@ -188,9 +188,9 @@ def _fork_of(core: Core, old: ChatSession, place: str | None, name: str | None) 
 def _check(name: str, allow: Sequence[str]) -> None:
     check_text("the name", name, limit=MAX_SESSION_NAME, empty=True)
     if len(allow) > MAX_ALLOWED:
-        raise Invalid(f"{len(allow)} patterns are given; {MAX_ALLOWED} are allowed", code="E-ORDER-ALLOW")
+        raise Invalid(f"{len(allow)} command patterns given; {MAX_ALLOWED} are allowed", code="E-ORDER-ALLOW")
     for pattern in allow:
-        check_text("a pattern of --allow", pattern, limit=MAX_PATTERN)
+        check_text("an --allow pattern", pattern, limit=MAX_PATTERN)
 
 
 def _id(place: SessionEntry | None) -> str | None:

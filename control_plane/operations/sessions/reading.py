@@ -111,7 +111,7 @@ def bundle_of(core: Core, caller: Caller, session_id: str) -> bytes:
         _, order = _head(db, caller, session_id)
     if order.bundle_sha256 is None:
         raise NotFound(
-            f"order {order.id} left no bundle", code="E-SESSION-HEAD", next=f"git fetch origin {order.branch}"
+            f"order {order.id} has no bundle", code="E-SESSION-HEAD", next=f"git fetch origin {order.branch}"
         )
     return core.blobs.read(order.bundle_sha256)
 

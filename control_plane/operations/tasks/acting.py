@@ -40,7 +40,7 @@ def done(core: Core, caller: Caller, task_id: str) -> TaskDocument:
 
     def work(db: Session, task: Task) -> None:
         if task.status not in _BETWEEN_RUNS or task.assignee_id is not None:
-            raise tasks.refused(task, "only a task that is with you can be marked as done")
+            raise tasks.refused(task, "only a task assigned to you can be marked as done")
         end(db, core, task, _T.DONE, system_notes.done(caller.user))
 
     return acted(core, caller, task_id, work)
@@ -75,7 +75,7 @@ def retry(core: Core, caller: Caller, task_id: str, request: TaskRetryRequest) -
         raise Invalid(
             "a task is retried by an agent, not by the user",
             code="E-TASK-ASSIGNEE",
-            next=f"fleet task reopen {task_id.upper()}    gives it to you",
+            next=f"fleet task reopen {task_id.upper()}    assigns it to you",
         )
     return acted(core, caller, task_id, work)
 
@@ -142,8 +142,8 @@ def _to_retry(db: Session, caller: Caller, task: Task, name: str | None) -> Agen
     if agent is not None and agent.removed_at is None:
         return agent
     raise Precondition(
-        f"no agent is known that could retry task {task.id}",
+        f"no agent to retry task {task.id}",
         code="E-TASK-AGENT",
-        why=f"{agent.name}, who ran last, was removed" if agent else "no agent has run on it yet",
+        why=f"{agent.name}, the last agent, was removed" if agent else "no agent has run on it yet",
         next=f"fleet task retry {task.id} --assign AGENT",
     )

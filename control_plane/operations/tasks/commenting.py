@@ -38,7 +38,7 @@ def comment(core: Core, caller: Caller, task_id: str, request: CommentRequest) -
     def write(db: Session) -> tuple[CommentDocument, str | None, list[str]]:
         task = tasks.locked_task(db, caller, task_id)
         if task.status not in _TAKES_COMMENTS:
-            raise tasks.refused(task, "people comment on tasks that are open or failed")
+            raise tasks.refused(task, "users can comment only on open or failed tasks")
         to = _tagged(db, caller, text)
         written = person_wrote(db, core, task, caller.user, text)
         _hand_over(db, core, task, to)
@@ -61,10 +61,10 @@ def _tagged(db: Session, caller: Caller, text: str) -> str | None:
     if to is None:
         tagged = ", ".join(shown(f"@{tag}") for tag in dict.fromkeys(tags[:3]))
         raise NotFound(
-            f"the comment tags {tagged}, and nobody is called so",
+            f"the comment tags {tagged}: unknown agent or user",
             code="E-TASK-TAG",
-            why="nothing was stored",
-            next=f"tag one of {', '.join('@' + name for name in names[-10:])}; what is no tag goes into `backticks`",
+            why="the comment was not saved",
+            next=f"tag one of {', '.join('@' + name for name in names[-10:])}; put other @ words in `backticks`",
         )
     return to
 
@@ -79,4 +79,4 @@ def _hand_over(db: Session, core: Core, task: Task, to: str | None) -> None:
 
 def _what_follows(core: Core, caller: Caller, task_id: str, to: str | None) -> str:
     said = reading.next_for(reading.summary(core, caller, task_id))
-    return said if to is not None else f"recorded; it tags nobody. {said}"
+    return said if to is not None else f"saved without a tag. {said}"

@@ -95,7 +95,7 @@ def answer(core: Core, caller: Caller, task_id: str) -> TaskDocument:
 def next_for(task: TaskSummary) -> str:
     """Who is next, and why not yet."""
     if task.status == TaskStatus.OPEN and task.assignee == USER:
-        return f"{task.id} waits for you: comment with @agent, or fleet task assign {task.id} AGENT"
+        return f"{task.id} is waiting for you: comment with @agent, or fleet task assign {task.id} AGENT"
     if task.status in {TaskStatus.OPEN, TaskStatus.IN_PROGRESS}:
         return f"{task.assignee} is next on {task.id}: {task.reason}"
     return f"{task.id} is {task.status}: {task.reason}"
@@ -172,7 +172,9 @@ def _filtered(
 
 def _status(text: str) -> str:
     if text not in {each.value for each in TaskStatus}:
-        raise Invalid(f"{shown(text)} is not a state of tasks", code="E-TASK-STATUS", next=", ".join(TaskStatus))
+        raise Invalid(
+            f"unknown task status {shown(text)}", code="E-TASK-STATUS", next=f"expected one of {', '.join(TaskStatus)}"
+        )
     return text
 
 

@@ -33,12 +33,12 @@ def _of_user(task: Task, last: Comment | None) -> str:
     """What a person sees of a task that is theirs, or that has ended."""
     match task.status:
         case _T.DONE:
-            return f"{_quoted(last, 'done')}; fleet task reopen {task.id} opens it again"
+            return f"{_quoted(last, 'done')}; to reopen: fleet task reopen {task.id}"
         case _T.CANCELED:
             return _quoted(last, "canceled")
         case _T.FAILED:
-            return f"{_quoted(last, 'failed')}; fleet task retry {task.id} tries again"
-    return f"waits for you: {_quoted(last, 'nobody has written yet')}"
+            return f"{_quoted(last, 'failed')}; to retry: fleet task retry {task.id}"
+    return f"waiting for you: {_quoted(last, 'no comments yet')}"
 
 
 def _quoted(comment: Comment | None, otherwise: str) -> str:
@@ -47,7 +47,7 @@ def _quoted(comment: Comment | None, otherwise: str) -> str:
         return otherwise
     line = " ".join(comment.text.split())
     line = line if len(line) <= MAX_QUOTED else f"{line[: MAX_QUOTED - 1]}…"
-    who = {SYSTEM: "", USER: f"{comment.user or 'a person'} wrote: "}.get(comment.author, f"{comment.author} wrote: ")
+    who = {SYSTEM: "", USER: f"{comment.user or 'a user'} wrote: "}.get(comment.author, f"{comment.author} wrote: ")
     return who + (line.removesuffix(".") if comment.author == SYSTEM else line)
 
 
@@ -75,7 +75,7 @@ def _of_runs(db: Session, now: datetime, tasks: Sequence[Task]) -> dict[str, str
 
 def _at_work(order: Order, run: Run | None, now: datetime) -> str:
     if order.status == OrderStatus.AWAITING_APPROVAL:
-        return f"a call waits for your approval: fleet approve {order.id}, or fleet deny {order.id}"
+        return f"a call is waiting for your approval: fleet approve {order.id}, or fleet deny {order.id}"
     if order.status == OrderStatus.RUNNING and run is not None:
-        return progress.of_run(run, now) or "works"
+        return progress.of_run(run, now) or "working"
     return order.reason

@@ -41,7 +41,7 @@ def show_run(core: Core, caller: Caller, run_id: str) -> TaskRunDetail:
     with core.database.read() as db:
         row = db.execute(_runs().where(Run.id == run_id, Run.organization_id == caller.organization_id)).one_or_none()
         if row is None:
-            raise NotFound(f"there is no run {shown(run_id)}", code="E-RUN-404", next="fleet run ls --task TASK")
+            raise NotFound(f"run {shown(run_id)} not found", code="E-RUN-404", next="fleet run ls --task TASK")
         steps = db.scalars(select(Step).where(Step.run_id == run_id).order_by(Step.run_seq)).all()
         document = run_document(*row, now=core.clock.now())
     numbered = [{"number": number, **step_document(step).model_dump()} for number, step in enumerate(steps, start=1)]

@@ -120,7 +120,7 @@ def _write(core: Core, caller: Caller, task_id: str, work: Work, at_work: _Order
     if task.status != _T.IN_PROGRESS:
         order = None
     elif order is None or order.id != task.order_id or (order.status, order.run_id) != _seen(at_work):
-        raise Conflict(f"task {task.id} went on while this was done", code=MOVED, next=f"fleet task show {task.id}")
+        raise Conflict(f"task {task.id} changed in the meantime", code=MOVED, next=f"fleet task show {task.id}")
     run_id = order.run_id if order is not None else None
     work(db, task, run_id)
     note, ended_run = _cancel_order(db, core, order, at_work, asked_by(caller, at_work.why)) if order else ("", None)
@@ -140,7 +140,7 @@ def _cancel_order(
     if at_work.seen is not None and order.status not in {*ENDED, OrderStatus.CANCELING}:
         ended_run = record_cancel(db, core, order, at_work.seen.taken_back, asked)
     if order.status in ENDED:
-        return f"run {order.run_id or f'of order {order.id}'} had not begun, and will not", ended_run
+        return f"run {order.run_id or f'of order {order.id}'} had not started and will not start", ended_run
     drone = db.get(Drone, order.drone_id) if order.drone_id else None
     where = f" on {drone.name}" if drone else ""
-    return f"run {order.run_id}{where} is being stopped, and the next one begins when it has ended", ended_run
+    return f"run {order.run_id}{where} is being stopped; the next run starts when it has ended", ended_run

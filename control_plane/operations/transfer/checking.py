@@ -72,7 +72,7 @@ def lines_of(spool: BinaryIO) -> Iterator[tuple[int, Line]]:
         except (ValueError, RecursionError):
             _refuse(number, "is not JSON")
         if not isinstance(line, dict):
-            _refuse(number, "is no JSON object")
+            _refuse(number, "is not a JSON object")
         yield number, line
 
 
@@ -95,25 +95,25 @@ class _Check:
             except Conflict:
                 raise
             except FleetError as error:
-                _refuse(number, error.what)
+                _refuse(number, f"cannot be imported: {error.what}")
         if self._checked is None or self._end is None:
             raise Invalid(
                 "the file ends before its last line" if number else "the file is empty",
                 code="E-IMPORT-CUT",
-                why=f"it has {number} lines, and none of them says that it is the end",
-                next="make it again: fleet organization export NAME --output FILE",
+                why=f"none of its {number} lines marks the end",
+                next="export it again: fleet organization export NAME --output FILE",
             )
         return self._checked
 
     def _take(self, number: int, line: Line) -> None:
         if self._end is not None:
-            raise LineRefused("comes after the end")
+            raise LineRefused("follows the end line")
         if number == 1:
             self._header(line)
         elif line.get("kind") == END:
             self._ends(line)
         elif set(line) != {"kind", "row"} or not isinstance(line["row"], dict) or not isinstance(line["kind"], str):
-            raise LineRefused("has no kind with a row")
+            raise LineRefused("must have exactly a kind and a row")
         elif number == 2:
             self._organization(line["kind"], line["row"])
         else:
@@ -122,25 +122,25 @@ class _Check:
     def _header(self, line: Line) -> None:
         version = line.get(HEADER)
         if type(version) is not int or not is_id(line.get("organization_id")):
-            raise LineRefused(f"is not the beginning of an exported organization, which has {HEADER!r}")
+            raise LineRefused(f"is not the header of an exported organization: {HEADER!r} expected")
         if version > VERSION:
             raise Conflict(
-                f"the file was written by a newer version: its form is {version}, and {VERSION} is known here",
+                f"the file was written by a newer version: its format is {version}; the newest supported is {VERSION}",
                 code="E-IMPORT-NEWER",
-                next="bring this installation up to date, then import again",
+                next="upgrade this installation, then import again",
             )
         _time(line.get("made_at"), "made_at")
         self._checked = Checked(line, {})
 
     def _organization(self, kind: str, line: Line) -> None:
         if kind != "organization" or set(line) != set(ORGANIZATION) or self._checked is None:
-            raise LineRefused("is not that of the organization itself")
+            raise LineRefused("is not the organization's own line")
         check_organization(str(line["name"]))
         if not isinstance(line["acronym"], str) or not _ACRONYM.fullmatch(line["acronym"]):
-            raise LineRefused("has an acronym that cannot be one")
+            raise LineRefused("has an invalid acronym")
         for name in ("last_task", "concurrency", "max_hand_offs"):
             if type(line[name]) is not int or line[name] < 0:
-                raise LineRefused(f"has a {name} that is no number")
+                raise LineRefused(f"has an invalid {name}: expected a number of at least 0")
         _text(line["description"], "description")
         self._checked.organization = line
         self._checked.counts["organization"] = 1
@@ -151,7 +151,7 @@ class _Check:
         if name == DRONE:
             self._drone(line)
         elif (kind := BY_NAME.get(name)) is None:
-            raise LineRefused(f"is of a kind that is not known: {shown(name)}")
+            raise LineRefused(f"has an unknown kind: {shown(name)}")
         else:
             line = kind.completed(line, checked.version)
             self._columns(kind, line)
@@ -164,7 +164,7 @@ class _Check:
 
     def _drone(self, line: Line) -> None:
         if set(line) != {"id", "name"} or not is_id(line["id"]):
-            raise LineRefused("is not as that of a drone is")
+            raise LineRefused("is not a valid drone line")
         check_name("drone", str(line["name"]))
         self._new(DRONE, line["id"])
 
@@ -173,12 +173,12 @@ class _Check:
         missing = {column.name for column in kind.columns} - set(line)
         strange = set(line) - {column.name for column in kind.columns}
         if missing or strange:
-            what = f"has no {min(missing)}" if missing else f"has something that is not known: {shown(min(strange))}"
+            what = f"has no {min(missing)}" if missing else f"has an unknown field: {shown(min(strange))}"
             raise LineRefused(what)
         for column in kind.columns:
             _value(column, line[column.name])
         if kind.states is not None and line["status"] not in set(kind.states):
-            raise LineRefused(f"has a status that is not known: {shown(str(line['status']))}")
+            raise LineRefused(f"has an unknown status: {shown(str(line['status']))}")
 
     def _references(self, kind: Kind, line: Line) -> None:
         for column, target in kind.refers.items():
@@ -186,17 +186,17 @@ class _Check:
             if value is None:
                 continue
             if target != TASK and not is_id(value):
-                raise LineRefused(f"has a {column} that is no id")
+                raise LineRefused(f"has an invalid {column}: expected an id")
             if column in kind.needed and value not in self._known[target]:
-                raise LineRefused(f"names a {target} that did not come before it: {shown(str(value))}")
+                raise LineRefused(f"refers to a {target} that does not precede it: {shown(str(value))}")
             if target == TASK and value not in self._known[TASK] and kind.name not in {"session", TASK}:
-                raise LineRefused(f"names a task that did not come before it: {shown(str(value))}")
+                raise LineRefused(f"refers to a task that does not precede it: {shown(str(value))}")
         if "id" in line:
             self._new(kind.name, line["id"])
 
     def _new(self, kind: str, row_id: Any) -> None:
         if kind != TASK and not is_id(row_id):
-            raise LineRefused("has an id that cannot be one")
+            raise LineRefused("has an invalid id")
         if row_id in self._known[kind]:
             raise LineRefused(f"repeats the {kind} {shown(str(row_id))}")
         self._known[kind].add(str(row_id))
@@ -205,9 +205,9 @@ class _Check:
         checked = self._checked
         assert checked is not None
         if line.get("counts") != checked.counts:
-            raise LineRefused(f"counts other lines than there are: {_difference(line.get('counts'), checked.counts)}")
+            raise LineRefused(f"has wrong line counts; counted here: {_difference(line.get('counts'), checked.counts)}")
         if line.get("totals") != checked.totals.document:
-            raise LineRefused("has other totals than the runs before it come to")
+            raise LineRefused("has totals that differ from the sums of the runs")
         self._end = line
 
     # --- what a row means ------------------------------------------------------------------
@@ -222,12 +222,12 @@ class _Check:
 
     def _agent(self, line: Line) -> None:
         if not _AGENT.fullmatch(line["name"]) or line["name"] in {"user", "system"}:
-            raise LineRefused(f"has a name that no agent can have: {shown(line['name'])}")
+            raise LineRefused(f"has an invalid agent name: {shown(line['name'])}")
 
     def _task(self, line: Line) -> None:
         acronym = self._checked.organization["acronym"] if self._checked else ""
         if line["id"] != f"{acronym}-{line['number']:04d}":
-            raise LineRefused(f"has an id that does not fit its number: {shown(str(line['id']))}")
+            raise LineRefused(f"has an id that does not match its number: {shown(str(line['id']))}")
 
 
 _MEANINGS: Mapping[str, Callable[[_Check, Line], None]] = {
@@ -266,12 +266,12 @@ def _fits(type_: Any, value: Any) -> bool:
 
 def _must(holds: bool, column: Column[Any]) -> None:
     if not holds:
-        raise LineRefused(f"has a {column.name} that it cannot have")
+        raise LineRefused(f"has an invalid {column.name}")
 
 
 def _text(value: Any, name: str) -> None:
     if not isinstance(value, str) or _UNSTORABLE.search(value):
-        raise LineRefused(f"has a {name} that is no text")
+        raise LineRefused(f"has an invalid {name}: expected text")
 
 
 def _time(value: Any, name: str) -> None:
@@ -280,7 +280,7 @@ def _time(value: Any, name: str) -> None:
     except (TypeError, ValueError):
         aware = False
     if not aware:
-        raise LineRefused(f"has a {name} that is no time with its zone")
+        raise LineRefused(f"has an invalid {name}: expected a time with a time zone")
 
 
 def _storable(value: Any, name: str) -> None:
@@ -307,5 +307,5 @@ def _refuse(number: int, why: str) -> NoReturn:
         f"line {number} {why}",
         code="E-IMPORT-LINE",
         why="nothing was imported",
-        next="make the file again: fleet organization export NAME --output FILE",
+        next="export the file again: fleet organization export NAME --output FILE",
     )

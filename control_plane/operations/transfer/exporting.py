@@ -135,22 +135,22 @@ def _left_out(db: Session, organization_id: str) -> list[str]:
 
     alive = {table: table.removed_at.is_(None) for table in (Provider, Project, Trigger, Webhook)}
     sealed = (
-        ("the keys of providers", names(Provider.name, Provider, alive[Provider], Provider.sealed_key.is_not(None))),
+        ("provider keys", names(Provider.name, Provider, alive[Provider], Provider.sealed_key.is_not(None))),
         (
-            "the passwords in the git URLs of projects",
+            "passwords in git URLs of projects",
             names(Project.slug, Project, alive[Project], Project.sealed_git_url.is_not(None)),
         ),
-        ("the secrets of triggers", names(Trigger.name, Trigger, alive[Trigger])),
-        ("the secrets of webhooks", names(Webhook.name, Webhook, alive[Webhook])),
+        ("trigger secrets", names(Trigger.name, Trigger, alive[Trigger])),
+        ("webhook secrets", names(Webhook.name, Webhook, alive[Webhook])),
     )
     counted = (
         (number(ApiToken), "API tokens"),
         (number(JoinToken), "join tokens"),
-        (number(Drone), "drones, with their credentials"),
-        (number(Blob), "blobs (patches, bundles, logs, checkpoints): they are named here and kept by their SHA-256"),
-        (number(TriggerDelivery), "deliveries to triggers"),
-        (number(WebhookDelivery), "deliveries of webhooks"),
-        (number(RawEvent), "reports of drones that could not be taken in"),
+        (number(Drone), "drones and their credentials"),
+        (number(Blob), "blobs (patches, bundles, logs, checkpoints), referenced here by SHA-256"),
+        (number(TriggerDelivery), "trigger deliveries"),
+        (number(WebhookDelivery), "webhook deliveries"),
+        (number(RawEvent), "drone reports that could not be processed"),
     )
     return [
         *(f"{what}: {', '.join(named)}" for what, named in sealed if named),

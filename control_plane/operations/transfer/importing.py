@@ -78,7 +78,9 @@ def import_file(core: Core, _caller: Caller, spool: BinaryIO, name: str | None =
         except IntegrityError:
             # An id, the name or the acronym was in use here after all: look again, and make all ids new.
             continue
-    raise FleetFault("the organization could not be written", code="E-IMPORT", why="others change what it needs")
+    raise FleetFault(
+        "the organization could not be written", code="E-IMPORT", why="concurrent changes conflict with it"
+    )
 
 
 @dataclass(frozen=True)
@@ -210,12 +212,12 @@ class _Import:
 
     def _settle_order(self, row: Line) -> None:
         if row["status"] not in ENDED:
-            row["reason"] = f"was {row['status']} when its organization was exported, and did not travel with it"
+            row["reason"] = f"was {row['status']} when its organization was exported; not included in the export"
             row["status"], row["exit_status"] = "canceled", ExitStatus.CANCELED.value
             row["ended_at"] = self.made_at
         asked = row["pull_request"]
         if asked and asked.get("state") == "asked":
-            why = "its organization was exported before it was opened (next: fleet pull-request ORDER)"
+            why = "its organization was exported before the pull request was opened (next: fleet pull-request ORDER)"
             row["pull_request"] = {**asked, "state": "failed", "why": why}
 
     def _settle_turn(self, row: Line) -> None:
@@ -229,7 +231,7 @@ class _Import:
     def _settle_run(self, row: Line) -> None:
         if row["status"] == RunStatus.RUNNING:
             row["status"], row["exit_status"] = RunStatus.PREEMPTED.value, ExitStatus.CANCELED.value
-            row["reason"] = "its organization was exported while it ran"
+            row["reason"] = "its organization was exported while the run was active"
             row["ended_at"], row["doing"], row["waits_for"] = self.made_at, "", ""
 
     def _settle_secret(self, row: Line) -> None:
@@ -237,7 +239,7 @@ class _Import:
         made = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
         row["sealed_secret"] = self.core.vault.seal_at_rest(made)
         row["enabled"] = False
-        row["last_error"] = "came from another installation without its secret: give it one, then enable it"
+        row["last_error"] = "imported without its secret: set one, then enable it"
 
     def _settle_provider(self, row: Line) -> None:
         row["sealed_key"] = None
@@ -247,7 +249,7 @@ class _Import:
 
     def _announce_tasks(self, db: Session) -> None:
         """Each task that was in progress says why it is not any more (S-043)."""
-        text = "The task was in progress when its organization was exported; its run did not travel with it."
+        text = "The task was in progress when its organization was exported; its run was not included in the export."
         now = self.core.clock.now()
         for task_id in self.put_back:
             db.add(
@@ -256,7 +258,7 @@ class _Import:
                     task_id=task_id,
                     author=SYSTEM,
                     kind="imported",
-                    text=f"{text} The task is with the user.",
+                    text=f"{text} The task is assigned to the user.",
                     at=now,
                 )
             )
@@ -272,26 +274,26 @@ class _Import:
         found = db.execute(select(func.count(), *sums).where(Run.organization_id == self.organization_id)).one()
         expected = self.checked.totals
         if list(map(int, found)) != [expected.runs, *(expected.sums[name] for name in SUMMED)]:
-            raise FleetFault("the totals of what was imported are not those of the file", code="E-IMPORT")
+            raise FleetFault("the totals of the imported data differ from those of the file", code="E-IMPORT")
 
     def _warnings(self) -> list[str]:
         """What a person is to do before it works here as it did there."""
         counts = self.checked.counts
         renamed = self.acronym != self.checked.organization["acronym"]
         said = [
-            f"it is paused (next: fleet organization resume {self.name})",
-            f"its tasks are called {self.acronym}-… here" if renamed and counts.get(TASK) else "",
-            "keys of providers did not travel (next: fleet provider edit NAME --api-key-stdin)"
+            f"the organization is paused (next: fleet organization resume {self.name})",
+            f"its tasks are renamed to {self.acronym}-…" if renamed and counts.get(TASK) else "",
+            "provider keys were not imported (next: fleet provider edit NAME --api-key-stdin)"
             if counts.get("provider")
             else "",
-            "passwords in git URLs did not travel (next: fleet project edit SLUG --git-url URL, where there was one)"
+            "passwords in git URLs were not imported (next: fleet project edit SLUG --git-url URL, where needed)"
             if counts.get("project")
             else "",
-            "triggers and webhooks are disabled until they have a secret again"
+            "triggers and webhooks are disabled until they have a new secret"
             if counts.get("trigger") or counts.get("webhook")
             else "",
-            f"{len(self.put_back)} tasks that were in progress are with the user" if self.put_back else "",
-            "drones and tokens did not travel (next: fleet token create --org "
+            f"{len(self.put_back)} tasks that were in progress are assigned to the user" if self.put_back else "",
+            "drones and tokens were not imported (next: fleet token create --org "
             f"{self.name}, fleet api-token create --org {self.name})",
         ]
         return [each for each in said if each]
@@ -336,8 +338,8 @@ def _refuse_taken(core: Core, name: str) -> None:
     with core.database.read() as db:
         if db.scalar(select(Organization.id).where(Organization.name == name)):
             raise Conflict(
-                f"there is an organization {shown(name)} already",
+                f"organization {shown(name)} already exists",
                 code="E-ORGANIZATION-NAME",
-                why="an import makes a new one, and never changes one that is there",
+                why="an import always creates a new organization",
                 next="fleet organization import FILE --name ANOTHER_NAME",
             )

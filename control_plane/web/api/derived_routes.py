@@ -16,8 +16,8 @@ from control_plane.web.openapi import errors
 
 OWN = "organization"
 """A path may contain the organization; `?org=` is then ignored."""
-ORGANIZATION = "The organization; default: the token's own."
-KEY = "The same key with the same body gives the same order, for 7 days; with another body: 409."
+ORGANIZATION = "Organization (default: the token's own)."
+KEY = "The same key with the same body returns the same order for 7 days; with another body: 409."
 
 
 def router(noun: str) -> APIRouter:

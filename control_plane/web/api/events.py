@@ -19,9 +19,9 @@ router = api_router("orders", "/orders")
 
 HEADERS = {"Cache-Control": "no-cache, no-store", "X-Accel-Buffering": "no"}
 LastEventId = Annotated[
-    int, Header(ge=0, le=2**53, description="The last step that was seen; sent by whoever connects again.")
+    int, Header(ge=0, le=2**53, description="Number of the last step received; sent on reconnecting.")
 ]
-After = Annotated[int, Query(ge=0, le=2**53, description="As Last-Event-ID, for a first connection of a browser.")]
+After = Annotated[int, Query(ge=0, le=2**53, description="Same as Last-Event-ID, for a browser's first connection.")]
 
 
 class EventStream(StreamingResponse):
@@ -44,11 +44,11 @@ async def follow_order(  # noqa: PLR0913, PLR0917 - one per part of the request
     last_event_id: LastEventId = 0,
     after: After = 0,
 ) -> EventStream:
-    """Events: `step` (its id is its number), `delta` (run, kind, text: text in flight, never stored), `order` (the
-    order without steps, when it changed), `heartbeat` (every 10 s), `end` (the whole document; the stream closes).
+    """Events: `step` (its id is its number), `delta` (run, kind, text: streamed text, never stored), `order` (the order
+    without steps, when it changed), `heartbeat` (every 10 s), `end` (the whole document; the stream closes).
     """
-    await to_thread.run_sync(reading.order_summary, core, caller, order_id)
+    order = await to_thread.run_sync(reading.order_summary, core, caller, order_id)
     stream = OrderStream(
-        core, request.app.state.live, caller, order_id, functools.partial(identify, core, request.headers)
+        core, request.app.state.live, caller, order.id, functools.partial(identify, core, request.headers)
     )
     return EventStream(stream.events(max(after, last_event_id)), headers=HEADERS)

@@ -12,17 +12,19 @@ from control_plane.web.openapi import errors
 
 router = api_router("orders", "/orders")
 
-OrderId = Annotated[str, Path(description="The order's id: 12 hexadecimal characters.", max_length=64)]
+OrderId = Annotated[
+    str, Path(description="The order's id, a unique prefix of it, or @last (your newest order).", max_length=64)
+]
 
 
 @router.get(
     "/{order_id}/patch",
-    summary="The patch against the base commit",
+    summary="Download the patch against the base commit",
     response_class=Response,
     responses={200: {"content": {"text/x-diff": {}}}, **errors(401, 404)},
 )
 def show_patch(core: CoreDep, caller: CallerDep, order_id: OrderId) -> Response:
-    """Empty if nothing changed, 404 while there is none yet."""
+    """Empty if nothing changed; 404 if there is no patch yet."""
     patch = reading.patch_of(core, caller, order_id)
     name = f'attachment; filename="{order_id}.patch"'
     return Response(patch, media_type="text/x-diff", headers={"Content-Disposition": name})
@@ -30,12 +32,12 @@ def show_patch(core: CoreDep, caller: CallerDep, order_id: OrderId) -> Response:
 
 @router.get(
     "/{order_id}/log/{seq}",
-    summary="The full output of a tool result",
+    summary="Download the full output of a tool result",
     response_class=Response,
     responses={200: {"content": {"text/plain": {}}}, **errors(401, 404)},
 )
 def show_log(
     core: CoreDep, caller: CallerDep, order_id: OrderId, seq: Annotated[int, Path(ge=1, le=2**53)]
 ) -> Response:
-    """Up to 50 MB: head and tail of what was longer."""
+    """Up to 50 MB; of longer output, the beginning and the end."""
     return Response(reading.log_of(core, caller, order_id, seq), media_type="text/plain; charset=utf-8")

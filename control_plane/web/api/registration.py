@@ -17,21 +17,21 @@ router = api_router("registration", "/registrations")
 @open_router.post(
     "",
     status_code=201,
-    summary="Join with a join token",
+    summary="Register a drone with a join token",
     dependencies=[Depends(throttled("registration"))],
     responses=errors(401, 409, 429),
 )
 def register(core: CoreDep, request: RegistrationRequest) -> RegistrationAnswer:
-    """The credentials come back sealed to the drone's key. The same key and name again give the same drone."""
+    """Returns the credentials, sealed to the drone's key. The same key and name again return the same drone."""
     return registration.register(core, request)
 
 
-@router.get("/self", summary="Ask whether the drone is registered still", responses=errors(401, 403))
+@router.get("/self", summary="Check whether the drone is still registered", responses=errors(401, 403))
 def registered(drone: DroneDep) -> dict[str, str]:
-    """Its id and its name. A drone that was removed gets a 401: so it tells that from a broker that forgot its user."""
+    """Its id and name. A removed drone gets a 401, which distinguishes removal from a broker that lost its user."""
     return {"id": drone.drone_id, "name": drone.name}
 
 
-@router.delete("/self", status_code=204, summary="Leave: the drone's own access ends", responses=errors(401, 403))
+@router.delete("/self", status_code=204, summary="Unregister the drone; its access ends", responses=errors(401, 403))
 def unregister(core: CoreDep, drone: DroneDep) -> None:
     registration.unregister(core, drone)

@@ -36,9 +36,9 @@ async def put_blob(  # noqa: PLR0913, PLR0917 - one per part of the request
     run_id: RunId,
     sha256: Digest,
     request: Request,
-    kind: Annotated[blobs.BlobKind, Query(description="`checkpoint`: sealed where it is kept, at most 64 MB.")] = "",
+    kind: Annotated[blobs.BlobKind, Query(description="`checkpoint`: stored sealed, at most 64 MB.")] = "",
 ) -> Response:
-    """At most 512 MB. Storing the same again changes nothing; content that is not what its name says is refused."""
+    """At most 512 MB. Storing the same content again changes nothing; content not matching its name is refused."""
     _refuse_large(int(request.headers.get("content-length") or 0))
     await to_thread.run_sync(lambda: core.blobs.root.mkdir(parents=True, exist_ok=True, mode=0o700))
     # Spooled next to the blobs, not in /tmp, which may be in memory: a blob may have half a gigabyte.
@@ -50,7 +50,7 @@ async def put_blob(  # noqa: PLR0913, PLR0917 - one per part of the request
 
 @router.get(
     "/{run_id}/blobs/{sha256}",
-    summary="Fetch a blob that the run may need",
+    summary="Fetch a blob for the run",
     response_class=FileResponse,
     responses={200: {"content": BINARY}, **errors(401, 403, 404)},
 )
@@ -61,9 +61,9 @@ def get_blob(core: CoreDep, drone: DroneDep, run_id: RunId, sha256: Digest) -> R
     return FileResponse(found, media_type="application/octet-stream")
 
 
-@router.post("/{run_id}/push-grant", summary="Ask for leave to push", responses=errors(401, 403, 404, 409))
+@router.post("/{run_id}/push-grant", summary="Request permission to push", responses=errors(401, 403, 404, 409))
 def grant_push(core: CoreDep, drone: DroneDep, run_id: RunId) -> dict[str, Any]:
-    """Given for 60 s, and only to the current run of the order; 409 to a late one."""
+    """Granted for 60 s, and only to the current run of the order; a late run gets a 409."""
     return blobs.grant_push(core, drone, run_id)
 
 
@@ -78,4 +78,4 @@ async def _spool(request: Request, spool: BinaryIO) -> None:
 
 def _refuse_large(size: int) -> None:
     if size > MAX_BYTES:
-        raise TooLarge(f"a blob may have {MAX_BYTES:,} bytes; this one has more", code="E-BLOB-SIZE")
+        raise TooLarge(f"the blob is larger than {MAX_BYTES:,} bytes", code="E-BLOB-SIZE")

@@ -16,7 +16,7 @@ open_router = api_router("server", is_open=True)
 
 
 class Health(BaseModel):
-    """Whether the server can do its work; open to everybody, so it says no more than that."""
+    """The server's health. It needs no token, so it contains no further details."""
 
     status: str
     """`ok`; `degraded` without a broker: orders are accepted and wait; `failing` without a database."""
@@ -26,9 +26,9 @@ class Health(BaseModel):
     time: datetime
 
 
-@open_router.get("/health", summary="Is the server alive?", responses={503: {"model": Health}})
+@open_router.get("/health", summary="Check the server's health", responses={503: {"model": Health}})
 def health(core: CoreDep, response: Response) -> Health:
-    """200 while orders can be taken; 503 without a database."""
+    """200 while orders are accepted; 503 without a database."""
     database, broker = _database_answers(core), _broker_answers(core)
     response.status_code = 200 if database else 503
     status = "ok" if database and broker else "degraded" if database else "failing"

@@ -12,7 +12,7 @@ from control_plane.web.access import CallerDep, CoreDep, api_router
 from control_plane.web.openapi import errors
 
 router = api_router("sessions")
-SessionId = Annotated[str, Path(description="The session's id: 12 hexadecimal characters.", max_length=64)]
+SessionId = Annotated[str, Path(description="The session's id, or a unique prefix of it.", max_length=64)]
 
 
 @router.get(

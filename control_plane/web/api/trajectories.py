@@ -18,7 +18,7 @@ router = api_router("orders", "/orders")
 
 @router.get(
     "/{order_id}/trajectory",
-    summary=f"A run as a document in {FORMAT}",
+    summary=f"Download a run as a document in {FORMAT}",
     response_class=Response,
     responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}, **errors(401, 404)},
 )
@@ -26,9 +26,9 @@ def show_trajectory(
     core: CoreDep,
     caller: CallerDep,
     order_id: OrderId,
-    run: Annotated[str | None, Query(description="A run's id; default: the one whose work was kept.")] = None,
+    run: Annotated[str | None, Query(description="Run id (default: the run whose work was kept).")] = None,
 ) -> Response:
-    """What there is so far, while the run is at work; 404 before one has begun."""
+    """Contains the steps so far while the run is active; 404 before a run has started."""
     document = trajectory_of(core, caller, order_id, run or None)
     name = f'attachment; filename="{order_id}.traj.json"'
     content = json.dumps(document, indent=1, allow_nan=False)

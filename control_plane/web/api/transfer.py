@@ -28,13 +28,13 @@ _BODY: dict[str, Any] = {LINES: {"schema": {"type": "string"}}}
 
 @router.get(
     "/{name}/export",
-    summary="All of an organization as JSON lines",
+    summary="Export an organization as JSON Lines",
     response_class=StreamingResponse,
     responses={200: {"content": _BODY}, **errors(401, 403, 404)},
 )
 def export_organization(core: CoreDep, caller: PersonDep, name: str) -> StreamingResponse:
-    """Without any secret; blobs are named, not contained. The last line says what was left out: without it, the answer
-    was cut off.
+    """Contains no secrets; blobs are named, not included. The last line says what was left out; if it is missing, the
+    export is incomplete.
     """
     lines = transfer.export_lines(core, caller, name)
     headers = {"Content-Disposition": 'attachment; filename="organization.jsonl"'}
@@ -44,7 +44,7 @@ def export_organization(core: CoreDep, caller: PersonDep, name: str) -> Streamin
 @router.post(
     "/import",
     status_code=201,
-    summary="Make an organization of exported lines",
+    summary="Import an exported organization",
     responses=errors(401, 403, 409, 413),
     openapi_extra={"requestBody": {"required": True, "content": _BODY}},
 )
@@ -52,9 +52,11 @@ async def import_organization(
     core: CoreDep,
     caller: PersonDep,
     request: Request,
-    name: Annotated[str | None, Query(description="Default: as it was called.", max_length=64)] = None,
+    name: Annotated[
+        str | None, Query(description="Name of the new organization (default: its exported name).", max_length=64)
+    ] = None,
 ) -> OrganizationDocument:
-    """All of it, or nothing. It comes in paused; `warnings` says what is to be set again."""
+    """Imports everything or nothing. The organization is paused; `warnings` lists what must be set again."""
     # Before gigabytes are received.
     permit(declared.IMPORT, caller)
     await to_thread.run_sync(lambda: core.blobs.root.mkdir(parents=True, exist_ok=True, mode=0o700))

@@ -78,7 +78,7 @@ def _session(core: Core, token: str, link: str) -> str:
     if link:
         return tokens.use_login_link(core, link)[0]
     if not token:
-        raise Invalid("no token was given", code="E-TOKEN-MISSING", next="fleet api-token create --role operator")
+        raise Invalid("a token is required", code="E-TOKEN-MISSING", next="fleet api-token create --role operator")
     return tokens.start_session(core, tokens.authenticate(core, token))
 
 

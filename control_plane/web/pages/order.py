@@ -31,7 +31,7 @@ SHOWN_STEPS = 400
 PART_STEPS = 200
 MAX_SAID = 200_000
 """Maximum characters of a form's text that are read; the limit of a message is lower."""
-CallField = Annotated[str | None, Form(max_length=1000, description="The id of the call that waits.")]
+CallField = Annotated[str | None, Form(max_length=1000, description="Id of the pending call.")]
 
 
 @router.get("/{order_id}")

@@ -215,7 +215,7 @@ def test_a_task_that_changed_nothing_says_so(core: Core, admin: Caller) -> None:
     task = add_task(core, admin, None, claim=False)
     with pytest.raises(Precondition, match="has no branch yet"):
         pull_requests.for_task(core, admin, task)
-    with pytest.raises(NotFound, match="there is no task"):
+    with pytest.raises(NotFound, match="task 'NONE-0001' not found"):
         pull_requests.for_task(core, admin, "NONE-0001")
 
 

@@ -305,7 +305,7 @@ def test_what_belongs_to_another_organization_is_not_there(core: Core, admin: Ca
             kind.remove(core, other, "nightly")
         told[kind] = (kind.list_(core, other), hidden.value.what)
     names = ("schedule", "trigger", "webhook")
-    assert list(told.values()) == [([], f"there is no {name} 'nightly'") for name in names]
+    assert list(told.values()) == [([], f"{name} 'nightly' not found") for name in names]
 
 
 def test_a_schedule_works_in_its_own_organization(core: Core, admin: Caller) -> None:

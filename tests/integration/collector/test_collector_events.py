@@ -210,7 +210,7 @@ def test_a_drone_cannot_speak_of_anothers_run(plane: Plane) -> None:
     order = running(plane, oka)
     mila.report(order, drone_end := oka.ended())
     raw = wait_until(lambda: plane.rows(RawEvent))[0]
-    assert "is not one of this drone" in raw.error
+    assert "does not belong to this drone" in raw.error
     assert drone_end.status == "success"
     assert plane.order(order.order_id).status == "running"
 

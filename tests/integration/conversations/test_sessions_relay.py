@@ -159,7 +159,7 @@ def test_a_compaction_asked_while_the_order_lay_in_the_queue_is_told_when_its_ru
     session = plane.order(order_id).session
     wait_until(lambda: plane.dispatch(order_id).published_at)
     answer = sessions.compact(plane.core, plane.admin, session, CompactRequest(instructions="Be brief."))
-    assert (answer.order, "begins with the compaction" in answer.told) == (None, True)
+    assert (answer.order, "starts with the compaction" in answer.told) == (None, True)
     order = wait_until(drone.take)
     drone.claim(order)
     drone.report(order, drone.started())

@@ -60,7 +60,7 @@ def test_a_database_without_tables_names_the_command_that_makes_them(empty_datab
 
 def test_a_query_before_the_migration_says_so_too(empty_database_url: str) -> None:
     database = Database(empty_database_url)
-    with pytest.raises(Precondition, match="has not the tables"), database.read() as db:
+    with pytest.raises(Precondition, match="is older than this version"), database.read() as db:
         db.scalars(select(Organization.name)).all()
     database.dispose()
 

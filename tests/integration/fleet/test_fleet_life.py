@@ -301,7 +301,7 @@ def test_a_drone_that_runs_on_another_machine_than_it_was_registered_on_is_noted
     wait_until(
         lambda: (
             managing.show_drone(plane.core, plane.admin, "oka").note
-            == "runs on another machine than it was registered on"
+            == "runs on a different machine than the one it was registered on"
         )
     )
 

@@ -169,7 +169,7 @@ def test_where_no_project_is_clear_the_answer_says_so_and_naming_one_asks(core: 
     for slug in ("web", "shop"):
         make_project(core, admin, slug)
     made = add_agent(core, admin)
-    assert "nobody can write a description of lead yet" in made.warnings[0]
+    assert "the description of lead cannot be written yet" in made.warnings[0]
     assert asked(core) == []
 
     assert agents.edit(core, admin, "lead", AgentEdit(project="shop")).warnings == []

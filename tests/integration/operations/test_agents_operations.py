@@ -96,7 +96,7 @@ def test_a_name_that_is_reserved_or_malformed_is_refused_and_cut_short(work: Cor
 def test_a_name_that_is_taken_is_a_conflict(work: Core, admin: Caller) -> None:
     """S-011."""
     add_agent(work, admin)
-    with pytest.raises(Conflict, match="there is an agent lead already") as refused:
+    with pytest.raises(Conflict, match="agent lead already exists") as refused:
         add_agent(work, admin, instructions="Others.")
 
     assert refused.value.code == "E-AGENT-NAME"
@@ -379,8 +379,8 @@ def test_its_reports_stand_at_the_top_and_each_is_named(work: Core, admin: Calle
     removed = agents.remove(work, admin, "lead")
 
     assert removed.warnings == [
-        "backend had lead as its boss, and has none from now on",
-        "tester had lead as its boss, and has none from now on",
+        "backend no longer has a boss (was lead)",
+        "tester no longer has a boss (was lead)",
     ]
     assert drawn(work, admin) == "backend\n└── db\ntester"
     assert agents.show(work, admin, "backend").boss is None
@@ -454,8 +454,8 @@ def test_nothing_of_another_organization_can_be_named(work: Core, admin: Caller,
     with pytest.raises(NotFound) as refused:
         add_agent(work, other, "backend", **fields)
 
-    assert refused.value.what.endswith(f"{next(iter(fields.values()))!r}")
-    assert refused.value.what.startswith("there is no ")
+    assert refused.value.what.endswith(f"{next(iter(fields.values()))!r} not found")
+    assert refused.value.what.startswith(("agent ", "project ", "provider "))
 
 
 def test_an_agent_that_is_not_there_is_answered_with_the_near_ones(work: Core, admin: Caller) -> None:
@@ -465,7 +465,7 @@ def test_an_agent_that_is_not_there_is_answered_with_the_near_ones(work: Core, a
 
     assert (refused.value.code, refused.value.next) == (
         "E-AGENT-404",
-        "did you mean backend? all of them: fleet agent ls",
+        "did you mean backend? Otherwise: fleet agent ls",
     )
 
 
@@ -475,7 +475,7 @@ def test_a_provider_is_not_needed_to_make_an_agent(core: Core, admin: Caller) ->
 
     assert providers.list_(core, admin) == []
     assert made.warnings == [
-        "nobody can write a description of lead yet: it is not clear which project and provider are to be used "
+        "the description of lead cannot be written yet: select the project and provider to use "
         "(next: fleet agent edit lead --project SLUG --provider NAME)"
     ]
     assert AgentRequest.model_fields["max_iterations"].default == 50

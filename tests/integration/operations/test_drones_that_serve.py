@@ -102,7 +102,7 @@ def test_only_its_own_organization_drains_resumes_or_removes_a_drone(core: Core,
         assert (refusal.value.code, "default" in str(vars(refusal.value))) == ("E-DRONE-HOME", False)
     with pytest.raises(Forbidden) as told:
         managing.remove_drone(core, replace(admin, organization="other", organization_id=other.organization_id), "anna")
-    assert told.value.next == "the same with: --org default"
+    assert told.value.next == "repeat with: --org default"
     assert managing.remove_drone(core, admin, "anna").status == "removed"
 
 

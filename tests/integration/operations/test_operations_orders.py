@@ -171,9 +171,9 @@ def test_the_log_of_a_tool_result_is_the_whole_output(core: Core, admin: Caller,
 
 def test_a_step_without_a_log_says_so(core: Core, admin: Caller, order_id: str) -> None:
     add_step(core, order_id, start_run(core, order_id), 1, kind="comment", text="x")
-    with pytest.raises(NotFound, match="is no tool result"):
+    with pytest.raises(NotFound, match="is not a tool result"):
         reading.log_of(core, admin, order_id, 1)
-    with pytest.raises(NotFound, match="is not there"):
+    with pytest.raises(NotFound, match="does not exist"):
         reading.log_of(core, admin, order_id, 7)
 
 
@@ -208,7 +208,7 @@ def test_what_a_removed_drone_did_can_still_be_asked_for(core: Core, admin: Call
 
 
 def test_an_unknown_filter_is_refused_rather_than_answered_with_nothing(core: Core, admin: Caller) -> None:
-    with pytest.raises(Invalid, match="'done' is not a status"):
+    with pytest.raises(Invalid, match="unknown order status 'done'"):
         reading.list_orders(core, admin, status="done")
     with pytest.raises(NotFound):
         reading.list_orders(core, admin, project="nothing")

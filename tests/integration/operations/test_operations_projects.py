@@ -114,7 +114,7 @@ def test_an_unknown_project_is_answered_with_the_near_ones(core: Core, admin: Ca
     add_project(core, admin)
     with pytest.raises(NotFound) as refusal:
         projects.show(core, admin, "wbe")
-    assert refusal.value.next == "did you mean web? all of them: fleet project ls"
+    assert refusal.value.next == "did you mean web? Otherwise: fleet project ls"
 
 
 def test_a_file_url_is_refused_where_the_control_plane_is_not_on_loopback(
@@ -183,7 +183,7 @@ def test_a_variable_that_cannot_be_one_is_refused(core: Core, admin: Caller, var
 
 
 def test_two_keys_at_once_are_refused(core: Core, admin: Caller) -> None:
-    with pytest.raises(Invalid, match="one key"):
+    with pytest.raises(Invalid, match="give only one of"):
         add_provider(core, admin, api_key="sk-x", key_variable="X")
 
 

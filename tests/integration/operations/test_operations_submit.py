@@ -100,7 +100,7 @@ def test_a_prompt_of_a_megabyte_is_refused_with_the_limit_and_a_way_out(core: Co
     make_project(core, admin)
     with pytest.raises(TooLarge, match="1,000,000 characters; 200,000 are allowed") as refusal:
         submit(core, admin, prompt="x" * 1_000_000)
-    assert "into a file of the repository" in refusal.value.next
+    assert "in a file of the repository" in refusal.value.next
     assert refusal.value.exit_code == 2
 
 
@@ -114,7 +114,7 @@ def test_a_prompt_with_any_other_character_comes_back_as_it_was(core: Core, admi
 @pytest.mark.parametrize("prompt", ["a\0b", "half of a pair: \ud83d"])
 def test_a_prompt_that_is_no_text_is_refused(core: Core, admin: Caller, prompt: str) -> None:
     make_project(core, admin)
-    with pytest.raises((Invalid, ValueError), match="holds a NUL or half of a surrogate pair"):
+    with pytest.raises((Invalid, ValueError), match="contains a NUL character or an unpaired surrogate"):
         submit(core, admin, prompt=prompt)
 
 
@@ -131,7 +131,7 @@ def test_an_idempotency_key_that_cannot_be_stored_is_refused(core: Core, admin: 
         ({"project": "wbe"}, "E-PROJECT-404", "did you mean web?"),
         ({"provider": "locla"}, "E-PROVIDER-404", "did you mean local?"),
         ({"drone": "ana"}, "E-DRONE-404", "did you mean anna?"),
-        ({"session": "000000000000"}, "E-SESSION-404", "a new one begins"),
+        ({"session": "000000000000"}, "E-SESSION-404", "start a new session"),
     ],
 )
 def test_an_unknown_name_is_answered_with_the_near_ones(
@@ -254,11 +254,11 @@ def test_a_drone_and_labels_together_are_refused(core: Core, admin: Caller) -> N
 
 def test_an_endless_cost_limit_is_refused(core: Core, admin: Caller) -> None:
     make_project(core, admin)
-    with pytest.raises(Invalid, match="cost_limit is not a finite number"):
+    with pytest.raises(Invalid, match="cost_limit must be a finite number"):
         submit(core, admin, cost_limit=float("inf"))
 
 
 def test_a_viewer_cannot_submit_and_is_told_which_role_it_needs(core: Core, admin: Caller) -> None:
     viewer = Caller(admin.organization_id, admin.organization, "viewer", "someone")
-    with pytest.raises(Forbidden, match="needs the role operator; your token has the role viewer"):
+    with pytest.raises(Forbidden, match="requires the role operator; your token has the role viewer"):
         reading.submit(core, viewer, SubmitRequest(prompt="p", project="web"))

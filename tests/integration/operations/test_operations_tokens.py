@@ -50,7 +50,7 @@ def test_when_a_token_was_last_used_is_noted_once_a_minute(core: Core, admin: Ca
 
 @pytest.mark.parametrize("bearer", ["", "fa_", "fa_" + "0" * 64, "nonsense", "fä_\ud800", "x" * 100_000])
 def test_an_unknown_token_is_turned_away_without_repeating_it(core: Core, admin: Caller, bearer: str) -> None:
-    with pytest.raises(Unauthenticated, match="not known here") as refusal:
+    with pytest.raises(Unauthenticated, match="this API token is unknown") as refusal:
         tokens.authenticate(core, bearer)
     assert refusal.value.code == "E-TOKEN-UNKNOWN"
 
@@ -79,16 +79,16 @@ def test_revoking_twice_keeps_the_first_time(core: Core, admin: Caller) -> None:
 
 
 def test_a_token_that_is_not_there_cannot_be_revoked(core: Core, admin: Caller) -> None:
-    with pytest.raises(NotFound, match="no API token"):
+    with pytest.raises(NotFound, match="API token 'nothing' not found"):
         tokens.revoke_api_token(core, admin, "nothing")
-    with pytest.raises(NotFound, match="no join token"):
+    with pytest.raises(NotFound, match="join token 'nothing' not found"):
         tokens.revoke_join_token(core, admin, "nothing")
 
 
 def test_a_role_that_does_not_exist_is_refused_with_the_three_that_do(core: Core, admin: Caller) -> None:
-    with pytest.raises(Invalid, match="'root' is not a role") as refusal:
+    with pytest.raises(Invalid, match="unknown role 'root'") as refusal:
         issue(core, admin, role="root")
-    assert refusal.value.next == "admin, operator or viewer"
+    assert refusal.value.next == "use admin, operator or viewer"
 
 
 def test_only_an_admin_makes_or_lists_tokens(core: Core, admin: Caller) -> None:
@@ -158,7 +158,7 @@ def test_a_login_link_lets_one_browser_in_and_then_nobody(core: Core, admin: Cal
     session, caller = tokens.use_login_link(core, link)
     assert caller.role == "admin"
     assert tokens.authenticate_session(core, session) == caller
-    with pytest.raises(Unauthenticated, match="used before"):
+    with pytest.raises(Unauthenticated, match="already used"):
         tokens.use_login_link(core, link)
 
 

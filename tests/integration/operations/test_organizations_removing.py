@@ -101,7 +101,7 @@ def test_an_organization_with_a_task_in_progress_is_not_removed(core: Core, admi
     caller = add_organization(core, admin)
     make_project(core, caller)
     task = add_task(core, caller, add_agent(core, caller, "lead"))
-    with pytest.raises(Conflict, match=f"tasks in progress: {task}") as refusal:
+    with pytest.raises(Conflict, match=f"tasks in progress, for example {task}") as refusal:
         organizations.remove(core, admin, "payments")
     assert refusal.value.code == "E-ORGANIZATION-BUSY"
     assert task_of(core, task).status == TaskStatus.IN_PROGRESS
@@ -111,7 +111,7 @@ def test_an_organization_with_an_unfinished_order_is_not_removed(core: Core, adm
     caller = add_organization(core, admin)
     make_project(core, caller)
     order = submit(core, caller)
-    with pytest.raises(Conflict, match=f"unfinished orders: {order.id}"):
+    with pytest.raises(Conflict, match=f"unfinished orders, for example {order.id}"):
         organizations.remove(core, admin, "payments")
     assert reading.show_order(core, caller, order.id).status == OrderStatus.QUEUED
 

@@ -221,7 +221,7 @@ def test_an_order_that_later_turns_were_built_on_is_not_run_again(plane: Plane, 
     session = plane.order(order_id).session
     plane.submit("next", session=session)
     later = go(oka)
-    with pytest.raises(Conflict, match=f"went on with order {later.order_id}"):
+    with pytest.raises(Conflict, match=f"has continued with order {later.order_id}"):
         resume(plane, order_id)
     succeed(plane, oka, later)
     with pytest.raises(Conflict) as refusal:

@@ -274,7 +274,7 @@ def test_the_head_is_the_last_work_on_the_way_to_the_leaf(core: Core, admin: Cal
     head = sessions.head_of(core, admin, session)
     assert (head.order, head.branch, head.commit) == (first, "fleet/x", "a" * 40)
     assert (head.pushed, head.bundle, head.project) == (True, False, "web")
-    with pytest.raises(NotFound, match="left no bundle"):
+    with pytest.raises(NotFound, match="has no bundle"):
         sessions.bundle_of(core, admin, session)
 
 

@@ -119,13 +119,13 @@ def test_what_the_clock_decided_cannot_be_decided_again(plane: Plane, oka: Drone
     oka.report(order, DecisionStep(call_id="c1", approved=False, by="clock"))
     wait_until(lambda: plane.status(order.order_id) == "running")
     assert plane.facts(order.order_id).waits == Answered(by="clock")
-    with pytest.raises(Conflict, match="denied already by the clock"):
+    with pytest.raises(Conflict, match="already denied automatically"):
         approve(plane, order, call="c1")
 
 
 def test_nothing_waits_and_unknown_calls_are_refused(plane: Plane, oka: DroneStandIn) -> None:
     order = running(plane, oka)
-    with pytest.raises(Conflict, match="waits for a person: it is running"):
+    with pytest.raises(Conflict, match="is waiting for approval: the order is running"):
         approve(plane, order)
     ask(plane, oka, order)
     with pytest.raises(NotFound) as unknown:
@@ -164,7 +164,7 @@ def test_only_a_command_can_be_approved_for_good(plane: Plane, oka: DroneStandIn
     called = ToolCallStep(call_id="c1", tool="editor", arguments={"command": "insert", "path": "x"})
     oka.report(order, called, ApprovalStep(call_id="c1", tool="editor", why="it changes files"))
     wait_until(lambda: plane.status(order.order_id) == "awaiting_approval")
-    with pytest.raises(Invalid, match="runs no command"):
+    with pytest.raises(Invalid, match="has no command"):
         approve(plane, order, always=True)
     assert [session.allow for session in plane.rows(ChatSession)] == [[]]
     approve(plane, order)

@@ -167,7 +167,7 @@ def test_a_text_of_64_kb_is_taken(plane: Plane) -> None:
 
 def test_a_word_cannot_wait_and_interrupt(plane: Plane) -> None:
     order_id = plane.submit()
-    with pytest.raises(Invalid, match="not both"):
+    with pytest.raises(Invalid, match="either wait until the model stops or interrupt it"):
         say(plane, order_id, "x", after=True, interrupt=True)
 
 

@@ -178,7 +178,7 @@ def test_a_run_that_no_drone_has_begun_ends_with_the_preempt(core: Core, admin: 
     answer = tasks.preempt(core, admin, task_id)
 
     assert workshop.order_status(task_id) == "canceled"
-    assert "had not begun" in answer.note
+    assert "had not started" in answer.note
     assert (answer.status, answer.assignee) == ("open", "user")
 
 
@@ -247,8 +247,8 @@ def test_every_answer_says_what_happens_next(workshop: Workshop) -> None:
     handed = tasks.comment(core, caller, task_id, CommentRequest(text="@backend go on"))
     done = tasks.done(core, caller, workshop.new("user"))
 
-    assert "tags nobody" in written.note
-    assert "waits for you" in written.note
+    assert "saved without a tag" in written.note
+    assert "is waiting for you" in written.note
     assert "backend is next" in handed.note
     assert "organization default is paused" in handed.note
     assert f"fleet task reopen {done.id}" in done.note

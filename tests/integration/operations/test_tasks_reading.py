@@ -81,7 +81,7 @@ def test_every_task_says_why_it_is_where_it_is_and_what_would_change_that(worksh
 
 WHY = {
     "open/lead": "fleet organization resume default",
-    "open/user": "waits for you",
+    "open/user": "waiting for you",
     "in_progress/lead": "anna",
     "failed/user": "fleet task retry",
     "done/user": "fleet task reopen",

@@ -175,9 +175,9 @@ def test_no_secret_is_in_the_file_and_its_end_names_what_is_missing(core: Core, 
     assert [secret for secret in SECRETS if secret in "".join(lines)] == []
     assert "sealed" not in "".join(lines).replace('"sealed":false', "")
     left_out = json.loads(lines[-1])["left_out"]
-    assert "the keys of providers: paid" in left_out
-    assert "the passwords in the git URLs of projects: shop" in left_out
-    assert "the secrets of triggers: issues" in left_out
+    assert "provider keys: paid" in left_out
+    assert "passwords in git URLs of projects: shop" in left_out
+    assert "trigger secrets: issues" in left_out
     assert any("1 blobs" in each for each in left_out)
 
 
@@ -308,24 +308,24 @@ def without(kind: str) -> Breaking:
         (at(2, kind="drone"), "line 2 "),
         (at(2, row={}), "line 2 "),
         (in_kind("organization", name="No Name"), "line 2 "),
-        (at(5, more=1), "has no kind with a row"),
-        (in_kind("project", git_url="ext::sh -c id"), "is not a git URL"),
-        (in_kind("project", setup="make"), "has a setup"),
-        (in_kind("provider", name="../x"), "cannot be the name"),
-        (in_kind("provider", api_key="sk"), "has something that is not known: 'api_key'"),
-        (in_kind("agent", name="user"), "no agent can have"),
-        (in_kind("task", status="odd"), "a status that is not known"),
-        (in_kind("task", number=7), "does not fit its number"),
-        (in_kind("task", title="a\0b"), "a title that is no text"),
-        (in_kind("task", created_at="yesterday"), "a created_at that is no time"),
-        (in_kind("order", project_id="f" * 12), "names a project that did not come before"),
-        (in_kind("run", cost_usd="much"), "has a cost_usd"),
-        (in_kind("run", input_tokens=True), "has a input_tokens"),
-        (at(9, kind="mystery"), "of a kind that is not known"),
-        (without("drone"), "names a drone that did not come before"),
-        (without("comment"), "counts other lines"),
-        (in_kind("run", input_tokens=1), "other totals"),
-        (lambda lines: lines.append({"kind": "end"}), "comes after the end"),
+        (at(5, more=1), "must have exactly a kind and a row"),
+        (in_kind("project", git_url="ext::sh -c id"), "invalid git URL"),
+        (in_kind("project", setup="make"), "has an invalid setup"),
+        (in_kind("provider", name="../x"), "invalid provider name"),
+        (in_kind("provider", api_key="sk"), "has an unknown field: 'api_key'"),
+        (in_kind("agent", name="user"), "has an invalid agent name"),
+        (in_kind("task", status="odd"), "has an unknown status"),
+        (in_kind("task", number=7), "does not match its number"),
+        (in_kind("task", title="a\0b"), "an invalid title: expected text"),
+        (in_kind("task", created_at="yesterday"), "an invalid created_at: expected a time"),
+        (in_kind("order", project_id="f" * 12), "refers to a project that does not precede it"),
+        (in_kind("run", cost_usd="much"), "has an invalid cost_usd"),
+        (in_kind("run", input_tokens=True), "has an invalid input_tokens"),
+        (at(9, kind="mystery"), "has an unknown kind"),
+        (without("drone"), "refers to a drone that does not precede it"),
+        (without("comment"), "has wrong line counts"),
+        (in_kind("run", input_tokens=1), "has totals that differ"),
+        (lambda lines: lines.append({"kind": "end"}), "follows the end line"),
         (lambda lines: lines.insert(8, lines[4]), "repeats the "),
     ],
 )

@@ -116,8 +116,8 @@ def test_instructions_of_the_repository_are_read_fresh_from_its_default_branch(
     [
         (b"", "is empty"),
         (b" \n", "is empty"),
-        (b"x" * 5_000_000, "has 5,000,000 bytes, and 100,000 characters are the most"),
-        (b"x" * 100_001, "has 100,001 characters, and 100,000 are the most"),
+        (b"x" * 5_000_000, "has 5,000,000 bytes; the maximum is 100,000 characters"),
+        (b"x" * 100_001, "has 100,001 characters; the maximum is 100,000"),
         (b"Lead the t\xe9am.", "is not UTF-8: byte 10"),
     ],
     ids=["empty", "blank", "5 MB", "long", "latin-1"],

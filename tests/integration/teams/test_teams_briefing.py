@@ -55,12 +55,12 @@ def test_the_briefing_has_the_task_its_thread_and_what_to_do_now(core: Core, adm
         "# Task DEFA-0001: Mend the login\n\nOrganization: default\nAssigned to: lead (you)\n"
         "Opened: 2026-11-21 12:00:00 UTC by kim\n\n## Description\n\n  It fails\n\n  since Monday.\n\n"
         "## Thread\n\n[2026-11-21 12:00:01 UTC] lead:\n  I looked. @lead\n\n## Your turn\n\n"
-        "It is your turn on this task, lead. Read the thread, do your part in the workspace, and write what matters to "
-        "the others with the tool add_comment: they see your comments and the files, and nothing else.\n"
-        "When your part is done, write a last comment that says what you did, what is open, and who is next. Its last "
-        "tag decides: @name hands the task to that agent, @user gives it back to the people. Then stop.\n\n"
-        "Budget of this turn: 50 iterations, USD 0.50, 1800 seconds. Hand on before it is spent: what is not written "
-        "down then is lost."
+        "It is your turn on this task, lead. Read the thread, do your part in the workspace, and use the tool "
+        "add_comment for everything that the others need to know: they see only your comments and the files.\n"
+        "When your part is done, write a final comment that says what you did, what is open, and who is next. Its last "
+        "tag decides: @name hands the task off to that agent, @user returns it to the user. Then stop.\n\n"
+        "Budget of this turn: 50 iterations, USD 0.50, 1800 seconds. Hand off before it is used up: anything not "
+        "written down by then is lost."
     )
 
 
@@ -102,7 +102,7 @@ def test_of_a_long_thread_the_oldest_comments_are_left_out_and_that_is_said(
     left_out = next(number for number in range(300) if f"comment {number}:" in told)
     assert MAX_PROMPT * 0.9 < len(told) < MAX_PROMPT
     assert (
-        f"[The oldest {left_out} comments are left out here. People see them with: fleet task show {task_id}]" in told
+        f"[The oldest {left_out} comments are omitted here. Users can see them with: fleet task show {task_id}]" in told
     )
     assert [f"comment {number}:" in told for number in range(left_out, 300)] == [True] * (300 - left_out)
 
@@ -112,8 +112,8 @@ def test_a_description_and_a_comment_as_long_as_they_may_be_still_fit(core: Core
     write(core, task_id, "old", "x\n" * 50_000)
     told = briefed(core, task_id, lead)
     assert len(told) < MAX_PROMPT
-    assert "more characters. People see them with: fleet task show DEFA-0001]" in told
-    assert told.endswith("what is not written down then is lost.")
+    assert "more characters. Users can see them with: fleet task show DEFA-0001]" in told
+    assert told.endswith("anything not written down by then is lost.")
 
 
 def test_no_comment_can_pass_for_somebody_elses(core: Core, admin: Caller, lead: str) -> None:

@@ -136,9 +136,11 @@ def test_a_task_that_waits_says_what_for(core: Core, admin: Caller, lead: str) -
     edit_agent(core, lead, concurrency=1)
     first, second = add_task(core, admin, lead), add_task(core, admin, lead)
     assert why(core, first) == ""
-    assert why(core, second).startswith("waits for lead, who has 1 of 1 tasks in progress (next: fleet agent edit lead")
+    assert why(core, second).startswith(
+        "waiting for lead, which has 1 of 1 tasks in progress (next: fleet agent edit lead"
+    )
     edit_organization(core, admin, concurrency=1)
-    assert why(core, second).startswith("waits for its turn: 1 of 1 tasks are in progress (next: fleet organization")
+    assert why(core, second).startswith("waiting for its turn: 1 of 1 tasks are in progress (next: fleet organization")
 
 
 def test_a_task_whose_preempted_run_has_not_ended_says_so(core: Core, admin: Caller, lead: str) -> None:
@@ -147,7 +149,7 @@ def test_a_task_whose_preempted_run_has_not_ended_says_so(core: Core, admin: Cal
     begin(core, order_id)
     tasks.preempt(core, admin, task_id)
     tasks.comment(core, admin, task_id, CommentRequest(text="@lead, again"))
-    assert why(core, task_id).startswith(f"waits until the run before it has ended: order {order_id} is canceling")
+    assert why(core, task_id).startswith(f"waiting for the previous run to end: order {order_id} is canceling")
     assert len(orders_of(core, task_id)) == 1
 
 
@@ -173,7 +175,7 @@ def test_without_a_provider_the_task_fails_and_says_what_to_do(core: Core, admin
     task_id = add_task(core, admin, lead)
     assert (task_of(core, task_id).status, assignee_of(core, task_id)) == ("failed", "user")
     assert comments_of(core, task_id)[-1][2].startswith(
-        "The run of lead could not begin: neither the agent nor project web"
+        "The run of lead could not start: neither the agent nor project web"
     )
     assert "fleet agent edit lead --provider NAME" in comments_of(core, task_id)[-1][2]
 

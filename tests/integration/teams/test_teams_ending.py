@@ -201,8 +201,8 @@ def test_in_a_paused_organization_runs_are_routed_and_none_begins(team: Team) ->
 @pytest.mark.parametrize(
     ("how", "kind", "said"),
     [
-        ("failed", "failed", "The run of lead failed: LLM rate limit reached (all of it: fleet run show"),
-        ("time_limit", "failed", "The run of lead failed: The time limit of 1800 s was reached (all of it: fleet run"),
+        ("failed", "failed", "The run of lead failed: LLM rate limit reached (details: fleet run show"),
+        ("time_limit", "failed", "The run of lead failed: The time limit of 1800 s was reached (details: fleet run"),
         ("lost", "lost", "The run of lead was lost with its drone"),
     ],
 )
@@ -261,7 +261,7 @@ def test_a_comment_of_an_agent_longer_than_a_comment_may_be_is_cut_and_says_wher
     say(team.core, task_id, "x" * 150_000)
     text = team.last(task_id)[2]
     assert len(text) == 100_000
-    assert text.endswith(f"[Cut: the comment has 150,000 characters. All of it: fleet run show {run_id} --full]")
+    assert text.endswith(f"[Truncated: the comment has 150,000 characters. Full text: fleet run show {run_id} --full]")
 
 
 def test_a_comment_without_words_is_none(team: Team) -> None:

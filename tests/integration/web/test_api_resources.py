@@ -71,7 +71,7 @@ def test_one_idempotency_key_is_one_order(work: Api) -> None:
         ({"prompt": "  "}, Invalid, "empty"),
         ({"priority": 1000}, Invalid, "priority: must be at most 100"),
         ({"mode": "dance"}, Invalid, "mode: must be"),
-        ({"promt": "typo"}, Invalid, "promt: there is no such field"),
+        ({"promt": "typo"}, Invalid, "promt: unknown field"),
         ({"prompt": None}, Invalid, "prompt: must be text"),
     ],
 )

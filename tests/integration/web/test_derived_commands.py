@@ -49,13 +49,13 @@ def test_a_document_is_shown_by_its_labels_and_says_what_no_value_means(api: Api
     fleet(api, "project", "edit", "demo", "--setup", "make", "--setup", "make deps", "--budget", "5/day")
     lines = [line.split(maxsplit=1) for line in fleet(api, "project", "show", "demo").stdout.splitlines()]
     assert ["project", "demo"] in lines
-    assert ["branch", "the remote's own"] in lines
+    assert ["branch", "the remote's default branch"] in lines
     assert [text for label, text in lines if label == "setup"] == ["make", "make deps"]
     assert ["budget", "5.0 USD/day"] in lines
 
 
 def test_a_list_is_a_table_and_an_empty_one_a_sentence(api: Api) -> None:
-    assert fleet(api, "project", "ls").stderr == "no projects; fleet project add makes one\n"
+    assert fleet(api, "project", "ls").stderr == "no projects; fleet project add creates one\n"
     api.add_work()
     head, row = fleet(api, "project", "ls").stdout.splitlines()
     assert head.split() == ["PROJECT", "GIT", "URL", "BRANCH", "PROVIDER"]
@@ -75,7 +75,7 @@ def test_a_secret_is_read_and_never_shown(api: Api, source: tuple[str, ...], std
 def test_what_is_removed_is_asked_for_first(api: Api) -> None:
     api.add_work()
     assert "--yes" in fleet(api, "project", "rm", "demo").stderr
-    assert fleet(api, "project", "rm", "demo", "--yes").stderr == "project demo is removed\n"
+    assert fleet(api, "project", "rm", "demo", "--yes").stderr == "project demo removed\n"
     assert api.client.call(projects.LIST) == []
 
 

@@ -67,7 +67,7 @@ def test_it_is_switched_forked_labeled_renamed_and_compacted(api: Api, session: 
 def test_the_head_and_its_bundle_can_be_had(api: Api, session: Doc) -> None:
     head = api.client.call(sessions.HEAD, session_id=session["id"])
     assert (head["branch"], head["commit"], head["pushed"], head["bundle"]) == ("fleet/x", "a" * 40, False, False)
-    with pytest.raises(NotFound, match="left no bundle"):
+    with pytest.raises(NotFound, match="has no bundle"):
         api.client.session_bundle(session["id"])
 
 

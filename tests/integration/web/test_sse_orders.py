@@ -176,7 +176,7 @@ def test_a_server_that_never_answered_is_not_waited_for(api: Api) -> None:
 
 
 def test_an_order_that_does_not_exist_cannot_be_followed(api: Api) -> None:
-    with pytest.raises(NotFound, match="no order"):
+    with pytest.raises(NotFound, match="order '000000000000' not found"):
         next(api.client.follow("0" * 12))
 
 
@@ -208,7 +208,7 @@ def test_a_stream_outlives_a_database_that_is_away(
         wait_until(lambda: follower.seqs == [1])
         postgres_server.stop()
         run.drone.core.broker.changed(run.order_id)
-        wait_until(lambda: "waits for the database" in api.log.read_text())
+        wait_until(lambda: "is waiting for the database" in api.log.read_text())
         postgres_server.start()
         run.says("back")
         wait_until(lambda: follower.seqs == [1, 2])

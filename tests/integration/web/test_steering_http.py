@@ -74,7 +74,7 @@ def test_approve_and_deny_decide_once(api: Api, waiting: PlayedRun) -> None:
     order = api.client.call(orders.SHOW, order_id=waiting.order_id)
     assert order["waiting_for"] == {
         "kind": "approval",
-        "text": "May shell be run? it publishes commits: git push",
+        "text": "Approve shell? it publishes commits: git push",
         "choices": ["approve", "deny"],
         "default": "deny",
         "deadline": None,

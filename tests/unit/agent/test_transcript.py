@@ -36,9 +36,9 @@ def _result(call_id: str) -> Message:
     [
         ([ASKED, _result("a"), TOLD], "call 'b' is not answered before message 2"),
         ([ASKED, _result("a")], "call 'b' is never answered"),
-        ([ASKED, _result("a"), _result("b"), _result("b")], "message 3 answers 'b'"),
-        ([TOLD, _result("a")], "message 1 answers 'a'"),
-        ([TOLD, Message(role="system", content="s")], "only the first may be"),
+        ([ASKED, _result("a"), _result("b"), _result("b")], "message 3 answers call 'b'"),
+        ([TOLD, _result("a")], "message 1 answers call 'a'"),
+        ([TOLD, Message(role="system", content="s")], "only the first message may be one"),
         ([{"role": "assistant", "tool_calls": [{"id": "x", "function": {"name": "f", "arguments": ""}}]}], "call 'x'"),
     ],
 )

@@ -112,7 +112,7 @@ def test_with_json_an_error_is_one_object_on_stderr(capsys: pytest.CaptureFixtur
         "what": "no such thing",
         "why": None,
         "next": None,
-        "help": "docs/errors.md#e-x",
+        "help": "fleet help E-X",
         "exit_code": code,
     }
 

@@ -79,5 +79,5 @@ def test_a_mapping_without_entries_is_shown_as_what_its_absence_means() -> None:
 
     lines = lines_of(provider, providers.SHOW).splitlines()
 
-    assert "params     none" in lines
-    assert "window     16,000 tokens" in lines
+    assert "params          none" in lines
+    assert "context window  16,000 tokens" in lines

@@ -285,7 +285,7 @@ def test_what_was_undone_is_said_to_be_so() -> None:
     assert step_lines(call("one\ntwo", undone=True)) == ["(undone) ← exit 0, 20 ms", "  one", "  two"]
 
 
-RUNNING = {**ORDER, "status": "running", "reason": "placed on mila", "ended_at": None}
+RUNNING = {**ORDER, "status": "running", "reason": "assigned to mila", "ended_at": None}
 
 
 def test_what_a_run_does_is_shown_with_how_long() -> None:

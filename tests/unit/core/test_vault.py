@@ -35,7 +35,7 @@ def test_what_was_altered_does_not_open_and_says_what_to_do(sealed: str) -> None
 
 
 def test_another_master_key_does_not_open_it() -> None:
-    with pytest.raises(Precondition, match="cannot be opened with this master key"):
+    with pytest.raises(Precondition, match="cannot be decrypted with this master key"):
         Vault(bytes(32)).open_at_rest(Vault(KEY).seal_at_rest("x"))
 
 
@@ -66,7 +66,7 @@ def test_a_file_that_holds_no_key_is_refused_without_showing_it(tmp_path: Path, 
     path.write_text(text)
     with pytest.raises(Precondition) as refusal:
         open_vault(settings(master_key_file=path))
-    assert refusal.value.what == f"{path} is not a master key: 32 bytes in base64 are one"
+    assert refusal.value.what == f"{path} is not a master key: expected 32 bytes in base64"
 
 
 def test_a_directory_in_the_place_of_the_key_is_told_as_one_sentence(tmp_path: Path) -> None:

@@ -40,6 +40,10 @@ OTHER_ROUTES = {
 """Routes that belong to no operation of a person, and why."""
 OTHER_COMMANDS = {
     **dict.fromkeys(("up", "serve", "flower"), "it runs a program of this machine"),
+    **dict.fromkeys(
+        ("logs", "stop"), "it is about the `fleet up` of this machine, also while its server does not answer"
+    ),
+    "open": "it opens a page with a login link",
     **dict.fromkeys(("db status", "db upgrade"), "it works on the database itself, also while no server runs"),
     **dict.fromkeys(("help", "completion", "install-skill"), "it explains the commands of this machine"),
     **dict.fromkeys(("session mode", "session rename"), "it is a shorter form of session edit"),

@@ -110,7 +110,7 @@ def test_a_cancel_does_not_wait_for_a_tool(tmp_path: Path) -> None:
     loop.extensions.hooks.on("tool_call", lambda *_: setattr(loop.controls, "signal", Preempted()))
     with pytest.raises(Preempted):
         loop.run()
-    assert loop.told[1][1].startswith("This call was broken off")
+    assert loop.told[1][1].startswith("This call was interrupted")
 
 
 def test_the_runs_time_limit_does_not_wait_for_a_tool(tmp_path: Path) -> None:

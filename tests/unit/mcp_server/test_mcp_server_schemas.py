@@ -160,7 +160,7 @@ def test_every_class_of_errors_is_told_with_code_and_status(kind: type[FleetErro
 
     told = {"code": "E-X", "what": "it did not work", "why": "of this", "next": "fleet doctor"}
     assert result.is_error
-    assert result.structured_content == {**told, "status": kind.http_status, "help": "docs/errors.md#e-x"}
+    assert result.structured_content == {**told, "status": kind.http_status, "help": "fleet help E-X"}
     assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
 
 
@@ -178,7 +178,7 @@ def test_the_text_of_an_answer_is_its_structured_content() -> None:
 def test_long_texts_of_a_step_are_cut_and_say_by_how_much() -> None:
     step = shortened({"seq": 3, "output": "x" * 1700, "tool": "shell"})
 
-    assert step == {"seq": 3, "output": f"{'x' * 500}… (1,200 more characters; full=true has them)", "tool": "shell"}
+    assert step == {"seq": 3, "output": f"{'x' * 500}… (1,200 more characters; shown with full=true)", "tool": "shell"}
 
 
 def test_the_document_lists_the_tools_that_there_are() -> None:

@@ -63,7 +63,7 @@ def test_a_file_that_was_there_before_is_left_alone_too(tmp_path: Path) -> None:
     (tmp_path / NAME).mkdir()
     (tmp_path / NAME / FILE).write_text("Somebody else's.")
 
-    with pytest.raises(Conflict, match="left as it is"):
+    with pytest.raises(Conflict, match="was not overwritten"):
         install(tmp_path)
 
 

@@ -49,24 +49,24 @@ KIM = CancelAsked(by="kim", text="not needed")
 @pytest.mark.parametrize(
     ("waits", "text"),
     [
-        (JustSubmitted(), "was just submitted and is about to be placed"),
-        (EarlierOrder(order="o1"), "waits for order o1 of the same session"),
+        (JustSubmitted(), "just submitted; about to be assigned to a drone"),
+        (EarlierOrder(order="o1"), "waiting for order o1 of the same session"),
         (NoDrone(), "no drone is registered yet (next: fleet token create, then drone register on a workstation)"),
         (
             NoDroneFits(labels=("gpu=yes", "os=linux"), fleet=(DroneLabels(drone="oka"), DroneLabels(drone="b"))),
-            "no drone has label gpu=yes and os=linux; labels are oka: none; b: none",
+            "no drone has label gpu=yes and os=linux; labels by drone: oka: none; b: none",
         ),
         (
             NoDroneTakesWork(states=(OFFLINE, BUSY)),
-            "no drone that fits takes work now: oka is offline since 12:03 UTC; mila is busy: 2 of 2 slots in use",
+            "no matching drone accepts work: oka has been offline since 12:03 UTC; mila is busy: 2 of 2 slots in use",
         ),
         (
             NamedDroneRemoved(drone="oka", order="o1"),
-            "drone oka, which was asked for by name, was removed (next: fleet cancel o1)",
+            "the requested drone oka was removed (next: fleet cancel o1)",
         ),
         (
             PausesAfterFailure(until=NOON, attempt=1, attempts=3, detail="no disk"),
-            "tried again at 12:03:07 UTC (attempt 1 of 3: no disk)",
+            "attempt 1 of 3 failed: no disk; retrying at 12:03:07 UTC",
         ),
     ],
 )
@@ -77,29 +77,29 @@ def test_a_queued_order_says_what_it_waits_for(waits: Waits, text: str) -> None:
 @pytest.mark.parametrize(
     ("returned", "text"),
     [
-        (TakenBack(state=OFFLINE), "taken back from oka: the drone is offline since 12:03 UTC"),
+        (TakenBack(state=OFFLINE), "removed from oka's queue: the drone has been offline since 12:03 UTC"),
         (
             WithdrawnBeforeStart(resumes=Resumption(step=4)),
-            "the run was withdrawn before it began; goes on from step 4",
+            "the run was withdrawn before it started; resumes from step 4",
         ),
         (
             GivenBack(drone="oka", detail="it stops", resumes=Resumption(step=4, drone="oka")),
-            "given back by oka: it stops; goes on from step 4 on oka, elsewhere anew",
+            "returned by oka: it stops; resumes from step 4 on oka, or from the beginning on another drone",
         ),
         (
             AttemptFailed(detail="no disk", attempt=1, attempts=3, resumes=Resumption(why_not="expired")),
-            "no disk; queued again (attempt 1 of 3 ended so); "
-            "begins anew: its checkpoints are not stored, or not any more",
+            "attempt 1 of 3 failed: no disk; queued again; "
+            "starts over: its checkpoints were not stored or were deleted",
         ),
         (
             AttemptFailed(loss=SILENT, attempt=1, attempts=3, resumes=Resumption(step=9, drone="oka", elsewhere=2)),
-            "lost: nothing was heard of drone oka since 2026-11-20 12:03 UTC; queued again (attempt 1 of 3 ended so); "
-            "goes on from step 9 on oka, elsewhere from step 2",
+            "attempt 1 of 3 failed: drone oka has not reported since 2026-11-20 12:03 UTC; queued again; "
+            "resumes from step 9 on oka, or from step 2 on another drone",
         ),
-        (AskedAgain(by="kim", from_start=True), "kim asked for it again, from the beginning"),
+        (AskedAgain(by="kim", from_start=True), "requested again by kim; starts from the beginning"),
         (
             AskedAgain(by="", resumes=Resumption(drone="oka", why_not="drone_cannot")),
-            "a person asked for it again; begins anew: drone oka cannot go on from checkpoints",
+            "requested again by a user; starts over: drone oka cannot resume from checkpoints",
         ),
     ],
 )
@@ -110,19 +110,19 @@ def test_a_queued_order_says_why_it_came_back(returned: Returned, text: str) -> 
 @pytest.mark.parametrize(
     ("facts", "text"),
     [
-        (OrderFacts(placed=Placed(code="named", drone="oka")), "placed on oka: asked for by name"),
+        (OrderFacts(placed=Placed(code="named", drone="oka")), "assigned to oka (requested by name)"),
         (
             OrderFacts(placed=Placed(code="only_drone", drone="oka", labels=("gpu=yes",)), waits=InQueue(state=BUSY)),
-            "placed on oka: has gpu=yes, the only drone that fits and takes work; "
-            "waits in mila's queue: the drone is busy: 2 of 2 slots in use",
+            "assigned to oka (has gpu=yes, the only matching drone that accepts work); "
+            "waiting in mila's queue: the drone is busy: 2 of 2 slots in use",
         ),
         (
             OrderFacts(
                 returned=TakenBack(state=DroneState(drone="b", code="leaving")),
                 placed=Placed(code="free_slot", drone="oka", resumes=Resumption(step=3)),
             ),
-            "taken back from b: the drone stops when its run has ended; placed on oka: it has a free slot; "
-            "goes on from step 3",
+            "removed from b's queue: the drone stops after its current run; assigned to oka (has a free slot); "
+            "resumes from step 3",
         ),
         (
             OrderFacts(placed=Placed(code="named", drone="oka"), waits=CannotBeSent(detail="no key")),
@@ -140,15 +140,15 @@ def test_an_assigned_order_says_why_it_is_there_and_what_it_waits_for(facts: Ord
     [
         (
             ForPerson(order="o1", tool="shell", why="It deletes x."),
-            "waits for a person: may shell be run? It deletes x. (next: fleet approve o1, or fleet deny o1)",
+            "waiting for approval of shell: It deletes x. (next: fleet approve o1, or fleet deny o1)",
         ),
         (
             AnswerOnItsWay(by="", approved=False, tool="shell"),
-            "a person denied the call of shell; its drone is being told",
+            "a user denied the shell call; waiting for the drone to confirm",
         ),
-        (Answered(by="person", approved=True), "goes on: a person approved the call that waited"),
-        (Answered(by="clock"), "goes on: nobody approved the call in time, so it was denied"),
-        (Answered(by="interruption"), "goes on: the call that waited was broken off"),
+        (Answered(by="person", approved=True), "continuing: a user approved the pending call"),
+        (Answered(by="clock"), "continuing: the call was not approved in time and was denied automatically"),
+        (Answered(by="interruption"), "continuing: the pending call was interrupted"),
     ],
 )
 def test_a_run_says_what_it_asked_a_person_and_what_was_answered(waits: Waits, text: str) -> None:
@@ -157,14 +157,14 @@ def test_a_run_says_what_it_asked_a_person_and_what_was_answered(waits: Waits, t
 
 
 def test_an_order_that_is_being_canceled_says_who_asked_for_that() -> None:
-    text = "cancel asked for by kim: not needed; waits for the drone's receipt"
+    text = "cancel requested by kim: not needed; waiting for the drone to confirm"
     assert reason_text(OrderStatus.CANCELING, OrderFacts(cancel=KIM)) == text
 
 
 @pytest.mark.parametrize(
     ("ended", "text"),
     [
-        (CanceledEnd(code="before_start"), "canceled by kim: not needed, before it began"),
+        (CanceledEnd(code="before_start"), "canceled by kim: not needed; it had not started"),
         (CanceledEnd(code="with_receipt"), "canceled by kim: not needed"),
         (CanceledEnd(code="with_loss", detail="the boot died"), "canceled by kim: not needed; the boot died"),
         (
@@ -173,7 +173,7 @@ def test_an_order_that_is_being_canceled_says_who_asked_for_that() -> None:
         ),
         (
             CanceledEnd(code="after_end", detail="done"),
-            "canceled by kim: not needed; it had just ended by itself: done",
+            "canceled by kim: not needed; it had already ended: done",
         ),
     ],
 )
@@ -187,11 +187,11 @@ def test_a_canceled_order_says_who_asked_and_how_it_ended(ended: CanceledEnd, te
         (RunEnd(detail="The model stopped."), "The model stopped."),
         (
             RunEnd(loss=RunLoss(code="run_missing", drone="oka"), attempts=3),
-            "lost: drone oka beats, but no longer has the run; that was the last of 3 attempts",
+            "lost: drone oka is online but no longer has the run; last of 3 attempts",
         ),
         (
             RunEnd(detail="Done.", unheard=2, session="s1"),
-            "Done; 2 things that people said came too late for it (next: fleet submit … --session s1)",
+            "Done; 2 steering messages arrived too late (next: fleet submit … --session s1)",
         ),
     ],
 )

@@ -57,7 +57,7 @@ def test_an_envelope_from_somebody_else_is_refused() -> None:
 
 def test_an_envelope_for_another_key_is_refused() -> None:
     other = seal("x", ORDER, sender=PLANE, recipient=public_key(STRANGER), issued_at=NOW)
-    with pytest.raises(CannotOpen, match="which is not here"):
+    with pytest.raises(CannotOpen, match="which is unknown here"):
         opened(other)
 
 

@@ -14,11 +14,11 @@ from shared.instructions import MAX_INSTRUCTIONS, instructions_of
 BAD = [
     (b"", "is empty"),
     (b" \n\t\n", "is empty"),
-    (b"x" * 5_000_000, "has 5,000,000 bytes, and 100,000 characters are the most"),
-    (b"x" * 100_001, "has 100,001 characters, and 100,000 are the most"),
+    (b"x" * 5_000_000, "has 5,000,000 bytes; the maximum is 100,000 characters"),
+    (b"x" * 100_001, "has 100,001 characters; the maximum is 100,000"),
     (b"Lead the t\xe9am.", "is not UTF-8: byte 10"),
     (b"\xff\xfeL\x00e\x00a\x00d\x00", "is not UTF-8: byte 0"),
-    (b"Lead\0", "is no text: it holds NUL"),
+    (b"Lead\0", "is not text: it contains a NUL byte"),
 ]
 
 

@@ -53,7 +53,7 @@ def test_every_note_is_plain_sentences_that_tag_nobody(note: Note) -> None:
         ("The model endpoint m:80 did not answer in time.", "request timed out"),
         ("line 1429\nof something", "line 1429 of something"),
         ("x" * 500, "x" * 120 + "…"),
-        ("", "no reason was given"),
+        ("", "no reason given"),
     ],
 )
 def test_a_foreign_reason_becomes_a_phrase_or_its_first_120_characters(reason: str, said: str) -> None:
@@ -62,10 +62,11 @@ def test_a_foreign_reason_becomes_a_phrase_or_its_first_120_characters(reason: s
 
 def test_a_failure_points_at_the_run_that_has_all_of_it() -> None:
     assert system_notes.failed("lead", "model_error", "HTTP 429 secret detail", "run1").text == (
-        "The run of lead failed: LLM rate limit reached (all of it: fleet run show run1). The task is with the user."
+        "The run of lead failed: LLM rate limit reached (details: fleet run show run1). "
+        "The task is assigned to the user."
     )
 
 
 def test_the_fleets_own_reasons_are_told_as_they_are() -> None:
     said = system_notes.failed("lead", "time_limit", "The time limit of 1800 s was reached.", None).text
-    assert said == "The run of lead failed: The time limit of 1800 s was reached. The task is with the user."
+    assert said == "The run of lead failed: The time limit of 1800 s was reached. The task is assigned to the user."

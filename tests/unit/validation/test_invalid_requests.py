@@ -17,7 +17,7 @@ PROJECT = {"slug": "shop", "git_url": "https://git.example/shop.git"}
 PROVIDER = {"name": "main", "model": "openai/x"}
 CASES: list[tuple[type[Request], dict[str, Any], str]] = [
     (ProjectRequest, {"slug": "shop"}, "git_url: is required"),
-    (ProjectRequest, {**PROJECT, "brunch": "x"}, "brunch: there is no such field"),
+    (ProjectRequest, {**PROJECT, "brunch": "x"}, "brunch: unknown field"),
     (ProjectRequest, {**PROJECT, "branch": 7}, "branch: must be text"),
     (ProjectRequest, {**PROJECT, "budget_usd_day": "much"}, "budget_usd_day: must be a number"),
     (ProjectRequest, {**PROJECT, "budget_usd_day": -1}, "budget_usd_day: must be at least 0"),
@@ -35,7 +35,7 @@ CASES: list[tuple[type[Request], dict[str, Any], str]] = [
 def test_a_wrong_value_is_told_in_our_words(model: type[Request], given: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         checked(model, given, form="fleet help")
-    assert refused.value.what.startswith(f"the request is not acceptable: {words}")
+    assert refused.value.what.startswith(f"invalid request: {words}")
     assert (refused.value.code, refused.value.next) == ("E-REQUEST", "fleet help")
 
 
@@ -53,5 +53,5 @@ def test_the_place_where_http_found_a_field_is_no_part_of_the_sentence() -> None
     found = field_problem({"type": "missing", "loc": ("body", "text"), "msg": ""})
     assert (found.field, InvalidRequest([found]).what) == (
         "body.text",
-        "the request is not acceptable: text: is required",
+        "invalid request: text: is required",
     )

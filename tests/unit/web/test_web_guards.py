@@ -12,7 +12,7 @@ from shared.errors import Invalid
 
 @pytest.mark.parametrize("value", ["a\0b", "\ud83d", {"key \udc00": 1}, [[{"deep": ["\0"]}]]])
 def test_a_text_that_nothing_can_hold_is_refused_however_deep(value: object) -> None:
-    with pytest.raises(Invalid, match="NUL or half"):
+    with pytest.raises(Invalid, match="NUL character or an unpaired surrogate"):
         refuse_no_text(json.dumps(value).encode())
 
 

@@ -1,0 +1,110 @@
+"""The configuration file of `fleet`: what it sets, and what is refused about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from control_plane.cli import config_file, connection
+from shared.errors import Invalid, Precondition, Unreachable
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The place of the file, with a home in which no fleet runs."""
+    for variable in ("FLEET_URL", "FLEET_API_TOKEN", "FLEET_ORG"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("FLEET_HOME", str(tmp_path / "fleet"))
+    found = config_file.path()
+    found.parent.mkdir(parents=True)
+    return found
+
+
+def written(file: Path, text: str, mode: int = 0o600) -> None:
+    file.write_text(text)
+    file.chmod(mode)
+
+
+def test_without_a_file_nothing_is_set(file: Path) -> None:
+    assert (config_file.settings(), config_file.up_settings()) == ({}, {})
+    with pytest.raises(Unreachable):
+        connection.server_and_token()
+
+
+def test_the_file_says_which_server_and_the_environment_takes_precedence(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(file, 'version = 1\nurl = "https://fleet.example.org"\ntoken = "t1"\norg = "payments"\n')
+    assert connection.server_and_token() == ("https://fleet.example.org", "t1")
+    assert connection.organization(None) == "payments"
+    assert connection.organization("named") == "named"
+
+    monkeypatch.setenv("FLEET_ORG", "platform")
+    monkeypatch.setenv("FLEET_URL", "https://other.example.org")
+    assert connection.organization(None) == "platform"
+    # The token in the file is for the server in the file.
+    assert connection.server_and_token() == ("https://other.example.org", None)
+    monkeypatch.setenv("FLEET_API_TOKEN", "t2")
+    assert connection.server_and_token() == ("https://other.example.org", "t2")
+
+
+def test_the_running_fleet_counts_only_if_the_file_names_no_server(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "fleet").mkdir()
+    (tmp_path / "fleet" / "server.json").write_text('{"url": "http://127.0.0.1:8420", "token": "local"}')
+    assert connection.server_and_token() == ("http://127.0.0.1:8420", "local")
+    written(file, 'url = "https://fleet.example.org"\n')
+    assert connection.server_and_token() == ("https://fleet.example.org", None)
+
+
+def test_options_of_fleet_up_are_in_their_own_section(file: Path) -> None:
+    written(file, '[up]\nport = 9000\nflower = false\ndata_dir = "/srv/fleet"\n')
+    assert config_file.up_settings() == {"port": 9000, "flower": False, "data_dir": "/srv/fleet"}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("url = ", "it is not valid TOML"),
+        ("\0", "it is not valid TOML"),
+        ("version = 2", "it has version 2"),
+        ('ulr = "https://x"', "did you mean url?"),
+        ("colour = 1", "known are version, url, token, org"),
+        ("[up]\nprot = 1", "did you mean up.port?"),
+        ("up = 3", "`up` must be a section"),
+        ("url = 3", "url must be a text in quotes"),
+        ('[up]\nport = "9000"', "up.port must be a number"),
+        ("[up]\nport = true", "up.port must be a number"),
+        ("[up]\nflower = 1", "up.flower must be true or false"),
+        ('token = "t"', "`token` needs `url`"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_with_the_reason(file: Path, text: str, why: str) -> None:
+    written(file, text)
+    with pytest.raises(Invalid) as refused:
+        config_file.settings()
+    assert (refused.value.code, refused.value.next) == ("E-CONFIG", "fleet help config")
+    assert why in refused.value.why
+    assert str(file) in refused.value.what
+
+
+def test_bytes_that_are_no_text_and_a_directory_are_refused_too(file: Path) -> None:
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(Invalid, match="cannot be used"):
+        config_file.settings()
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(Invalid) as refused:
+        config_file.settings()
+    assert refused.value.why == "Is a directory"
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+def test_a_token_that_others_can_read_is_refused_and_the_way_out_named(file: Path, mode: int) -> None:
+    written(file, 'url = "https://x"\ntoken = "t"\n', mode)
+    with pytest.raises(Precondition) as refused:
+        config_file.settings()
+    assert (refused.value.code, refused.value.next) == ("E-CONFIG-MODE", f"chmod 600 {file}")
+    written(file, 'url = "https://x"\n', mode)
+    assert config_file.settings() == {"url": "https://x"}

@@ -1,0 +1,57 @@
+"""Logs of the parts of `fleet up`: last lines, new lines, rotation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from control_plane.embedded.logs import last_lines, new_lines, rotate
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 5000, 20_000])
+def test_the_last_lines_of_a_long_log(tmp_path: Path, count: int) -> None:
+    log = tmp_path / "server.log"
+    lines = [f"line {number} {'x' * (number % 90)}" for number in range(10_000)]
+    log.write_text("\n".join(lines) + "\n")
+    assert last_lines(log, count).splitlines() == (lines[-count:] if count else [])
+
+
+def test_the_last_lines_of_an_empty_log_and_of_one_that_is_no_text(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.touch()
+    assert last_lines(log, 5) == ""
+    log.write_bytes(b"\xff\xfe\nwhole\npart")
+    assert last_lines(log, 2).splitlines() == ["whole", "part"]
+
+
+def test_a_log_over_the_limit_is_rotated_and_its_writer_goes_on(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    with log.open("ab", buffering=0) as part:
+        for number in range(7):
+            part.write(f"round {number}\n".encode() * 100)
+            assert rotate(log, largest=500, kept=4)
+            assert log.read_bytes() == b""
+        part.write(b"now\n")
+        assert not rotate(log, largest=500, kept=4)
+    kept = {path.name: path.read_text().splitlines()[0] for path in sorted(tmp_path.iterdir())}
+    assert kept == {
+        "server.log": "now",
+        "server.log.1": "round 6",
+        "server.log.2": "round 5",
+        "server.log.3": "round 4",
+    }
+
+
+def test_new_lines_come_whole_and_survive_a_rotation(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("old\n")
+    coming = new_lines({"server": log})
+    with log.open("ab", buffering=0) as part:
+        part.write(b"one\ntwo\nthr")
+        assert next(coming) == ("server", "one\ntwo")
+        part.write(b"ee\n")
+        assert next(coming) == ("server", "three")
+        rotate(log, largest=1)
+        part.write(b"five\n")
+        assert next(coming) == ("server", "five")
