@@ -71,7 +71,10 @@ def list_orders(  # noqa: PLR0913, PLR0917 - the filters are the interface
     drone: str | None = None,
     limit: int = 50,
 ) -> list[OrderSummary]:
-    """Orders, newest first, in three queries regardless of their number. Raises Invalid or NotFound for a wrong filter."""
+    """Orders, newest first, in the same few queries for any number of orders.
+
+    Raises Invalid or NotFound for a wrong filter.
+    """
     with core.database.read() as db:
         wanted = _filtered(db, caller, (status, project, drone))
         rows = db.execute(wanted.order_by(Order.number.desc()).limit(max(1, min(limit, MAX_LISTED)))).all()

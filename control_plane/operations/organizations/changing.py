@@ -129,6 +129,7 @@ def resume(core: Core, caller: Caller, name: str) -> OrganizationDocument:
 
 def _change(core: Core, caller: Caller, change: Callable[[Session, Organization], None]) -> OrganizationDocument:
     """Change the locked row, start the tasks that can then start, and announce their orders."""
+
     def work(db: Session) -> tuple[OrganizationDocument, list[str]]:
         row = locked_organization(db, caller.organization_id)
         change(db, row)
