@@ -20,7 +20,7 @@ from tests.support.quiet_logs import quiet_logs
 gc.disable()
 
 # The duration of one example depends on the machine; a test's own time limit remains.
-settings.register_profile("dronefleet", deadline=None, max_examples=40)
+settings.register_profile("dronefleet", deadline=None, max_examples=30)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("dronefleet")
 
