@@ -20,7 +20,7 @@ from tests.support.quiet_logs import quiet_logs
 gc.disable()
 
 # The duration of one example depends on the machine; a test's own time limit remains.
-settings.register_profile("dronefleet", deadline=None, max_examples=40)
+settings.register_profile("dronefleet", deadline=None, max_examples=30)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.load_profile("dronefleet")
 
@@ -58,9 +58,17 @@ sys.dont_write_bytecode = False
 
 
 _ROOT = Path(__file__).parents[1]
-_WAITING = ("chaos/", "integration/worker/", "acceptance/", "integration/fleet/", "bench/")
-"""Test directories that mostly wait for other processes."""
-_SLOWEST_FIRST = (*_WAITING, "integration/workspace/", "integration/replay/", "integration/", "unit/processes/")
+_WAITING = (
+    "chaos/",
+    "integration/broker/",
+    "integration/collector/",
+    "integration/fleet/",
+    "integration/mcp_servers/",
+    "integration/replay/",
+    "integration/worker/",
+)
+"""Test directories that mostly wait: their own processor time is less than a quarter of their duration."""
+_SLOWEST_FIRST = (*_WAITING, "acceptance/", "bench/", "integration/workspace/", "integration/", "unit/processes/")
 """Test directories in the order in which they start, so that no slow file is left for the end."""
 
 
@@ -93,8 +101,8 @@ class _ByFile(LoadScopeScheduling):
         return nodeid if _is_apart(file) else file
 
     def _assign_work_unit(self, node: Any) -> None:
-        # Every second process begins with tests that compute: if all wait at the same time, the processor is idle.
-        if list(self.assigned_work).index(node) % 2:
+        # Every third process begins with tests that wait: if all do so at the same time, the processor is idle.
+        if list(self.assigned_work).index(node) % 3:
             busy = next((scope for scope in self.workqueue if not _waits(scope)), None)
             if busy is not None:
                 self.workqueue.move_to_end(busy, last=False)

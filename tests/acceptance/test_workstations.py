@@ -51,8 +51,9 @@ def test_orders_find_their_drone_by_name_and_by_label_and_wait_for_one_that_is_s
     assert fleet.ended(waiting["id"])["status"] == "succeeded"
 
 
-def test_twenty_orders_on_two_drones_all_succeed_side_by_side(
-    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, remote: str
+@pytest.mark.parametrize("count", [8, pytest.param(20, marks=pytest.mark.long)])
+def test_many_orders_on_two_drones_all_succeed_side_by_side(
+    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, remote: str, count: int
 ) -> None:
     fleet = start_fleet(drones=0)
     fleet.add_work(model.url, remote)
@@ -62,15 +63,15 @@ def test_twenty_orders_on_two_drones_all_succeed_side_by_side(
     fleet.online("mila", "oka")
 
     with fleet.client() as client:
-        requests = [{"prompt": f"Three steps, number {n}, script:three", "project": "demo"} for n in range(20)]
+        requests = [{"prompt": f"Three steps, number {n}, script:three", "project": "demo"} for n in range(count)]
         ids = [client.submit(request)["id"] for request in requests]
         most = _most_running(client, ids)
         ended = [client.call(orders.SHOW, order_id=order_id) for order_id in ids]
 
-    assert [order["status"] for order in ended] == ["succeeded"] * 20
+    assert [order["status"] for order in ended] == ["succeeded"] * count
     assert [problem for order in ended for problem in transcript_problems(order)] == []
     assert {order["patch"].count("\n+") for order in ended} == {ended[0]["patch"].count("\n+")}
-    assert len({order["session"] for order in ended}) == 20
+    assert len({order["session"] for order in ended}) == count
     assert {order["drone"] for order in ended} == {"mila", "oka"}
     assert max(most.values()) == 2
 

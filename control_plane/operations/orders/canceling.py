@@ -1,4 +1,4 @@
-"""Cancel an order wherever it is."""
+"""Cancel an order in any state."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from shared.states import ENDED, OrderStatus
 
 @performs(declared.CANCEL)
 def cancel(core: Core, caller: Caller, order_id: str, request: CancelRequest | None = None) -> OrderSummary:
-    """End an order; canceling one that is being canceled, or is canceled, changes nothing.
+    """Cancel an order; no effect on an order that is `canceling` or `canceled`.
 
-    Returns when that is recorded: `canceled` at once while it waits anywhere, else `canceling` until its drone's
-    receipt comes, or the drone counts as lost. Raises NotFound, Conflict for an order that ended otherwise.
+    Returns when the cancellation is recorded: an order that waits in any queue is `canceled` immediately; any other
+    is `canceling` until its drone's receipt arrives or the drone counts as lost. Raises NotFound, and Conflict for an
+    order that succeeded or failed.
     """
     order_summary(core, caller, order_id)
     until_unmoved(lambda: _cancel(core, caller, order_id, request.reason if request else ""))
@@ -42,6 +43,6 @@ def _cancel(core: Core, caller: Caller, order_id: str, reason: str) -> None:
             raise Conflict(f"order {order_id} is now {order.status}, no longer {seen.status}", code=MOVED)
         return record_cancel(db, core, order, seen.taken_back, asked_by(caller, reason))
 
-    # The end of an order may let others begin, and so wait for one that ends at the same time.
+    # The end of an order may let others begin, so this may wait for one that ends at the same time.
     ended = core.database.transact(write)
     announce(core, [order_id], [ended] if ended else [])

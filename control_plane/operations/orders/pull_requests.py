@@ -1,4 +1,4 @@
-"""Asking for a pull request by hand, for an order or for a task."""
+"""Request a pull request manually, for an order or for a task."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ from shared.errors import Conflict, FleetError, NotFound, Precondition
 from shared.states import ENDED
 
 MAX_TITLE = 250
-"""Characters; hosts take 255."""
+"""Characters; hosts accept 255."""
 DEFAULT = PullRequestRequest()
 
 
 @performs(declared.FOR_ORDER)
 def for_order(core: Core, caller: Caller, order_id: str, request: PullRequestRequest = DEFAULT) -> OrderSummary:
-    """Have a pull request opened for an order.
+    """Request a pull request for an order.
 
-    Its `pull_request` says `asked`, and later what became of it. One that is open already from that branch is brought
-    up to date. Raises NotFound, Conflict while it is too early, Precondition where no branch is on the remote.
+    The order's `pull_request` is `asked` first, and later holds the outcome. A pull request that is already open from
+    that branch is updated. Raises NotFound, Conflict while it is too early, Precondition without a branch on the
+    remote.
     """
     return _ask(core, caller, lambda db: _order(db, caller, order_id), request)
 
 
 @performs(declared.FOR_TASK)
 def for_task(core: Core, caller: Caller, task_id: str, request: PullRequestRequest = DEFAULT) -> OrderSummary:
-    """The same from the newest branch of a task's runs; returns the order that has it."""
+    """The same from the newest branch of a task's runs; returns the order of that branch."""
     return _ask(core, caller, lambda db: _newest(db, caller, task_id), request)
 
 
@@ -62,7 +63,7 @@ def _title(text: str | None) -> str | None:
 
 
 def _order(db: Session, caller: Caller, order_id: str) -> Order:
-    """The order that has the branch, locked."""
+    """The order, locked. Raises NotFound."""
     orders = select(Order).where(Order.organization_id == caller.organization_id).with_for_update()
     order = db.scalar(orders.where(Order.id == order_id))
     if order is None:
@@ -71,7 +72,7 @@ def _order(db: Session, caller: Caller, order_id: str) -> Order:
 
 
 def _newest(db: Session, caller: Caller, task_id: str) -> Order:
-    """The task's newest order whose branch was pushed."""
+    """The task's newest order with a branch, locked. Raises NotFound and Precondition."""
     mine = select(Task.id).where(Task.organization_id == caller.organization_id, Task.id == task_id)
     if db.scalar(mine) is None:
         raise NotFound(f"task {shown(task_id)} not found", code="E-TASK-404", next="fleet task ls")
@@ -88,7 +89,10 @@ def _newest(db: Session, caller: Caller, task_id: str) -> Order:
 
 
 def _check(db: Session, order: Order) -> None:
-    """Return where the order has a branch on the remote, and nobody is about to open its pull request."""
+    """Return if the order has a branch on the remote, and no pull request for it is about to be opened.
+
+    Raises Conflict and Precondition.
+    """
     if order.purpose != "work":
         raise Precondition(f"order {order.id} is a service order and has no branch", code="E-PULL-REQUEST-BRANCH")
     if order.status not in ENDED:

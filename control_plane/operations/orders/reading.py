@@ -1,4 +1,4 @@
-"""Work orders: submit them, and read all that is known of them."""
+"""Work orders: submit and read them."""
 
 from __future__ import annotations
 
@@ -49,10 +49,11 @@ _AT_WORK = frozenset({OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL, OrderS
 
 @performs(declared.SUBMIT)
 def submit(core: Core, caller: Caller, request: SubmitRequest, idempotency_key: str | None = None) -> OrderDocument:
-    """Submit a work order; when this returns it is durable.
+    """Submit a work order; it is durable when this returns.
 
-    The same key with the same request within 7 days gives the same order again. Raises Invalid, TooLarge, NotFound
-    for what the request says, Precondition where no provider can be told, Conflict for a key used for another request.
+    The same key with the same request within 7 days returns the same order again. Raises Invalid, TooLarge or NotFound
+    for the contents of the request, Precondition if the provider is ambiguous or missing, Conflict for a key that was
+    used for another request.
     """
     check_request(request, idempotency_key)
     order_id, new = core.database.transact(lambda db: submit_within(db, core, caller, request, idempotency_key))
@@ -87,7 +88,7 @@ def list_orders(  # noqa: PLR0913, PLR0917 - the filters are the interface
 
 @performs(declared.SHOW)
 def show_order(core: Core, caller: Caller, order_id: str) -> OrderDocument:
-    """All that is known of an order, with its runs and steps. Raises NotFound."""
+    """An order with its runs and steps. Raises NotFound."""
     with core.database.read() as db:
         row = _find(db, caller, order_id)
         (summary,) = _summaries(db, caller, [row], core.clock.now())
@@ -110,7 +111,7 @@ def order_summary(core: Core, caller: Caller, order_id: str) -> OrderSummary:
 def beside_summary(
     core: Core, caller: Caller, order_id: str
 ) -> tuple[list[dict[str, Any]], list[SteeringMessageDocument]]:
-    """The model's list of what is left to do, and the words that it has not heard yet. Raises NotFound."""
+    """The model's to-do list, and the messages that it has not read yet. Raises NotFound."""
     with core.database.read() as db:
         order = _find(db, caller, order_id)[0]
         return _todo(db, order), [word_document(word) for word in undelivered_steering(db, order)]
@@ -118,14 +119,14 @@ def beside_summary(
 
 @performs(declared.STEPS)
 def steps_after(core: Core, caller: Caller, order_id: str, after: int = 0, limit: int = 1000) -> list[StepDocument]:
-    """The steps whose number is over `after`, in order, at most `limit` of them. Raises NotFound."""
+    """At most `limit` steps with a number above `after`, in order. Raises NotFound."""
     with core.database.read() as db:
         return _steps(db, _find(db, caller, order_id)[0], after, max(1, min(limit, MAX_STEPS)))
 
 
 @performs(declared.PATCH)
 def patch_of(core: Core, caller: Caller, order_id: str) -> bytes:
-    """The patch against the base commit, of any size; empty if nothing changed. Raises NotFound before there is one."""
+    """The patch against the base commit, of any size; empty if nothing changed. Raises NotFound if there is none."""
     with core.database.read() as db:
         order = _find(db, caller, order_id)[0]
     if order.result_run_id is None:
@@ -140,7 +141,7 @@ def patch_of(core: Core, caller: Caller, order_id: str) -> bytes:
 
 @performs(declared.LOG)
 def log_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
-    """The whole output of the tool result that is step `seq`. Raises NotFound where that step has none."""
+    """The full output of the tool result at step `seq`. Raises NotFound if that step is no tool result."""
     with core.database.read() as db:
         _find(db, caller, order_id)
         step = db.scalar(select(Step).where(Step.order_id == order_id, Step.seq == seq))
@@ -152,7 +153,7 @@ def log_of(core: Core, caller: Caller, order_id: str, seq: int) -> bytes:
         )
     if step.body.get("log_sha256"):
         return core.blobs.read(step.body["log_sha256"])
-    # A short output was shown whole, and has no file of its own.
+    # A short output is stored in the step, without a separate file.
     return str(step.body.get("output", "")).encode("utf-8", "replace")
 
 
@@ -187,7 +188,7 @@ def _filtered(
     if project is not None:
         query = query.where(Order.project_id == find_project(db, caller.organization_id, project).id)
     if drone is not None:
-        # Drones that were removed count too: what they did is history that can be asked for.
+        # Removed drones count too: their history remains readable.
         known = serving(db, caller.organization_id, removed=True)
         ids = [each.id for each in known if each.name == drone]
         if not ids:
@@ -247,7 +248,7 @@ def _steps(db: Db, order: Order, after: int, limit: int | None) -> list[StepDocu
 
 
 def _resumed_from(db: Db, step: Step) -> dict[str, Any]:
-    """Where a run went on from, in the numbers that people see; null where that is not known."""
+    """The point that a run resumed from, in the numbers that users see; null if unknown."""
     run_id, run_seq = step.body.get("run_id"), step.body.get("seq")
     named = select(Run.attempt, Drone.name).outerjoin(Drone, Drone.id == Run.drone_id)
     of_order = Run.id == run_id, Run.order_id == step.order_id
@@ -257,7 +258,7 @@ def _resumed_from(db: Db, step: Step) -> dict[str, Any]:
 
 
 def _todo(db: Db, order: Order) -> list[dict[str, Any]]:
-    """The items of the order's last list that was not undone."""
+    """The items of the order's last to-do list that was not undone."""
     path = order_path(db, order)
     lists = select(Step.run_id, Step.run_seq, Step.body).where(Step.order_id == order.id, Step.kind == "todo")
     for run_id, run_seq, body in db.execute(lists.order_by(Step.seq.desc())):
@@ -274,5 +275,5 @@ def _patch_text(core: Core, order: Order) -> str | None:
     try:
         return core.blobs.read(order.patch_sha256).decode("utf-8", "replace")
     except NotFound:
-        # The file was lost with its disk. The rest is still worth showing; `fleet patch` says what is wrong.
+        # The file was lost with its disk. The rest is still worth showing; `fleet patch` reports the problem.
         return None

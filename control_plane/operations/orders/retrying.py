@@ -1,4 +1,4 @@
-"""Running an order again that failed or was canceled: from its last checkpoint (`resume`), or from its beginning."""
+"""Run a failed or canceled order again: from its last checkpoint (`resume`), or from its beginning (`retry`)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ _LIMITS = ("max_iterations", "cost_limit", "max_run_seconds")
 
 @performs(declared.RETRY)
 def retry(core: Core, caller: Caller, order_id: str) -> OrderSummary:
-    """Run an order that failed or was canceled from its beginning, in a fresh workspace.
+    """Run a failed or canceled order from its beginning, in a fresh workspace.
 
-    It is the same order, with the same limits; its lost runs count anew. When this returns it is durable. Raises
-    NotFound; Conflict for an order in another state, or one that later turns of its session were built on.
+    It stays the same order, with the same limits; the count of lost runs restarts. The retry is durable when this
+    returns. Raises NotFound, and Conflict for an order in another state or one that later turns of its session build
+    on.
     """
     order_summary(core, caller, order_id)
 
@@ -49,10 +50,11 @@ def retry(core: Core, caller: Caller, order_id: str) -> OrderSummary:
 
 @performs(declared.RESUME)
 def resume(core: Core, caller: Caller, order_id: str, request: ResumeRequest) -> OrderSummary:
-    """Let an order that failed or was canceled go on from its last checkpoint.
+    """Resume a failed or canceled order from its last checkpoint.
 
-    Its limits count anew, and may be set anew with that; `say` is the first that its run hears. Where no checkpoint can
-    be had any more it begins anew, and says so. Raises as `retry`, and Invalid for what the request says.
+    Its limits count from zero again, and the request may change them; `say` is the first message to the run. If no
+    checkpoint is available, the order starts from its beginning, and says so. Raises as `retry`, and Invalid for the
+    contents of the request.
     """
     _check(request)
     order_summary(core, caller, order_id)
@@ -71,7 +73,7 @@ def resume(core: Core, caller: Caller, order_id: str, request: ResumeRequest) ->
 
 
 def _of_the_ended(db: Db, order_id: str, what: str) -> Order:
-    """The order, locked with its session. Raises Conflict where it cannot be run again from where things are."""
+    """The order, locked with its session. Raises Conflict or Precondition if it cannot run again."""
     order = db.get_one(Order, order_id, with_for_update=True, populate_existing=True)
     if order.task_id is not None:
         raise _turn_of_a_task(order, order.task_id, what)
@@ -109,7 +111,7 @@ def _wrong_state(order: Order, what: str) -> Conflict:
 
 
 def _refuse_after_later_turns(db: Db, order: Order, project: str, what: str) -> None:
-    """Turns of one session run in the order of submission: what a later one saw must not change under it."""
+    """Turns of one session run in the order of submission: the history that a later turn saw must not change."""
     chat = locked(db, order.session_id)
     later = select(Order).where(Order.session_id == order.session_id, Order.number > order.number)
     seen = {entry.order_id for entry in way_to(db, chat.leaf_id)}
@@ -129,9 +131,9 @@ def _begun(order: Order) -> bool:
 
 
 def _queue(db: Db, core: Core, order: Order, asked: AskedAgain) -> None:
-    """Put order and turn back to where they waited. What it left so far stays readable until its next run replaces it.
+    """Queue order and turn again. The results so far stay readable until the next run replaces them.
 
-    Branch and head stay too: what the branch on the remote was last known to be is what a push is compared with.
+    Branch and head stay too: a push is compared with the last known state of the branch on the remote.
     """
     order.lost_runs = 0
     move_order(

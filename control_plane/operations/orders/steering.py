@@ -1,4 +1,4 @@
-"""Steering an order while it runs: say something to it, and answer the calls that wait for a person."""
+"""Steer an order while it runs: send it messages, and decide the calls that wait for approval."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ from shared.reasons import AnswerOnItsWay
 from shared.states import ENDED, OrderStatus
 
 MAX_SAID = 64 * 1024
-"""Bytes. A word becomes one message of the conversation."""
+"""Bytes. The text becomes one message of the conversation."""
 MAX_COMMENT = 4000
 _RUNS = (OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL)
 
 
 @performs(declared.SAY)
 def say(core: Core, caller: Caller, order_id: str, request: SayRequest) -> OrderSummary:
-    """Say something to an order. When this returns, the word is kept until a run has taken it up.
+    """Send a message to an order. When this returns, the message is kept until a run has received it.
 
-    A run hears it after the results of its current calls, with `after` when the model stops, with `interrupt` at once;
-    one that has yet to begin hears it as it begins. Raises NotFound, Invalid, Conflict for an order that has ended.
+    A run receives it after the results of its current calls, with `after` when the model stops, with `interrupt`
+    immediately; a run that has yet to begin receives it when it begins. Raises NotFound, Invalid, and Conflict for an
+    order that has ended.
     """
     check_said(request)
     project = order_summary(core, caller, order_id).project
@@ -51,17 +52,17 @@ def say(core: Core, caller: Caller, order_id: str, request: SayRequest) -> Order
 
 @performs(declared.APPROVE)
 def approve(core: Core, caller: Caller, order_id: str, request: ApproveRequest) -> OrderSummary:
-    """Let a call that waits be run. The first decision counts, and is told to the drone until it knows.
+    """Approve a waiting call. The first decision counts, and is sent to the drone until it has it.
 
     With `always` the same command needs no approval in later orders of the session. Raises NotFound, Invalid, and
-    Conflict where nothing waits or the call was decided before.
+    Conflict if nothing waits or the call was decided before.
     """
     return _decide(core, caller, order_id, request, approved=True)
 
 
 @performs(declared.DENY)
 def deny(core: Core, caller: Caller, order_id: str, request: DecideRequest) -> OrderSummary:
-    """As `approve`, but the call is not run: the model is told so, with the comment."""
+    """As `approve`, but the call does not run: the model is notified, with the comment."""
     return _decide(core, caller, order_id, request, approved=False)
 
 
@@ -69,7 +70,7 @@ def deny(core: Core, caller: Caller, order_id: str, request: DecideRequest) -> O
 
 
 def check_said(request: SayRequest) -> None:
-    """Return if this may be said. Raises Invalid."""
+    """Return if the message is valid. Raises Invalid."""
     size = len(request.text.encode("utf-8", "surrogatepass"))
     if size > MAX_SAID:
         raise Invalid(
@@ -97,9 +98,9 @@ class _Said:
 
 
 def _keep(db: Db, core: Core, caller: Caller, said: _Said) -> None:
-    """Write the word down, and leave it for the drone if a run is there to hear it.
+    """Store the message, and send it to the drone if the order is running.
 
-    The order is locked: a run that begins meanwhile is told of the word by whoever comes second.
+    The order is locked: of this transaction and one that begins a run meanwhile, the second sends the run the message.
     """
     order, request = db.get_one(Order, said.order_id, with_for_update=True), said.request
     status = OrderStatus(order.status)
@@ -153,7 +154,7 @@ def _decide(core: Core, caller: Caller, order_id: str, request: DecideRequest, *
 
 
 def _undecided(db: Db, order: Order, call_id: str | None) -> Wait:
-    """The wait that is meant, if it is still undecided. Raises NotFound and Conflict."""
+    """The requested wait, else the first undecided one. Raises NotFound and Conflict."""
     waiting = open_waits(db, [order.run_id])[order.run_id] if order.run_id and order.status in _RUNS else []
     if call_id is not None:
         return _named(db, order, waiting, call_id)
@@ -194,7 +195,7 @@ def _decided(wait: Wait) -> Conflict:
 
 
 def _allow(db: Db, order: Order, wait: Wait) -> None:
-    """Let the command of this call through in later orders of the session. Raises Invalid where it is no command."""
+    """Allow the command of this call in later orders of the session. Raises Invalid if the call runs no command."""
     asked: dict[str, Any] = _tool_call(db, order, wait.subject) or {}
     arguments = asked.get("arguments")
     line = str(arguments.get("command", "")).strip() if isinstance(arguments, dict) else ""
@@ -205,13 +206,13 @@ def _allow(db: Db, order: Order, wait: Wait) -> None:
             next=f"fleet approve {order.id}    without --always",
         )
     session = db.get_one(ChatSession, order.session_id, with_for_update=True)
-    # The line itself and no other: what is a wildcard in it must not become one in the list.
+    # Exactly this line: wildcard characters in it must not act as wildcards in the list.
     if escape(line) not in session.allow:
         session.allow = [*session.allow, escape(line)]
 
 
 def _tool_call(db: Db, order: Order, call_id: str) -> dict[str, Any] | None:
-    """The body of the current run's call, also of a child's; None if there is none."""
+    """The body of the call in the current run, or in a child of that run; None if there is none."""
     calls = select(Step.body).where(Step.run_id == order.run_id, Step.kind.in_(("tool_call", "child")))
     for body in db.scalars(calls.order_by(Step.run_seq.desc())):
         own = body["step"] if body["kind"] == "child" else body

@@ -1,6 +1,6 @@
-"""Submitting a work order: look at every word of the request, then write order, turn and outbox row at once.
+"""Submit a work order: check the whole request, then write order, turn and outbox row in one transaction.
 
-When `submit` returns, the order is durable: whatever fails afterwards, it waits in the queue with a reason.
+When `submit` returns, the order is durable: after any later failure it waits in the queue with a reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from shared.errors import Conflict, Invalid, Precondition, TooLarge
 from shared.work_order import Limits, Mode
 
 MAX_PROMPT = 200_000
-"""Characters. The prompt is in every call of the model; what is longer belongs into a file of the repository."""
+"""Characters. The prompt is part of every model call; longer text belongs in a file of the repository."""
 KEY_LASTS = timedelta(days=7)
 MAX_KEY = 255
 MAX_ALLOWED = 100
@@ -42,7 +42,7 @@ MAX_PATTERN = 2000
 
 
 def check_request(request: SubmitRequest, key: str | None) -> None:
-    """Look at all that needs no database. Raises Invalid, or TooLarge for the prompt."""
+    """Check everything that needs no database. Raises Invalid, or TooLarge for the prompt."""
     if len(request.prompt) > MAX_PROMPT:
         raise TooLarge(
             f"the prompt has {len(request.prompt):,} characters; {MAX_PROMPT:,} are allowed",
@@ -78,7 +78,7 @@ def _check_allow(patterns: Sequence[str]) -> None:
 def submit_within(
     db: Db, core: Core, caller: Caller, request: SubmitRequest, idempotency_key: str | None
 ) -> tuple[str, bool]:
-    """Write the order and place it; or find the one that this key made before. Returns its id, and whether it is new.
+    """Create and place the order, or find the one created with this key before. Returns its id, and whether it is new.
 
     The numbers are locked before the key is looked up, so that of two requests with one key the second sees the first's
     order.
@@ -97,7 +97,7 @@ def submit_within(
 
 
 def _submitted_before(db: Db, now: datetime, caller: Caller, key: str) -> Order | None:
-    """The order that this key made within the last 7 days; an older one gives its key up."""
+    """The order created with this key within the last 7 days; the key is removed from an older one."""
     made = select(Order).where(Order.organization_id == caller.organization_id, Order.idempotency_key == key)
     order = db.scalar(made)
     if order is not None and now - order.created_at >= KEY_LASTS:
@@ -117,7 +117,7 @@ def _refuse_other_body(order: Order, body_hash: str) -> None:
 
 
 def _draft(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> Draft:
-    """The request with its names looked up."""
+    """The request with its names resolved."""
     project = find_project(db, caller.organization_id, request.project)
     provider = _provider(db, caller, request, project)
     drone_id = find_drone(db, caller.organization_id, request.drone).id if request.drone is not None else None
@@ -140,19 +140,19 @@ def _draft(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> Draft:
 
 
 def _session(db: Db, core: Core, caller: Caller, request: SubmitRequest, project: Project) -> ChatSession:
-    """The session that the request names, else a new one."""
+    """The session given in the request, else a new one."""
     if request.session is not None:
         session = find_session(db, caller.organization_id, full_session_id(db, caller, request.session), project)
         _refuse_task_session(session)
         return session
     session = new_session(core, project, request.mode or "build")
-    # What begins a session holds for all of it; a later order's own wishes are for that order alone.
+    # The settings of a session's first order apply to the whole session; those of a later order to that order alone.
     session.approve, session.allow = request.approve, list(request.allow)
     return session
 
 
 def _refuse_task_session(session: ChatSession) -> None:
-    """The turns of a task's session are its agents' runs; between two of them nobody else works in it."""
+    """The turns of a task's session are its agents' runs; no other order may run between them."""
     if session.task_id is not None:
         raise Conflict(
             f"session {session.id} belongs to task {session.task_id}",
@@ -163,7 +163,7 @@ def _refuse_task_session(session: ChatSession) -> None:
 
 
 def _provider(db: Db, caller: Caller, request: SubmitRequest, project: Project) -> Provider:
-    """The one that was asked for, else the project's, else the organization's only one."""
+    """The requested provider, else the project's, else the organization's only one."""
     if request.provider is not None:
         return find_provider(db, caller.organization_id, request.provider)
     if project.provider_id is not None:
@@ -193,9 +193,9 @@ def _limits(request: SubmitRequest) -> Limits:
 
 
 def _hash(request: SubmitRequest) -> str:
-    """What makes two requests the same: every field, whatever their order.
+    """A hash over every field, in canonical order: equal for two equal requests.
 
-    Fields that came later count only where they are set, so that a key outlives an upgrade.
+    Fields added in later versions count only if they are set, so that a key outlives an upgrade.
     """
     later = {name for name in ("progress_timeout", "max_attempts") if getattr(request, name) is None}
     canonical = json.dumps(request.model_dump(mode="json", exclude=later), sort_keys=True, separators=(",", ":"))

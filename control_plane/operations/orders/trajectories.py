@@ -24,16 +24,16 @@ from shared.trajectories import RunFacts, trajectory
 
 _BODY: TypeAdapter[Body] = TypeAdapter(Body)
 _AT_ONCE = 500
-"""Steps that are read from the database together."""
+"""Steps read from the database together."""
 
 
 @performs(declared.TRAJECTORY)
 def trajectory_of(core: Core, caller: Caller, order_id: str, run: str | None = None) -> dict[str, Any]:
-    """The document of one run: `run`, else the run that was delivered, else the last one.
+    """The trajectory document of one run: `run`, else the run that was delivered, else the last one.
 
-    A run that went on from another's checkpoint has that one's path up to there before its own steps.
+    For a run that resumed from another run's checkpoint, that run's path up to the checkpoint precedes its own steps.
 
-    Raises NotFound where there is no such order or run, and while no run has begun.
+    Raises NotFound for an unknown order or run, and while no run has begun.
     """
     with core.database.read() as db:
         order = db.scalar(select(Order).where(Order.id == order_id, Order.organization_id == caller.organization_id))
@@ -66,7 +66,7 @@ def _run(db: Db, order: Order, run_id: str | None) -> Run:
 
 
 def _steps(db: Db, path: Sequence[Segment]) -> Iterator[tuple[datetime, Body]]:
-    """What was recorded along the path, in the drones' order and by their clocks, a part at a time."""
+    """The recorded steps along the path, in the drones' order and with the drones' timestamps, read in parts."""
     for segment in path:
         wanted = select(Step.drone_at, Step.body).where(Step.run_id == segment.run_id)
         if segment.upto is not None:

@@ -1,1 +1,1 @@
-"""What a drone asks for on behalf of a run: blobs and the permission to push."""
+"""Requests of a drone on behalf of a run: blobs, and permission to push."""

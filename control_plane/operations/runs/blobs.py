@@ -1,4 +1,4 @@
-"""Files of a run, and leave to push: what a drone does over HTTP under its own credential."""
+"""Files of a run, and permission to push: requests of a drone over HTTP, with its own credential."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from shared.states import IN_HAND, OrderStatus
 BlobKind = Literal["", "checkpoint"]
 GRANT_LASTS = timedelta(seconds=60)
 _MAY_PUSH = (*IN_HAND, OrderStatus.CANCELING)
-"""Assigned too: the drone may ask before its report that the run started was taken in."""
+"""Includes `assigned`: the request may arrive before the drone's report that the run started is processed."""
 
 
 def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
     core: Core, identity: AuthenticatedDrone, run_id: str, sha256: str, stream: BinaryIO, kind: BlobKind = ""
 ) -> int:
-    """Store a file of the drone's own run and return its size; the same again changes nothing.
+    """Store a file of the drone's own run and return its size; a repeated call changes nothing.
 
-    A checkpoint is sealed on the disk, and bounded by what may be in memory for that. A late run may store too: its
-    work is kept, under its own name. Raises NotFound for a run that is not the drone's, Invalid where the content is
-    not what its name says, TooLarge over 512 MB, or 64 MB for a checkpoint.
+    A checkpoint is sealed on disk, which happens in memory and limits its size. A late run may store files too: its
+    work is kept, under its own name. Raises NotFound for a run that is not the drone's, Invalid if the content does
+    not match its SHA-256, TooLarge over 512 MB, or 64 MB for a checkpoint.
     """
     with core.database.read() as db:
         dispatch = _own_dispatch(db, identity, run_id)
@@ -41,24 +41,24 @@ def put_blob(  # noqa: PLR0913, PLR0917 - the parts of one request
         size = core.blobs.store_sealed(sha256, stream, core.vault.seal_content)
     else:
         size = core.blobs.store(sha256, stream)
-    # The row after the file: a row promises that the file is there, a file without a row is only disk space.
+    # The row after the file: a row guarantees that the file exists; a file without a row only uses disk space.
     with core.database.write() as db:
         _give(db, core, dispatch, sha256, size, sealed=sealed)
     return size
 
 
 def lend_blobs(core: Core, named: Iterable[tuple[Dispatch, str]]) -> None:
-    """Let the drones of these dispatches read blobs that the control plane itself has stored for them."""
+    """Let the drones of these dispatches read blobs that the control plane itself stored for them."""
     with core.database.write() as db:
         for dispatch, sha256 in named:
             _give(db, core, dispatch, sha256, core.blobs.path(sha256).stat().st_size)
 
 
 def get_blob(core: Core, identity: AuthenticatedDrone, run_id: str, sha256: str) -> Path | bytes:
-    """Where the file lies, or the content of one that was sealed.
+    """The path of the file, or the content of a sealed file.
 
-    A drone may read its own runs', those of earlier runs of an order in its hand, and those of turns that such an order
-    goes on from. Raises NotFound for all else, so that nobody learns what exists.
+    A drone may read the files of its own runs, of other runs of its current orders, and of the turns that those orders
+    continue from. Raises NotFound for everything else, so that the answer does not reveal what exists.
     """
     path = core.blobs.path(sha256)
     with core.database.read() as db:
@@ -72,15 +72,15 @@ def get_blob(core: Core, identity: AuthenticatedDrone, run_id: str, sha256: str)
 
 
 def grant_push(core: Core, identity: AuthenticatedDrone, run_id: str) -> dict[str, Any]:
-    """Leave to push the order's branch for 60 s: `{"granted", "expires_in", "known"}`.
+    """Grant permission to push the order's branch for 60 s: `{"granted", "expires_in", "known"}`.
 
-    `known` is where this fleet last pushed the branch to, None if it never did. Raises Conflict for a run that is not
-    its order's current one: its work goes under a name of its own.
+    `known` is the commit that this fleet last pushed to the branch, None if it never did. Raises Conflict for a run
+    that is not its order's current one: its work goes to a branch under its own name.
     """
     with core.database.write() as db:
         dispatch = _own_dispatch(db, identity, run_id)
-        # The generation is compared and the grant written by one statement; while it is open, the supervisor takes
-        # nothing back, so two runs can never push the same branch.
+        # One statement compares the generation and writes the grant; while a grant is open, the supervisor does not
+        # record the run as lost, so two runs can never push the same branch.
         current = (
             Order.id == dispatch.order_id,
             Order.run_id == run_id,
@@ -102,7 +102,7 @@ def grant_push(core: Core, identity: AuthenticatedDrone, run_id: str) -> dict[st
 def _give(  # noqa: PLR0913 - one argument per column
     db: Session, core: Core, dispatch: Dispatch, sha256: str, size: int, *, sealed: bool = False
 ) -> None:
-    """Write the row that makes a stored file the run's."""
+    """Write the row that assigns a stored file to the run."""
     if db.get(Blob, (dispatch.id, sha256)) is None:
         db.add(
             Blob(
@@ -135,5 +135,5 @@ def _may_read(db: Session, identity: AuthenticatedDrone, run_id: str) -> bool:
     orders = db.scalars(in_hand).all()
     if any(order.id == dispatch.order_id for order in orders):
         return True
-    # The turns before it, not the session: a fork builds on work of the session that it came from.
+    # The preceding turns, not the session: a fork builds on the work of its original session.
     return any(dispatch.order_id == entry.order_id for order in orders for entry in way_of(db, order))

@@ -1,4 +1,4 @@
-"""Sessions: chats, whose turns run one at a time in the order of their submission and are kept as a tree."""
+"""Sessions: chats whose turns run one at a time, in the order of submission, and are stored as a tree."""
 
 from control_plane.conversations.new_session import new_session
 from control_plane.lookups.sessions import find_session

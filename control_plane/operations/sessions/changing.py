@@ -1,4 +1,4 @@
-"""Beginning sessions and changing them. Where a session goes on is changed only while it is idle (O-003)."""
+"""Create and change sessions. The point that a session continues from changes only while it is idle (O-003)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _HAS_A_RUN = (OrderStatus.RUNNING, OrderStatus.AWAITING_APPROVAL)
 
 @performs(declared.CREATE)
 def create(core: Core, caller: Caller, request: SessionRequest) -> SessionDocument:
-    """A session without turns. Raises NotFound for the project, Invalid for name and patterns."""
+    """Create a session without turns. Raises NotFound for the project, Invalid for name and patterns."""
     _check(request.name, request.allow)
     with core.database.write() as db:
         chat = new_session(core, find_project(db, caller.organization_id, request.project), request.mode)
@@ -54,9 +54,9 @@ def create(core: Core, caller: Caller, request: SessionRequest) -> SessionDocume
 
 @performs(declared.EDIT)
 def edit(core: Core, caller: Caller, session_id: str, changes: SessionEdit) -> SessionDocument:
-    """Change name, mode and what its orders may do, also while one runs.
+    """Change the name, the mode and the permissions of its orders, also while one runs.
 
-    The name and the mode are noted in the tree, at the turn that was the last one then.
+    Changes of name and mode are recorded in the tree, at the session's current leaf.
     """
     _check(changes.name or "", changes.allow or ())
 
@@ -75,9 +75,9 @@ def edit(core: Core, caller: Caller, session_id: str, changes: SessionEdit) -> S
 
 @performs(declared.SWITCH)
 def switch(core: Core, caller: Caller, session_id: str, request: SwitchRequest) -> SessionDocument:
-    """Let the session go on from another place of its tree.
+    """Continue the session from another entry of its tree.
 
-    Raises NotFound where there is no such entry, Conflict while an order of the session has not ended.
+    Raises NotFound for an unknown entry, Conflict while an order of the session has not ended.
     """
 
     def work(db: Db, chat: ChatSession) -> None:
@@ -91,9 +91,9 @@ def switch(core: Core, caller: Caller, session_id: str, request: SwitchRequest) 
 
 @performs(declared.FORK)
 def fork(core: Core, caller: Caller, session_id: str, request: ForkRequest) -> SessionDocument:
-    """A new session that goes on from a place of this one, which stays as it is.
+    """Create a session that continues from an entry of this one, which stays unchanged.
 
-    Raises NotFound where there is no such entry, Conflict while an order of the session has not ended.
+    Raises NotFound for an unknown entry, Conflict while an order of the session has not ended.
     """
     _check(request.name or "", ())
     with core.database.write() as db:
@@ -102,14 +102,14 @@ def fork(core: Core, caller: Caller, session_id: str, request: ForkRequest) -> S
         place = old.leaf_id if request.at is None else _id(find_place(db, old, request.at))
         new = _fork_of(core, old, place, request.name)
         db.add(new)
-        # Its first entry: where the tree of a fork begins is read off it, wherever its leaf goes later.
+        # The first entry of the fork: it marks where the tree of the fork begins, even after its leaf moves.
         write_entry(db, core, new, "leaf", parent_id=place, data={"forked_from": old.id, "to": place})
         return session_document(db, caller, new)
 
 
 @performs(declared.LABEL)
 def label(core: Core, caller: Caller, session_id: str, request: LabelRequest) -> SessionDocument:
-    """Give a turn a label, by which it can be named from then on; an empty one takes it away."""
+    """Give a turn a label, which can then be used as its name; an empty text removes the label."""
     check_text("the label", request.text, limit=MAX_LABEL, empty=True)
 
     def work(db: Db, chat: ChatSession) -> None:
@@ -123,9 +123,10 @@ def label(core: Core, caller: Caller, session_id: str, request: LabelRequest) ->
 
 @performs(declared.COMPACT)
 def compact(core: Core, caller: Caller, session_id: str, request: CompactRequest) -> CompactDocument:
-    """Let a summary stand for the conversation so far: before the running order's next question, else the next one's.
+    """Request a compaction: a summary replaces the conversation so far, before the running order's next model call.
 
-    It is asked for until a run has done it, also where the run that was told is lost.
+    Without a running order, the next run begins with the compaction. The request stays until a run has done it, even
+    if the notified run is lost.
     """
     check_text("the instructions", request.instructions, limit=MAX_INSTRUCTIONS, empty=True)
     with core.database.write() as db:
@@ -142,7 +143,7 @@ def compact(core: Core, caller: Caller, session_id: str, request: CompactRequest
 
 
 def _notify_run(db: Db, core: Core, order: Order, instructions: str) -> bool:
-    """Tell the order's run, if one has begun."""
+    """Notify the order's run if it has begun; return whether it was notified."""
     if order.status not in _HAS_A_RUN or order.run_id is None or order.drone_id is None:
         return False
     notify_drone(db, core, order.drone_id, Compact(run_id=order.run_id, instructions=instructions), order.run_id)
@@ -158,7 +159,7 @@ def _sentence(order: Order | None, notified: bool) -> str:
 
 
 def _changed(core: Core, caller: Caller, session_id: str, work: Callable[[Db, ChatSession], None]) -> SessionDocument:
-    """Do `work` on the locked session and return the session as it is then."""
+    """Do `work` on the locked session and return the resulting session."""
     with core.database.write() as db:
         chat = locked(db, session_of(db, caller.organization_id, session_id).id)
         work(db, chat)

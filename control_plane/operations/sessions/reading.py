@@ -1,4 +1,4 @@
-"""What is known of sessions: the list, one with its tree, and where its last work is to be had."""
+"""Read sessions: the list, one session with its tree, and its latest work."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_LISTED = 1000
 
 
 class _Row(NamedTuple):
-    """A session with what the list shows beside it."""
+    """A session with the other columns of the list."""
 
     chat: ChatSession
     project: str
@@ -50,7 +50,7 @@ def list_(
 ) -> list[SessionSummary]:
     """Sessions, the one with the newest turn first. Raises NotFound for an unknown project.
 
-    Those of tasks and of small services are left out, unless `every` asks for them.
+    Sessions of tasks and of service orders are included only with `every`.
     """
     with core.database.read() as db:
         wanted = _sessions(caller)
@@ -65,7 +65,7 @@ def list_(
 
 @performs(declared.SHOW)
 def show(core: Core, caller: Caller, session_id: str) -> SessionDocument:
-    """A session with its tree. Raises NotFound with the ids that are near."""
+    """A session with its tree. Raises NotFound with similar ids."""
     with core.database.read() as db:
         chat = session_of(db, caller.organization_id, session_id)
         return session_document(db, caller, chat)
@@ -88,7 +88,7 @@ def session_document(db: Db, caller: Caller, chat: ChatSession) -> SessionDocume
 
 @performs(declared.HEAD)
 def head_of(core: Core, caller: Caller, session_id: str) -> HeadDocument:
-    """The session's last work that changed files. Raises NotFound where there is none."""
+    """The session's last work that changed files. Raises NotFound if there is none."""
     with core.database.read() as db:
         chat, order = _head(db, caller, session_id)
         project = db.get_one(Project, chat.project_id)
@@ -106,7 +106,7 @@ def head_of(core: Core, caller: Caller, session_id: str) -> HeadDocument:
 
 @performs(declared.BUNDLE)
 def bundle_of(core: Core, caller: Caller, session_id: str) -> bytes:
-    """The session's last work as a git bundle, on top of what the remote had. Raises NotFound where there is none."""
+    """The session's last work as a git bundle, based on commits of the remote. Raises NotFound if there is none."""
     with core.database.read() as db:
         _, order = _head(db, caller, session_id)
     if order.bundle_sha256 is None:
@@ -150,14 +150,14 @@ def _sessions(caller: Caller) -> Select[ChatSession, str, int | None, datetime |
 
 
 def _of_a_service() -> ColumnElement[bool]:
-    """Whether the session was made for an order that the control plane wrote for itself."""
+    """Whether the session was created for an order that the control plane itself submitted."""
     return select(Order.id).where(Order.session_id == ChatSession.id, Order.purpose != "work").exists()
 
 
 def _running(db: Db, session_ids: Sequence[str]) -> dict[str, str]:
-    """The order that each session waits for, if any."""
+    """The first unfinished order of each session, if any."""
     waiting = select(Order.session_id, Order.id).where(Order.session_id.in_(session_ids), Order.status.not_in(ENDED))
-    # The first one is what the others wait for, and so is written last.
+    # Newest first: the oldest order, which the others wait for, overwrites them in the dict.
     return {session_id: order_id for session_id, order_id in db.execute(waiting.order_by(Order.number.desc()))}
 
 

@@ -1,6 +1,6 @@
-"""What people do with tasks (S-110 to S-114). Each is one transaction under the organization's lock.
+"""User actions on tasks (S-110 to S-114). Each is one transaction under the organization's lock.
 
-Of two people at once the second sees what the first one did, and gets a Conflict where that leaves nothing to do.
+Of two concurrent actions, the second sees the result of the first, and raises Conflict if that leaves nothing to do.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BETWEEN_RUNS = (_T.OPEN, _T.FAILED)
 
 @performs(declared.DONE)
 def done(core: Core, caller: Caller, task_id: str) -> TaskDocument:
-    """Close a task that is with the user (S-111). For operators. Raises NotFound, Conflict."""
+    """Close a task that is assigned to the user (S-111). For operators. Raises NotFound, Conflict."""
 
     def work(db: Session, task: Task) -> None:
         if task.status not in _BETWEEN_RUNS or task.assignee_id is not None:
@@ -48,7 +48,7 @@ def done(core: Core, caller: Caller, task_id: str) -> TaskDocument:
 
 @performs(declared.REOPEN)
 def reopen(core: Core, caller: Caller, task_id: str) -> TaskDocument:
-    """Open a done or failed task again, for the user (S-112). For operators. Raises NotFound, Conflict."""
+    """Reopen a done or failed task, assigned to the user (S-112). For operators. Raises NotFound, Conflict."""
 
     def work(db: Session, task: Task) -> None:
         if task.status not in _ENDED_RUN:
@@ -60,9 +60,10 @@ def reopen(core: Core, caller: Caller, task_id: str) -> TaskDocument:
 
 @performs(declared.RETRY)
 def retry(core: Core, caller: Caller, task_id: str, request: TaskRetryRequest) -> TaskDocument:
-    """Give a done or failed task to an agent again: the named one, else that of its latest run (S-113). For operators.
+    """Retry a done or failed task with the named agent, else with the agent of its latest run (S-113). For operators.
 
-    Raises NotFound, Conflict, Invalid for `user`, Precondition where no agent ever ran on it.
+    Raises NotFound, Conflict, Invalid for `user`, Precondition if no agent has run on the task or the last one was
+    removed.
     """
 
     def work(db: Session, task: Task) -> None:
@@ -82,7 +83,7 @@ def retry(core: Core, caller: Caller, task_id: str, request: TaskRetryRequest) -
 
 @performs(declared.ASSIGN)
 def assign(core: Core, caller: Caller, task_id: str, request: AssignRequest) -> TaskDocument:
-    """Give an open or failed task to an agent or to the user, as a comment with a tag does (S-042). For operators.
+    """Assign an open or failed task to an agent or to the user, as a comment with a tag does (S-042). For operators.
 
     Raises NotFound for task and agent, Conflict.
     """
@@ -97,7 +98,7 @@ def assign(core: Core, caller: Caller, task_id: str, request: AssignRequest) -> 
 
 
 def acted(core: Core, caller: Caller, task_id: str, work: Callable[[Session, Task], None]) -> TaskDocument:
-    """Do `work` on the task, let begin what may begin now, and tell who is next."""
+    """Do `work` on the task and begin the tasks that may begin now; return the task and a note on what happens next."""
 
     def write(db: Session) -> list[str]:
         work(db, tasks.locked_task(db, caller, task_id))
@@ -111,7 +112,7 @@ def acted(core: Core, caller: Caller, task_id: str, work: Callable[[Session, Tas
 def give(db: Session, core: Core, task: Task, agent: Agent | None, note: Note | None) -> None:
     """Open the task for an agent, at the end of the queue, or for the user (S-042, S-051).
 
-    A person had a hand in it, so hand-offs count anew.
+    A user intervened, so the count of hand-offs restarts.
     """
     task.hand_offs, task.ended_at = 0, None
     if agent is None:
@@ -123,10 +124,10 @@ def give(db: Session, core: Core, task: Task, agent: Agent | None, note: Note | 
         system_says(db, core, task, note)
 
 
-def end(  # noqa: PLR0913, PLR0917 - what ends, how, and what is told of it
+def end(  # noqa: PLR0913, PLR0917 - the task, its end, and the notice about it
     db: Session, core: Core, task: Task, to: TaskStatus, note: Note, run_id: str | None = None
 ) -> None:
-    """Close the task as done or canceled, and tell those who wait for that."""
+    """Close the task as done or canceled, and notify subscribers."""
     now = core.clock.now()
     move_task(db, task, to, assignee_id=None, updated_at=now, ended_at=now)
     system_says(db, core, task, note, run_id)

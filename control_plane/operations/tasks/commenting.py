@@ -1,4 +1,4 @@
-"""What people write on tasks: a tag hands the task to whom it names, and without one it is only recorded (S-042)."""
+"""User comments on tasks: a tag hands the task over; a comment without a tag is only recorded (S-042)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ _TAKES_COMMENTS = (TaskStatus.OPEN, TaskStatus.FAILED)
 def comment(core: Core, caller: Caller, task_id: str, request: CommentRequest) -> CommentDocument:
     """Add to the thread of an open or failed task. For operators.
 
-    The last tag that is valid gives the task to that agent, or to the user. Where there are tags and none is valid, it
-    raises NotFound, and nothing is stored. Raises Conflict while the task is in progress, done or canceled; Invalid and
-    TooLarge for the text.
+    The last valid tag assigns the task to that agent, or to the user. Raises NotFound, and stores nothing, if there are
+    tags and none is valid; Conflict while the task is in progress, done or canceled; Invalid and TooLarge for the text.
     """
     text = check_long_text("the comment", request.text)
 
@@ -51,7 +50,7 @@ def comment(core: Core, caller: Caller, task_id: str, request: CommentRequest) -
 
 
 def _tagged(db: Session, caller: Caller, text: str) -> str | None:
-    """Whom the comment names; None without a tag. Raises NotFound where it tags nobody who is there."""
+    """The name in the last valid tag; None without a tag. Raises NotFound if no tag is valid."""
     tags = tags_in(text)
     if not tags:
         return None
@@ -71,7 +70,7 @@ def _tagged(db: Session, caller: Caller, text: str) -> str | None:
 
 def _hand_over(db: Session, core: Core, task: Task, to: str | None) -> None:
     if to is None:
-        # A person had a hand in it all the same.
+        # A comment without a tag is a user intervention too.
         task.hand_offs, task.updated_at = 0, core.clock.now()
     else:
         give(db, core, task, tasks.assignee(db, task.organization_id, to), None)

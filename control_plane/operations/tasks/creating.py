@@ -1,4 +1,4 @@
-"""Making tasks: an id from the organization's counter, a workspace of its own, and somebody whose turn it is."""
+"""Create tasks: each gets an id from the organization's counter, a separate workspace and an assignee."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from control_plane.teams.new_task import check_request, create_within
 
 @performs(declared.ADD)
 def create(core: Core, caller: Caller, request: TaskRequest) -> TaskDocument:
-    """A new task, whose first run begins as soon as its agent may (S-022). For operators.
+    """Create a task; its first run begins as soon as the limits permit (S-022). For operators.
 
-    Raises Invalid and TooLarge for the texts, NotFound for project and assignee, Precondition where there is no project
-    or no agent to choose.
+    Raises Invalid and TooLarge for the texts, NotFound for project and assignee, Precondition without a project or an
+    agent to choose.
     """
     check_request(request)
 

@@ -1,4 +1,4 @@
-"""Tasks as people see them: listed, and one with its whole timeline. A list takes as many queries as one task."""
+"""Read tasks: the list, and one task with its timeline. The list takes the same few queries for any number of tasks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def summary(core: Core, caller: Caller, task_id: str) -> TaskSummary:
 
 @performs(declared.SHOW)
 def show(core: Core, caller: Caller, task_id: str, since: datetime | None = None) -> TaskDocument:
-    """A task with comments and runs in order of time (S-026); with `since`, without the comments before it.
+    """A task with its comments and runs in chronological order (S-026); with `since`, without earlier comments.
 
     Raises NotFound.
     """
@@ -87,13 +87,13 @@ def show(core: Core, caller: Caller, task_id: str, since: datetime | None = None
 
 
 def answer(core: Core, caller: Caller, task_id: str) -> TaskDocument:
-    """The task as an action left it, with a sentence that says what happens next."""
+    """The task after an action, with a note on what happens next."""
     document = show(core, caller, task_id)
     return document.model_copy(update={"note": next_for(document)})
 
 
 def next_for(task: TaskSummary) -> str:
-    """Who is next, and why not yet."""
+    """A sentence that says whose turn is next, and what the task waits for."""
     if task.status == TaskStatus.OPEN and task.assignee == USER:
         return f"{task.id} is waiting for you: comment with @agent, or fleet task assign {task.id} AGENT"
     if task.status in {TaskStatus.OPEN, TaskStatus.IN_PROGRESS}:
@@ -122,7 +122,7 @@ def comment_document(comment: Comment) -> CommentDocument:
 
 
 def timeline_of(comments: Iterable[CommentDocument], runs: Iterable[TaskRunDocument]) -> list[TimelineEntry]:
-    """Both in order of time; a run comes before what was written at the same moment."""
+    """Comments and runs in chronological order; a run comes before comments with the same time."""
     entries = [
         *(TimelineEntry(kind="run", at=run.started_at, run=run) for run in runs),
         *(TimelineEntry(kind="comment", at=comment.at, comment=comment) for comment in comments),
@@ -132,14 +132,14 @@ def timeline_of(comments: Iterable[CommentDocument], runs: Iterable[TaskRunDocum
 
 
 def _orders(db: Session, task_id: str) -> Sequence[Order]:
-    """The orders of its runs, the newest first; of each what it delivered, and not its whole prompt."""
+    """The orders of the task's runs, newest first, loaded without their prompts."""
     delivered = load_only(Order.branch, Order.head_commit, Order.pushed, Order.pull_request)
     of_task = select(Order).where(Order.task_id == task_id).options(delivered)
     return db.scalars(of_task.order_by(Order.number.desc())).all()
 
 
 def _delivered(orders: Sequence[Order]) -> dict[str, Any]:
-    """Where the newest work lies; `orders` newest first."""
+    """Branch and commit of the newest work; `orders` newest first."""
     newest = next((order for order in orders if order.head_commit), None)
     if newest is None:
         return {"branch": None, "head_commit": None, "pushed": False}
@@ -179,7 +179,7 @@ def _status(text: str) -> str:
 
 
 def _agent_id(db: Session, caller: Caller, name: str) -> str:
-    """Removed agents count too: a task may still be theirs."""
+    """Includes removed agents: a task may still be assigned to one. Raises NotFound."""
     named = db.execute(select(Agent.name, Agent.id).where(Agent.organization_id == caller.organization_id))
     ids = {each: agent_id for each, agent_id in named}
     if name not in ids:
@@ -189,12 +189,12 @@ def _agent_id(db: Session, caller: Caller, name: str) -> str:
 
 @dataclass(frozen=True)
 class _Beside:
-    """What is known of the listed tasks beside their own rows."""
+    """Data of the listed tasks from other tables."""
 
     totals: Mapping[str, Totals]
     reasons: Mapping[str, str]
     begun: Mapping[str, datetime]
-    """When the run began that is on now, by task."""
+    """Start of the current run, by task id."""
     now: datetime
 
 

@@ -1,4 +1,4 @@
-"""Why each task is where it is, in one sentence, and what would change that. Derived when it is read, never stored."""
+"""The reason for a task's state in one sentence, and what would change it. Derived on read, never stored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def of_tasks(db: Session, core: Core, tasks: Sequence[Task]) -> dict[str, str]:
 
 
 def _of_user(task: Task, last: Comment | None) -> str:
-    """What a person sees of a task that is theirs, or that has ended."""
+    """The sentence for a task that is assigned to the user or has ended."""
     match task.status:
         case _T.DONE:
             return f"{_quoted(last, 'done')}; to reopen: fleet task reopen {task.id}"
@@ -42,7 +42,7 @@ def _of_user(task: Task, last: Comment | None) -> str:
 
 
 def _quoted(comment: Comment | None, otherwise: str) -> str:
-    """The beginning of the last comment, with its author where that is not the fleet itself."""
+    """The beginning of the last comment, with its author unless that is the system."""
     if comment is None:
         return otherwise
     line = " ".join(comment.text.split())
@@ -58,7 +58,7 @@ def _last_comments(db: Session, task_ids: Iterable[str]) -> dict[str, Comment]:
 
 
 def _of_runs(db: Session, now: datetime, tasks: Sequence[Task]) -> dict[str, str]:
-    """What the runs of these tasks do, or what their orders wait for."""
+    """The activity of the runs of these tasks, or the reason why their orders wait."""
     order_ids = [task.order_id for task in tasks if task.order_id]
     if not order_ids:
         return {}

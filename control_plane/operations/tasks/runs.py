@@ -1,4 +1,4 @@
-"""Runs of agents on tasks: one line each in the timeline, and one in full with its steps (S-026, S-030 to S-032)."""
+"""Runs of agents on tasks: as lines of the timeline, and one run in full with its steps (S-026, S-030 to S-032)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def of_task(core: Core, caller: Caller, task_id: str) -> list[TaskRunDocument]:
 
 @performs(declared.SHOW_RUN)
 def show_run(core: Core, caller: Caller, run_id: str) -> TaskRunDetail:
-    """A run with all its steps, also one of an order without a task. Raises NotFound."""
+    """A run with all its steps; its order need not belong to a task. Raises NotFound."""
     with core.database.read() as db:
         row = db.execute(_runs().where(Run.id == run_id, Run.organization_id == caller.organization_id)).one_or_none()
         if row is None:
@@ -45,18 +45,18 @@ def show_run(core: Core, caller: Caller, run_id: str) -> TaskRunDetail:
         steps = db.scalars(select(Step).where(Step.run_id == run_id).order_by(Step.run_seq)).all()
         document = run_document(*row, now=core.clock.now())
     numbered = [{"number": number, **step_document(step).model_dump()} for number, step in enumerate(steps, start=1)]
-    # Whoever asks for one run wants the whole text, as the provider put it (S-084).
+    # A single run shows the full text from the provider (S-084).
     return TaskRunDetail(**{**dict(document), "reason": row[0].reason}, steps=numbered)
 
 
 def runs_on(db: Session, task_id: str, now: datetime) -> list[TaskRunDocument]:
-    """The documents of all runs on a task, in the order in which they began."""
+    """The documents of all runs on a task, in the order of their start."""
     rows: Sequence[Row] = db.execute(_runs().where(Run.task_id == task_id).order_by(Run.started_at, Run.id)).all()
     return [run_document(*row, now=now) for row in rows]
 
 
 def run_document(run: Run, order: Order, drone: str | None, agent: str | None, *, now: datetime) -> TaskRunDocument:
-    """The run as people see it; branch and commit where its work is what its order delivered."""
+    """The document of a run; it has branch and commit if its order delivered the work of this run."""
     delivered = order.result_run_id == run.id
     return TaskRunDocument(
         run_id=run.id,
@@ -85,7 +85,7 @@ def run_document(run: Run, order: Order, drone: str | None, agent: str | None, *
 def _runs() -> Select[Run, Order, str | None, str | None]:
     return (
         select(Run, Order, Drone.name, Agent.name)
-        # Not the prompt: each holds a whole briefing.
+        # Not the prompt: each contains a whole briefing.
         .options(load_only(Order.model, Order.result_run_id, Order.branch, Order.head_commit))
         .join(Order, Order.id == Run.order_id)
         .outerjoin(Drone, Drone.id == Run.drone_id)

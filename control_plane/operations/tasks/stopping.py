@@ -1,9 +1,9 @@
-"""Preempt and cancel: they take a task away from the run that is at work on it (S-110, S-114).
+"""Preempt and cancel: take a task away from its current run (S-110, S-114).
 
-The task and the order of its run move in one transaction, so that no death of this process can leave the one without
-the other. Before it, as with every cancel, the run's key is withdrawn, so that no drone can claim the run after the
-record; should we die in between, the task is still in progress, and the supervisor finds the withdrawn run and queues
-its order again. The order ends with its drone's receipt, and only then the task's next run begins.
+The task and the order of its run change in one transaction, so that a crash cannot change one without the other.
+Before it, as with every cancel, the run's key is withdrawn, so that no drone can claim the run after the record. If
+this process dies in between, the task is still in progress, and the supervisor finds the withdrawn run and queues its
+order again. The order ends with its drone's receipt, and only then does the task's next run begin.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _T = TaskStatus
 
 @dataclass(frozen=True)
 class _Stopped:
-    """What an action did with the run, where there was one."""
+    """The effect of an action on the run, if there was one."""
 
     note: str = ""
     run_id: str | None = None
@@ -48,9 +48,9 @@ class _Stopped:
 
 @performs(declared.PREEMPT)
 def preempt(core: Core, caller: Caller, task_id: str) -> TaskDocument:
-    """Take the task from its run: it is the user's at once, and the run is asked to stop (S-110). For operators.
+    """Assign a task in progress to the user immediately, and ask its run to stop (S-110). For operators.
 
-    The answer names the run. Raises NotFound; Conflict where the task is not in progress.
+    The answer names the run. Raises NotFound; Conflict if the task is not in progress.
     """
 
     def work(db: Session, task: Task, run_id: str | None) -> None:
@@ -64,7 +64,7 @@ def preempt(core: Core, caller: Caller, task_id: str) -> TaskDocument:
 
 @performs(declared.CANCEL)
 def cancel(core: Core, caller: Caller, task_id: str, request: TaskCancelRequest) -> TaskDocument:
-    """End the task for good, and its run with it (S-114). For operators.
+    """Cancel the task permanently, together with its run (S-114). For operators.
 
     Raises NotFound; Conflict for a task that is done or canceled.
     """
@@ -79,11 +79,11 @@ def cancel(core: Core, caller: Caller, task_id: str, request: TaskCancelRequest)
 
 
 Work = Callable[[Session, Task, str | None], None]
-"""Moves the task; the id is that of the run it is taken from."""
+"""Changes the task; the id is that of its previous run, if any."""
 
 
 def _stop(core: Core, caller: Caller, task_id: str, work: Work, why: str) -> TaskDocument:
-    """Do `work` on the task and cancel the order of its run, as one; then let begin what may begin now."""
+    """In one transaction: do `work` on the task, cancel the order of its run, begin the tasks that may begin now."""
 
     def attempt() -> tuple[str | None, _Stopped]:
         order_id = _order_at_work(core, caller, task_id)
@@ -100,7 +100,7 @@ def _stop(core: Core, caller: Caller, task_id: str, work: Work, why: str) -> Tas
 
 @dataclass(frozen=True)
 class _Order:
-    """The order of the run that is on, as it was when the run's key was withdrawn; all None where none is."""
+    """The order of the current run when the run's key was withdrawn; without a run, `id` and `seen` are None."""
 
     id: str | None
     seen: Observed | None
@@ -113,8 +113,8 @@ def _order_at_work(core: Core, caller: Caller, task_id: str) -> str | None:
         return task.order_id if task.status == _T.IN_PROGRESS else None
 
 
-def _write(core: Core, caller: Caller, task_id: str, work: Work, at_work: _Order, db: Session) -> _Stopped:  # noqa: PLR0913, PLR0917 - bound one by one
-    """One transaction. The order's row is locked before the organization's, as whoever takes in a run's end does it."""
+def _write(core: Core, caller: Caller, task_id: str, work: Work, at_work: _Order, db: Session) -> _Stopped:  # noqa: PLR0913, PLR0917 - bound by `partial`
+    """One transaction. It locks the order's row before the organization's, as does the intake of a run's end."""
     order = db.get_one(Order, at_work.id, with_for_update=True) if at_work.id is not None else None
     task = tasks.locked_task(db, caller, task_id)
     if task.status != _T.IN_PROGRESS:
@@ -135,7 +135,7 @@ def _seen(at_work: _Order) -> tuple[str, str | None] | None:
 def _cancel_order(
     db: Session, core: Core, order: Order, at_work: _Order, asked: CancelAsked
 ) -> tuple[str, EndedRun | None]:
-    """Cancel the order of the run. Returns what that means for people, and for Flower."""
+    """Cancel the order of the run. Returns a note for users, and the ended run for Flower."""
     ended_run = None
     if at_work.seen is not None and order.status not in {*ENDED, OrderStatus.CANCELING}:
         ended_run = record_cancel(db, core, order, at_work.seen.taken_back, asked)

@@ -1,4 +1,4 @@
-"""An organization as a file of lines, and back: to move it to another installation, or to keep it."""
+"""Export an organization to a file of lines, and import it: for a move to another installation, or as a backup."""
 
 from control_plane.operations.transfer.exporting import export_lines
 from control_plane.operations.transfer.importing import import_file, import_lines

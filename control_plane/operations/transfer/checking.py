@@ -1,4 +1,4 @@
-"""Reads an exported organization line by line, and refuses the first line that is not as it should be by its number."""
+"""Validate an exported organization line by line; an error names the number of the first invalid line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from control_plane.validation.git_urls import parse_git_url
 from shared.errors import Conflict, FleetError, Invalid
 
 MAX_LINE = 16 * 1024 * 1024
-"""Bytes; a run's longest step has far fewer."""
+"""Bytes; a run's longest step is far shorter."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _ACRONYM = re.compile(r"[A-Z][A-Z0-9]{0,15}")
 _AGENT = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -39,7 +39,7 @@ Line = dict[str, Any]
 
 @dataclass
 class Checked:
-    """What a whole file holds, found by reading it once."""
+    """The contents of a whole file, from one pass over it."""
 
     header: Line
     organization: Line
@@ -52,16 +52,19 @@ class Checked:
 
 
 class LineRefused(Exception):
-    """Why a line is refused, as a sentence's end."""
+    """The reason why a line is invalid; the message completes 'line N …'."""
 
 
 def check(spool: BinaryIO, *, files_allowed: bool) -> Checked:
-    """Read the whole file and say what it holds. Raises Invalid that names the line, Conflict for a newer version."""
+    """Validate the whole file and summarize its contents.
+
+    Raises Invalid with the line's number, Conflict for a newer version.
+    """
     return _Check(files_allowed=files_allowed).whole(spool)
 
 
 def lines_of(spool: BinaryIO) -> Iterator[tuple[int, Line]]:
-    """Number and object of each line, from where the file stands. Raises Invalid for one that is no object."""
+    """Number and object of each line, from the current position. Raises Invalid for a line that is no JSON object."""
     number = 0
     while raw := spool.readline(MAX_LINE + 1):
         number += 1
@@ -77,7 +80,7 @@ def lines_of(spool: BinaryIO) -> Iterator[tuple[int, Line]]:
 
 
 class _Check:
-    """What is known of the file so far."""
+    """The state of one pass over the file."""
 
     def __init__(self, *, files_allowed: bool) -> None:
         self._files_allowed = files_allowed
@@ -169,7 +172,7 @@ class _Check:
         self._new(DRONE, line["id"])
 
     def _columns(self, kind: Kind, line: Line) -> None:
-        """Every column is there, each with a value that it can have, and nothing else is."""
+        """Check that the line has exactly the columns of its kind, each with a valid value."""
         missing = {column.name for column in kind.columns} - set(line)
         strange = set(line) - {column.name for column in kind.columns}
         if missing or strange:
@@ -210,7 +213,7 @@ class _Check:
             raise LineRefused("has totals that differ from the sums of the runs")
         self._end = line
 
-    # --- what a row means ------------------------------------------------------------------
+    # --- checks by kind --------------------------------------------------------------------
 
     def _provider(self, line: Line) -> None:
         check_name("provider", line["name"])
@@ -239,7 +242,7 @@ _MEANINGS: Mapping[str, Callable[[_Check, Line], None]] = {
 
 
 def _value(column: Column[Any], value: Any) -> None:
-    """Return where the column can have the value; both databases alike, which by themselves are not."""
+    """Return if the column can hold the value, by rules that are the same for both databases."""
     if value is None:
         _must(bool(column.nullable), column)
         return
@@ -284,7 +287,7 @@ def _time(value: Any, name: str) -> None:
 
 
 def _storable(value: Any, name: str) -> None:
-    """PostgreSQL stores no NUL in JSON, and no half of a surrogate pair."""
+    """Return if PostgreSQL can store the JSON value: without NUL characters and unpaired surrogates."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

@@ -1,4 +1,4 @@
-"""An organization as JSON lines, read in one view of the database and never held in memory as a whole."""
+"""An organization as JSON lines, streamed from one snapshot of the database."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from control_plane.operations.transfer.kinds import (
 from shared.redaction import MARK
 
 BATCH = 500
-"""Rows that are in memory at once."""
+"""Rows in memory at once."""
 Line = dict[str, Any]
 
 
 @performs(declared.EXPORT)
 def export_lines(core: Core, caller: Caller, name: str) -> Iterator[str]:
-    """All that the organization has, a JSON object a line with its newline: a header, a line a row, an end.
+    """All data of the organization as JSON lines, each with its newline: a header, one line per row, an end.
 
-    Each line comes after those that it names. No line has a secret; the last one says what was left out. Blobs are
-    named, not contained. For admins. Raises NotFound before the first line.
+    Each line comes after the lines that its foreign keys refer to. No line contains a secret; the last line lists what
+    was left out. Blobs are named, not contained. For admins. Raises NotFound before the first line.
     """
     caller = in_organization(core, caller, name)
     return _lines(core, caller)
@@ -54,7 +54,7 @@ def export_lines(core: Core, caller: Caller, name: str) -> Iterator[str]:
 def _lines(core: Core, caller: Caller) -> Iterator[str]:
     with core.database.read() as db:
         if not core.database.is_sqlite:
-            # Before anything is read: then all of it is of one moment, as SQLite gives it anyway.
+            # Set before the first read, so that all reads see one snapshot, as on SQLite anyway.
             db.connection(execution_options={"isolation_level": "REPEATABLE READ"})
         organization = db.get_one(Organization, caller.organization_id)
         yield _line(_header(core, organization))
@@ -98,13 +98,13 @@ def _of_kind(db: Session, kind: Kind, organization_id: str) -> Iterator[Line]:
     ):
         found = dict(row._mapping)
         if "git_url" in found:
-            # What is shown in place of a login is no part of an address.
+            # The mark that replaces a login is not part of the address.
             found["git_url"] = found["git_url"].replace(f"{MARK}@", "", 1)
         yield found
 
 
 def _bosses_first(rows: Iterable[Line]) -> Iterator[Line]:
-    """Agents so that each comes after its boss; there are few."""
+    """Agents, each after its boss. Holds all of them in memory; there are few."""
     waiting, done = list(rows), set[str | None]({None})
     while waiting:
         ready = [row for row in waiting if row["boss_id"] in done]
@@ -114,7 +114,7 @@ def _bosses_first(rows: Iterable[Line]) -> Iterator[Line]:
 
 
 def _drones(organization_id: str) -> Select[str, str]:
-    """Those that worked for the organization, whosever they are."""
+    """All drones that the organization's orders refer to, including those of other organizations."""
     ran = select(Dispatch.drone_id).where(Dispatch.organization_id == organization_id)
     asked = select(Order.wanted_drone_id).where(Order.organization_id == organization_id)
     ended = select(Order.drone_id).where(Order.organization_id == organization_id)
@@ -123,7 +123,7 @@ def _drones(organization_id: str) -> Select[str, str]:
 
 
 def _left_out(db: Session, organization_id: str) -> list[str]:
-    """What is not in the file, one sentence each; it names no secret, but whose it is."""
+    """The data that is not in the file, one line each; for a secret, the name of its owner."""
 
     def names(column: Any, table: type[Owned], *also: Any) -> list[str]:
         return list(db.scalars(select(column).where(table.organization_id == organization_id, *also).order_by(column)))

@@ -1,4 +1,4 @@
-"""Takes an exported organization in: all of it under a new name, or nothing."""
+"""Import an exported organization as a new one: all of it, or nothing."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ from shared.outcome import ExitStatus
 from shared.states import ENDED, RunStatus, TaskStatus, TurnStatus
 
 BATCH = 500
-"""Rows that are in memory at once."""
+"""Rows in memory at once."""
 _TRIES = 3
 Line = dict[str, Any]
 
 
 @performs(declared.IMPORT)
 def import_lines(core: Core, caller: Caller, lines: Iterable[str], name: str | None = None) -> OrganizationDocument:
-    """Make an organization of what `export_lines` gave, called `name` or as it was. For admins everywhere.
+    """Create an organization from the lines of `export_lines`, with `name` or its exported name. For admins everywhere.
 
-    It comes in paused. Ids stay, and are made new where they are in use here; tasks keep their numbers. What was in
-    progress is open and the user's, with a system comment; orders in flight are canceled. Drones come in as removed
-    ones, for their names. `warnings` says what is to be set again.
+    The new organization is paused. Ids stay; if any is in use here, all are replaced. Tasks keep their numbers. Tasks
+    in progress become open and are assigned to the user, with a system comment; unfinished orders are canceled. Drones
+    are imported as removed, for their names. `warnings` lists what must be set up again.
 
     Raises Conflict for a name that is taken and for a newer file, Invalid with the line's number for a broken or
-    foreign one; nothing is changed then.
+    foreign file; nothing is changed then.
     """
     if name is not None:
         check_organization(name)
     core.blobs.root.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Beside the blobs, not in /tmp: that may be memory.
+    # In the blob directory, not in /tmp, which may be in memory.
     with tempfile.TemporaryFile(dir=core.blobs.root) as spool:
         spool.writelines(line.encode("utf-8", "surrogatepass") for line in lines)
         return import_file(core, caller, spool, name)
@@ -64,9 +64,9 @@ def import_lines(core: Core, caller: Caller, lines: Iterable[str], name: str | N
 
 @performs(declared.IMPORT)
 def import_file(core: Core, _caller: Caller, spool: BinaryIO, name: str | None = None) -> OrganizationDocument:
-    """As `import_lines`, from a file that is read several times."""
+    """As `import_lines`, from a seekable file, which is read several times."""
     spool.seek(0)
-    # Before anything is written: on SQLite nobody else writes while we do.
+    # Before the write transaction: on SQLite, that blocks all other writers.
     checked = check(spool, files_allowed=core.settings.file_urls_allowed)
     wanted = check_organization(name or checked.organization["name"])
     for attempt in range(_TRIES):
@@ -76,7 +76,7 @@ def import_file(core: Core, _caller: Caller, spool: BinaryIO, name: str | None =
         try:
             return core.database.transact(partial(importing.write, spool=spool))
         except IntegrityError:
-            # An id, the name or the acronym was in use here after all: look again, and make all ids new.
+            # An id, the name or the acronym is in use here after all: check again, and replace all ids.
             continue
     raise FleetFault(
         "the organization could not be written", code="E-IMPORT", why="concurrent changes conflict with it"
@@ -85,10 +85,10 @@ def import_file(core: Core, _caller: Caller, spool: BinaryIO, name: str | None =
 
 @dataclass(frozen=True)
 class Renewal:
-    """Makes new ids of old ones, the same new one for the same old one, whether its line came before or comes later."""
+    """Maps each old id to one new id, whether its line comes before or after a reference to it."""
 
     salt: str
-    """Empty: ids stay."""
+    """If empty, ids stay."""
 
     def of(self, old: str) -> str:
         return sha256(f"{self.salt}{old}".encode()).hexdigest()[: len(old)] if self.salt else old
@@ -96,7 +96,7 @@ class Renewal:
 
 @dataclass
 class _Import:
-    """One file on its way into the database, within one transaction."""
+    """The import of one file, in one transaction."""
 
     core: Core
     checked: Checked
@@ -105,7 +105,7 @@ class _Import:
     acronym: str = ""
     organization_id: str = ""
     numbers: dict[str, int] = field(default_factory=dict)
-    """The last number that was given, by kind."""
+    """The last number assigned, by kind."""
     put_back: list[str] = field(default_factory=list)
     """Tasks that were in progress."""
 
@@ -137,14 +137,14 @@ class _Import:
         row.concurrency, row.max_hand_offs = organization["concurrency"], organization["max_hand_offs"]
         row.last_task = organization["last_task"]
         row.project_id = self.ids.of(organization["project_id"]) if organization["project_id"] else None
-        # Nothing shall begin before somebody has given the keys again, or at all in a mere copy.
+        # Nothing may begin before a user has set the keys again; in a mere copy nothing should begin at all.
         row.paused_at = self.core.clock.now()
         db.flush()
         self.organization_id, self.acronym = row.id, row.acronym
         return row
 
     def _begin_numbers(self, db: Session) -> None:
-        """Take as many numbers as there are orders; until the commit nobody else gets one."""
+        """Reserve a number for each order; the lock on the counter blocks other orders until the commit."""
         counter = db.get_one(Counter, ORDERS, with_for_update=True, populate_existing=True)
         self.numbers["order"] = counter.value
         counter.value += self.checked.counts.get("order", 0)
@@ -152,7 +152,7 @@ class _Import:
         db.flush()
 
     def _drone(self, line: Line) -> Line:
-        """A drone as a removed one: its name stays with what it did, and nobody can be it."""
+        """A drone as a removed one: its name stays with its runs, and no machine can authenticate as it."""
         return {
             "id": self.ids.of(line["id"]),
             "organization_id": self.organization_id,
@@ -181,7 +181,7 @@ class _Import:
         return {**row, "organization_id": self.organization_id}
 
     def _rename(self, kind: Kind, row: Line) -> None:
-        """Put the ids of here in place of those of there."""
+        """Replace the exported ids with the ids used here, in place."""
         for column, target in kind.refers.items():
             if (value := row[column]) is not None:
                 row[column] = self._task_id(value) if target == TASK else self.ids.of(value)
@@ -195,13 +195,13 @@ class _Import:
         return {key: self.ids.of(each) if key in keys and is_id(each) else each for key, each in value.items()}
 
     def _task_id(self, old: str) -> str:
-        """`PAYM-0007` under the acronym of here: the number stays."""
+        """`PAYM-0007` with the acronym used here; the number stays."""
         return f"{self.acronym}-{old.rpartition('-')[2]}"
 
-    # --- what cannot go on as it was ---------------------------------------------------------
+    # --- state that cannot be kept -----------------------------------------------------------
 
     def _settle_session(self, row: Line) -> None:
-        """A task's session is called as its task is."""
+        """A session named after its task takes the new id of the task."""
         if row["task_id"] and self._task_id(row["name"]) == row["task_id"]:
             row["name"] = row["task_id"]
 
@@ -235,7 +235,7 @@ class _Import:
             row["ended_at"], row["doing"], row["waits_for"] = self.made_at, "", ""
 
     def _settle_secret(self, row: Line) -> None:
-        """Nothing is signed or let in by a secret that nobody was told: it waits for a new one."""
+        """Set a random secret that is never disclosed, and disable the trigger or webhook until it gets a new one."""
         made = "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
         row["sealed_secret"] = self.core.vault.seal_at_rest(made)
         row["enabled"] = False
@@ -248,7 +248,7 @@ class _Import:
         row["sealed_git_url"] = None
 
     def _announce_tasks(self, db: Session) -> None:
-        """Each task that was in progress says why it is not any more (S-043)."""
+        """Add a system comment to each task that was in progress, with the reason for its new state (S-043)."""
         text = "The task was in progress when its organization was exported; its run was not included in the export."
         now = self.core.clock.now()
         for task_id in self.put_back:
@@ -265,11 +265,11 @@ class _Import:
         db.flush()
 
     def _has_blob(self, row: Line) -> bool:
-        """A row promises that the file is there: only in the installation that it came from it still is."""
+        """Whether the file exists, as its row guarantees; usually only in the installation that exported it."""
         return self.core.blobs.path(row["sha256"], sealed=row["sealed"]).is_file()
 
     def _compare(self, db: Session) -> None:
-        """Totals are the same as before, or nothing is imported."""
+        """Raise FleetFault, which undoes the import, if the totals differ from those of the file."""
         sums = [func.coalesce(func.sum(getattr(Run, name)), 0) for name in SUMMED]
         found = db.execute(select(func.count(), *sums).where(Run.organization_id == self.organization_id)).one()
         expected = self.checked.totals
@@ -277,7 +277,7 @@ class _Import:
             raise FleetFault("the totals of the imported data differ from those of the file", code="E-IMPORT")
 
     def _warnings(self) -> list[str]:
-        """What a person is to do before it works here as it did there."""
+        """The steps that a user must take before the organization works here as before."""
         counts = self.checked.counts
         renamed = self.acronym != self.checked.organization["acronym"]
         said = [
@@ -314,7 +314,7 @@ _SETTLES: Mapping[str, Callable[[_Import, Line], None]] = {
 
 
 def _by_kind(lines: Iterator[tuple[int, Line]]) -> Iterator[tuple[str, list[Line]]]:
-    """The rows in batches of one kind each, in the order of the file."""
+    """The rows in batches of one kind each, in file order."""
     batch: list[Line] = []
     of = ""
     for _, line in lines:

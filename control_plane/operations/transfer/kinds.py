@@ -1,5 +1,6 @@
-"""What an exported organization consists of: a kind of line for each kind of row, in an order in which references come
-first. Nothing here is secret: sealed columns, credentials and tokens are left out, each named in the last line.
+"""The format of an exported organization: a kind of line for each kind of row, ordered so that references come first.
+
+No line contains secrets: sealed columns, credentials and tokens are left out, and the last line lists them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from control_plane.db.teams import Agent, Comment, Task
 from shared.states import OrderStatus, RunStatus, TaskStatus, TurnStatus
 
 VERSION = 2
-"""2: orders have typed facts beside their reason, and projects a description."""
+"""2: orders have typed facts in addition to their reason, and projects a description."""
 HEADER = "dronefleet_export"
 DRONE, END = "drone", "end"
 TASK = "task"
@@ -40,15 +41,15 @@ class Kind:
     model: type[Owned]
     sorted_by: tuple[str, ...]
     left_out: frozenset[str] = frozenset()
-    """Columns that no line has: secrets, and what is counted anew."""
+    """Columns that are not exported: secrets, and numbers that the import assigns again."""
     refers: Mapping[str, str] = field(default_factory=dict)
-    """Columns with the id of another line, and of which kind that is. What the database asks for comes first."""
+    """Columns with the id of another line, and the kind of that line. Lines that foreign keys refer to come first."""
     inside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Columns of JSON in which some keys have ids."""
+    """JSON columns, and their keys that hold ids."""
     states: type[StrEnum] | None = None
-    """What `status` may be."""
+    """Valid values of `status`."""
     since_2: Mapping[str, Any] = field(default_factory=dict)
-    """Columns that files of version 1 lack, with what their rows have there."""
+    """Columns that files of version 1 lack, with the values for their rows."""
 
     @cached_property
     def table(self) -> Table:
@@ -60,18 +61,18 @@ class Kind:
         return tuple(column for column in self.table.columns if column.name not in without)
 
     def completed(self, line: Mapping[str, Any], version: int) -> dict[str, Any]:
-        """The line as a file of today's version has it."""
+        """The line in the format of the current version."""
         return {**(self.since_2 if version < 2 else {}), **line}
 
     @cached_property
     def times(self) -> tuple[str, ...]:
-        """Columns that hold a moment."""
+        """Columns that hold a time."""
         types = {column.name: column.type for column in self.columns}
         return tuple(name for name, type_ in types.items() if isinstance(plain_type(type_), DateTime))
 
     @cached_property
     def needed(self) -> frozenset[str]:
-        """Columns whose line must have come before."""
+        """Columns that refer to an earlier line."""
         return frozenset(column.name for column in self.columns if column.foreign_keys and column.name in self.refers)
 
 
@@ -88,7 +89,7 @@ _FACTS = (
     "cancel_text",
     "ended_because",
 )
-"""Columns of orders. Without them the reason stands as the older version wrote it."""
+"""Columns of orders. Without them the reason keeps the text of the older version."""
 KINDS: tuple[Kind, ...] = (
     _kind("provider", Provider, "created_at", "id", without="sealed_key"),
     _kind(
@@ -193,13 +194,13 @@ ORGANIZATION = (
     "max_hand_offs",
     "paused_at",
 )
-"""Columns of the organization itself that its line has."""
+"""The exported columns of the organization itself."""
 SUMMED = ("input_tokens", "output_tokens", "thinking_tokens", "tool_calls", "duration_ms")
 
 
 @dataclass
 class TransferTotals:
-    """Sums over run lines; an import that comes to other ones is refused."""
+    """Sums over run lines; an import with different sums fails."""
 
     runs: int = 0
     sums: dict[str, int] = field(default_factory=lambda: dict.fromkeys(SUMMED, 0))
@@ -215,7 +216,7 @@ class TransferTotals:
 
     @property
     def document(self) -> dict[str, Any]:
-        # Sums of floats depend on their order; nobody pays a millionth of a cent.
+        # Rounded, because a sum of floats depends on their order.
         return {
             "runs": self.runs,
             **self.sums,
@@ -225,10 +226,10 @@ class TransferTotals:
 
 
 def plain_type(type_: Any) -> Any:
-    """What a column's type is to the database."""
+    """The database type of a column type."""
     return type_.impl if isinstance(type_, TypeDecorator) else type_
 
 
 def is_id(value: object) -> bool:
-    """Whether this has the form of one of our ids."""
+    """Whether the value has the format of an id."""
     return isinstance(value, str) and _OWN.fullmatch(value) is not None

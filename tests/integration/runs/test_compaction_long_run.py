@@ -136,7 +136,7 @@ def endpoint(scripted: ScriptedFactory) -> Callable[..., ScriptedServer]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("steps", [120, pytest.param(300, marks=pytest.mark.long)])
+@pytest.mark.parametrize("steps", [90, pytest.param(300, marks=pytest.mark.long)])
 def test_a_turn_of_many_steps_in_a_window_of_16000_tokens_finishes(
     endpoint: Callable[..., ScriptedServer], steps: int
 ) -> None:

@@ -30,15 +30,16 @@ def run(api: Api) -> PlayedRun:
     return drone.take(api.submit())
 
 
-def test_whoever_connects_whenever_sees_each_of_200_steps_once_and_in_order(api: Api, run: PlayedRun) -> None:
-    writer = background(lambda: [run.says(f"message {number}") for number in range(199)])
-    followers = [connect_at(api, run, step) for step in sorted(random.Random(7).sample(range(180), 8))]
+@pytest.mark.parametrize("steps", [80, pytest.param(200, marks=pytest.mark.long)])
+def test_whoever_connects_whenever_sees_each_step_once_and_in_order(api: Api, run: PlayedRun, steps: int) -> None:
+    writer = background(lambda: [run.says(f"message {number}") for number in range(steps - 1)])
+    followers = [connect_at(api, run, step) for step in sorted(random.Random(7).sample(range(steps - 20), 8))]
     writer.join()
     run.ends()
     followers.append(Follower(api, run.order_id, raw=True))
     wholes = [follower.ended() for follower in followers]
-    assert [follower.seqs for follower in followers] == [list(range(1, 202))] * 9
-    assert all(len(whole["steps"]) == 201 for whole in wholes)
+    assert [follower.seqs for follower in followers] == [list(range(1, steps + 2))] * 9
+    assert all(len(whole["steps"]) == steps + 1 for whole in wholes)
 
 
 def test_a_client_that_connects_again_and_again_misses_nothing(api: Api, run: PlayedRun) -> None:
