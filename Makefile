@@ -60,13 +60,15 @@ test: $(STAMP) ## every test but the long ones, about 11 minutes on two cores: r
 unit: $(STAMP) ## the unit and contract tests alone, in less than a minute
 	@$(PYTEST) tests/unit tests/contract -m "not long" -n 3 --dist load $(ARGS)
 
-check: $(STAMP) ## ruff, its formatter, mypy strict and the import rules
+check: $(STAMP) ## ruff, its formatter, mypy strict, the import rules, spelling and plain words
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@$(PY) -m mypy
 	@$(VENV)/bin/lint-imports
 	@$(VENV)/bin/deptry .
 	@$(PY) .ci/module_cycles.py control_plane drone shared
+	@$(PY) .ci/plain_words.py control_plane drone shared README.md
+	@$(VENV)/bin/codespell control_plane drone shared docs README.md CONTRIBUTING.md
 
 format: $(STAMP) ## let ruff mend what it can
 	@$(VENV)/bin/ruff check --fix .

@@ -25,7 +25,6 @@ USUAL = {
     r"is(n't| not)? heard": "received, read",
     r"all that is known": "details",
     r"begun ?anew": "restarted",
-    r"beats": "sends heartbeats",
     r"stood in for": "replaced",
     r"a person": "a user",
 }
@@ -37,7 +36,7 @@ SKIPPED = ("control_plane/db/migrations/", "shared/older_steps.py", "control_pla
 def texts(path: Path) -> Iterator[tuple[int, str]]:
     """Line number and text of each string literal; docstrings only where they are the help of a command."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    hidden = set(_docstrings(tree)) if "cli" not in path.parts else set()
+    hidden = set(_docstrings(tree)) - (set(_help(tree)) if "cli" in path.parts else set())
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in hidden:
             yield node.lineno, node.value
@@ -48,6 +47,13 @@ def _docstrings(tree: ast.AST) -> Iterator[int]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield id(node.value)
+
+
+def _help(tree: ast.AST) -> Iterator[int]:
+    """Docstrings of public functions, which are the help of commands in the packages of the command lines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and isinstance(node.body[0], ast.Expr):
+            yield id(node.body[0].value)
 
 
 def problems(path: Path) -> Iterator[str]:

@@ -45,7 +45,7 @@ def serve(settings: FleetSettings, role: str = "all", *, patience_s: float = WAI
     logs.configure()
     applied = _patiently(lambda: apply_migrations(settings.database_url), "the database", patience_s)
     if applied:
-        log.info("the database was brought up to date", revisions=applied)
+        log.info("the database was upgraded", revisions=applied)
     broker = Broker(settings.broker_url, settings.public_broker_url)
     _patiently(broker.ping, "the broker", patience_s)
     # The database responded just now, but may have been restarted since.
@@ -99,7 +99,7 @@ def _serve_api(core: Core, stopping: threading.Event) -> None:
         raise Conflict(
             f"the API cannot listen on {core.settings.host} port {core.settings.port}",
             code="E-SERVE-PORT",
-            why="another program has the port, or the address is not of this machine",
+            why="another program uses the port, or the address does not belong to this machine",
             next="choose another: FLEET_HOST, FLEET_PORT",
         ) from refused
 
@@ -120,7 +120,7 @@ def _stop_one(part: Part) -> None:
         hanging = part.stop()
     except FleetFault as error:
         # Its leases could not be released, because the database is unavailable or full; they expire.
-        log.warning("stopped without giving back its leases", why=error.what)
+        log.warning("stopped without releasing its leases", why=error.what)
         return
     if hanging:
         log.warning("loops did not end in time", loops=hanging)

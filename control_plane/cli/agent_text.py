@@ -8,7 +8,7 @@ from shared.terminal.command_line import print_table, say
 from shared.terminal.output import printable
 
 Doc = dict[str, Any]
-NO_AGENTS = "no agents; fleet agent add creates one"
+NO_AGENTS = "no agents; create one: fleet agent add"
 _SHOWN = 60
 """Characters of a description in a list."""
 
@@ -19,14 +19,14 @@ def agent_lines(agent: Doc) -> str:
         [
             f"agent        {agent['name']}{' (removed)' if agent['is_removed'] else ''}",
             f"description  {printable(agent['description']) or 'none yet'}",
-            f"boss         {agent['boss'] or 'nobody'}",
-            f"reports      {', '.join(agent['reports']) or 'nobody'}",
+            f"boss         {agent['boss'] or 'none'}",
+            f"reports      {', '.join(agent['reports']) or 'none'}",
             f"model        {agent['model'] or 'the default of its provider'}",
             f"provider     {agent['provider'] or 'that of the project'}",
-            f"limits       {agent['max_iterations'] or 'any number of'} iterations, {_limit(agent['cost_limit'])}",
+            f"limits       {agent['max_iterations'] or 'unlimited'} iterations, {_limit(agent['cost_limit'])}",
             f"labels       {', '.join(f'{key}={value}' for key, value in agent['labels'].items()) or 'any drone'}",
-            f"at once      {agent['concurrency'] or 'any number of'} tasks",
-            f"read from    {_source(agent)}",
+            f"in parallel  {agent['concurrency'] or 'unlimited'} tasks",
+            f"instructions {_source(agent)}",
         ]
     )
 
@@ -67,18 +67,18 @@ def _cut(text: str) -> str:
 
 
 def _limit(cost: float | None) -> str:
-    return "the usual cost" if cost is None else f"${cost:.2f} a run" if cost else "any cost"
+    return "default cost" if cost is None else f"${cost:.2f} a run" if cost else "any cost"
 
 
 def _source(agent: Doc) -> str:
     if agent["instructions_path"] is None:
-        return "what was uploaded"
+        return "uploaded text"
     where = f"of project {agent['project']}" if agent["project"] else "of the task's project"
     return f"{agent['instructions_path']} on the default branch {where}"
 
 
 def _spent(totals: Doc) -> str:
     known = "unknown" if totals["cost_usd"] is None else f"${totals['cost_usd']:.4f}"
-    more = f", and {totals['unknown_costs']} of unknown cost" if totals["unknown_costs"] and known != "unknown" else ""
+    more = f", and {totals['unknown_costs']} of unknown price" if totals["unknown_costs"] and known != "unknown" else ""
     tokens = f"{totals['input_tokens']} tokens in, {totals['output_tokens']} out"
     return f"runs         {totals['runs']}: {tokens}, cost {known}{more}"

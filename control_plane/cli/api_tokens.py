@@ -18,7 +18,7 @@ PANEL = "Set-up"
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    DerivedGroup("tokens", "api-token", "Hand out API tokens to people and scripts.", PANEL, _add_create).add_to(app)
+    DerivedGroup("tokens", "api-token", "Manage API tokens for users and scripts.", PANEL, _add_create).add_to(app)
 
 
 def _add_create(group: typer.Typer) -> None:
@@ -30,13 +30,19 @@ def _add_create(group: typer.Typer) -> None:
 
 def create(
     role: Annotated[str | None, typer.Option("--role", help="admin, operator or viewer.")] = None,
-    name: Annotated[str, typer.Option("--name", help="Whose it is, for the list.")] = "",
-    expires: Annotated[str | None, typer.Option("--expires", help="30m, 1h, 7d; default: never.")] = None,
+    name: Annotated[str, typer.Option("--name", help="Name of the owner, shown in the list.")] = "",
+    expires: Annotated[
+        str | None, typer.Option("--expires", help="Lifetime: 30m, 1h, 7d (default: unlimited).")
+    ] = None,
     everywhere: Annotated[
-        bool, typer.Option("--everywhere", help="It may act in every organization; with the role admin make new ones.")
+        bool,
+        typer.Option(
+            "--everywhere", help="Valid in every organization; with the role admin it can also create organizations."
+        ),
     ] = False,
     bootstrap: Annotated[
-        bool, typer.Option("--bootstrap", help="The first admin of `fleet serve`, written straight to the database.")
+        bool,
+        typer.Option("--bootstrap", help="Create the first admin token of `fleet serve`, directly in the database."),
     ] = False,
     as_json: JsonFlag = False,
     org: Org = None,
@@ -46,7 +52,7 @@ def create(
         _bootstrap(as_json=as_json)
         return
     if role is None:
-        raise Invalid("--role is missing", code="E-USAGE", next="fleet api-token create --role operator")
+        raise Invalid("--role is required", code="E-USAGE", next="fleet api-token create --role operator")
     from control_plane.declarations.tokens import CREATE_API, ApiTokenRequest
     from control_plane.validation.invalid_requests import checked
 

@@ -38,7 +38,7 @@ class Checkout:
         branch, commit = self.head["branch"], self.head["commit"]
         if self._git("rev-parse", "--show-toplevel").returncode != 0:
             raise Invalid(
-                f"{self.directory} is no work tree of git's",
+                f"{self.directory} is not a git work tree",
                 code="E-CHECKOUT-DIRECTORY",
                 next=f"git clone {self.head['git_url']}    then: fleet session checkout … --directory DIR",
             )
@@ -53,12 +53,12 @@ class Checkout:
     def _see_to(self, branch: str, commit: str) -> str:
         """Get the commit into the repository; returns where it came from."""
         if self._has(commit):
-            return "which was here already"
+            return "which already existed"
         remote = self._remote()
         if self.head["pushed"] and self._fetched(remote, f"refs/heads/{branch}") and self._has(commit):
             return f"fetched from {remote}"
         if self.head["bundle"] and self._from_bundle(remote, branch) and self._has(commit):
-            return "from the bundle that the control plane keeps"
+            return "from the bundle on the control plane"
         raise NotFound(
             f"commit {commit[:12]} is neither on {remote} nor in a bundle that fits this repository",
             code="E-CHECKOUT-COMMIT",
@@ -87,10 +87,10 @@ class Checkout:
         done = self._git(*arguments)
         if done.returncode != 0:
             raise Conflict(
-                f"git does not {arguments[0]} here",
+                f"git cannot {arguments[0]} here",
                 code="E-CHECKOUT-CHANGES",
                 why=" ".join(done.stderr.split())[:600],
-                next=f"git -C {shlex.quote(str(self.directory))} status    then commit or stash what is yours",
+                next=f"git -C {shlex.quote(str(self.directory))} status    then commit or stash your changes",
             )
 
     def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -117,7 +117,7 @@ def remote_of(listing: str, url: str) -> str:
 
 
 def commands(head: Doc) -> list[str]:
-    """What a person would type in a clone of the project."""
+    """The commands that a user would type in a clone of the project."""
     branch, session = shlex.quote(head["branch"]), head["session"]
     if head["pushed"]:
         return [f"git fetch origin {branch}", f"git checkout -b {branch} {head['commit']}"]

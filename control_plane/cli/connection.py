@@ -52,7 +52,7 @@ def server_and_token() -> tuple[str, str | None]:
     url = os.environ.get("FLEET_URL") or configured.get("url") or local.get("url")
     if not url:
         raise Unreachable(
-            "no control plane is known here",
+            "no control plane configured",
             code="E-SERVER-UNKNOWN",
             why=f"FLEET_URL is not set, and no `fleet up` runs with the home {fleet_home()}",
             next="fleet up    or   export FLEET_URL=https://fleet.example.org FLEET_API_TOKEN=…",

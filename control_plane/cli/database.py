@@ -11,7 +11,7 @@ PANEL = "Run"
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    commands = group("db", "Look after the database.")
+    commands = group("db", "Inspect and upgrade the database.")
     commands.command("upgrade", epilog=examples("fleet db upgrade"))(upgrade)
     commands.command("status", epilog=examples("fleet db status"))(status)
     app.add_typer(commands, rich_help_panel=PANEL)
@@ -26,7 +26,7 @@ def upgrade(as_json: JsonFlag = False) -> None:
     if as_json:
         print_json({"applied": applied})
     else:
-        say(f"applied: {', '.join(applied)}" if applied else "the schema is current already")
+        say(f"applied: {', '.join(applied)}" if applied else "the schema is up to date")
 
 
 def status(as_json: JsonFlag = False) -> None:
@@ -40,5 +40,5 @@ def status(as_json: JsonFlag = False) -> None:
     if as_json:
         print_json({"revision": revision, "pending": pending})
     else:
-        state = "; fleet db upgrade is needed" if pending else ", as it should be"
+        state = "; run fleet db upgrade" if pending else " (up to date)"
         say(f"the schema is at {revision or 'nothing'}{state}")

@@ -16,7 +16,7 @@ from shared.terminal.command_line import FleetGroup, JsonFlag, confirmed, exampl
 if TYPE_CHECKING:
     from control_plane.declarations.operation import Command, Operation
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ def add_to(app: typer.Typer) -> None:
 
 
 def doctor(
-    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended safely.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Fix problems that can be fixed safely.")] = False,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> int:
-    """Check broker, database, sandbox, Python and everything else; say what is wrong and how to mend it."""
+    """Check broker, database, sandbox, Python and more; name each problem and its fix."""
     from control_plane.cli.local_checks import diagnose
 
     return diagnose(org, fix=fix, as_json=as_json)

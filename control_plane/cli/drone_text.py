@@ -26,7 +26,7 @@ def print_drones(drones: list[Doc]) -> None:
         )
         for drone in drones
     ]
-    print_table(columns, rows, empty="no drone is registered yet; fleet token create prints a token to join with")
+    print_table(columns, rows, empty="no drones yet; create a join token: fleet token create")
 
 
 def drone_text(drone: Doc) -> str:
@@ -34,7 +34,7 @@ def drone_text(drone: Doc) -> str:
     lines = [
         f"drone     {drone['name']}  ({drone['id']})",
         f"status    {drone['status']}",
-        f"running   {drone['running']} of {drone['concurrency']}, {drone['queued']} waiting in its queue",
+        f"running   {drone['running']} of {drone['concurrency']}, {drone['queued']} queued",
         f"labels    {labels(drone['labels'])}",
         f"sandbox   {drone['sandbox']}",
         f"host      {drone['host']}, version {drone['version']}",

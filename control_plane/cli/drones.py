@@ -14,7 +14,7 @@ PANEL = "Drones"
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
     app.command("drones", rich_help_panel=PANEL, epilog=examples("fleet drones --json"))(drones)
-    DerivedGroup("drones", "drone", "Look at one drone, or take it out of service.", PANEL).add_to(app)
+    DerivedGroup("drones", "drone", "Show a drone, drain it or remove it.", PANEL).add_to(app)
 
 
 def drones(as_json: JsonFlag = False, org: Org = None) -> None:

@@ -26,7 +26,7 @@ def read_instructions(file: str, given: Mapping[str, Any]) -> str:
         f"the instructions of agent {given['name']} cannot be read",
         code="E-AGENT-INSTRUCTIONS",
         why=f"{'stdin' if file == '-' else file} {why}",
-        next="name a Markdown file: --instructions agents/lead.md",
+        next="choose a Markdown file: --instructions agents/lead.md",
     )
 
 

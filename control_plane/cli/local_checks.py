@@ -58,7 +58,7 @@ def _sandbox() -> Check:
         "D-SANDBOX",
         WARN,
         "sandbox",
-        "none: drones on this machine run the model's commands with their owner's rights",
+        "none: drones on this machine run the model's commands with their owner's permissions",
         fix="apt install bubblewrap",
     )
 
@@ -72,11 +72,11 @@ def _server_file() -> Check:
             "D-SERVER-FILE",
             WARN,
             "server.json",
-            "others can read the admin token in it",
+            "other users can read the admin token in it",
             fix=f"chmod 600 {path}",
             safe_fix=lambda: path.chmod(0o600),
         )
-    return Check("D-SERVER-FILE", OK, "server.json", "readable by its owner alone")
+    return Check("D-SERVER-FILE", OK, "server.json", "readable only by its owner")
 
 
 def _server(fleet: FleetClient) -> list[Check]:

@@ -38,7 +38,7 @@ def mcp(org: Org = None) -> None:
     from control_plane.mcp_server.proxy import Upstream, serve
 
     if sys.stdin.isatty():
-        say("this expects an MCP client on stdin and stdout, see docs/mcp-server.md; Ctrl-C ends it")
+        say("waiting for an MCP client on stdin and stdout (see docs/mcp-server.md); stop with Ctrl-C")
     # The thread that reads stdin cannot be interrupted, and there is nothing to clean up.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     anyio.run(partial(serve, Upstream(server_and_token, organization(org))))
@@ -49,15 +49,15 @@ def install_skill(
         Path | None,
         typer.Option(
             "--path",
-            help="The directory of skills.  [default: .claude/skills where a .claude is, else .agents/skills]",
+            help="The directory of skills.  [default: .claude/skills if .claude exists, else .agents/skills]",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a file that was changed.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite a changed file.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write the skill that teaches coding assistants to use the fleet into a project.
+    """Install the skill that teaches coding assistants to use the fleet in a project.
 
-    A file that somebody changed is left as it is without --force.
+    A changed file is kept unless --force is given.
     """
     from control_plane.mcp_server.skill import install, skills_directory
 

@@ -56,7 +56,7 @@ class _Screen:
             self._order(data)
         elif event == "connection":
             self.end_stream()
-            say("connected again" if data["state"] == "back" else f"connection lost: {data['why']}; trying again")
+            say("reconnected" if data["state"] == "back" else f"connection lost: {data['why']}; retrying")
 
     def end_stream(self) -> None:
         """Finish a line of streamed text."""

@@ -11,6 +11,7 @@ from control_plane.cli.connection import Org, client
 from shared.errors import Invalid
 from shared.states import OrderStatus
 from shared.terminal.command_line import JsonFlag, examples, print_json, print_table, put, say
+from shared.titles import title
 
 PANEL = "Orders"
 Doc = dict[str, Any]
@@ -27,44 +28,47 @@ def add_to(app: typer.Typer) -> None:
 
 
 def orders(
-    status: Annotated[str | None, typer.Option("--status", help="Only orders in this state.")] = None,
+    status: Annotated[str | None, typer.Option("--status", help="Only orders with this status.")] = None,
     project: Annotated[str | None, typer.Option("--project", help="Only orders of this project.")] = None,
     drone: Annotated[str | None, typer.Option("--drone", help="Only orders on this drone.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many, newest first.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=1000, help="Maximum number of results, newest first.")
+    ] = 50,
+    every: Annotated[bool, typer.Option("--all", help="Include service orders of the control plane.")] = False,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
     """List orders, newest first."""
     if status is not None and status not in set(OrderStatus):
         raise Invalid(
-            f"orders have no state {status[:40]!r}",
+            f"unknown order status {status[:40]!r}",
             code="E-ORDER-STATUS",
-            why=f"the states are {', '.join(OrderStatus)}",
+            why=f"expected one of {', '.join(OrderStatus)}",
             next="fleet orders --status running",
         )
     from control_plane.declarations.orders import LIST, OrderFilter
     from control_plane.validation.invalid_requests import checked
 
-    fields = {"status": status, "project": project, "drone": drone, "limit": limit}
+    fields = {"status": status, "project": project, "drone": drone, "limit": limit, "all": every}
     found = client(org).call(LIST, checked(OrderFilter, fields, form="fleet orders --help"))
     if as_json:
         print_json(found)
         return
-    columns = ("ORDER", "STATUS", "PROJECT", "DRONE", "COST", "TIME", "PROMPT", "REASON")
+    columns = ("ORDER", "STATUS", "TITLE", "TIME", "DRONE", "COST", "PROJECT", "REASON")
     rows = [
         (
             order["id"],
             order["status"],
-            order["project"],
+            title(order["prompt"]),
+            order["stats"]["duration_label"],
             order["drone"],
             cost(order["stats"]["cost_usd"]),
-            order["stats"]["duration_label"],
-            _short(order["prompt"], 40),
-            _short(order.get("doing") or order["reason"], 60),
+            order["project"],
+            order.get("doing") or order["reason"],
         )
         for order in found
     ]
-    print_table(columns, rows, empty="no orders yet; fleet submit 'PROMPT' --project SLUG creates one")
+    print_table(columns, rows, empty="no orders yet; create one: fleet submit 'PROMPT' --project SLUG")
 
 
 def show(
@@ -73,7 +77,7 @@ def show(
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Show an order: state and reason, runs, steps, what it cost."""
+    """Show an order: status and reason, runs, steps and cost."""
     fleet = client(org)
     if log is not None:
         sys.stdout.buffer.write(fleet.log(order_id, log))
@@ -90,7 +94,7 @@ def show(
 
 
 def follow(order_id: OrderId, as_json: JsonFlag = False, org: Org = None) -> int:
-    """Watch an order live to its end; exit 0 if it succeeded, 1 if it failed or was canceled."""
+    """Follow an order until it ends. Exits with 0 if it succeeded, 1 if it failed or was canceled."""
     return follow_to_the_end(client(org), order_id, as_json=as_json)
 
 
@@ -101,12 +105,12 @@ def patch(order_id: OrderId, org: Org = None) -> None:
 
 def cancel(
     order_id: OrderId,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for those who read it later.")] = "",
-    wait: Annotated[bool, typer.Option("--wait", help="Return when it has ended.")] = False,
+    reason: Annotated[str, typer.Option("--reason", help="The reason; the order shows it.")] = "",
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until the order has ended.")] = False,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Cancel an order; what it did so far is kept."""
+    """Cancel an order; its changes so far are kept."""
     from control_plane.declarations.orders import CANCEL, CancelRequest
     from control_plane.validation.invalid_requests import checked
 
@@ -140,9 +144,4 @@ def follow_to_the_end(fleet: Any, order_id: str, *, as_json: bool) -> int:
 
 def cost(usd: float | None) -> str:
     """Money for people; an unknown price is never shown as zero."""
-    return "cost unknown" if usd is None else f"${usd:.4f}"
-
-
-def _short(text: str, length: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= length else f"{line[: length - 1]}…"
+    return "price unknown" if usd is None else f"${usd:.4f}"

@@ -17,10 +17,10 @@ def organization_lines(organization: Doc) -> str:
     totals = organization["totals"]
     lines = [
         f"organization  {organization['name']}  ({organization['acronym']}-…)",
-        f"purpose       {printable(organization['description']) or '-'}",
+        f"description   {printable(organization['description']) or '-'}",
         f"project       {organization['project'] or 'the only one, or as each task says'}",
-        f"at once       {organization['concurrency'] or 'any number of'} tasks; "
-        f"{organization['max_hand_offs'] or 'any number of'} hand-offs in a row",
+        f"in parallel   {organization['concurrency'] or 'unlimited'} tasks; "
+        f"{organization['max_hand_offs'] or 'unlimited'} hand-offs in a row",
         f"tasks         {tasks or 'none'}",
         f"runs          {totals['runs']}, {_cost(totals['cost_usd'])}",
         *(["paused        since " + str(organization["paused_at"])] if organization["paused"] else []),
@@ -43,9 +43,9 @@ def organization_table(organizations: list[Doc]) -> str:
         )
         for each in organizations
     ]
-    print_table(("ORGANIZATION", "TASKS AS", "AGENTS", "OPEN", "IN PROGRESS", "COST", ""), rows)
+    print_table(("ORGANIZATION", "TASK PREFIX", "AGENTS", "OPEN", "IN PROGRESS", "COST", ""), rows)
     return ""
 
 
 def _cost(usd: float | None) -> str:
-    return "cost unknown" if usd is None else f"${usd:.4f}"
+    return "price unknown" if usd is None else f"${usd:.4f}"

@@ -26,12 +26,12 @@ def add_to(app: typer.Typer) -> None:
 
 def pull_request(
     what: Annotated[str, typer.Argument(metavar="ORDER|TASK", help="An order whose branch was pushed, or a task.")],
-    draft: Annotated[bool, typer.Option("--draft", help="Open it as a draft.")] = False,
-    title: Annotated[str | None, typer.Option("--title", help="Default: what the work is about.")] = None,
+    draft: Annotated[bool, typer.Option("--draft", help="Open as a draft.")] = False,
+    title: Annotated[str | None, typer.Option("--title", help="Title (default: from the work).")] = None,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Open a pull request from a drone's workstation, or bring the open one up to date."""
+    """Open a pull request from a drone's workstation, or update the open one."""
     from control_plane.declarations import pull_requests
 
     request = pull_requests.PullRequestRequest(title=title, draft=draft)
@@ -45,6 +45,6 @@ def pull_request(
 def _asked(order: dict[str, Any]) -> str:
     asked = order["pull_request"]
     return (
-        f"asked for a pull request from {asked['head']}: {asked['title']}\n"
-        f"order {asked['order']} opens it: fleet follow {asked['order']}    then: fleet show {order['id']}\n"
+        f"Requested a pull request from {asked['head']}: {asked['title']}\n"
+        f"order {asked['order']} will open it: fleet follow {asked['order']}    then: fleet show {order['id']}\n"
     )

@@ -10,10 +10,10 @@ from shared.terminal.output import Style, paint, printable
 
 Doc = dict[str, Any]
 _VERIFICATION = {
-    "verified": "the project's commands passed",
-    "failed": "the project's commands failed",
-    "nothing_to_verify": "the project has no commands for it",
-    "not_reached": "the run ended before it",
+    "verified": "passed",
+    "failed": "failed",
+    "nothing_to_verify": "none configured",
+    "not_reached": "not reached; the run ended before",
 }
 
 
@@ -26,7 +26,7 @@ def outcome_text(order: Doc) -> str:
         f"  order    {order['id']}  on {order['drone'] or 'no drone'}, attempt {order['attempt']}",
         f"  branch   {_branch(order)}",
         f"  tokens   {stats['input_tokens']} in, {stats['output_tokens']} out, {stats['tool_calls']} tool calls",
-        f"  verify   {_VERIFICATION.get(order['verification'], 'unknown')}",
+        f"  checks   {_VERIFICATION.get(order['verification'], 'unknown')}",
         f"  {money(stats['cost_usd'])}",
         f"  time     {stats['duration_label']}",
     ]
@@ -35,7 +35,7 @@ def outcome_text(order: Doc) -> str:
     if order.get("pull_request"):
         lines.append(f"  pull request  {_pull_request(order['pull_request'])}")
     if order["receipt"]:
-        lines.append(f"  receipt  {_receipt(order['receipt'])}")
+        lines.append(f"  cleanup  {_receipt(order['receipt'])}")
     return "\n".join(lines) + "\n"
 
 
@@ -64,7 +64,7 @@ def order_text(order: Doc) -> str:
 
 def money(usd: float | None) -> str:
     """An unknown price is shown as unknown, never as zero."""
-    return "cost unknown (the model has no known price)" if usd is None else f"cost     ${usd:.4f}"
+    return "cost     price unknown" if usd is None else f"cost     ${usd:.4f}"
 
 
 def _allowed(order: Doc) -> str:
@@ -78,7 +78,7 @@ def _doing(order: Doc) -> list[str]:
     line = f"doing    {printable(doing)}"
     if not order.get("stalled"):
         return [line]
-    change = f"Output or an answer changes that, else the drone ends the run; fleet cancel {order['id']} ends it now."
+    change = f"Without output or an answer, the drone ends the run. Cancel now: fleet cancel {order['id']}"
     return [_styled(line, "yellow"), f"         {change}"]
 
 
@@ -87,15 +87,15 @@ def _waiting(order: Doc) -> list[str]:
     lines = []
     if call := order["waiting_for"]:
         until = f", until {call['until']}" if call["until"] else ""
-        lines.append(f"waits    {call['tool']}: {printable(call['why'])} (call {call['call_id']}{until})")
+        lines.append(f"pending  {call['tool']}: {printable(call['why'])} (call {call['call_id']}{until})")
         lines.append(f"next     fleet approve {order['id']}    or    fleet deny {order['id']}")
-    lines += [f"unheard  {printable(word['text'])}" for word in order["unheard"]]
+    lines += [f"queued   {printable(word['text'])}" for word in order["unheard"]]
     return lines
 
 
 def _branch(order: Doc) -> str:
     if not order["branch"]:
-        return "none, nothing changed" if order["ended_at"] else "none yet"
+        return "none (nothing changed)" if order["ended_at"] else "none yet"
     if order["pushed"]:
         return f"{order['branch']} (pushed, {str(order['head_commit'])[:10]})"
     return f"{order['branch']} (not pushed{': ' + order['push_error'] if order['push_error'] else ''})"

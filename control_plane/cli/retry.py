@@ -11,7 +11,7 @@ from control_plane.cli.orders import PANEL, OrderId, follow_to_the_end
 from shared.terminal.command_line import JsonFlag, examples, print_json, say
 
 Doc = dict[str, Any]
-FollowFlag = Annotated[bool, typer.Option("--follow", help="Watch it to its end; exit with its outcome.")]
+FollowFlag = Annotated[bool, typer.Option("--follow", help="Follow the order until it ends; exit with its outcome.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,7 +22,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def retry(order_id: OrderId, follow: FollowFlag = False, as_json: JsonFlag = False, org: Org = None) -> int:
-    """Run an order that failed or was canceled again: from its beginning, in a fresh workspace."""
+    """Retry a failed or canceled order from the beginning, in a new workspace."""
     from control_plane.declarations.orders import RETRY
 
     fleet = client(org)
@@ -32,18 +32,22 @@ def retry(order_id: OrderId, follow: FollowFlag = False, as_json: JsonFlag = Fal
 def resume(
     order_id: OrderId,
     max_iterations: Annotated[
-        int | None, typer.Option("--max-iterations", help="Answers of the model from here on; 0: no limit.")
+        int | None, typer.Option("--max-iterations", help="Maximum steps from now on (0 = unlimited).")
     ] = None,
-    cost_limit: Annotated[float | None, typer.Option("--cost-limit", help="USD from here on; 0: no limit.")] = None,
+    cost_limit: Annotated[
+        float | None, typer.Option("--cost-limit", help="Maximum cost in USD from now on (0 = unlimited).")
+    ] = None,
     max_run_seconds: Annotated[
-        float | None, typer.Option("--max-run-seconds", help="From here on; 0: no limit.")
+        float | None, typer.Option("--max-run-seconds", help="Time limit in seconds from now on (0 = unlimited).")
     ] = None,
-    text: Annotated[str | None, typer.Option("--say", metavar="TEXT", help="What it hears first.")] = None,
+    text: Annotated[
+        str | None, typer.Option("--say", metavar="TEXT", help="A message that the model reads first.")
+    ] = None,
     follow: FollowFlag = False,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> int:
-    """Let an order that failed or was canceled go on: from its last complete step, its limits counted anew."""
+    """Resume a failed or canceled order from its last complete step. Its limits start over."""
     from control_plane.declarations.orders import RESUME
     from control_plane.documents.orders import ResumeRequest
     from control_plane.validation.invalid_requests import checked

@@ -30,9 +30,10 @@ from shared.terminal.command_line import JsonFlag, examples
 Doc = dict[str, Any]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the schedule.")]
 Cron = Annotated[str | None, typer.Option("--cron", help="Minute, hour, day, month, weekday: '0 6 * * 1-5'.")]
-Timezone = Annotated[str | None, typer.Option("--timezone", help="A name of the IANA database; default: UTC.")]
+Timezone = Annotated[str | None, typer.Option("--timezone", help="IANA time zone (default: UTC).")]
 Missed = Annotated[
-    str | None, typer.Option("--missed", help="once (default): one task for all that was missed; skip: none.")
+    str | None,
+    typer.Option("--missed", help="Missed times: once (default) creates one task for all of them, skip creates none."),
 ]
 
 
@@ -110,7 +111,7 @@ def made_task(task: Doc) -> str:
 
 def schedule_text(schedule: Doc) -> str:
     """A schedule as text for people."""
-    missed = "one task for all that was missed" if schedule["missed"] == "once" else "what was missed is left out"
+    missed = "one task for all missed times" if schedule["missed"] == "once" else "missed times are skipped"
     lines = [
         f"schedule  {schedule['name']}  ({'on' if schedule['enabled'] else 'off'})",
         f"times     {schedule['cron']}  in {schedule['timezone']}; {missed}",

@@ -30,20 +30,22 @@ def add_to(app: typer.Typer) -> None:
 
 def up(
     data_dir: Annotated[
-        Path | None, typer.Option("--data-dir", help="Where everything is kept.  [$FLEET_HOME/data]")
+        Path | None, typer.Option("--data-dir", help="Directory of all data.  [$FLEET_HOME/data]")
     ] = None,
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.  [127.0.0.1]")] = None,
-    public_url: Annotated[str | None, typer.Option("--public-url", help="How others reach this address.")] = None,
+    public_url: Annotated[
+        str | None, typer.Option("--public-url", help="Address under which other machines reach it.")
+    ] = None,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Of the API and pages; 0: any free one.")
+        int, typer.Option("--port", min=0, max=65535, help="Port of the API and pages (0 = any free port).")
     ] = 8420,
-    drones: Annotated[int, typer.Option("--drones", min=0, max=64, help="Embedded drones to start.")] = 1,
+    drones: Annotated[int, typer.Option("--drones", min=0, max=64, help="Number of embedded drones.")] = 1,
     flower_port: Annotated[
-        int, typer.Option("--flower-port", min=0, max=65535, help="Of Flower; 0: any free one.")
+        int, typer.Option("--flower-port", min=0, max=65535, help="Port of Flower (0 = any free port).")
     ] = 5555,
     no_flower: Annotated[bool, typer.Option("--no-flower", help="Do not start Flower.")] = False,
 ) -> int:
-    """Start a whole fleet here, embedded: broker, database, API, pages, Flower and drones."""
+    """Start a complete fleet on this machine: broker, database, API, pages, Flower and drones."""
     from control_plane.embedded.plan import UpOptions
     from control_plane.embedded.up import up as run
 
@@ -64,9 +66,9 @@ def up(
 def serve(
     role: Annotated[str, typer.Option("--role", help="api, collector, supervisor or all.")] = "all",
 ) -> int:
-    """Run the control plane on a database and a Redis of your own (FLEET_DATABASE_URL, FLEET_BROKER_URL)."""
+    """Run the control plane with an existing database and Redis (FLEET_DATABASE_URL, FLEET_BROKER_URL)."""
     if role not in ROLES:
-        raise Invalid(f"there is no role {role[:40]!r}", code="E-USAGE", next=f"one of {', '.join(ROLES)}")
+        raise Invalid(f"unknown role {role[:40]!r}", code="E-USAGE", next=f"one of {', '.join(ROLES)}")
     from control_plane.core.settings import read_settings
     from control_plane.serve import serve as run
 
@@ -77,7 +79,7 @@ def flower(
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to listen on.")] = 5555,
     address: Annotated[str, typer.Option("--address", help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
-    """Start Flower for this fleet, behind a password (FLEET_FLOWER_PASSWORD, or one that is made and printed)."""
+    """Start Flower for this fleet, protected by a password (FLEET_FLOWER_PASSWORD, or a generated one)."""
     import secrets
 
     from control_plane.flower.process import USER, run

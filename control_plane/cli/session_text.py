@@ -41,7 +41,7 @@ def _place_lines(place: Place, session: Doc) -> list[str]:
 def _own_line(place: Place, session: Doc) -> str:
     entry = place.entry
     if entry is None:
-        return "○ root" + ("  ← the next turn goes on here" if session["leaf"] is None else "")
+        return "○ root" + ("  ← the next turn continues here" if session["leaf"] is None else "")
     turn = entry["turn"]
     words = [
         "●" if entry["on_path"] else "○",
@@ -51,7 +51,7 @@ def _own_line(place: Place, session: Doc) -> str:
         *([f"[{printable(entry['label'])}]"] if entry["label"] else []),
         *(["→ " + turn["branch"]] if turn["branch"] else []),
         *(["not seen by the next turn"] if entry["error"] else []),
-        *(["← the next turn goes on here"] if entry["is_leaf"] else []),
+        *(["← the next turn continues here"] if entry["is_leaf"] else []),
     ]
     return "  ".join(words)
 
@@ -75,13 +75,13 @@ def begun_text(session: Doc) -> str:
 def forked_text(session: Doc) -> str:
     """Print the new session's id alone for scripts, and where the session continues."""
     put(f"{session['id']}\n")
-    say(f"forked from session {session['forked_from']}; it goes on from {_place(session)}")
+    say(f"forked from session {session['forked_from']}; it continues from {_place(session)}")
     return ""
 
 
 def switched_text(session: Doc) -> str:
     """Say where the session continues."""
-    say(f"session {session['id']} goes on from {_place(session)}")
+    say(f"session {session['id']} continues from {_place(session)}")
     return ""
 
 

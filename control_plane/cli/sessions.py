@@ -13,7 +13,7 @@ from shared.terminal.command_line import JsonFlag, examples, print_json, put, sa
 
 SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.")]
 Entry = Annotated[str, typer.Argument(metavar="ENTRY", help="An entry's id, its order's id, a label, or `root`.")]
-PURPOSE = "Go on with what was said before: look at sessions, branch them, go back in them."
+PURPOSE = "Continue conversations: show sessions, fork them, switch to an earlier turn."
 
 
 def add_to(app: typer.Typer) -> None:
@@ -34,14 +34,14 @@ def rename(
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Give a session another name."""
+    """Rename a session."""
     session = _edit(session_id, org, name=name)
     _print_changed(session, f"session {session['id']} is called {session['name']}", as_json=as_json)
 
 
 def mode_(
     session_id: SessionId,
-    mode: Annotated[str, typer.Argument(metavar="MODE", help="plan, build, test, ship or develop.")],
+    mode: Annotated[str, typer.Argument(metavar="MODE", help="plan (read-only), build, test, ship or develop.")],
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:

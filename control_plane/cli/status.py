@@ -30,13 +30,13 @@ def status(as_json: JsonFlag = False, org: Org = None) -> None:
 
 def _lines(found: Doc) -> str:
     totals = found["totals"]
-    unknown = f" and {totals['unknown_costs']} runs at unknown cost" if totals["unknown_costs"] else ""
+    unknown = f" and {totals['unknown_costs']} runs at unknown price" if totals["unknown_costs"] else ""
     paused = f", paused: fleet organization resume {found['organization']}" if found["paused"] else ""
     lines = [
         f"server   {found['server']} ({found['version']})",
         f"org      {found['organization']}{paused}",
         f"drones   {_counts(found['drones'], 'none; fleet token create, then drone register there')}",
-        f"orders   {_counts(found['orders'], 'none in hand')}",
+        f"orders   {_counts(found['orders'], 'none unfinished')}",
         f"tasks    {_counts(found['tasks'], 'none')}",
         f"runs     {found['active_runs']} on, {found['max_concurrency']} at once on the drones that are there",
         f"cost     {cost(totals['cost_usd'])}{unknown}, of {totals['runs']} runs",

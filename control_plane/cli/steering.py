@@ -15,9 +15,9 @@ PANEL = "Orders"
 Doc = dict[str, Any]
 OrderId = Annotated[str, typer.Argument(metavar="ORDER", help="The order's id.")]
 Call = Annotated[
-    str | None, typer.Option("--call", metavar="ID", help="Which call; default: the one that waits longest.")
+    str | None, typer.Option("--call", metavar="ID", help="Id of the call (default: the one pending longest).")
 ]
-Comment = Annotated[str, typer.Option("--comment", help="Why; the model reads it where the call is denied.")]
+Comment = Annotated[str, typer.Option("--comment", help="The reason; the model reads it if the call is denied.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -30,13 +30,15 @@ def add_to(app: typer.Typer) -> None:
 
 def say(
     order_id: OrderId,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to say; `-` reads it from stdin.")],
-    after: Annotated[bool, typer.Option("--after", help="Say it when the model stops.")] = False,
-    interrupt: Annotated[bool, typer.Option("--interrupt", help="Break off what runs now, and say it.")] = False,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The message; `-` reads it from stdin.")],
+    after: Annotated[bool, typer.Option("--after", help="Deliver it when the model stops.")] = False,
+    interrupt: Annotated[
+        bool, typer.Option("--interrupt", help="Interrupt the current step and deliver it now.")
+    ] = False,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Say something to an order; its model reads it after its current calls."""
+    """Send a message to an order; the model reads it after the current step."""
     from control_plane.declarations.steering import SAY
     from control_plane.documents.orders import SayRequest
     from control_plane.validation.invalid_requests import checked
@@ -44,22 +46,22 @@ def say(
     words = sys.stdin.read() if text == "-" else text
     request = checked(SayRequest, {"text": words, "after": after, "interrupt": interrupt}, form="fleet say --help")
     order = client(org).call(SAY, request, order_id=order_id)
-    when = "when the model stops" if after else "at once" if interrupt else "after the current calls"
+    when = "when the model stops" if after else "now" if interrupt else "after the current step"
     begun = order["status"] in {"running", "awaiting_approval"}
-    _print_update(order, f"said; it is heard {when if begun else 'as the run begins'}", as_json=as_json)
+    _print_update(order, f"Queued; read {when if begun else 'when the run starts'}", as_json=as_json)
 
 
 def approve(
     order_id: OrderId,
     call: Call = None,
     always: Annotated[
-        bool, typer.Option("--always", help="Let the same command through in later orders of the session.")
+        bool, typer.Option("--always", help="Also allow the same command in later orders of the session.")
     ] = False,
     comment: Comment = "",
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Let a call that waits for a person be run."""
+    """Approve a pending command."""
     from control_plane.declarations.steering import APPROVE
     from control_plane.documents.orders import ApproveRequest
     from control_plane.validation.invalid_requests import checked
@@ -77,7 +79,7 @@ def deny(
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Refuse a call that waits for a person; the run goes on without it."""
+    """Deny a pending command; the run continues without it."""
     from control_plane.declarations.steering import DENY
     from control_plane.documents.orders import DecideRequest
     from control_plane.validation.invalid_requests import checked

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from control_plane.cli.connection import Org, client
 from control_plane.cli.orders import PANEL, follow_to_the_end
 from control_plane.cli.tokens import seconds
-from shared.errors import Invalid
+from shared.errors import Invalid, Precondition
 from shared.terminal.command_line import JsonFlag, examples, parse_labels, print_json, put, say
+
+if TYPE_CHECKING:
+    from control_plane.client.fleet import FleetClient
 
 Doc = dict[str, Any]
 
@@ -22,58 +25,75 @@ def add_to(app: typer.Typer) -> None:
 
 
 EXAMPLES = examples(
-    "fleet submit 'Fix the failing test' --project demo --follow",
+    "fleet submit 'Fix the failing test' --follow",
     "fleet submit - --project demo --label gpu=yes < prompt.md",
     "fleet submit 'Release it' --project demo --approve risky --allow 'git push origin *'",
 )
 
 
 def submit(
-    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="What to do; `-` reads it from stdin.")],
-    project: Annotated[str, typer.Option("--project", help="The project's slug.")],
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="The task; `-` reads it from stdin.")],
+    project: Annotated[
+        str | None, typer.Option("--project", help="The project's slug (default: the session's, or the only project).")
+    ] = None,
     provider: Annotated[
-        str | None, typer.Option("--provider", help="The model provider; default: the project's.")
+        str | None, typer.Option("--provider", help="The model provider (default: the project's).")
     ] = None,
-    drone: Annotated[str | None, typer.Option("--drone", help="Run on this drone and no other.")] = None,
-    label: Annotated[list[str] | None, typer.Option("--label", help="k=v that the drone must have; repeats.")] = None,
-    session: Annotated[str | None, typer.Option("--session", help="Go on in this session.")] = None,
-    mode: Annotated[str | None, typer.Option("--mode", help="plan, build, test, ship or develop.")] = None,
-    priority: Annotated[int, typer.Option("--priority", help="-100 to 100; higher goes first.")] = 0,
+    drone: Annotated[str | None, typer.Option("--drone", help="Run only on this drone.")] = None,
+    label: Annotated[list[str] | None, typer.Option("--label", help="Required drone label k=v; repeats.")] = None,
+    session: Annotated[str | None, typer.Option("--session", help="Continue this session.")] = None,
+    mode: Annotated[str | None, typer.Option("--mode", help="plan (read-only), build, test, ship or develop.")] = None,
+    priority: Annotated[int, typer.Option("--priority", help="-100 to 100; higher runs first.")] = 0,
     max_iterations: Annotated[
-        int | None, typer.Option("--max-iterations", help="Answers of the model; 0: no limit.")
+        int | None, typer.Option("--max-iterations", help="Maximum steps (0 = unlimited).")
     ] = None,
-    cost_limit: Annotated[float | None, typer.Option("--cost-limit", help="USD; 0: no limit.")] = None,
-    max_run_seconds: Annotated[float | None, typer.Option("--max-run-seconds", help="0: no limit.")] = None,
+    cost_limit: Annotated[
+        float | None, typer.Option("--cost-limit", help="Maximum cost in USD (0 = unlimited).")
+    ] = None,
+    max_run_seconds: Annotated[
+        float | None, typer.Option("--max-run-seconds", help="Time limit in seconds (0 = unlimited).")
+    ] = None,
     verify_attempts: Annotated[
-        int | None, typer.Option("--verify-attempts", help="How often a failed verification goes back to the model.")
+        int | None, typer.Option("--verify-attempts", help="Maximum attempts of the model to fix failed checks.")
     ] = None,
     max_attempts: Annotated[
         int | None,
-        typer.Option("--max-attempts", min=1, max=100, help="How many runs may be lost; default 3."),
+        typer.Option("--max-attempts", min=1, max=100, help="Maximum attempts if runs are lost (default 3)."),
     ] = None,
     progress_timeout: Annotated[
         float | None,
-        typer.Option("--progress-timeout", help="Seconds without any progress that end a run; 0: none; default 900."),
+        typer.Option(
+            "--progress-timeout", help="Seconds without progress after which a run is ended (default 900; 0 = never)."
+        ),
     ] = None,
     approve: Annotated[
-        str | None, typer.Option("--approve", help="yolo, risky or all; default: the session's, else yolo.")
+        str | None,
+        typer.Option(
+            "--approve",
+            help="Calls that require approval: yolo (none), risky or all (default: the session's, else yolo).",
+        ),
     ] = None,
     allow: Annotated[
-        list[str] | None, typer.Option("--allow", metavar="PATTERN", help="A command that needs no approval; repeats.")
+        list[str] | None,
+        typer.Option("--allow", metavar="PATTERN", help="Shell pattern of commands that need no approval; repeats."),
     ] = None,
     approval_timeout: Annotated[
-        str | None, typer.Option("--approval-timeout", help="Then a call is denied: 30m, 24h; 0: it waits on.")
+        str | None, typer.Option("--approval-timeout", help="Deny automatically after (30m, 24h; 0 = never).")
     ] = None,
     idempotency_key: Annotated[
-        str | None, typer.Option("--idempotency-key", help="The same key never submits twice.")
+        str | None,
+        typer.Option("--idempotency-key", help="A repeated request with the same key returns the same order."),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Watch it to its end; exit with its outcome.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Follow the order until it ends; exit with its outcome.")
+    ] = False,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> int:
     """Submit a prompt as a work order."""
     request = _request(locals())
     fleet = client(org)
+    request["project"] = project or _project(fleet, session)
     order = fleet.submit(request, idempotency_key=idempotency_key)
     if follow:
         return follow_to_the_end(fleet, order["id"], as_json=as_json)
@@ -81,8 +101,28 @@ def submit(
     return 0
 
 
+def _project(fleet: FleetClient, session: str | None) -> str:
+    """The session's project, else the only one. Raises Precondition without a project, Invalid with several."""
+    from control_plane.declarations import projects, sessions
+
+    if session is not None:
+        return str(fleet.call(sessions.SHOW, session_id=session)["project"])
+    slugs = [str(each["slug"]) for each in fleet.call(projects.LIST)]
+    if not slugs:
+        raise Precondition(
+            "there is no project yet", code="E-PROJECT-NONE", next="fleet project add SLUG --git-url URL"
+        )
+    if len(slugs) > 1:
+        raise Invalid(
+            "--project is required",
+            code="E-USAGE",
+            why=f"there are several projects: {', '.join(slugs)}",
+            next=f"fleet submit … --project {slugs[0]}",
+        )
+    return slugs[0]
+
+
 _AS_THEY_ARE = (
-    "project",
     "provider",
     "drone",
     "session",

@@ -21,7 +21,7 @@ _OVERLAP = timedelta(minutes=1)
 
 
 def follow_task(fleet: Any, task_id: str, *, as_json: bool, clock: Clock | None = None) -> int:
-    """Print what happens until a person is needed or nothing more will happen; returns the corresponding exit code."""
+    """Print what happens until the user is needed or nothing more will happen; returns the corresponding exit code."""
     screen = _Json() if as_json else _Text()
     seen = _SeenEntries()
     task: Doc = {}
@@ -67,11 +67,11 @@ def _poll(fleet: Any, task_id: str, seen: _SeenEntries, clock: Clock) -> Iterato
                 raise
             failures += 1
             if failures == 1:
-                say(f"connection lost: {trouble.what}; trying again")
+                say(f"connection lost: {trouble.what}; retrying")
             clock.sleep(min(delay(min(failures, 8), base=0.25), MAX_WAIT_S))
             continue
         if failures:
-            say("connected again")
+            say("reconnected")
         failures, reached = 0, True
         yield task
         if _rests(task):

@@ -11,19 +11,19 @@ from control_plane.cli.text_file import text_of
 from shared.errors import Invalid
 
 Doc = dict[str, Any]
-Title = Annotated[str | None, typer.Option("--title", help="The tasks' title, in one line.")]
-Description = Annotated[str | None, typer.Option("--description", help="What agents are told.")]
+Title = Annotated[str | None, typer.Option("--title", help="Title of the tasks, one line.")]
+Description = Annotated[str | None, typer.Option("--description", help="Description for the agents.")]
 DescriptionFile = Annotated[
     str | None, typer.Option("--description-file", metavar="FILE|-", help="The description from a file, or stdin.")
 ]
 ProjectOption = Annotated[str | None, typer.Option("--project", help="The project's slug.")]
 Assignee = Annotated[
-    str | None, typer.Option("--assignee", help="An agent, or user; default: the first agent without a boss.")
+    str | None, typer.Option("--assignee", help="An agent, or user (default: the first agent without a boss).")
 ]
-ModeOption = Annotated[str | None, typer.Option("--mode", help="plan, build, test, ship or develop.")]
-Priority = Annotated[str | None, typer.Option("--priority", metavar="<int>", help="-100 to 100; higher begins first.")]
+ModeOption = Annotated[str | None, typer.Option("--mode", help="plan (read-only), build, test, ship or develop.")]
+Priority = Annotated[str | None, typer.Option("--priority", metavar="<int>", help="-100 to 100; higher starts first.")]
 MaxIterations = Annotated[
-    str | None, typer.Option("--max-iterations", metavar="<int>", help="For each run; 0: no limit.")
+    str | None, typer.Option("--max-iterations", metavar="<int>", help="Maximum steps of each run (0 = unlimited).")
 ]
 CostLimit = Annotated[str | None, typer.Option("--cost-limit", metavar="USD", help="For each run.")]
 MaxRunSeconds = Annotated[str | None, typer.Option("--max-run-seconds", metavar="<float>", help="For each run.")]
@@ -50,7 +50,11 @@ def task_given(options: Doc) -> Doc:
     """The task fields that the options name. Raises Invalid for two descriptions, NotFound for a missing file."""
     file = options.get("description_file")
     if file is not None and options.get("description") is not None:
-        raise Invalid("two descriptions were given", code="E-USAGE", next="leave out --description")
+        raise Invalid(
+            "--description and --description-file cannot be used together",
+            code="E-USAGE",
+            next="leave out --description",
+        )
     given = named_of(options, *_FIELDS)
     return {**given, "description": text_of(file)} if file is not None else given
 

@@ -18,7 +18,7 @@ Doc = dict[str, Any]
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    commands = group("run", "Look at what agents did on tasks.")
+    commands = group("run", "Show runs of agents on tasks.")
     commands.command("ls", epilog=examples("fleet run ls --task PAYM-0001"))(list_)
     commands.command("show", epilog=examples("fleet run show RUN", "fleet run show RUN --full"))(show)
     app.add_typer(commands, rich_help_panel=PANEL)
@@ -31,14 +31,14 @@ def list_(
 ) -> None:
     """List the runs on a task, oldest first."""
     if task is None:
-        raise Invalid("--task is missing", code="E-USAGE", next="fleet run ls --task TASK")
+        raise Invalid("--task is required", code="E-USAGE", next="fleet run ls --task TASK")
     from control_plane.declarations import task_runs
 
     found = client(org).call(task_runs.RUNS, task_id=task)
     if as_json:
         print_json(found)
         return
-    columns = ("RUN", "AGENT", "STATUS", "DRONE", "COST", "TIME", "BRANCH", "DOING OR REASON")
+    columns = ("RUN", "AGENT", "STATUS", "DRONE", "COST", "TIME", "BRANCH", "ACTIVITY OR REASON")
     rows = [
         (
             run["run_id"],
@@ -52,12 +52,12 @@ def list_(
         )
         for run in found
     ]
-    print_table(columns, rows, empty=f"no run has begun on {task} yet; fleet task show {task} says why")
+    print_table(columns, rows, empty=f"no run has started on {task} yet; fleet task show {task} shows why")
 
 
 def show(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="The run's id.")],
-    full: Annotated[bool, typer.Option("--full", help="Outputs whole, not cut to 500 characters.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Show complete outputs instead of 500 characters.")] = False,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:

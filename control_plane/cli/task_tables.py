@@ -13,25 +13,20 @@ Doc = dict[str, Any]
 
 def task_table(tasks: list[Doc]) -> str:
     """Print the tasks as a table."""
-    columns = ("TASK", "STATUS", "ASSIGNEE", "PROJECT", "RUNS", "COST", "TIME", "TITLE", "REASON")
+    columns = ("TASK", "STATUS", "TITLE", "ASSIGNEE", "TIME", "RUNS", "COST", "PROJECT", "REASON")
     rows = [
         (
             task["id"],
             task["status"],
+            task["title"],
             task["assignee"],
-            task["project"],
+            duration_label(task["totals"]["duration_ms"]),
             task["totals"]["runs"],
             cost(task["totals"]["cost_usd"]),
-            duration_label(task["totals"]["duration_ms"]),
-            _short(task["title"], 40),
-            _short(task["reason"], 60),
+            task["project"],
+            task["reason"],
         )
         for task in tasks
     ]
-    print_table(columns, rows, empty="no tasks; fleet task create 'TITLE' creates one")
+    print_table(columns, rows, empty="no tasks; create one: fleet task create 'TITLE'")
     return ""
-
-
-def _short(text: str, length: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= length else f"{line[: length - 1]}…"

@@ -95,7 +95,7 @@ def local(moment: str) -> datetime:
 def _head(task: Doc) -> list[str]:
     totals = task["totals"]
     count = f"{totals['runs']} run{'' if totals['runs'] == 1 else 's'}"
-    unknown = f" and {totals['unknown_costs']} at unknown cost" if totals["unknown_costs"] else ""
+    unknown = f" and {totals['unknown_costs']} at unknown price" if totals["unknown_costs"] else ""
     spent = f"{count}, {cost(totals['cost_usd'])}{unknown}, {duration_label(totals['duration_ms'])}"
     tokens = f"{totals['input_tokens']:,} tokens in, {totals['output_tokens']:,} out"
     state = _styled(task["status"].replace("_", " "), _COLOUR.get(task["status"], "dim"))
@@ -104,7 +104,7 @@ def _head(task: Doc) -> list[str]:
         f"  state    {state}, with {task['assignee']}",
         *_folded(printable(task["reason"]), "  why      "),
         f"  project  {task['project']}, mode {task['mode']}, priority {task['priority']}",
-        f"  by       {printable(task['user']) or 'a person'}, {local(task['created_at']):%d %b %Y %H:%M}",
+        f"  by       {printable(task['user']) or 'a user'}, {local(task['created_at']):%d %b %Y %H:%M}",
         *_folded(f"{spent}, {tokens}", "  spent    "),
         *([f"  branch   {_branch(task)}"] if task["branch"] else []),
         *([f"  request  {printable(_request(task['pull_request']))}"] if task["pull_request"] else []),

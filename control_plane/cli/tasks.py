@@ -15,7 +15,9 @@ from shared.terminal.command_line import JsonFlag, examples, put, say
 PANEL = "Teams"
 Doc = dict[str, Any]
 TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, for example PAYM-0001.")]
-Text = Annotated[str, typer.Argument(metavar="TEXT", help="What to write; `-` reads it from stdin. @name hands over.")]
+Text = Annotated[
+    str, typer.Argument(metavar="TEXT", help="The comment; `-` reads it from stdin. @name hands the task over.")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,20 +37,22 @@ def add_commands(group: typer.Typer) -> None:
 
 
 def create(
-    title: Annotated[str, typer.Argument(metavar="TITLE", help="What is to be done, in one line.")],
+    title: Annotated[str, typer.Argument(metavar="TITLE", help="Title of the task, one line.")],
     description: Annotated[
-        str | None, typer.Option("--description", help="What agents are told; default: the title.")
+        str | None, typer.Option("--description", help="Description for the agents (default: the title).")
     ] = None,
     description_file: Annotated[
         str | None, typer.Option("--description-file", metavar="FILE|-", help="The description from a file, or stdin.")
     ] = None,
     project: Annotated[str | None, typer.Option("--project", help="The project's slug.")] = None,
     assignee: Annotated[
-        str | None, typer.Option("--assignee", help="An agent, or user; default: the first agent without a boss.")
+        str | None, typer.Option("--assignee", help="An agent, or user (default: the first agent without a boss).")
     ] = None,
-    mode: Annotated[str, typer.Option("--mode", help="plan, build, test, ship or develop.")] = "build",
-    priority: Annotated[int, typer.Option("--priority", help="-100 to 100; higher begins first.")] = 0,
-    max_iterations: Annotated[int | None, typer.Option("--max-iterations", help="For each run; 0: no limit.")] = None,
+    mode: Annotated[str, typer.Option("--mode", help="plan (read-only), build, test, ship or develop.")] = "build",
+    priority: Annotated[int, typer.Option("--priority", help="-100 to 100; higher starts first.")] = 0,
+    max_iterations: Annotated[
+        int | None, typer.Option("--max-iterations", help="Maximum steps of each run (0 = unlimited).")
+    ] = None,
     cost_limit: Annotated[float | None, typer.Option("--cost-limit", metavar="USD", help="For each run.")] = None,
     max_run_seconds: Annotated[float | None, typer.Option("--max-run-seconds", help="For each run.")] = None,
     as_json: JsonFlag = False,
@@ -56,7 +60,11 @@ def create(
 ) -> None:
     """Create a task; its agent begins as soon as it may."""
     if description is not None and description_file is not None:
-        raise Invalid("two descriptions were given", code="E-USAGE", next="leave out --description")
+        raise Invalid(
+            "--description and --description-file cannot be used together",
+            code="E-USAGE",
+            next="leave out --description",
+        )
     request: Doc = {
         "title": title,
         "description": text_of(description_file) if description_file is not None else description,
@@ -93,7 +101,7 @@ def follow(task_id: TaskId, as_json: JsonFlag = False, org: Org = None) -> int:
 
 
 def comment(task_id: TaskId, text: Text, as_json: JsonFlag = False, org: Org = None) -> None:
-    """Write on an open or failed task; the last @agent or @user in it decides whose turn it is."""
+    """Comment on an open or failed task; the last @agent or @user in it is next."""
     from control_plane.declarations import tasks
     from control_plane.declarations.task_documents import CommentRequest
 

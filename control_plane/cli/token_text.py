@@ -24,7 +24,7 @@ def print_join_tokens(tokens: list[Doc]) -> str:
         for token in tokens
     ]
     columns = ("ID", "USED", "LABELS", "SERVES", "EXPIRES", "REVOKED")
-    print_table(columns, rows, empty="no join tokens; fleet token create creates one")
+    print_table(columns, rows, empty="no join tokens; create one: fleet token create")
     return ""
 
 

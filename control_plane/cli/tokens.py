@@ -19,7 +19,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    DerivedGroup("tokens", "token", "Hand out join tokens, with which drones register.", PANEL, _add_create).add_to(app)
+    DerivedGroup("tokens", "token", "Manage join tokens, with which drones register.", PANEL, _add_create).add_to(app)
 
 
 def _add_create(group: typer.Typer) -> None:
@@ -27,19 +27,22 @@ def _add_create(group: typer.Typer) -> None:
 
 
 def create(
-    expires: Annotated[str, typer.Option("--expires", help="How long it can be used: 30m, 1h, 7d.")] = "1h",
-    uses: Annotated[int, typer.Option("--uses", min=1, help="How many drones may join with it.")] = 1,
-    label: Annotated[list[str] | None, typer.Option("--label", help="k=v fixed on those drones; repeats.")] = None,
+    expires: Annotated[str, typer.Option("--expires", help="Lifetime: 30m, 1h, 7d.")] = "1h",
+    uses: Annotated[int, typer.Option("--uses", min=1, help="Maximum number of drones that may join with it.")] = 1,
+    label: Annotated[
+        list[str] | None, typer.Option("--label", help="Label k=v fixed on these drones; repeats.")
+    ] = None,
     serves: Annotated[
-        list[str] | None, typer.Option("--serves", help="An organization that those drones work for too; repeats.")
+        list[str] | None,
+        typer.Option("--serves", help="Another organization that these drones also work for; repeats."),
     ] = None,
     serves_all: Annotated[
-        bool, typer.Option("--serves-all", help="Those drones work for every organization, also for later ones.")
+        bool, typer.Option("--serves-all", help="These drones work for all organizations, including future ones.")
     ] = False,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Make a join token and print it alone."""
+    """Create a join token and print only the token."""
     from control_plane.declarations.tokens import CREATE_JOIN, JoinTokenRequest
     from control_plane.validation.invalid_requests import checked
 
@@ -57,5 +60,5 @@ def seconds(text: str) -> int:
     """`90s`, `30m`, `1h`, `7d` as seconds. Raises Invalid for anything else."""
     match = re.fullmatch(r"(\d{1,6})([smhd])", text.strip())
     if not match or int(match[1]) == 0:
-        raise Invalid(f"{text[:40]!r} is not a length of time", code="E-DURATION", next="--expires 1h")
+        raise Invalid(f"{text[:40]!r} is not a duration", code="E-DURATION", next="--expires 1h")
     return int(match[1]) * _UNITS[match[2]]

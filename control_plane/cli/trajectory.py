@@ -25,13 +25,15 @@ def add_to(app: typer.Typer) -> None:
 def trajectory(
     order_id: Annotated[str, typer.Argument(metavar="ORDER", help="The order's id.")],
     output: Annotated[
-        Path | None, typer.Option("--output", metavar="FILE", help="Write it there instead of stdout.")
+        Path | None, typer.Option("--output", metavar="FILE", help="Write to this file instead of stdout.")
     ] = None,
-    run: Annotated[str | None, typer.Option("--run", help="A run's id; default: the one whose work was kept.")] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", help="Id of the run (default: the run whose work was kept).")
+    ] = None,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Print what a run did, as a document in the format mini-swe-agent-1.1."""
+    """Print the trajectory of a run in the format mini-swe-agent-1.1."""
     content = client(org).trajectory(order_id, run)
     if output is None:
         # The output is a document in any case; `--json` changes nothing.

@@ -31,7 +31,9 @@ def add_commands(commands: typer.Typer) -> None:
 
 def export(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The organization's name.")],
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE|-", help="Default: stdout.")] = "-",
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE|-", help="Output file (default: stdout).")
+    ] = "-",
     org: Org = None,
 ) -> None:
     """Write all that an organization has to a file: JSON lines, without any secret."""
@@ -45,12 +47,12 @@ def export(
     rows = sum(end["counts"].values())
     say(f"exported {name}: {rows:,} rows, {end['totals']['runs']:,} runs")
     for left in end["left_out"]:
-        say(f"not in it: {printable(left)}")
+        say(f"not included: {printable(left)}")
 
 
 def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="What `fleet organization export` wrote.")],
-    name: Annotated[str | None, typer.Option("--name", help="Default: as it was called.")] = None,
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="A file written by `fleet organization export`.")],
+    name: Annotated[str | None, typer.Option("--name", help="New name (default: the exported name).")] = None,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
@@ -63,14 +65,14 @@ def import_(
                 made = client(org).import_organization(_pieces(source), name=name)
         except FileNotFoundError:
             raise NotFound(
-                f"there is no file {file!r}", code="E-FILE-404", next="fleet organization export NAME"
+                f"file not found: {file!r}", code="E-FILE-404", next="fleet organization export NAME"
             ) from None
         except OSError as error:
             raise Precondition(f"{file!r} cannot be read", code="E-FILE", why=str(error)) from error
     if as_json:
         print_json(made)
         return
-    say(f"organization {made['name']} is here: {sum(made['tasks'].values()):,} tasks, {made['totals']['runs']:,} runs")
+    say(f"organization {made['name']} imported: {sum(made['tasks'].values()):,} tasks, {made['totals']['runs']:,} runs")
     for warning in made["warnings"]:
         say(f"note: {printable(warning)}")
 
@@ -106,7 +108,7 @@ def _end_of(last: bytes) -> dict[str, Any]:
         end = json.loads(last.rstrip(b"\n").rpartition(b"\n")[2])
         if last.endswith(b"\n") and isinstance(end, dict) and end.get("kind") == "end":
             return end
-    raise FleetFault("the export was cut off before its end", code="E-EXPORT-CUT", next="make it again")
+    raise FleetFault("the export was interrupted before its end", code="E-EXPORT-CUT", next="repeat the export")
 
 
 def _pieces(source: BinaryIO) -> Iterator[bytes]:

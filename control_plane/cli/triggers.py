@@ -31,12 +31,12 @@ from shared.terminal.command_line import JsonFlag, examples, read_secret, say
 Doc = dict[str, Any]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the trigger.")]
 Secret = Annotated[
-    str | None, typer.Option("--secret", help="`-` reads it from stdin; default of add: one is made and shown once.")
+    str | None, typer.Option("--secret", help="`-` reads it from stdin (default of add: generated, and shown once).")
 ]
 Event = Annotated[
-    list[str] | None, typer.Option("--event", help="issues.opened, push, ...; repeats. Default of add: new issues.")
+    list[str] | None, typer.Option("--event", help="issues.opened, push, ...; repeats (default of add: new issues).")
 ]
-Every = Annotated[bool, typer.Option("--every-event", help="Each event makes a task.")]
+Every = Annotated[bool, typer.Option("--every-event", help="Create a task for every event.")]
 
 
 def add_others(group: typer.Typer) -> None:
@@ -73,7 +73,7 @@ def add(
     request = checked(triggers.TriggerRequest, fields, form="fleet trigger add --help")
     print_answer(client(org).call(triggers.ADD, request), trigger_text, as_json=as_json)
     if not as_json:
-        say("Enter this address and this secret at the code host, as JSON; the secret is not shown again.")
+        say("Enter this address and secret at the code host, with content type JSON. The secret is not shown again.")
 
 
 def edit(
@@ -125,6 +125,6 @@ def trigger_text(trigger: Doc) -> str:
 def _own(given: Doc) -> Doc:
     """Secret and events, if given."""
     if given["every_event"] and given["event"]:
-        raise Invalid("--every-event and --event were both given", code="E-USAGE", next="leave one of them out")
+        raise Invalid("--every-event and --event cannot be used together", code="E-USAGE", next="leave one of them out")
     events = {"events": given["event"] or []} if given["every_event"] or given["event"] else {}
     return {**events, **({} if given["secret"] is None else {"secret": read_secret(given["secret"], "secret")})}

@@ -36,11 +36,13 @@ def pairs(texts: list[str]) -> dict[str, Any]:
 def secret(what: str, variable: str | None, from_stdin: bool) -> str | None:
     """A secret from one of its two sources. Raises Invalid if both are named, or the named one is empty."""
     if variable and from_stdin:
-        raise Invalid(f"name one source of the {what}", code="E-USAGE", why="a variable and stdin are both named")
+        raise Invalid(
+            f"choose one source of the {what}", code="E-USAGE", why="a variable and stdin cannot be used together"
+        )
     if from_stdin:
         return read_secret("-", what)
     if variable and not os.environ.get(variable):
-        raise Invalid(f"the variable {variable} is not set here", code="E-KEY-VARIABLE", next=f"export {variable}=…")
+        raise Invalid(f"the variable {variable} is not set", code="E-KEY-VARIABLE", next=f"export {variable}=…")
     return os.environ[variable] if variable else None
 
 

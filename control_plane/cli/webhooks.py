@@ -35,16 +35,16 @@ def deliveries_table(found: list[Doc]) -> None:
         for each in found
     ]
     columns = ("MESSAGE", "EVENT", "AT", "ATTEMPTS", "STATE", "ERROR")
-    print_table(columns, rows, empty="no messages yet; fleet webhook test sends one")
+    print_table(columns, rows, empty="no messages yet; send one: fleet webhook test NAME")
 
 
 def _outcome(delivery: Doc) -> str:
     if delivery["error"]:
-        return f"not taken: {delivery['error']}"
-    return f"taken: the receiver answered {delivery['status_code']}"
+        return f"rejected: {delivery['error']}"
+    return f"accepted: the receiver answered {delivery['status_code']}"
 
 
 def _state(delivery: Doc) -> str:
     if not delivery["done_at"]:
-        return f"again at {short_time(delivery['next_at'])}" if delivery["attempts"] else "waits"
-    return "given up" if delivery["error"] else f"taken ({delivery['status_code']})"
+        return f"retrying at {short_time(delivery['next_at'])}" if delivery["attempts"] else "waits"
+    return "failed" if delivery["error"] else f"accepted ({delivery['status_code']})"

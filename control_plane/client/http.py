@@ -127,5 +127,5 @@ class HttpCalls:
 def part(name: str) -> str:
     """`name` as one path segment; an empty one would turn `show` into `ls`."""
     if not name or name in {".", ".."}:
-        raise NotFound(f"{name!r} is not a name", code="E-NAME")
+        raise NotFound(f"{name!r} is not a valid name", code="E-NAME")
     return quote(name, safe="")

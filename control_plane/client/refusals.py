@@ -38,11 +38,11 @@ def unreachable(url: str, error: Exception) -> Unreachable:
         return Unreachable(
             f"no control plane answers at {url}",
             code="E-SERVER-DOWN",
-            why=str(error) or "the connection was not made in time",
-            next="fleet up    or   set FLEET_URL to where it runs",
+            why=str(error) or "the connection timed out",
+            next="fleet up    or   set FLEET_URL to its address",
         )
     return Unreachable(
-        f"the control plane at {url} did not finish its answer",
+        f"the control plane at {url} sent an incomplete answer",
         code=CUT_OFF,
         why=str(error) or type(error).__name__,
         next="fleet doctor",
@@ -52,8 +52,8 @@ def unreachable(url: str, error: Exception) -> Unreachable:
 def not_a_fleet(url: str, response: httpx.Response) -> FleetError:
     kind = FleetFault if response.is_success else kind_of(response.status_code)
     return kind(
-        f"{url} answered {response.status_code}, but not as a control plane does",
+        f"{url} answered {response.status_code}, but is not a control plane",
         code="E-SERVER-STRANGE",
-        why=f"the answer is {response.headers.get('content-type', 'of no type')}",
-        next="fleet doctor    or   set FLEET_URL to where the control plane runs",
+        why=f"the content type of the answer is {response.headers.get('content-type', 'missing')}",
+        next="fleet doctor    or   set FLEET_URL to the control plane's address",
     )

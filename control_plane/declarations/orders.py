@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from control_plane.declarations.operation import (
     ENDS,
@@ -33,6 +33,8 @@ ORDER_ID = About("order", "The order's id, a unique prefix of it, or @last (your
 
 
 class OrderFilter(Request):
+    model_config = ConfigDict(populate_by_name=True)
+
     status: Annotated[OrderStatus | None, About("status", "Only orders with this status.", absent="all")] = None
     project: Annotated[
         str | None, About("project", "Only orders of this project (slug).", source="projects:slug", absent="all")

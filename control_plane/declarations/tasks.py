@@ -34,7 +34,7 @@ from control_plane.declarations.task_documents import (
 NAMES = {"task_id": Annotated[str, Field(max_length=64), TASK_ID]}
 ONE = "/tasks/{task_id}"
 NAMED = {"task_id": "The task's id, such as PAYM-0001; list_tasks has them."}
-FOR_MODELS = "Name of an agent (list_agents has them), or `user` for a person."
+FOR_MODELS = "Name of an agent (list_agents has them), or `user` for the user."
 NOTE = "{note}"
 
 ADD = Operation(
@@ -86,7 +86,7 @@ LIST = Operation(
         "List tasks",
         READS,
         "List the tasks of the organization, newest first, without their timelines: status, assignee, reason (why the "
-        "task waits, or what its run is doing), cost. Tasks that need a person have the assignee `user`.",
+        "task waits, or what its run is doing), cost. Tasks that need the user have the assignee `user`.",
         about={
             "status": "Only tasks with this status. Default: all.",
             "assignee": f"Only tasks with this assignee: {FOR_MODELS} Default: all.",

@@ -2,53 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.plan import Plan
 from control_plane.flower.process import USER
 
-WIDTH = 78
-
 
 @dataclass(frozen=True)
 class PartState:
-    """One line of the box: a part, its state in a word, and where it is."""
+    """One line: a part, its state in a word, and where it is."""
 
     name: str
     state: str
     where: str
 
 
-def box(plan: Plan, data: DataDir, login_url: str, parts: list[PartState]) -> str:
-    """The text of the box. Long addresses exceed the frame's usual width instead of being cut."""
-    lines = [
-        "Dronefleet is up",
-        "",
-        f"Board    {plan.public_url}",
-        f"Log in   {login_url}",
-        "         (works once, for 15 minutes)",
-        *(
-            [f"Flower   {plan.flower_url}  user {USER}, password {plan.chosen.flower_password}"]
-            if plan.flower_url
-            else []
-        ),
-        "",
-        *(f"{part.name:<18} {part.state:<8} {part.where}" for part in parts),
-        "",
-        "Next, in a second terminal:",
-        "  fleet provider add main --model openai/MODEL --api-base URL --api-key-stdin",
-        "  fleet project add demo --git-url URL",
-        "  fleet submit 'Fix the failing test' --project demo --follow",
-        "",
-        f"Data     {data.root}",
-        f"Logs     {data.logs}",
-        "Stop     Ctrl-C here; `fleet up` with the same --data-dir goes on with all of it",
-    ]
-    width = max(WIDTH, *(len(line) for line in lines))
-    frame = "─" * (width + 2)
-    body = "\n".join(f"│ {line:<{width}} │" for line in lines)
-    return f"┌{frame}┐\n{body}\n└{frame}┘"
+def summary(plan: Plan, data: DataDir, login_url: str, parts: Sequence[PartState], missing: Sequence[str]) -> str:
+    """The addresses, the state of each part, the next step, and where everything is.
+
+    No line has a frame, so that a link can be selected as a whole in a narrow terminal.
+    """
+    lines = ["Dronefleet is up", "", f"  Pages    {plan.public_url}"]
+    if plan.flower_url:
+        lines.append(f"  Flower   {plan.flower_url}  user {USER}, password {plan.chosen.flower_password}")
+    lines += ["", "Log in with this link; it works once, within 15 minutes (a new one: fleet login-link):"]
+    lines += [f"  {login_url}", ""]
+    lines += [f"  {part.name:<16} {part.state:<8} {part.where}" for part in parts]
+    lines += ["", "Next, in a second terminal:", f"  {next_step(missing)}", ""]
+    lines += [f"  Data     {data.root}", f"  Logs     {data.logs}  (fleet logs)"]
+    lines += ["  Stop     Ctrl-C here, or fleet stop; everything is kept for the next fleet up"]
+    return "\n".join(lines)
+
+
+def next_step(missing: Sequence[str]) -> str:
+    """The command for the first of `provider`, `project` and `drone` that is missing; otherwise an order."""
+    return next((command for what, command in _STEPS.items() if what in missing), _ORDER)
+
+
+_STEPS = {
+    "provider": "fleet provider add main --model openai/MODEL --api-base URL --api-key-stdin",
+    "project": "fleet project add demo --git-url URL",
+    "drone": "fleet token create    then on a workstation: drone register",
+}
+_ORDER = "fleet submit 'Fix the failing test' --follow"
 
 
 def warning(plan: Plan) -> str | None:
@@ -58,6 +56,6 @@ def warning(plan: Plan) -> str | None:
     parts = [] if plan.encrypted else ["pages and API tokens"]
     return (
         f"WARNING: {plan.bind} is open to other machines, and {' and '.join([*parts, 'the broker'])} "
-        "travel without TLS. Work orders and reports are sealed all the same; log-ins to the broker are not. "
+        "travel without TLS. Work orders and reports are still sealed, but broker credentials are not. "
         "Use this on a network that you trust, or put a TLS proxy in front (docs/operations.md)."
     )

@@ -23,7 +23,7 @@ _EVERY = 0.3
 
 def logs_of(data: DataDir) -> dict[str, Path]:
     """The current log of each part, by name; parts that have ended included."""
-    return {path.stem: path for path in sorted(data.logs.glob("*.log"))}
+    return {_part(path.stem): path for path in sorted(data.logs.glob("*.log"))}
 
 
 def last_lines(path: Path, count: int) -> str:
@@ -78,6 +78,10 @@ def rotate(path: Path, largest: int = LARGEST, kept: int = KEPT) -> bool:
     shutil.copyfile(path, _numbered(path, 1))
     os.truncate(path, 0)
     return True
+
+
+def _part(stem: str) -> str:
+    return {"valkey": "broker", "serve": "server"}.get(stem, stem.removeprefix("drone-"))
 
 
 def _numbered(path: Path, number: int) -> Path:

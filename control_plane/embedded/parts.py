@@ -66,9 +66,9 @@ def wait_ready(child: Child, ready: Callable[[], bool], *, watch: Sequence[Child
     while not ready():
         for each in (*watch, child):
             if each.died() is not None:
-                raise _failed(each, f"ended at once with exit code {each.died()}")
+                raise _failed(each, f"ended immediately with exit code {each.died()}")
         if time.monotonic() > deadline:
-            raise _failed(child, "did not get ready in time")
+            raise _failed(child, "did not become ready in time")
         pause()
 
 
@@ -88,6 +88,6 @@ def _failed(child: Child, how: str) -> FleetFault:
     return Unreachable(
         f"the {child.name} {how}",
         code="E-UP-PART",
-        why=child.last_words() or "it printed nothing",
+        why=child.last_words() or "no output",
         next=f"less {child.log}",
     )

@@ -114,14 +114,14 @@ def _public_host(options: UpOptions, bind: str) -> str:
         parts = urlsplit(options.public_url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise Invalid(
-                f"{options.public_url[:80]!r} is not an address that a browser could open",
+                f"{options.public_url[:80]!r} is not an address that a browser can open",
                 code="E-UP-PUBLIC-URL",
                 next="fleet up --public-url https://fleet.example.org",
             )
         return parts.hostname
     if bind in ANY:
         raise Invalid(
-            f"with --host {bind} other machines need to be told an address of this one",
+            f"with --host {bind} other machines need an address of this machine",
             code="E-UP-PUBLIC-URL",
             next=f"fleet up --host {bind} --public-url http://ADDRESS:{options.port or DEFAULT_PORT}",
         )

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import drones, tokens
+from control_plane.declarations import drones, projects, providers, tokens
 from control_plane.embedded import banner, parts
 from control_plane.embedded.children import Child
 from control_plane.embedded.data_dir import DataDir, write_private
@@ -66,8 +66,8 @@ class EmbeddedFleet:
     # --- starting ------------------------------------------------------------------
 
     def start(self, plan: Plan) -> None:
-        """Start every part in dependency order, then print the box."""
-        say(f"starting a fleet in {self.data.root}")
+        """Start every part in dependency order, then print where they are and what to do next."""
+        say(f"Starting a fleet in {self.data.root}")
         self._start(parts.broker(plan, self.data), lambda: parts.port_answers(LOOPBACK, plan.chosen.broker_port))
         token = self._prepare(plan)
         client = FleetClient(plan.local_url, token)
@@ -79,7 +79,7 @@ class EmbeddedFleet:
         names = self._start_drones(plan, client)
         states = self._states(plan, client, names)
         login_url = client.call(tokens.CREATE_LOGIN_LINK)["url"]
-        put(banner.box(plan, self.data, login_url, states) + "\n")
+        put(banner.summary(plan, self.data, login_url, states, _missing(client)) + "\n")
         if text := banner.warning(plan):
             say(text)
 
@@ -180,7 +180,7 @@ class EmbeddedFleet:
                 if (code := child.died()) is None:
                     continue
                 if child.name not in reported:
-                    say(f"{child.name} ended with exit code {code}; starting it again (log: {child.log})")
+                    say(f"{child.name} ended with exit code {code}; restarting it (log: {child.log})")
                     reported.add(child.name)
                 if child.restart_when_due():
                     reported.discard(child.name)
@@ -188,7 +188,7 @@ class EmbeddedFleet:
     def stop(self) -> None:
         """End the parts: drones first, so that what they hand back is still processed; the broker last."""
         if self.children:
-            say("stopping: drones hand back what they hold (Ctrl-C again: at once)")
+            say("stopping: drones return their orders (Ctrl-C again: stop immediately)")
         for child in self.children:
             if child.stops_first:
                 child.ask_to_stop()
@@ -208,6 +208,12 @@ class EmbeddedFleet:
 def server_file(home: Path) -> Path:
     """Where a running `fleet up` records how to reach it."""
     return home / "server.json"
+
+
+def _missing(client: FleetClient) -> list[str]:
+    """What the default organization lacks before it can run an order."""
+    found = {"provider": providers.LIST, "project": projects.LIST, "drone": drones.LIST}
+    return [what for what, listing in found.items() if not client.call(listing)]
 
 
 def _online(client: FleetClient, name: str) -> bool:

@@ -27,7 +27,7 @@ def announce_ended_runs(core: Core, runs: Sequence[EndedRun]) -> None:
             for run in runs:
                 _send(core, connection, run)
     except (OperationalError, redis.RedisError, OSError) as error:
-        log.warning("Flower was not told of ended runs", runs=[run.run_id for run in runs], error=str(error))
+        log.warning("Flower was not notified of ended runs", runs=[run.run_id for run in runs], error=str(error))
 
 
 def _send(core: Core, connection: object, run: EndedRun) -> None:

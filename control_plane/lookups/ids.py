@@ -13,12 +13,14 @@ from control_plane.db.orders import Order
 from control_plane.db.sessions import ChatSession
 from control_plane.validation.checks import shown
 from shared.errors import Invalid, NotFound
+from shared.titles import title
 
 LAST = "@last"
 _LENGTH = 12
 _CANDIDATES = 5
 """The candidates that an ambiguous prefix lists; if there are more, their number is unknown."""
 _TITLE = 50
+"""Characters of each candidate's title."""
 
 
 def needs_lookup(written: str) -> bool:
@@ -71,7 +73,8 @@ def _unique(kind: str, written: str, found: Sequence[tuple[str, str]]) -> str:
             return written
         case [(only, _)]:
             return only
-    listed = [f"{each} ({_title(text)})" if _title(text) else each for each, text in found[:_CANDIDATES]]
+    named = [(each, title(text, _TITLE)) for each, text in found[:_CANDIDATES]]
+    listed = [f"{each} ({about})" if about else each for each, about in named]
     more = " and more" if len(found) > _CANDIDATES else ""
     raise Invalid(
         f"{shown(written)} is ambiguous: several {kind}s have an id that begins with it",
@@ -79,8 +82,3 @@ def _unique(kind: str, written: str, found: Sequence[tuple[str, str]]) -> str:
         why=f"{', '.join(listed)}{more}",
         next="use more characters of the id",
     )
-
-
-def _title(text: str) -> str:
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return first if len(first) <= _TITLE else f"{first[: _TITLE - 1].rstrip()}…"

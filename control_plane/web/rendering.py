@@ -92,7 +92,7 @@ def clock(moment: datetime | None) -> str:
 def money(usd: float | None) -> str:
     """`$0.0312`; an unknown price is not zero."""
     if usd is None:
-        return "cost unknown"
+        return "price unknown"
     return f"${usd:.2f}" if usd == 0 or usd >= 1 else f"${usd:.4f}"
 
 

@@ -170,7 +170,7 @@ def report(stage: Stage, order: dict[str, Any], remote: Path) -> None:
     with step(f"the test fails on main and passes on {branch}"):
         if tests_pass(stage, remote, "main") or not tests_pass(stage, remote, branch):
             raise DemoFailed(f"the test on {branch} does not show that the bug is mended")
-    cost = "cost unknown" if stats["cost_usd"] is None else f"USD {stats['cost_usd']:.4f}"
+    cost = "price unknown" if stats["cost_usd"] is None else f"USD {stats['cost_usd']:.4f}"
     say(f"\n  order   {order['id']} {order['status']}: {order['reason']}")
     say(f"  branch  {branch} at {order['head_commit']}")
     tokens = f"{stats['input_tokens']} in, {stats['output_tokens']} out"

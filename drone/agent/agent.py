@@ -165,7 +165,7 @@ class Agent:
         are not run, and their answers say so.
         """
         if not message.tool_calls:
-            raise Submitted(outcome=Outcome(ExitStatus.STOPPED, "The model ended its work.", message.content))
+            raise Submitted(outcome=Outcome(ExitStatus.STOPPED, "The model finished its work.", message.content))
         terminate = True
         for call in message.tool_calls:
             self._bounded.check()
@@ -197,9 +197,9 @@ class Agent:
 
     def _busy(self) -> Conflict:
         return Conflict(
-            f"the agent is busy: it is in its {self.phase}",
+            f"the agent is busy (phase: {self.phase})",
             code="E-AGENT-BUSY",
-            next="wait until it has ended, or say something to it meanwhile",
+            next="wait until it finishes, or send it a message",
         )
 
     def _until_it_ends(self) -> Outcome:
@@ -261,7 +261,7 @@ class Agent:
             except ModelCallFailed as failed:
                 if failed.error_class != OVERFLOW or attempt > self.limits.max_retries or not self._compact("overflow"):
                     raise
-                what = f"{failed.what} It was compacted."
+                what = f"{failed.what} The conversation was compacted."
                 self.recorder.record(RetryStep(attempt=attempt, delay_s=0, error_class=OVERFLOW, error=what))
                 continue
             if self.compaction is not None:
@@ -276,7 +276,7 @@ class Agent:
         self._format_errors += 1
         outcome = None
         if self._format_errors >= self.limits.max_format_errors:
-            reason = f"The model gave {self._format_errors} answers in a row that could not be acted on."
+            reason = f"The model gave {self._format_errors} unusable answers in a row."
             outcome = Outcome(ExitStatus.FORMAT_ERRORS, reason)
         return FormatError(Message(role="user", content=problem), outcome=outcome)
 

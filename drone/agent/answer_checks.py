@@ -12,12 +12,12 @@ from shared.messages import Message, ToolCall
 DEEPEST = 64
 """Levels of nesting in a call's arguments; values that are stored and sent as JSON must stay far below 255."""
 _EMPTY = (
-    "Your last answer held neither text nor a tool call. Call a tool to go on; when you are done, call `submit` or "
+    "Your last answer has neither text nor a tool call. Call a tool to continue; when you are done, call `submit` or "
     "answer with a short summary."
 )
 _CUT = (
-    "Your last answer reached the length limit before its end and was not taken. Answer more briefly, and write large "
-    "files in several calls."
+    "Your last answer reached the length limit and was not used. Answer more briefly, and write large files in several "
+    "calls."
 )
 
 
@@ -55,7 +55,7 @@ def call_problem(call: ToolCall, tools: Sequence[ToolSpec], *, cut: bool) -> str
         arguments = json.loads(call.arguments)
     except ValueError as error:
         why = "the answer reached the length limit; write less in one call" if cut else str(error)
-        return f"Error: the arguments of {call.name} are not valid JSON ({why}). Send the call again, whole."
+        return f"Error: the arguments of {call.name} are not valid JSON ({why}). Send the complete call again."
     except RecursionError:
         return _nested(call)
     if _depth(arguments) > DEEPEST:
@@ -79,7 +79,7 @@ def call_ids(messages: Iterable[Message]) -> set[str]:
 
 
 def _nested(call: ToolCall) -> str:
-    return f"Error: the arguments of {call.name} are nested too deep. Send the call again with plain values."
+    return f"Error: the arguments of {call.name} are nested too deeply. Send the call again with plain values."
 
 
 def _depth(value: Any) -> int:

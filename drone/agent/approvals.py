@@ -22,33 +22,33 @@ WORKING = frozenset({"file_write", "editor", "spawn"})
 _RISKS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), why)
     for pattern, why in (
-        (r"^(sudo|doas|su|pkexec)$", "it runs as another user"),
-        (r"^(rm|rmdir|shred|unlink|truncate)$", "it removes files"),
-        (r"^(dd|mkfs(\..+)?|fdisk|parted|mount|umount|losetup)$", "it writes to disks"),
-        (r"^(shutdown|reboot|halt|poweroff|systemctl|service|init)$", "it controls the machine"),
-        (r"^(kill|killall|pkill)$", "it ends processes"),
-        (r"^(chmod|chown|chgrp|setfacl)$", "it changes who may do what"),
-        (r"^(curl|wget|nc|ncat|telnet|ssh|scp|sftp|rsync|ftp)$", "it talks to other machines"),
-        (r"^(docker|podman|kubectl|helm|terraform|ansible(-playbook)?|aws|gcloud|az)$", "it changes other systems"),
-        (r"^(psql|mysql|redis-cli|mongosh?|sqlite3)$", "it may change a database"),
-        (r"^(crontab|at|batch|nohup|setsid)$", "it leaves something behind that runs later"),
-        (r"^(eval|exec|source|\.|\$.*|.*\$\(.*)$", "what it runs cannot be seen beforehand"),
+        (r"^(sudo|doas|su|pkexec)$", "Runs as another user"),
+        (r"^(rm|rmdir|shred|unlink|truncate)$", "Deletes files"),
+        (r"^(dd|mkfs(\..+)?|fdisk|parted|mount|umount|losetup)$", "Writes to disks"),
+        (r"^(shutdown|reboot|halt|poweroff|systemctl|service|init)$", "Controls the machine"),
+        (r"^(kill|killall|pkill)$", "Stops processes"),
+        (r"^(chmod|chown|chgrp|setfacl)$", "Changes permissions or ownership"),
+        (r"^(curl|wget|nc|ncat|telnet|ssh|scp|sftp|rsync|ftp)$", "Connects to other machines"),
+        (r"^(docker|podman|kubectl|helm|terraform|ansible(-playbook)?|aws|gcloud|az)$", "Changes other systems"),
+        (r"^(psql|mysql|redis-cli|mongosh?|sqlite3)$", "May change a database"),
+        (r"^(crontab|at|batch|nohup|setsid)$", "Starts something that runs later"),
+        (r"^(eval|exec|source|\.|\$.*|.*\$\(.*)$", "Runs a command that is not known in advance"),
     )
 )
 _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), why)
     for pattern, why in (
-        (r"\bgit(\s+-\S+(\s+(?!push\b)[^-\s]\S*)?)*\s+push\b(?!-)", "it publishes commits"),
+        (r"\bgit(\s+-\S+(\s+(?!push\b)[^-\s]\S*)?)*\s+push\b(?!-)", "Publishes commits"),
         (
             r"\bgit\b.*\b(reset\s+--hard|clean\s+-\w*[fdx]|checkout\s+(--|\.)|restore\b|stash\s+(drop|clear)|branch\s+-D|filter-branch)",
-            "it throws work away",
+            "Discards work",
         ),
-        (r"\b(npm|yarn|pnpm|twine|cargo|gem|poetry|uv)\s+publish\b|\btwine\s+upload\b", "it publishes a package"),
-        (r"\bgh\s+(pr|release|repo|secret|workflow|api)\b|\bglab\b", "it acts on a forge"),
-        (r">\s*/(?!dev/(null|stdout|stderr)\b|tmp/)", "it writes outside the workspace"),
-        (r"\b(find)\b.*-(delete|exec)", "it may remove files"),
-        (r":\(\)\s*\{", "it multiplies itself without end"),
-        (r"\|\s*(sudo\s+)?(ba|z|da|k|c)?sh\b", "it runs what it reads from elsewhere"),
+        (r"\b(npm|yarn|pnpm|twine|cargo|gem|poetry|uv)\s+publish\b|\btwine\s+upload\b", "Publishes a package"),
+        (r"\bgh\s+(pr|release|repo|secret|workflow|api)\b|\bglab\b", "Acts on a Git hosting service"),
+        (r">\s*/(?!dev/(null|stdout|stderr)\b|tmp/)", "Writes outside the workspace"),
+        (r"\b(find)\b.*-(delete|exec)", "May delete files"),
+        (r":\(\)\s*\{", "Starts processes without limit"),
+        (r"\|\s*(sudo\s+)?(ba|z|da|k|c)?sh\b", "Runs a script from a pipe"),
     )
 )
 _SEPARATORS = re.compile(r"\|\||&&|[;|&\n(){}`]|\$\(")
@@ -80,14 +80,14 @@ class AskingFor:
         if call.name == "shell":
             return self._why_command(_command(call))
         if self.approve == "all":
-            return f"every call that changes something waits for a person: {call.name}"
-        return None if call.name in WORKING else f"nobody knows what {call.name} changes"
+            return f"Every change needs approval: {call.name}"
+        return None if call.name in WORKING else f"Its effects are unknown: {call.name}"
 
     def _why_command(self, command: str) -> str | None:
         if self._allowed(command):
             return None
         if self.approve == "all":
-            return f"every command waits for a person: {_short(command)}"
+            return f"Every command needs approval: {_short(command)}"
         risk = risk_of(command)
         return f"{risk}: {_short(command)}" if risk else None
 

@@ -17,7 +17,7 @@ from shared.work_order import Limits
 class Budget:
     """Counts a run's spending against its limits; a limit of 0 means no limit.
 
-    A call whose price is unknown makes the run's cost unknown; the cost limit then applies to the known part.
+    A call whose price is unknown makes the run's price unknown; the cost limit then applies to the known part.
     """
 
     def __init__(self, limits: Limits, clock: Clock, before: Spent | None = None) -> None:
@@ -113,7 +113,7 @@ class Budget:
             raise _ended(ExitStatus.TIME_LIMIT, f"The time limit of {limits.max_run_seconds:g} s was reached.")
         if limits.cost_limit and cost >= limits.cost_limit:
             spent = f"{cost:.4f} of {limits.cost_limit:.2f} USD"
-            raise _ended(ExitStatus.COST_LIMIT, f"The cost limit was reached: {spent} are spent.")
+            raise _ended(ExitStatus.COST_LIMIT, f"The cost limit was reached: {spent} spent.")
         if limits.token_limit and tokens >= limits.token_limit:
             raise _ended(ExitStatus.TOKEN_LIMIT, f"The token limit was reached: {tokens} of {limits.token_limit}.")
 
@@ -121,7 +121,7 @@ class Budget:
         """Raise LimitsExceeded when the limit of answers is reached; the run then succeeds, with this as its reason."""
         limit = self.limits.max_iterations
         if not self.may_answer:
-            raise _ended(ExitStatus.MAX_ITERATIONS, f"The limit of {limit} answers was reached; the work is kept.")
+            raise _ended(ExitStatus.MAX_ITERATIONS, f"The limit of {limit} steps was reached; the work is kept.")
 
     def _elapsed(self) -> float:
         if self._started is None:

@@ -93,7 +93,7 @@ class Calls:
         timeout = self.approval_timeout
         until = self.clock.now() + timedelta(seconds=timeout) if timeout else None
         self.recorder.record(ApprovalStep(call_id=call.id, tool=call.name, why=why, until=until))
-        self.recorder.doing(f"waiting for a person to approve {call.name}", "person")
+        self.recorder.doing(f"waiting for approval of {call.name}", "person")
         try:
             with self.budget.waiting():
                 ruling = self._answer(call, self.clock.monotonic() + timeout if timeout else None)
@@ -101,7 +101,7 @@ class Calls:
             self.recorder.record(DecisionStep(call_id=call.id, approved=False, by="interruption"))
             raise
         by_clock = ruling is None
-        ruling = ruling or Ruling(approved=False, comment=f"nobody answered within {timeout:g} s")
+        ruling = ruling or Ruling(approved=False, comment=f"not answered within {timeout:g} s")
         self.recorder.record(
             DecisionStep(
                 call_id=call.id,

@@ -23,7 +23,7 @@ from shared.work_order import Limits
 SPAWN = "spawn"
 _NOT_FOR_CHILDREN = {
     SPAWN: "a child agent cannot have children; do this part yourself.",
-    "add_comment": "a child agent does not write into the thread; say it in your answer.",
+    "add_comment": "a child agent cannot write to the thread; put it in your answer.",
 }
 """Tools that are in the request, because its bytes are the parent's, and why calls to them are not run."""
 
@@ -91,7 +91,7 @@ class _Whitelisted:
             return ToolResult(f"Error: {why}", is_error=True)
         if self._names is not None and call.name not in self._names:
             return ToolResult(
-                f"Error: {call.name} is not for you; use {', '.join(sorted(self._names))}.", is_error=True
+                f"Error: {call.name} is not available to you; use {', '.join(sorted(self._names))}.", is_error=True
             )
         return self._toolbox.execute(call)
 

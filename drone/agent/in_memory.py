@@ -17,7 +17,7 @@ from shared.outcome import ExitStatus, Outcome
 
 ECHO = ToolSpec("echo", "Return the text.", {"type": "object", "properties": {"text": {"type": "string"}}})
 SUBMIT = ToolSpec(
-    "submit", "Say that the work is done.", {"type": "object", "properties": {"text": {"type": "string"}}}
+    "submit", "Report that the work is done.", {"type": "object", "properties": {"text": {"type": "string"}}}
 )
 
 

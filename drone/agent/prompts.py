@@ -89,12 +89,12 @@ def resumed_prompt(resumed: Resumed, team: Team | None = None) -> str:
     It says what was kept and what was not: the model is asked again and must not rely on what is lost. Comments whose
     step was cut off stay in the thread, and are listed.
     """
-    parts = ["This work was broken off and goes on here, with the files as they were after your last complete step."]
+    parts = ["This work was interrupted and continues here, with the files as they were after your last complete step."]
     if resumed.cut_off:
-        parts.append("A step that had begun was cut off and undone; what it did outside the workspace was not undone.")
-    parts.append("Processes that were running are gone.")
+        parts.append("A step in progress was cut off and undone; its effects outside the workspace were not undone.")
+    parts.append("Processes that were running no longer exist.")
     if resumed.left_out:
-        parts.append(f"Not kept, and missing or old now: {'; '.join(resumed.left_out)}.")
+        parts.append(f"Not kept, and now missing or outdated: {'; '.join(resumed.left_out)}.")
     return "\n\n".join(filter(None, (" ".join(parts), _unseen(team))))
 
 
@@ -117,8 +117,8 @@ def _unseen(team: Team | None) -> str:
         return ""
     texts = "\n\n".join(f"<comment>\n{text}\n</comment>" for text in team.unseen)
     return (
-        "Before it was broken off you had written this into the thread. It stays there and counts; do not write it "
-        f"again:\n\n{texts}"
+        "Before the interruption you wrote this to the thread. It stays there and counts; do not write it again:"
+        f"\n\n{texts}"
     )
 
 

@@ -115,7 +115,7 @@ def _open_result(given: str | None, signal: InterruptLoop) -> ToolResult:
         return ToolResult(text, execution="submitted", note=text)
     note = f"{BROKEN_OFF}: {_why(signal)}"
     if given is not None:
-        note = "(ended before its time: the run was asked to stop)"
+        note = "(ended early: the run was asked to stop)"
     return ToolResult(with_note(given or "", note), is_error=True, execution="broken_off", note=note)
 
 

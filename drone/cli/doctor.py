@@ -12,10 +12,10 @@ EXAMPLES = ("drone doctor", "drone doctor --fix", "drone doctor --json")
 
 
 def command(
-    fix: Annotated[bool, typer.Option("--fix", help="Apply the fixes that can lose nothing.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Fix problems that can be fixed safely.")] = False,
     as_json: JsonFlag = False,
 ) -> int:
-    """Check what this drone needs, with one fix for each thing that is not well."""
+    """Check this drone's requirements; name each problem and its fix."""
     from drone.installation import settings
     from drone.installation.doctor import examine
     from shared.terminal.doctor import run_doctor

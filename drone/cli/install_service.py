@@ -11,12 +11,12 @@ EXAMPLES = ("drone install-service",)
 _NEXT = (
     "systemctl --user daemon-reload",
     "systemctl --user enable --now dronefleet-drone",
-    "loginctl enable-linger    # run also while you are not logged in",
+    "loginctl enable-linger    # keep running while you are logged out",
 )
 
 
 def command(as_json: JsonFlag = False) -> None:
-    """Write a systemd user unit for this drone, and say what to run; without systemd the unit is printed."""
+    """Write a systemd user unit for this drone and show the next commands; without systemd, print the unit."""
     from drone.installation import settings
     from drone.installation.service import unit_text, write_unit
 
@@ -27,6 +27,6 @@ def command(as_json: JsonFlag = False) -> None:
         print_json({"path": str(path) if path else None, "unit": unit_text(chosen), "next": list(_NEXT)})
     elif path is None:
         put(unit_text(chosen))
-        say("there is no systemd here: this is the unit, for wherever it is wanted; or run `drone start` yourself")
+        say("systemd not found: copy this unit to where it is needed, or run `drone start` yourself")
     else:
         put(f"wrote {path}\n\nnext\n" + "".join(f"  {line}\n" for line in _NEXT))

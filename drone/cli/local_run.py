@@ -22,38 +22,41 @@ EXAMPLES = (
 
 
 def command(
-    prompt: Annotated[str, typer.Argument(metavar="PROMPT|-", help="What is to be done; - reads it from stdin.")],
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT|-", help="The task; - reads it from stdin.")],
     repo: Annotated[
         str,
-        typer.Option("--repo", metavar="PATH|URL", help="A work tree, a bare repository or a URL; never written to."),
+        typer.Option("--repo", metavar="PATH|URL", help="A work tree, bare repository or URL; never written to."),
     ],
-    model: Annotated[str, typer.Option("--model", help="LiteLLM's name of the model, openai/gpt-x.")],
+    model: Annotated[str, typer.Option("--model", help="LiteLLM model name, for example openai/gpt-x.")],
     api_base: Annotated[
-        str | None, typer.Option("--api-base", metavar="URL", help="The endpoint; default: the provider's own.")
+        str | None, typer.Option("--api-base", metavar="URL", help="The API endpoint (default: the provider's own).")
     ] = None,
     mode: Annotated[
-        Literal["plan", "build", "test", "ship", "develop"], typer.Option("--mode", help="What it may do.")
+        Literal["plan", "build", "test", "ship", "develop"],
+        typer.Option("--mode", help="What the agent may do; plan is read-only."),
     ] = "build",
-    max_iterations: Annotated[
-        int, typer.Option("--max-iterations", min=0, help="Answers of the model; 0: no limit.")
-    ] = 50,
-    cost_limit: Annotated[float, typer.Option("--cost-limit", min=0, metavar="USD", help="0: no limit.")] = 3.0,
-    max_run_seconds: Annotated[float, typer.Option("--max-run-seconds", min=0, help="0: no limit.")] = 1800,
+    max_iterations: Annotated[int, typer.Option("--max-iterations", min=0, help="Maximum steps (0 = unlimited).")] = 50,
+    cost_limit: Annotated[
+        float, typer.Option("--cost-limit", min=0, metavar="USD", help="Maximum cost (0 = unlimited).")
+    ] = 3.0,
+    max_run_seconds: Annotated[
+        float, typer.Option("--max-run-seconds", min=0, help="Time limit in seconds (0 = unlimited).")
+    ] = 1800,
     api_key_env: Annotated[
-        str | None, typer.Option("--api-key-env", metavar="VAR", help="The variable that holds the model's key.")
+        str | None, typer.Option("--api-key-env", metavar="VAR", help="Environment variable with the model's API key.")
     ] = None,
     sandbox: Annotated[
-        Literal["auto", "bwrap", "docker", "none"], typer.Option("--sandbox", help="What the model's commands run in.")
+        Literal["auto", "bwrap", "docker", "none"], typer.Option("--sandbox", help="Sandbox for the model's commands.")
     ] = "auto",
     context_window: Annotated[
-        int, typer.Option("--context-window", min=0, metavar="TOKENS", help="0: as LiteLLM knows the model.")
+        int, typer.Option("--context-window", min=0, metavar="TOKENS", help="Context window (0 = LiteLLM's value).")
     ] = 0,
     trajectory: Annotated[
-        Path | None, typer.Option("--trajectory", metavar="FILE", help="Write what was done, for `drone replay`.")
+        Path | None, typer.Option("--trajectory", metavar="FILE", help="Write the trajectory, for `drone replay`.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Run the agent loop here, on a copy of a repository, and print the patch."""
+    """Run the agent loop locally on a copy of a repository and print the patch."""
     from drone.local.order import LocalWishes
     from drone.local.run import run_here
     from drone.processes.reaping import become_reaper
@@ -102,4 +105,4 @@ def _print_patch(result: LocalResult) -> None:
         sys.stdout.buffer.write(result.patch)
         sys.stdout.buffer.flush()
     else:
-        say("no file was changed" if result.patch == b"" else "there is no patch")
+        say("no files were changed" if result.patch == b"" else "no patch was created")

@@ -12,10 +12,10 @@ WORK = "Work"
 LOOK = "Look inside"
 
 ENVIRONMENT = {
-    "DRONE_HOME": "the drone's home; default $XDG_DATA_HOME/dronefleet/drone",
-    "DRONE_TOKEN": "a join token: stands for `drone register --token`",
+    "DRONE_HOME": "the drone's home directory; default $XDG_DATA_HOME/dronefleet/drone",
+    "DRONE_TOKEN": "the join token, as with `drone register --token`",
     "DRONE_POLICY": "the owner's policy file; default $XDG_CONFIG_HOME/dronefleet/policy.toml",
-    "DRONE_ALLOW_HTTP": "1: register over plain http with a host that is not this machine",
+    "DRONE_ALLOW_HTTP": "1: allow plain http to another machine at registration",
     "DRONE_LOG_LEVEL": "debug, info, warning or error; default info",
 }
 

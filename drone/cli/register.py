@@ -20,25 +20,25 @@ EXAMPLES = (
 
 
 def command(
-    url: Annotated[str, typer.Option("--url", metavar="URL", help="The control plane's address.")],
+    url: Annotated[str, typer.Option("--url", metavar="URL", help="The control plane's URL.")],
     token: Annotated[
         str,
         typer.Option("--token", metavar="TOKEN|-", envvar="DRONE_TOKEN", help="The join token; - reads it from stdin."),
     ],
-    name: Annotated[str | None, typer.Option("--name", help="What people call this drone; default: the host.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The drone's name (default: the host name).")] = None,
     label: Annotated[
-        list[str] | None, typer.Option("--label", metavar="K=V", help="A label that orders can ask for; repeats.")
+        list[str] | None, typer.Option("--label", metavar="K=V", help="Label that orders can require; repeats.")
     ] = None,
-    concurrency: Annotated[int, typer.Option("--concurrency", min=1, max=64, help="How many orders run at once.")] = 1,
+    concurrency: Annotated[int, typer.Option("--concurrency", min=1, max=64, help="Maximum concurrent orders.")] = 1,
     workspace: Annotated[
         Path | None,
-        typer.Option("--workspace", metavar="DIR", help="An empty directory; default: in the drone's home."),
+        typer.Option("--workspace", metavar="DIR", help="A new or empty directory (default: in the drone's home)."),
     ] = None,
     sandbox: Annotated[
-        Literal["auto", "bwrap", "docker", "none"], typer.Option("--sandbox", help="What the model's commands run in.")
+        Literal["auto", "bwrap", "docker", "none"], typer.Option("--sandbox", help="Sandbox for the model's commands.")
     ] = "auto",
     allow_http: Annotated[
-        bool, typer.Option("--allow-http", envvar="DRONE_ALLOW_HTTP", help="Accept plain http to another machine.")
+        bool, typer.Option("--allow-http", envvar="DRONE_ALLOW_HTTP", help="Allow plain http to another machine.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -76,7 +76,7 @@ def _warn_of_http(url: str) -> None:
 
     if url.startswith("http://") and not is_loopback(url):
         warning = paint("WARNING", "red", sys.stderr)
-        say(f"{warning}: {url} is not encrypted: whoever listens can read this drone's keys.")
+        say(f"{warning}: {url} is not encrypted: anyone on the network path can read this drone's keys.")
 
 
 def _document(config: DroneConfig, home: DroneHome) -> dict[str, object]:
@@ -97,11 +97,11 @@ def _print_registration(config: DroneConfig, home: DroneHome) -> None:
     put(
         f"registered as {config.name} ({config.drone_id}) with {config.server_url}\n"
         f"  labels     {labels or '-'}\n"
-        f"  runs       {config.concurrency} at once, sandbox {config.sandbox}\n"
+        f"  capacity   {config.concurrency}, sandbox {config.sandbox}\n"
         f"  workspace  {config.workspace}\n"
         f"  home       {home.path}\n"
         "\nnext\n"
         "  drone start              take orders until Ctrl-C\n"
-        "  drone doctor             see whether everything is well\n"
-        "  drone install-service    start with this machine\n"
+        "  drone doctor             check that everything works\n"
+        "  drone install-service    run the drone as a systemd service\n"
     )

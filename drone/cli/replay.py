@@ -27,18 +27,23 @@ def command(
     ],
     repo: Annotated[
         str,
-        typer.Option("--repo", metavar="PATH|URL", help="The repository that it worked on; never written to."),
+        typer.Option("--repo", metavar="PATH|URL", help="The repository of the run; never written to."),
     ],
     sandbox: Annotated[
-        Literal["auto", "bwrap", "docker", "none"], typer.Option("--sandbox", help="What the commands run in.")
+        Literal["auto", "bwrap", "docker", "none"], typer.Option("--sandbox", help="Sandbox for the commands.")
     ] = "auto",
     command_timeout: Annotated[
         float | None,
-        typer.Option("--command-timeout", min=0, metavar="S", help="For one command; default: as recorded. 0: none."),
+        typer.Option(
+            "--command-timeout",
+            min=0,
+            metavar="S",
+            help="Time limit per command in seconds (default: as recorded; 0 = none).",
+        ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> int:
-    """Play a recorded run through the agent loop, with the real tools, and compare what comes of it."""
+    """Replay a recorded run through the agent loop with the real tools and compare the results."""
     from drone.processes.reaping import become_reaper
     from drone.replay import ReplayWishes, load, replay
 
@@ -57,12 +62,12 @@ def _text(result: ReplayResult) -> str:
         return _difference(result.difference)
     counted = f"{_number(result.compared, 'observation')} in {_number(result.steps, 'step')}"
     skipped = [
-        (result.not_run, "call", "not run, as when it was recorded"),
-        (result.unreadable, "observation", "not recorded, or in a form that is not known"),
-        (result.left, "recorded answer", "not played, as the run had ended"),
+        (result.not_run, "call", "skipped (not run in the recording, or not available here)"),
+        (result.unreadable, "observation", "not recorded, or in an unknown format"),
+        (result.left, "recorded answer", "not played because the run had ended"),
     ]
     notes = "".join(f"; {_number(count, what)} {why}" for count, what, why in skipped if count)
-    return f"{'the same' if result.same else 'not the same'}: {counted}{notes}\n"
+    return f"{'identical' if result.same else 'not identical'}: {counted}{notes}\n"
 
 
 def _difference(found: Difference) -> str:
@@ -77,7 +82,7 @@ def _difference(found: Difference) -> str:
 
 def _ended(seen: Observation) -> str:
     if seen.timed_out:
-        return "ended by the time limit"
+        return "timed out"
     return "no return code" if seen.return_code is None else f"return code {seen.return_code}"
 
 

@@ -6,7 +6,7 @@ EXAMPLES = ("drone start",)
 
 
 def command() -> int:
-    """Take work orders and run them, until Ctrl-C."""
+    """Take work orders and run them until Ctrl-C."""
     from drone.installation import policy, settings
     from drone.worker.parent import start
     from drone.workspace import copy_owner_config

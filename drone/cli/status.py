@@ -15,7 +15,7 @@ EXAMPLES = ("drone status", "drone status --json")
 
 
 def command(as_json: JsonFlag = False) -> None:
-    """Show what this drone is registered as, whether it runs, and the orders it works on."""
+    """Show this drone's registration, state and current orders."""
     from drone.installation import settings
     from drone.installation.status import status_of
     from drone.runs.active_runs import runs_in_hand
@@ -51,14 +51,16 @@ def _document(status: Status, home: DroneHome, runs: list[ActiveRun]) -> dict[st
 
 def _lines(status: Status, runs: list[ActiveRun]) -> str:
     config = status.config
-    drone = "does not run        start it: drone start" if status.pid is None else f"runs, process {status.pid or '?'}"
+    drone = (
+        "not running        start it: drone start" if status.pid is None else f"running, process {status.pid or '?'}"
+    )
     lines = [
         f"{config.name} ({config.drone_id})",
-        f"  server  {config.server_url} {'answers' if status.server_error is None else 'does not answer'}",
+        f"  server  {config.server_url} {'reachable' if status.server_error is None else 'unreachable'}",
         *([f"          {status.server_error}"] if status.server_error else []),
         *([f"          {status.removed}        next: drone unregister"] if status.removed else []),
         f"  drone   {drone}",
-        f"  orders  {len(runs)} of {config.concurrency} in hand",
+        f"  orders  {len(runs)} of {config.concurrency} running",
         *(f"          {run.order}  run {run.run}  since {run.since}" for run in runs),
     ]
     return "\n".join(lines) + "\n"

@@ -78,7 +78,7 @@ class Api:
         """
         self._only_in_extend()
         if not callable(act):
-            raise TypeError(f"what carries out {name} cannot be called")
+            raise TypeError(f"the function of tool {name} is not callable")
         spec = tool_spec(name, description, parameters)
         tool = self._make_tool(spec=spec, read_only=read_only is True, source=self._origin.source, act=act)
         self.brought.tools.append(tool)
@@ -98,13 +98,13 @@ class Api:
 
     def _only_in_extend(self) -> None:
         if self._state != "open":
-            raise RuntimeError("tools and guardrails are registered in extend(api), not later")
+            raise RuntimeError("tools and guardrails must be registered in extend(api), not later")
 
 
 def rule_of(judge: object, origin: Origin, number: int = 1, *, from_file: bool = False) -> Rule:
     """Return the rule for an exported guardrail, the `number`th of its file. Raises TypeError if it is no guardrail."""
     if isinstance(judge, type) or not any(callable(getattr(judge, method, None)) for method in METHODS):
-        raise TypeError(f"a guardrail is an object with {', '.join(METHODS)}, or some of them; {judge!r:.80} is none")
+        raise TypeError(f"a guardrail must be an object with at least one of {', '.join(METHODS)}, not {judge!r:.80}")
     own = getattr(judge, "name", None)
     name = own if isinstance(own, str) and own else origin.stem if number == 1 else f"{origin.stem}-{number}"
     policy = origin.policy or getattr(judge, "policy", False) is True

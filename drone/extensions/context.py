@@ -126,11 +126,11 @@ class ExtensionContext:
         """Whether there are user messages that the model has not received yet."""
         return self._running.has_pending_messages()
 
-    def abort(self, reason: str = "it was asked for.") -> None:
+    def abort(self, reason: str = "no reason given.") -> None:
         """End the run as soon as possible, also within a command; the work is kept, the exit status is `halted`."""
         self._running.abort(plain(str(reason)))
 
-    def shutdown(self, reason: str = "it was asked for.") -> None:
+    def shutdown(self, reason: str = "no reason given.") -> None:
         """End the run when the calls of the model's last message are done; otherwise as `abort`."""
         self._running.shutdown(plain(str(reason)))
 
@@ -150,7 +150,7 @@ class ExtensionContext:
         """Compact now; True if anything was compacted. Raises Conflict unless the agent is idle."""
         if not self._running.is_idle():
             raise Conflict(
-                "the agent is busy", code="E-AGENT-BUSY", next="compact(), which waits for the next question"
+                "the agent is busy", code="E-AGENT-BUSY", next="use compact(), which waits for the next request"
             )
         return self._running.compact_now(plain(str(instructions)))
 
@@ -164,7 +164,7 @@ class ExtensionContext:
             raise Conflict(
                 "a handler cannot wait for the agent, which waits for the handler",
                 code="E-EXTENSION",
-                next="wait in a thread of your own",
+                next="wait in a separate thread",
             )
         until = None if seconds is None else time.monotonic() + seconds
         while not self._running.is_idle():
@@ -188,13 +188,13 @@ class ExtensionContext:
     @property
     def _running(self) -> Running:
         if self._bound is None:
-            raise Conflict("the run has not begun yet", code="E-EXTENSION", next="use the context in a handler")
+            raise Conflict("the run has not started yet", code="E-EXTENSION", next="use the context in a handler")
         return self._bound
 
 
 def _elsewhere(command: str) -> Conflict:
     return Conflict(
-        "a run has one session, from beginning to end",
+        "a run cannot change its session",
         code="E-EXTENSION",
         why="sessions belong to the control plane",
         next=f"fleet session {command}",

@@ -95,7 +95,7 @@ class Extensions:
     def close(self) -> None:
         """Release modules and threads, and record user messages that arrived too late."""
         for text in self.controls.left_over():
-            self._services.recorder.record(CommentStep(text=f"This came too late for the run: {text}"))
+            self._services.recorder.record(CommentStep(text=f"Received too late for this run: {text}"))
         for loading in self._live:
             loading.close()
         self._calls.close()
@@ -145,7 +145,7 @@ class Extensions:
             try:
                 yield from search()
             except Exception as error:  # noqa: BLE001 - the metadata of packages is foreign, and a directory may be anything
-                self._report(f"Extensions could not be looked for: {described(error)}.", "")
+                self._report(f"The search for extensions failed: {described(error)}.", "")
 
     def _api(self, origin: Origin) -> Api:
         make_tool = partial(ExtensionTool, calling=self._tool_calls, check=self._check, report=self._report)
@@ -166,7 +166,9 @@ class Extensions:
         kept: dict[str, ExtensionTool] = {}
         for tool in tools:
             if kept.setdefault(tool.spec.name, tool) is not tool:
-                self._report(f"The tool {tool.spec.name} of {tool.source} is left out: there is one of this name.", "")
+                self._report(
+                    f"The tool {tool.spec.name} of {tool.source} is ignored: another tool has the same name.", ""
+                )
         return tuple(kept.values())
 
     def _report(self, what: str, detail: str) -> None:

@@ -75,7 +75,7 @@ class _WrongUse(Exception):
 def tool_spec(name: str, description: str, parameters: dict[str, Any] | None) -> ToolSpec:
     """Return the tool's description for the model. Raises ValueError if no endpoint would accept it."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise ValueError(f"a tool's name has letters, digits, - and _, at most 64: {name!r} is none")
+        raise ValueError(f"invalid tool name {name!r}: use at most 64 letters, digits, - and _, starting with a letter")
     schema = {"type": "object", "properties": {}} if parameters is None else json.loads(json.dumps(parameters))
     if not isinstance(schema, dict) or schema.get("type") != "object":
         raise ValueError(f"the parameters of {name} are not a JSON schema of type object")
@@ -91,7 +91,7 @@ def validator(schema: dict[str, Any]) -> Any:
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
-        raise ValueError(f"not a JSON schema: {error.message}") from error
+        raise ValueError(f"invalid JSON schema: {error.message}") from error
     return Draft202012Validator(schema)
 
 
@@ -99,7 +99,7 @@ def _result(answer: object) -> ToolResult:
     if isinstance(answer, str):
         answer = ToolResult(answer)
     if not isinstance(answer, ToolResult) or not isinstance(answer.output, str):
-        raise WrongAnswer(f"it returned {type(answer).__name__}, not a text or a ToolResult")
+        raise WrongAnswer(f"it returned {type(answer).__name__}, not a string or a ToolResult")
     text = plain(answer.output)
     shown = HeadAndTail(SHOWN)
     shown.add(text)

@@ -86,9 +86,9 @@ def server_url(text: str) -> str:
         sound = False
     if not sound or parts.username or parts.password or parts.query or parts.fragment:
         raise Invalid(
-            "this is not the URL of a control plane",
+            "invalid control plane URL",
             code="E-URL",
-            why="it must be http:// or https:// with a host, without user, password or query",
+            why="expected http:// or https:// with a host, without user, password or query",
             next="drone register --url https://fleet.example.org --token TOKEN",
         )
     return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
@@ -99,7 +99,7 @@ def _unreachable(url: str, error: httpx.HTTPError) -> Unreachable:
         f"no control plane answers at {url}",
         code="E-NO-SERVER",
         why=str(error) or type(error).__name__,
-        next=f"curl {url}/api/v1/health        is the address right, is `fleet up` running there?",
+        next=f"curl {url}/api/v1/health        check the URL, and that `fleet up` is running there",
     )
 
 
@@ -110,7 +110,7 @@ def _problem(answer: httpx.Response, url: str) -> FleetError:
     except ValueError:
         document = None
     return error_of(answer.status_code, document) or Unreachable(
-        f"what answers at {url} is not a control plane",
+        f"{url} is not a control plane",
         code="E-NOT-A-FLEET",
         why=f"it answered HTTP {answer.status_code} {answer.reason_phrase}",
         next=f"curl {url}/api/v1/health",

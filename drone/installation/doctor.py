@@ -63,7 +63,7 @@ def check_git() -> Check:
     try:
         answer = subprocess.run(["git", "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        return Check("D-GIT", FAIL, "git", f"does not run: {error}", "apt-get install git")
+        return Check("D-GIT", FAIL, "git", f"cannot be run: {error}", "apt-get install git")
     numbers = re.search(r"(\d+)\.(\d+)", answer)
     recent = numbers is not None and (int(numbers[1]), int(numbers[2])) >= OLDEST_GIT
     return Check("D-GIT", OK if recent else WARN, "git", answer.strip(), "install git 2.39 or newer")
@@ -77,7 +77,7 @@ def check_litellm() -> Check:
     try:
         found = f"{version('litellm')}, mcp {version('mcp')}"
     except PackageNotFoundError as error:
-        return Check("D-LITELLM", FAIL, "litellm", f"{error.name} is not installed", "install dronefleet again")
+        return Check("D-LITELLM", FAIL, "litellm", f"{error.name} is not installed", "reinstall dronefleet")
     return Check("D-LITELLM", OK, "litellm", found)
 
 
@@ -89,16 +89,16 @@ def check_policy(file: Path) -> Check:
         return Check("D-POLICY", FAIL, "policy", error.why, error.next)
     allowed = [name for name in ("extensions", "mcp_servers", "file_urls") if getattr(found, name)]
     words = [*allowed, *(f"key {name}" for name in found.keys)]
-    return Check(
-        "D-POLICY", OK, "policy", f"{'allows ' + ', '.join(words) if words else 'nothing beyond the usual'} ({file})"
-    )
+    return Check("D-POLICY", OK, "policy", f"{'allows ' + ', '.join(words) if words else 'defaults only'} ({file})")
 
 
 def check_disk(home: DroneHome) -> Check:
     """Room for mirrors, workspaces and logs."""
     free = home.free_bytes()
     state = FAIL if free < DISK_FAIL else WARN if free < DISK_WARN else OK
-    return Check("D-DISK", state, "disk", f"{free / 10**9:.1f} GB free at {home.path}", "free some, or set DRONE_HOME")
+    return Check(
+        "D-DISK", state, "disk", f"{free / 10**9:.1f} GB free at {home.path}", "free disk space, or set DRONE_HOME"
+    )
 
 
 def check_registration(home: DroneHome) -> Check:
@@ -116,25 +116,27 @@ def check_files(home: DroneHome) -> Check:
     """Keys and credentials belong to their owner alone."""
     loose = home.loosely_kept()
     if not loose:
-        return Check("D-FILES", OK, "key files", "readable by their owner alone")
+        return Check("D-FILES", OK, "key files", "readable only by their owner")
     names = " ".join(str(file) for file in loose)
 
     def close_them() -> None:
         for file in loose:
             file.chmod(stat.S_IRUSR | stat.S_IWUSR)
 
-    return Check("D-FILES", FAIL, "key files", f"others can read {names}", f"chmod 600 {names}", close_them)
+    return Check("D-FILES", FAIL, "key files", f"other users can read {names}", f"chmod 600 {names}", close_them)
 
 
 def check_workspace(config: DroneConfig) -> Check:
     """The workspace must exist, be ours and be writable."""
     path = Path(config.workspace)
     if not path.exists():
-        return Check("D-WORKSPACE", FAIL, "workspace", f"{path} is gone", f"mkdir {path}", lambda: claim_root(path))
+        return Check("D-WORKSPACE", FAIL, "workspace", f"{path} not found", f"mkdir {path}", lambda: claim_root(path))
     if not (path / WORKSPACE_MARKER).exists():
-        return Check("D-WORKSPACE", FAIL, "workspace", f"{path} is not ours: no {WORKSPACE_MARKER} in it", REGISTER)
+        return Check(
+            "D-WORKSPACE", FAIL, "workspace", f"{path} is not a drone workspace: no {WORKSPACE_MARKER}", REGISTER
+        )
     if not _writable(path):
-        return Check("D-WORKSPACE", FAIL, "workspace", f"{path} cannot be written", f"sudo chown -R $USER {path}")
+        return Check("D-WORKSPACE", FAIL, "workspace", f"{path} is not writable", f"sudo chown -R $USER {path}")
     return Check("D-WORKSPACE", OK, "workspace", str(path))
 
 
@@ -150,9 +152,9 @@ def check_sandbox(kind: str, environ: Mapping[str, str]) -> Check:
     if tried:
         return Check("D-SANDBOX", FAIL, "sandbox", f"{sandbox.kind}: {tried}", "apt-get install bubblewrap")
     if sandbox.kind == "none":
-        found = "none: the model's commands can read and change all that you can"
+        found = "none: the model's commands can read and change everything you can"
         return Check("D-SANDBOX", WARN, "sandbox", found, "apt-get install bubblewrap")
-    return Check("D-SANDBOX", OK, "sandbox", f"{sandbox.kind}, tried")
+    return Check("D-SANDBOX", OK, "sandbox", f"{sandbox.kind}, tested")
 
 
 def _trial(sandbox: Sandbox) -> str:
@@ -161,7 +163,7 @@ def _trial(sandbox: Sandbox) -> str:
         result = sandbox.run("echo tried > file && cat file", workspace=Path(directory), timeout=20)
     if result.return_code == 0 and result.output.strip() == "tried":
         return ""
-    return f"a small command ended with {result.return_code}: {result.output.strip()[:200]}"
+    return f"a test command ended with exit code {result.return_code}: {result.output.strip()[:200]}"
 
 
 def _writable(directory: Path) -> bool:
@@ -177,10 +179,10 @@ def check_limits(home: DroneHome) -> Check:
     always = "time, open files, core files"
     bounds = cgroup_bounds(home.holder())
     if len(bounds) == 2:
-        return Check("D-LIMITS", OK, "limits", f"{always}; by cgroup: {', '.join(bounds)}")
+        return Check("D-LIMITS", OK, "limits", f"{always}; cgroup: {', '.join(bounds)}")
     missing = " and ".join(name for name in ("memory", "processes") if name not in bounds)
-    fix = "systemctl --user edit dronefleet-drone        and set MemoryMax= and TasksMax= below [Service]"
-    return Check("D-LIMITS", WARN, "limits", f"{always}; not {missing}", fix)
+    fix = "systemctl --user edit dronefleet-drone        and set MemoryMax= and TasksMax= in [Service]"
+    return Check("D-LIMITS", WARN, "limits", f"{always}; no limit on {missing}", fix)
 
 
 def cgroup_bounds(pid: int | None, root: Path = Path("/sys/fs/cgroup")) -> list[str]:
@@ -214,9 +216,13 @@ def check_server(config: DroneConfig) -> Iterator[Check]:
         return
     here = before + (datetime.now(UTC) - before) / 2
     plain = config.server_url.startswith("http://") and not is_loopback(config.server_url)
-    note = f"{config.server_url} answers{', but nothing on the way is encrypted' if plain else ''}"
+    note = f"{config.server_url} answers{', but the connection is not encrypted' if plain else ''}"
     yield Check(
-        "D-SERVER", WARN if plain else OK, "server", note, "serve it by https, and register again with that URL"
+        "D-SERVER",
+        WARN if plain else OK,
+        "server",
+        note,
+        "serve the control plane over https, then register again with that URL",
     )
     if there:
         yield check_clock(here, there)
@@ -227,7 +233,9 @@ def check_clock(here: datetime, there: datetime) -> Check:
     ahead = round((here - there).total_seconds())
     state = FAIL if abs(ahead) > CLOCK_FAIL_S else WARN if abs(ahead) > CLOCK_WARN_S else OK
     found = (
-        f"{abs(ahead)} s {'ahead of' if ahead > 0 else 'behind'} the server's" if state is not OK else "as the server's"
+        f"{abs(ahead)} s {'ahead of' if ahead > 0 else 'behind'} the server's"
+        if state is not OK
+        else "same as the server's"
     )
     return Check("D-CLOCK", state, "clock", found, "sudo timedatectl set-ntp true")
 
@@ -242,9 +250,9 @@ def check_broker(home: DroneHome) -> Check:
         with redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5) as client:
             about = client.info("server")
     except redis.AuthenticationError:
-        return Check("D-BROKER", FAIL, "broker", f"{address} does not know this drone's user any more", REGISTER)
+        return Check("D-BROKER", FAIL, "broker", f"{address} no longer accepts this drone's user", REGISTER)
     except (redis.RedisError, OSError) as error:
-        fix = "is the broker running there, and its port open to this machine?"
+        fix = "check that the broker is running and that its port is reachable from this machine"
         return Check("D-BROKER", FAIL, "broker", f"no answer at {address}: {error}", fix)
     name = about.get("server_name", "redis")
     number = about.get("valkey_version") or about.get("redis_version", "?")

@@ -102,7 +102,7 @@ class DroneHome:
         except (OSError, ValueError) as error:
             raise _unreadable(self.key_file, str(error)) from error
         if len(key) != 32:
-            raise _unreadable(self.key_file, f"holds {len(key)} bytes, not 32")
+            raise _unreadable(self.key_file, f"expected 32 bytes, found {len(key)}")
         return key
 
     def make_private_key(self) -> bytes:
@@ -183,7 +183,7 @@ class DroneHome:
             self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise Precondition(
-                f"the drone's home {self.path} cannot be made",
+                f"the drone's home {self.path} cannot be created",
                 code="E-HOME",
                 why=str(error),
                 next="export DRONE_HOME=DIR",
@@ -207,7 +207,7 @@ def _read(model: type[T], file: Path) -> T:
         raise _not_registered(file.parent) from error
     except ValidationError as error:
         # Never the error's own text: it quotes the file, which may hold secrets.
-        raise _unreadable(file, f"{error.error_count()} fields are missing or wrong") from error
+        raise _unreadable(file, f"missing or invalid fields: {error.error_count()}") from error
     except OSError as error:
         raise _unreadable(file, str(error)) from error
 
@@ -226,7 +226,7 @@ def _not_registered(home: Path) -> Precondition:
     return Precondition(
         "this drone is not registered",
         code="E-NOT-REGISTERED",
-        why=f"there is no registration in {home}",
+        why=f"no registration in {home}",
         next="drone register --url URL --token TOKEN    (the token: fleet token create)",
     )
 
@@ -239,7 +239,7 @@ def _unreadable(file: Path, why: str) -> Precondition:
 
 def _in_use(home: Path, holder: str) -> Conflict:
     return Conflict(
-        f"a drone already runs in {home}",
+        f"a drone is already running in {home}",
         code="E-DRONE-RUNNING",
         why=f"process {holder} holds its lock" if holder else "another process holds its lock",
         next="drone status        or, for a second drone here: DRONE_HOME=DIR drone register ...",

@@ -66,10 +66,10 @@ class Policy:
         loopback = server_url is None or is_loopback(server_url)
         if not (loopback if self.file_urls is None else self.file_urls):
             raise Forbidden(
-                "the owner of this drone does not allow repositories on its own disk",
+                "this drone's policy does not allow repositories on its own disk",
                 code="E-POLICY-FILE",
-                why="file:// is allowed only for a control plane on loopback, or by the policy file",
-                next=f"on the drone: file_urls = true below [repositories] in {self.place}",
+                why="file:// is allowed only with a control plane on loopback, or by the policy file",
+                next=f"on the drone: file_urls = true under [repositories] in {self.place}",
             )
 
     def check_key(self, variable: str, api_base: str | None) -> None:
@@ -82,10 +82,10 @@ class Policy:
         if hosts is not None and ("*" in hosts or target in hosts):
             return
         raise Forbidden(
-            f"the owner of this drone does not allow {variable} to be sent to {target or 'the provider'}",
+            f"this drone's policy does not allow sending {variable} to {target or 'the provider'}",
             code="E-POLICY-KEY",
-            why="no variable of the drone is a key unless its policy file says so",
-            next=f'on the drone: {variable} = ["{target or "*"}"] below [keys] in {self.place}',
+            why="the policy file must list the variables that may be used as keys",
+            next=f'on the drone: {variable} = ["{target or "*"}"] under [keys] in {self.place}',
         )
 
 
@@ -110,18 +110,22 @@ def _parse(document: Mapping[str, Any], path: Path) -> Policy:
     unknown = set(document) - {"repositories", "keys"}
     repositories, keys = document.get("repositories", {}), document.get("keys", {})
     if unknown or not isinstance(repositories, dict) or not isinstance(keys, dict):
-        raise _damaged(path, f"only [repositories] and [keys] are known, not {', '.join(sorted(unknown)) or 'values'}")
+        raise _damaged(
+            path, f"only [repositories] and [keys] are allowed, not {', '.join(sorted(unknown)) or 'values'}"
+        )
     for name, value in repositories.items():
         if name not in _SETTINGS or not isinstance(value, bool):
-            raise _damaged(path, f"repositories.{name} is not one of {', '.join(_SETTINGS)} with true or false")
+            raise _damaged(
+                path, f"repositories.{name} is invalid: expected one of {', '.join(_SETTINGS)} with true or false"
+            )
     for name, hosts in keys.items():
         if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
-            raise _damaged(path, f"keys.{name} is not a list of host names")
+            raise _damaged(path, f"keys.{name} must be a list of host names")
     return Policy(**repositories, keys={name: tuple(hosts) for name, hosts in keys.items()}, file=path)
 
 
 def _damaged(path: Path, why: str) -> Precondition:
-    return Precondition(f"the policy file {path} cannot be understood", code="E-POLICY", why=why, next=f"edit {path}")
+    return Precondition(f"the policy file {path} cannot be loaded", code="E-POLICY", why=why, next=f"edit {path}")
 
 
 def is_remote(url: str) -> bool:

@@ -93,9 +93,9 @@ def unregister(home: DroneHome) -> DroneConfig:
     config = home.config()
     if home.holder() is not None:
         raise Conflict(
-            f"the drone {config.name} runs, and would go on with keys that are gone",
+            f"the drone {config.name} is running, and would continue with revoked keys",
             code="E-DRONE-RUNNING",
-            next="stop it: Ctrl-C where it runs, or systemctl --user stop dronefleet-drone",
+            next="stop it first: Ctrl-C in its terminal, or systemctl --user stop dronefleet-drone",
         )
     with home.lock():
         # A drone that was already removed there has nothing to unregister.
@@ -119,10 +119,10 @@ def open_answer(answer: RegistrationAnswer, *, token: JoinTokenString, key: byte
         sender = b""
     if key_id(sender) != token.fingerprint:
         raise Forbidden(
-            "the server that answered is not the one that this token was made for",
+            "this server did not issue the join token",
             code="E-FINGERPRINT",
-            why=f"its key has the fingerprint {key_id(sender)}, the token names {token.fingerprint}",
-            next="fleet token create        on the control plane you mean to join, and check the URL",
+            why=f"its key has the fingerprint {key_id(sender)}; the token expects {token.fingerprint}",
+            next="fleet token create        on the control plane to join; also check the URL",
         )
     try:
         opened = open_envelope(
@@ -132,9 +132,7 @@ def open_answer(answer: RegistrationAnswer, *, token: JoinTokenString, key: byte
             expect=Binding(direction="credentials", drone=answer.drone_id),
         )
     except CannotOpen as error:
-        raise Forbidden(
-            "the credentials in the answer cannot be opened", code="E-CREDENTIALS", why=str(error)
-        ) from error
+        raise Forbidden("the credentials in the answer are invalid", code="E-CREDENTIALS", why=str(error)) from error
     return Credentials.model_validate_json(opened.body)
 
 
@@ -142,9 +140,9 @@ def _token(text: str) -> JoinTokenString:
     token = JoinTokenString.parse(text)
     if token is None:
         raise Invalid(
-            "this is not a join token",
+            "invalid join token",
             code="E-TOKEN-FORM",
-            why="a join token looks like fj_<secret>_<fingerprint>",
+            why="expected the form fj_<secret>_<fingerprint>",
             next="fleet token create",
         )
     return token
@@ -154,10 +152,10 @@ def _checked_url(wishes: Wishes) -> str:
     url = server_url(wishes.url)
     if url.startswith("http://") and not is_loopback(url) and not wishes.allow_http:
         raise Precondition(
-            f"{url} is plain http, and not on this machine",
+            f"{url} is plain http to another machine",
             code="E-PLAIN-HTTP",
-            why="whoever listens on the way could read the join token and join in your place",
-            next="use https://    or, on a network that you trust: drone register --allow-http ...",
+            why="anyone on the network path could read the join token and join in your place",
+            next="use https://    or, on a trusted network: drone register --allow-http ...",
         )
     return url
 
@@ -165,7 +163,7 @@ def _checked_url(wishes: Wishes) -> str:
 def _sandbox(kind: str, environ: Mapping[str, str]) -> str:
     """The actual kind for the requested one on this machine. Raises Precondition if it is unavailable."""
     if kind not in SANDBOXES:
-        raise Invalid(f"no sandbox is called {kind!r}", code="E-SANDBOX", next=f"--sandbox {'|'.join(SANDBOXES)}")
+        raise Invalid(f"unknown sandbox {kind!r}", code="E-SANDBOX", next=f"--sandbox {'|'.join(SANDBOXES)}")
     from drone.sandbox import choose
 
     return choose(kind, environ).kind

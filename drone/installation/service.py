@@ -64,7 +64,7 @@ def write_unit(settings: DroneSettings) -> Path:
     path = unit_path()
     if path.exists() and not path.read_text().startswith(_OURS):
         raise Conflict(
-            f"{path} is there already, and not ours",
+            f"{path} already exists and was not written by drone install-service",
             code="E-SERVICE",
             next=f"mv {path} {path}.old && drone install-service",
         )

@@ -32,7 +32,11 @@ def load(environ: Mapping[str, str] = os.environ) -> DroneSettings:
     """Read the settings. Raises Invalid for an invalid value."""
     level = environ.get("DRONE_LOG_LEVEL", "info").lower()
     if level not in _LEVELS:
-        raise Invalid(f"DRONE_LOG_LEVEL={level} is not a level", code="E-SETTING", next="export DRONE_LOG_LEVEL=info")
+        raise Invalid(
+            f"DRONE_LOG_LEVEL={level} is invalid: expected debug, info, warning or error",
+            code="E-SETTING",
+            next="export DRONE_LOG_LEVEL=info",
+        )
     return DroneSettings(
         home=DroneHome.locate(environ),
         policy_file=policy_file(environ),

@@ -27,7 +27,7 @@ def claim_root(root: Path) -> str:
             marker.write_text(known + "\n")
     except OSError as error:
         raise Precondition(
-            f"{root} cannot be the workspace",
+            f"{root} cannot be used as the workspace",
             code="E-WORKSPACE",
             why=f"{error.strerror or error}",
             next="drone register --workspace DIR",
@@ -37,8 +37,8 @@ def claim_root(root: Path) -> str:
 
 def _not_ours(root: Path) -> Precondition:
     return Precondition(
-        f"{root} is not empty and was not made by a drone",
+        f"{root} is neither empty nor a drone workspace",
         code="E-WORKSPACE",
-        why=f"it has files, and no {WORKSPACE_MARKER} among them; a drone cleans up in its workspace",
-        next="give an empty or new directory: drone register --workspace DIR",
+        why=f"it contains files but no {WORKSPACE_MARKER}; a drone deletes files in its workspace",
+        next="use a new or empty directory: drone register --workspace DIR",
     )

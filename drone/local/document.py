@@ -61,7 +61,7 @@ def document(result: LocalResult) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "id": order.order_id,
         "status": _status(ended),
-        "reason": ended.reason if ended else "the run has no end",
+        "reason": ended.reason if ended else "the run ended without a result",
         "exit_status": ended.exit_status if ended else None,
         "attempt": order.attempt,
         "generation": order.generation,

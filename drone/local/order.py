@@ -43,7 +43,7 @@ def order_of(wishes: LocalWishes, env: Mapping[str, str]) -> WorkOrder:
     if not wishes.prompt.strip():
         raise Invalid("the prompt is empty", code="E-PROMPT-EMPTY", next='drone run "Make the tests pass" --repo .')
     if not wishes.model.strip():
-        raise Invalid("the model has no name", code="E-MODEL-NAME", next="--model openai/gpt-x")
+        raise Invalid("a model name is required", code="E-MODEL-NAME", next="--model openai/gpt-x")
     return WorkOrder(
         order_id=new_id(),
         run_id=new_id(),
@@ -73,7 +73,9 @@ def _key(variable: str | None, env: Mapping[str, str]) -> str | None:
         return None
     key = env.get(variable, "").strip()
     if not key:
-        raise Precondition(f"{variable} holds no key", code="E-KEY-VARIABLE", next=f"export {variable}=...")
+        raise Precondition(
+            f"environment variable {variable} is empty or not set", code="E-KEY-VARIABLE", next=f"export {variable}=..."
+        )
     return key
 
 

@@ -61,7 +61,7 @@ class TerminalLink:
 
 def run_end_lines(body: RunEnded) -> Lines:
     """Return how the run ended, and what it used. An unknown price is reported as unknown."""
-    cost = "cost unknown" if body.stats.cost_usd is None else f"{body.stats.cost_usd:.4f} USD"
+    cost = "price unknown" if body.stats.cost_usd is None else f"{body.stats.cost_usd:.4f} USD"
     tokens = f"{body.stats.input_tokens} + {body.stats.output_tokens} tokens"
     style: Style = "green" if body.status == "success" else "red"
     head = printable(f"{body.status}: {body.reason}")

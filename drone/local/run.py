@@ -84,7 +84,7 @@ class _LocalRun:
                 self._execute(controls, store)
         except KeyboardInterrupt:
             self._end_processes(at_once=True)
-            say(f"\nended at once; the unfinished copy is in {self.directory}")
+            say(f"\nstopped immediately; the unfinished copy is in {self.directory}")
             raise
         except FleetError:
             shutil.rmtree(self.directory)  # nothing had begun
@@ -144,7 +144,7 @@ class _LocalRun:
     def _clean_up(self, result: LocalResult) -> None:
         """Remove the copy, unless it is the only place that contains the work."""
         if result.patch is None and result.last(Prepared) is not None:
-            say(f"the work could not be turned into a patch; it is kept in {self.directory}")
+            say(f"no patch could be created; the work is kept in {self.directory}")
         else:
             shutil.rmtree(self.directory)
 
@@ -155,7 +155,7 @@ def _interrupts_go_to(controls: LocalControls) -> Iterator[None]:
 
     def first(number: int, _frame: Any) -> None:
         signal.signal(number, signal.default_int_handler)
-        say("\nending the run and keeping its work; once more ends it at once")
+        say("\nending the run and keeping its work; press Ctrl-C again to end it immediately")
         controls.interrupt()
 
     before = {number: signal.signal(number, first) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -21,25 +21,25 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def _filled(value: str) -> str:
     if not value:
-        raise ValueError("is empty")
+        raise ValueError("must not be empty")
     return value
 
 
 def _text(value: str) -> str:
     if "\0" in value or any("\ud800" <= sign <= "\udfff" for sign in value):
-        raise ValueError("holds a character that no program takes")
+        raise ValueError("contains an invalid character")
     return value
 
 
 def _variable_name(value: str) -> str:
     if not _NAME.fullmatch(value):
-        raise ValueError("is not the name of a variable")
+        raise ValueError("is not a valid variable name")
     return value
 
 
 def _header(value: str) -> str:
     if not value.isascii() or not value.isprintable():
-        raise ValueError("is not a header: printable ASCII alone")
+        raise ValueError("is not a valid header: only printable ASCII is allowed")
     return value
 
 
@@ -75,7 +75,7 @@ class ServerConfig(BaseModel):
     @model_validator(mode="after")
     def _one_way_to_reach_it(self) -> Self:
         if (self.command is None) == (self.url is None):
-            raise ValueError("it needs either a `command` or a `url`")
+            raise ValueError("it must have either a `command` or a `url`")
         if self.url is not None:
             _check_url(self.url, plain=self.allow_http)
         return self
@@ -113,7 +113,7 @@ def _expanded(value: Any, environ: Mapping[str, str]) -> Any:
 
 def _value(name: str, environ: Mapping[str, str]) -> str:
     if name not in environ:
-        raise ValueError(f"the drone has no variable {name}")
+        raise ValueError(f"environment variable {name} is not set on the drone")
     return environ[name]
 
 
@@ -122,7 +122,7 @@ def _check_url(url: str, *, plain: bool) -> None:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise ValueError("its `url` cannot be read") from None
+        raise ValueError("its `url` is invalid") from None
     if parts.scheme not in {"http", "https"} or not host:
         raise ValueError("its `url` is not an http or https address")
     if parts.scheme == "http" and not is_loopback(url) and not plain:

@@ -70,9 +70,9 @@ class Connection:
         try:
             await self.open()
         except ServerFailed as error:
-            raise ServerFailed(f"has ended, and starting it again failed: it {error}") from None
+            raise ServerFailed(f"has ended, and restarting it failed: it {error}") from None
         if self._start is None:
-            raise ServerFailed("is being ended")
+            raise ServerFailed("is shutting down")
         return self._start
 
 

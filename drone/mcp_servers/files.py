@@ -46,7 +46,7 @@ def read_configs(home: Path, project: Path | None, environ: Mapping[str, str]) -
     entries.add(home / OWNER_FILE, owners=True)
     found = entries.wanted()
     for config in found[MOST_SERVERS:]:
-        problems.append(f"MCP server {config.name!r} is left out: a run has at most {MOST_SERVERS}")
+        problems.append(f"MCP server {config.name!r} is ignored: a run can have at most {MOST_SERVERS}")
     return Configs(tuple(found[:MOST_SERVERS]), tuple(map(_printable, problems)))
 
 
@@ -88,11 +88,11 @@ class _Entries:
             self._servers[name] = None
             where = f"MCP server {name[:100]!r} of {whose}"
             if unknown := unknown_keys(entry):
-                self._problems.append(f"{where} has keys that mean nothing here: {', '.join(unknown[:10])}")
+                self._problems.append(f"{where} has unknown keys: {', '.join(unknown[:10])}")
             try:
                 self._servers[name] = parsed(name, entry, owners=owners, environ=self._environ)
             except ValueError as error:
-                self._problems.append(f"{where} is left out: {error}")
+                self._problems.append(f"{where} is ignored: {error}")
 
     def wanted(self) -> list[ServerConfig]:
         found = (config for config in self._servers.values() if config is not None and not config.disabled)
@@ -117,9 +117,9 @@ def _document(file: Path, *, follow: bool) -> dict[str, Any]:
         raise ValueError(f"it is not JSON ({error})") from None
     except (ValueError, RecursionError):
         # For example an integer of 5,000 digits, or deeply nested lists.
-        raise ValueError("it is not JSON that can be read") from None
+        raise ValueError("it is not JSON that can be parsed") from None
     if not isinstance(document, dict) or not isinstance(document.get("mcpServers"), dict):
-        raise ValueError('it is not an object with "mcpServers" by name')
+        raise ValueError('it is not an object with an object "mcpServers"')
     return dict(document["mcpServers"])
 
 
@@ -139,7 +139,7 @@ def _content(file: Path, *, follow: bool) -> bytes | None:
     finally:
         os.close(descriptor)
     if len(content) > LARGEST_FILE:
-        raise ValueError(f"it is longer than {LARGEST_FILE:,} bytes")
+        raise ValueError(f"it is larger than {LARGEST_FILE:,} bytes")
     return content
 
 

@@ -54,7 +54,7 @@ class HttpServer:
     async def _after(self, response: httpx2.Response) -> None:
         self.note = f"HTTP {response.status_code}" if response.status_code >= 400 else ""
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise httpx2.StreamError("it sent a compressed answer, which nobody had asked for")
+            raise httpx2.StreamError("it sent a compressed answer, which was not requested")
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             # In an event stream, each event is already bounded.
             response.stream = _Bounded(response.stream)
@@ -74,7 +74,7 @@ class _Bounded(httpx2.AsyncByteStream):
             left -= len(chunk)
             if left < 0:
                 # Of this type, because the SDK turns it into the answer to this call and continues.
-                raise httpx2.StreamError(f"it is longer than {LARGEST_MESSAGE:,} bytes")
+                raise httpx2.StreamError(f"it is larger than {LARGEST_MESSAGE:,} bytes")
             yield chunk
 
     async def aclose(self) -> None:

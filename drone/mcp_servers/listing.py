@@ -56,17 +56,17 @@ def listed(config: ServerConfig, tools: Sequence[Tool], names: Names, problems: 
     for missing in sorted(set(config.tools or ()) - {tool.name for tool in tools}):
         problems.append(f"MCP server {config.name!r} has no tool {missing[:_SAID]!r}")
     if len(wanted) > MOST_TOOLS:
-        problems.append(f"MCP server {config.name!r} has too many tools; the first {MOST_TOOLS} can be called")
+        problems.append(f"MCP server {config.name!r} has too many tools; only the first {MOST_TOOLS} are available")
     for tool in wanted[:MOST_TOOLS]:
         if why := _wrong_schema(tool.input_schema):
-            problems.append(f"MCP server {config.name!r}: its tool {tool.name[:_SAID]!r} is left out: {why}")
+            problems.append(f"MCP server {config.name!r}: its tool {tool.name[:_SAID]!r} is ignored: {why}")
             continue
         hints = tool.annotations
         yield Listed(tool.name, _spec(config.name, tool, names), bool(hints and hints.read_only_hint))
 
 
 def _spec(server: str, tool: Tool, names: Names) -> ToolSpec:
-    description = tool.description or tool.title or f"{tool.name}, of the MCP server {server}"
+    description = tool.description or tool.title or f"{tool.name} of the MCP server {server}"
     # Some providers refuse an object without a list of its properties.
     schema = {"properties": {}, **tool.input_schema}
     return ToolSpec(names.give(server, tool.name), description[:LONGEST_DESCRIPTION], schema)
@@ -76,5 +76,5 @@ def _wrong_schema(schema: dict[str, Any]) -> str:
     if schema.get("type") != "object":
         return "its arguments are not an object"
     if len(json.dumps(schema)) > LARGEST_SCHEMA:
-        return f"the schema of its arguments is longer than {LARGEST_SCHEMA:,} bytes"
+        return f"the schema of its arguments is larger than {LARGEST_SCHEMA:,} bytes"
     return ""

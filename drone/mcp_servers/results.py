@@ -64,4 +64,4 @@ def _json(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, indent=1)
     except RecursionError:
-        return "[structured content, nested too deep to be shown]"
+        return "[structured content, nested too deeply to be shown]"

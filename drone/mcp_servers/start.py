@@ -69,7 +69,7 @@ class Start:
         if self.alive:
             return ""
         how = "starts it" if self._server.ours else "connects"
-        return f"; the next call {how} again, without what it had in memory"
+        return f"; the next call {how} again, without its previous state"
 
     async def client(self) -> Client:
         """Return the client as soon as both sides have agreed on a version. Raises the error that prevented it."""
@@ -81,7 +81,7 @@ class Start:
             # The transport will know more in a moment.
             await asyncio.wait([self._task], timeout=_WHY_SECONDS)
         if isinstance(error, MCPError) and error.message == _SESSION_GONE:
-            self._ended("has forgotten the session: it was started anew")
+            self._ended("lost the session: it was restarted")
         return self._reason or self._said(error)
 
     def late(self) -> None:
@@ -131,9 +131,9 @@ def sentence(error: BaseException) -> str:
     first = next(_leaves(error))
     text = " ".join(str(first).split())[:_SHOWN]
     if isinstance(first, ValidationError):
-        return f"sent an answer that is not in the form of MCP: {text}"
+        return f"sent an answer that is not valid MCP: {text}"
     if isinstance(first, MCPError) and first.code == PARSE_ERROR:
-        return f"sent an answer that cannot be read: {text}"
+        return f"sent an unreadable answer: {text}"
     if isinstance(first, MCPError):
         return f"answered with an error: {text} (code {first.code})"
     return f"failed: {type(first).__name__}{': ' if text else ''}{text}"

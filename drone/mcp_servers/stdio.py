@@ -129,8 +129,8 @@ class StdioServer:
             self._log.note(error.partial)
             return ""
         except asyncio.LimitOverrunError:
-            return f"sent a message of over {LARGEST_MESSAGE:,} bytes"
-        return "printed too much on stdout that is no MCP message"
+            return f"sent a message larger than {LARGEST_MESSAGE:,} bytes"
+        return "printed too much on stdout that is not an MCP message"
 
     async def _deliver(self, line: bytes, incoming: MemoryObjectSendStream[Incoming]) -> None:
         message = _message(line)
@@ -184,5 +184,5 @@ def _message(line: bytes) -> JSONRPCMessage | None:
     if answered is None or b'"jsonrpc"' not in line[:_HEAD]:
         return None
     # The caller that waits for this answer must not wait until its time is up.
-    unreadable = ErrorData(code=PARSE_ERROR, message="it is not JSON that can be read")
+    unreadable = ErrorData(code=PARSE_ERROR, message="it is not JSON that can be parsed")
     return JSONRPCError(jsonrpc="2.0", id=int(answered[1]), error=unreadable)

@@ -94,7 +94,7 @@ def _problem(found: Sequence[ActionBlock], *, cut: bool) -> str:
     if len(found) == 1 and found[0].closed:
         return ""
     if cut:
-        return "Your last answer reached the length limit before its end and was not taken. Write less in one answer."
+        return "Your last answer reached the length limit and was not used. Write less in one answer."
     if not found:
         return (
             f"Your last answer has no action block, so nothing was done. Write exactly one: {_FORM}. "
@@ -102,7 +102,7 @@ def _problem(found: Sequence[ActionBlock], *, cut: bool) -> str:
         )
     if len(found) > 1:
         return f"Your last answer has {len(found)} action blocks, so none was run. Write exactly one in each answer."
-    return f"The action block of your last answer is not closed, so it was not run. Write it again, whole: {_FORM}."
+    return f"The action block of your last answer is not closed, so it was not run. Write it again in full: {_FORM}."
 
 
 def _arguments(block: ActionBlock, tools: Sequence[ToolSpec]) -> str:

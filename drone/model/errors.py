@@ -197,18 +197,18 @@ def sentence(failure: Failure, provider: OrderProvider) -> str:
 
 
 _SENTENCES = {
-    _E.RATE_LIMIT: "{where} accepts no more requests for now: the rate limit is reached.",
+    _E.RATE_LIMIT: "{where} refused the request: rate limit reached.",
     _E.OVERLOADED: "{where} is overloaded.",
-    _E.SERVER: "{where} failed, or sent something that is no answer.",
+    _E.SERVER: "{where} failed or sent an invalid answer.",
     _E.TIMEOUT: "{where} did not answer in time.",
-    _E.CONTEXT_OVERFLOW: "Context window exceeded: the conversation is longer than {model} takes.",
-    _E.UNKNOWN: "{where} failed in a way that is not known: {short}",
-    _E.AUTH: "{where} does not accept the API key.",
+    _E.CONTEXT_OVERFLOW: "Context window exceeded: the conversation is too long for {model}.",
+    _E.UNKNOWN: "{where} failed with an unknown error: {short}",
+    _E.AUTH: "{where} rejected the API key.",
     _E.AUTH_PERMANENT: "{where} does not allow this API key to use {model}.",
-    _E.BILLING: "{where} reports that the account cannot pay.",
+    _E.BILLING: "{where} reports a billing problem with the account.",
     _E.MODEL_NOT_FOUND: "{where} has no model {model}.",
-    _E.CONTENT_BLOCKED: "{where} refused because of the content.",
-    _E.FORMAT: "{where} did not accept the request: {short}",
+    _E.CONTENT_BLOCKED: "{where} refused to answer because of the content.",
+    _E.FORMAT: "{where} rejected the request: {short}",
 }
 
 

@@ -64,7 +64,7 @@ class LiteLLMModel:
                 if not self._fallbacks or failed.error_class == ErrorClass.CONTEXT_OVERFLOW:
                     raise
                 self._use(self._fallbacks.pop(0))
-                self._record(0, 0, failed.error_class, f"{failed.what} Going on with {self.provider.model}.")
+                self._record(0, 0, failed.error_class, f"{failed.what} Continuing with {self.provider.model}.")
 
     def close(self) -> None:
         """Close the connection that is kept between calls."""
@@ -99,7 +99,7 @@ class LiteLLMModel:
                 attempt += 1
 
     def _wait(self, seconds: float) -> None:
-        self.recorder.doing(f"waiting {seconds:.0f} s before asking the model again", "provider")
+        self.recorder.doing(f"retrying the model in {seconds:.0f} s", "provider")
         until = self.clock.monotonic() + seconds
         while (left := until - self.clock.monotonic()) > 0:
             self.controls.check()
@@ -125,7 +125,7 @@ class LiteLLMModel:
         call = ModelCall(way, way.request(messages, tools), self.waits, self._client)
         said = self._streamed(call, Assembly(on_delta, way.family.thinking))
         if not call.finish_reason:
-            raise StreamBroken("the stream ended before the answer did, or was no stream of answers at all")
+            raise StreamBroken("the stream ended before the answer was complete, or was not an answer stream")
         message, problem = way.read(said, messages, tools, cut=call.finish_reason == "length")
         if call.finish_reason == "content_filter" and not message.tool_calls:
             raise ContentFiltered("the endpoint ended the answer with finish_reason content_filter")

@@ -106,24 +106,24 @@ _CONCESSIONS = tuple(
             rf"|(?:{_TOOLS}).{{0,60}}(?:not (?:supported|enabled|available|permitted)|unsupported|n.t supported)"
             r"|tool choice requires|tools param requires|'body', 'tools'",
             {"text": True},
-            "It takes no tools: they are called in text from here on.",
+            "It does not support tools: from now on they are called in text.",
         ),
         (
             r"missing.{0,20}reasoning_content|reasoning_content.{0,80}(?:passed back|missing|required)",
             {"thinking": "filled"},
-            "From here on its reasoning is sent back with every call.",
+            "From now on its reasoning is sent back with every call.",
         ),
         (
             r"reasoning_content|reasoning_details",
             {"thinking": "tags"},
-            "From here on thinking is sent back as text.",
+            "From now on thinking is sent back as text.",
         ),
         (
             r"expected `?thinking|thinking.{0,80}(?:block|signature)|signature.{0,80}thinking",
             {"thinking": "tags", "leave_out": frozenset({"thinking", "reasoning_effort"})},
-            "From here on it is not asked to think, and thinking is sent back as text.",
+            "From now on it is not asked to think, and thinking is sent back as text.",
         ),
-        (r"cache_control", {"markers": False}, "From here on nothing is marked for its prompt cache."),
+        (r"cache_control", {"markers": False}, "From now on nothing is marked for its prompt cache."),
     )
 )
 _REFUSALS = frozenset({ErrorClass.FORMAT, ErrorClass.MODEL_NOT_FOUND, ErrorClass.SERVER, ErrorClass.UNKNOWN})

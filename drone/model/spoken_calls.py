@@ -25,8 +25,8 @@ def spoken_call(text: str, tools: Sequence[ToolSpec]) -> str:
     if not written:
         return ""
     return (
-        f"Your last answer has a call of {written} written as text, so it was not run. "
-        "Make the call itself, not a text that describes it."
+        f"Your last answer has a call to {written} written as text, so it was not run. "
+        "Make the call itself instead of describing it in text."
     )
 
 

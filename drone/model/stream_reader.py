@@ -74,7 +74,7 @@ class _Pump(Generic[T]):
             except Empty:
                 check()
                 if clock.monotonic() - since > patience:
-                    raise StreamSilent(f"timed out: nothing came for {patience:g} s") from None
+                    raise StreamSilent(f"timed out: no data for {patience:g} s") from None
                 continue
             if isinstance(item, BaseException):
                 raise item

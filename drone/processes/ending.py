@@ -62,7 +62,7 @@ def end_marked(mark: str) -> Ended:
     Raises ValueError on an empty mark, which would match every command.
     """
     if not mark:
-        raise ValueError("a mark is needed to find processes by")
+        raise ValueError("a mark is required to find processes")
     found = _kill_until_quiet(partial(marked, mark))
     _wait(found, _KILL_SECONDS)
     return _count(found)

@@ -31,7 +31,7 @@ class Folder:
             return ""
         if len(text) > MAX_CHARACTERS:
             self.problem(name, f"is longer than {MAX_CHARACTERS:,} characters; the rest was left out")
-            text = f"{text[:MAX_CHARACTERS]}\n[{Path(name).name} goes on; the rest is not shown]"
+            text = f"{text[:MAX_CHARACTERS]}\n[{Path(name).name} continues; the rest is not shown]"
         return text.strip()
 
     def whole(self, name: str) -> str | None:
@@ -70,7 +70,7 @@ def _decoded(content: bytes) -> str:
     except UnicodeDecodeError as error:
         raise ValueError(f"is not UTF-8: byte {error.start}") from error
     if "\0" in text:
-        raise ValueError("is no text: it holds NUL")
+        raise ValueError("is not text: it contains NUL")
     return text
 
 

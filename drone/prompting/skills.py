@@ -43,7 +43,7 @@ def read_skills(folder: Folder, location: Callable[[str], str]) -> list[Skill]:
         if skill is None:
             continue
         if skill.name in found:
-            folder.problem(f"skills/{name}/{FILE}", f"is left out: another skill is called {skill.name!r} too")
+            folder.problem(f"skills/{name}/{FILE}", f"is ignored: another skill is also called {skill.name!r}")
         else:
             found[skill.name] = skill
     return [found[name] for name in sorted(found)]
@@ -54,7 +54,7 @@ def merged(preferred: Sequence[Skill], others: Sequence[Skill], problems: list[s
     known = {skill.name: skill for skill in preferred}
     for skill in others:
         if skill.name in known:
-            problems.append(f"The skill {skill.name!r} of this drone is left out: the project has one of this name.")
+            problems.append(f"The drone's skill {skill.name!r} is ignored: the project has one with the same name.")
         else:
             known[skill.name] = skill
     names = sorted(known)
@@ -75,7 +75,7 @@ def _folders(folder: Folder) -> list[str]:
         folder.problem("skills", f"cannot be listed: {error.strerror}")
         return []
     if len(names) == _FOLDERS:
-        folder.problem("skills", f"has more than {_FOLDERS:,} entries; the others were not looked at")
+        folder.problem("skills", f"has more than {_FOLDERS:,} entries; the others were ignored")
     return [name for name in names if folder.links or not (directory / name).is_symlink()]
 
 
@@ -88,7 +88,7 @@ def _skill(folder: Folder, name: str, location: Callable[[str], str]) -> Skill |
         front = _front_matter(text)
         return Skill(_checked_name(front.get("name")), _checked_description(front.get("description")), location(name))
     except ValueError as error:
-        folder.problem(file, f"is left out: {error}")
+        folder.problem(file, f"is ignored: {error}")
         return None
 
 
@@ -100,7 +100,7 @@ def _front_matter(text: str) -> dict[str, object]:
         front = yaml.safe_load(matched[1])
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         first = str(error).strip().split("\n")[0][:200]
-        raise ValueError(f"its front matter is no YAML ({first})") from error
+        raise ValueError(f"its front matter is not valid YAML ({first})") from error
     if not isinstance(front, dict):
         raise ValueError("its front matter has no fields")
     return front
@@ -108,14 +108,14 @@ def _front_matter(text: str) -> dict[str, object]:
 
 def _checked_name(name: object) -> str:
     if not isinstance(name, str) or len(name) > _NAME_CHARACTERS or not _NAME.fullmatch(name):
-        raise ValueError(f"`name` must be 1 to {_NAME_CHARACTERS} of a-z, 0-9 and single hyphens")
+        raise ValueError(f"`name` must be 1 to {_NAME_CHARACTERS} characters of a-z, 0-9 and single hyphens")
     return name
 
 
 def _checked_description(description: object) -> str:
     text = " ".join(description.split()) if isinstance(description, str) else ""
     if not 1 <= len(text) <= _DESCRIPTION_CHARACTERS:
-        raise ValueError(f"`description` must be a text of 1 to {_DESCRIPTION_CHARACTERS:,} characters")
+        raise ValueError(f"`description` must be a string of 1 to {_DESCRIPTION_CHARACTERS:,} characters")
     return text
 
 

@@ -63,7 +63,7 @@ def read_sources(sources: PromptSources, instructions: str = "", *, seconds: flo
         parts = PromptParts()
         parts.problems.append(f"The files for the prompt could not be read within {seconds:g} s and were left out.")
     if "\N{REPLACEMENT CHARACTER}" in instructions:
-        parts.problems.append("The project's instructions are not all UTF-8; what is not was replaced.")
+        parts.problems.append("The project's instructions contain invalid UTF-8, which was replaced.")
     if len(instructions.strip()) > MAX_CHARACTERS:
         parts.problems.append(
             f"The project's instructions are longer than {MAX_CHARACTERS:,} characters; the rest was left out."

@@ -43,9 +43,9 @@ class Templates:
             try:
                 return within(self._seconds, lambda: self._their_text(name, values))
             except TimeoutError:
-                self._note(f"The template {name} took longer than {self._seconds:g} s; ours is used.")
+                self._note(f"The template {name} took longer than {self._seconds:g} s; the default is used.")
             except Exception as error:  # noqa: BLE001 - foreign code: a template can raise anything
-                self._note(f"The template {name} is broken; ours is used: {_said(error)}")
+                self._note(f"The template {name} failed; the default is used: {_said(error)}")
         return _environment().get_template(name).render(**values).strip()
 
     def _their_text(self, name: str, values: Mapping[str, object]) -> str:
@@ -58,7 +58,7 @@ class Templates:
         )
         text = environment.get_template(name).render(**values).strip()
         if len(text) > _LARGEST:
-            raise ValueError(f"it gives {len(text):,} characters, and {_LARGEST:,} are the most")
+            raise ValueError(f"it renders {len(text):,} characters (maximum {_LARGEST:,})")
         return text
 
     def _note(self, problem: str) -> None:
@@ -75,11 +75,11 @@ def read_templates(home: Folder) -> dict[str, str]:
     for path in sorted(directory.glob("*.jinja"))[:_OWN_FILES]:
         name = f"templates/{path.name}"
         if path.name not in names():
-            home.problem(name, f"has not the name of a template; they are {', '.join(names())}")
+            home.problem(name, f"is not a known template: expected one of {', '.join(names())}")
             continue
         text = home.whole(name)
         if text is not None and len(text) > MAX_CHARACTERS:
-            home.problem(name, f"is longer than {MAX_CHARACTERS:,} characters; ours is used")
+            home.problem(name, f"is longer than {MAX_CHARACTERS:,} characters; the default is used")
         elif text is not None:
             found[path.name] = text
     return found
@@ -93,7 +93,7 @@ def names() -> tuple[str, ...]:
 
 def _said(error: Exception) -> str:
     line = f", line {number}" if (number := getattr(error, "lineno", None)) else ""
-    what = f"there is no {error.name}" if isinstance(error, TemplateNotFound) else str(error)
+    what = f"{error.name} not found" if isinstance(error, TemplateNotFound) else str(error)
     return f"{type(error).__name__}{line}: {what[:300]}"
 
 

@@ -114,7 +114,7 @@ class RecordedToolbox:
         own = toolbox.specs()
         called = {call.tool for turn in script.recording.turns for call in turn.calls}
         self._missing = called - {spec.name for spec in own}
-        self._specs = [*own, *(ToolSpec(name, "Not here.") for name in sorted(self._missing) if name)]
+        self._specs = [*own, *(ToolSpec(name, "Not available in a replay.") for name in sorted(self._missing) if name)]
 
     def specs(self) -> list[ToolSpec]:
         return self._specs

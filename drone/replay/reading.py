@@ -34,7 +34,7 @@ def recording_of(document: Any, name: str = "the document") -> Recording:
     environment = _object(_object(info.get("config")).get("environment"))
     opening, groups = _grouped(messages)
     if not groups:
-        raise _not_one(name, "the model says nothing in it: there is nothing to play")
+        raise _not_one(name, "it contains no model answers to replay")
     regexes = _regexes(_object(_object(info.get("config")).get("model")))
     turns = [_turn(each, regexes) for each in groups]
     turns[-1] = _with_submission(turns[-1], messages[-1])
@@ -57,7 +57,7 @@ def _text(path: Path) -> str:
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
     if len(content) > MAX_BYTES:
-        raise _unreadable(path, f"it has more than {MAX_BYTES:,} bytes")
+        raise _unreadable(path, f"it is larger than {MAX_BYTES:,} bytes")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -68,19 +68,19 @@ def _parsed(path: Path, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise _not_one(str(path), f"it is not JSON: {error}") from error
+        raise _not_one(str(path), f"it is not valid JSON: {error}") from error
     except RecursionError as error:
-        raise _not_one(str(path), "it is nested too deep") from error
+        raise _not_one(str(path), "it is nested too deeply") from error
 
 
 def _messages(document: Any, name: str) -> list[Doc]:
     if not isinstance(document, dict) or "trajectory_format" not in document:
-        raise _not_one(name, f"it does not say `trajectory_format: {FORMAT}`")
+        raise _not_one(name, f"`trajectory_format: {FORMAT}` is missing")
     if document["trajectory_format"] != FORMAT:
-        raise _not_one(name, f"its format is {str(document['trajectory_format'])[:60]!r}; {FORMAT} can be played")
+        raise _not_one(name, f"its format is {str(document['trajectory_format'])[:60]!r}; expected {FORMAT}")
     messages = document.get("messages")
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
-        raise _not_one(name, "its `messages` are not a list of objects")
+        raise _not_one(name, "`messages` must be a list of objects")
     return messages
 
 
@@ -235,8 +235,8 @@ def _unreadable(path: Path, why: str) -> Invalid:
 
 def _not_one(name: str, why: str) -> Invalid:
     return Invalid(
-        f"{name} is not a trajectory that can be played",
+        f"{name} cannot be replayed",
         code="E-TRAJECTORY-FORMAT",
         why=why,
-        next=f"give a file in the format {FORMAT}; fleet trajectory ORDER --output RUN.traj.json writes one",
+        next=f"use a file in the format {FORMAT}: fleet trajectory ORDER --output RUN.traj.json",
     )

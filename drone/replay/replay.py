@@ -161,7 +161,7 @@ def _workspace(order: WorkOrder, directory: Path, sandbox: Sandbox, environ: Map
         raise Precondition(
             f"the repository does not have the commit {order.base.commit} that the recording starts from",
             code="E-TRAJECTORY-BASE",
-            next="git fetch, or give the repository that the run worked on as --repo",
+            next="git fetch, or use the repository of the run as --repo",
         ) from error
 
 

@@ -43,7 +43,7 @@ def _smaller(document: dict[str, Any]) -> bool:
 def halved(text: str) -> str:
     """Keep the first and the last quarter of `text`, with the number of characters left out between them."""
     quarter = len(text) // 4
-    note = f"\n[... {len(text) - 2 * quarter} characters left out ...]\n"
+    note = f"\n[... {len(text) - 2 * quarter} characters omitted ...]\n"
     return text[:quarter] + note + text[len(text) - quarter :]
 
 

@@ -198,7 +198,7 @@ def _event(raw: bytes) -> Event:
     except ValidationError:
         # A newer version ran here before this one: its events are sent unchanged, and nothing is cut off.
         frame = _Frame.model_validate_json(raw)
-        what = f"An event of the kind {frame.body.kind[:40]!r}, which this version does not know."
+        what = f"Event of kind {frame.body.kind[:40]!r}, which this version does not support."
         return Event.model_validate({**dict(frame), "body": CommentStep(text=what)})
 
 

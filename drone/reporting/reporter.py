@@ -162,7 +162,7 @@ class Reporter:
                 self._clock.sleep(RETRY_SECONDS)
                 self._work.set()
             except Exception:  # the body of a background loop: a bug in one round must not end reporting for good
-                log.exception("reporting failed; trying again")
+                log.exception("reporting failed; retrying")
                 self._clock.sleep(RETRY_SECONDS)
                 self._work.set()
 
@@ -205,9 +205,9 @@ class Reporter:
         if self._reachable != (error is None):
             self._reachable = error is None
             if error is None:
-                log.info("the broker is back; what was recorded meanwhile is sent")
+                log.info("the broker answers again; sending the recorded events")
             else:
-                log.warning("the broker does not answer (%s); events wait in the journal", error)
+                log.warning("the broker does not answer (%s); events are kept in the journal", error)
 
 
 def _sent_offset(directory: JournalDirectory) -> int:

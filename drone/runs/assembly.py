@@ -226,7 +226,7 @@ class _Assembly:
 
     def _spawn(self, call_id: str, task: str, tools: Sequence[str] | None) -> ToolResult:
         if self._children is None:
-            raise RuntimeError("a child was asked for before there was an agent")
+            raise RuntimeError("a child was requested before the agent existed")
         return self._children.spawn(call_id, task, tools)
 
     def _bounded(self, extensions: Extensions) -> Controls:

@@ -85,7 +85,7 @@ class RunApi:
         """See Store; the control plane keeps a blob of the kind `checkpoint` sealed."""
         if len(content) > MAX_BYTES:
             raise OrderError(
-                f"the result is too large to be kept: {len(content)} bytes, at most {MAX_BYTES}", code="E-BLOB-SIZE"
+                f"the result is too large to store: {len(content)} bytes (maximum {MAX_BYTES})", code="E-BLOB-SIZE"
             )
         name = digest(content)
         headers = {"Content-Type": "application/octet-stream"}
@@ -96,7 +96,7 @@ class RunApi:
     def get(self, run_id: str, sha256: str) -> bytes:
         content = self._patiently("GET", f"/runs/{run_id}/blobs/{sha256}").content
         if digest(content) != sha256:
-            raise FleetFault("a blob came back altered", code="E-BLOB-DIGEST", why=f"it should be {sha256}")
+            raise FleetFault("a blob is corrupt", code="E-BLOB-DIGEST", why=f"expected SHA-256 {sha256}")
         return content
 
     def ask(self) -> Grant:

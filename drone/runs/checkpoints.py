@@ -74,5 +74,5 @@ class Checkpoints:
         if not self._told:
             self._told = True
             self.recorder.record(
-                CommentStep(text=f"No checkpoint could be taken, and the work goes on without: {error}")
+                CommentStep(text=f"No checkpoint could be taken; the run continues without one: {error}")
             )

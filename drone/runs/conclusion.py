@@ -87,4 +87,4 @@ def sentence(error: Exception) -> str:
     if isinstance(error, FleetError):
         return f"{error.what}: {error.why}" if error.why else error.what
     first = str(error).partition("\n")[0][:200]
-    return f"The drone met an error that it does not know: {type(error).__name__}{': ' if first else ''}{first}"
+    return f"Unexpected error on the drone: {type(error).__name__}{': ' if first else ''}{first}"

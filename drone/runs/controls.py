@@ -50,7 +50,7 @@ class RunControls:
         """Why the run is to end, if it is."""
         with self._lock:
             if self._wish is None and self.lease.abandoned():
-                self._wish = Wish("stop", "the control plane could not be reached for over ten minutes")
+                self._wish = Wish("stop", "the control plane was unreachable for more than 10 minutes")
             return self._wish
 
     def check(self) -> None:

@@ -14,10 +14,10 @@ from shared.backoff import delay
 from shared.clock import Clock
 from shared.errors import Conflict, FleetError, FleetFault, Preempted
 from shared.events import Delivered
+from shared.titles import title
 from shared.trailers import trailers_of
 from shared.work_order import WorkOrder
 
-SUBJECT_CHARACTERS = 72
 AUTHOR = "Dronefleet <drone@localhost>"
 PUSH_MARGIN_SECONDS = 2.0
 """Reserved at the end of a grant for ending `git push`: nothing may reach the remote after the grant."""
@@ -83,11 +83,9 @@ def deliver(
 
 def commit_message(order: WorkOrder) -> str:
     """The commit message: the first line of the prompt as the subject, and the trailers of the project."""
-    first = next((line.strip() for line in order.prompt.splitlines() if line.strip()), "Work order")
-    if order.task is not None:
-        # The briefing begins with a heading: `# Task PAYM-0001: Fix the sum`.
-        first = first.removeprefix("# Task ")
-    subject = first if len(first) <= SUBJECT_CHARACTERS else first[: SUBJECT_CHARACTERS - 1].rstrip() + "…"
+    # The briefing of a task begins with a heading: `# Task PAYM-0001: Fix the sum`.
+    text = order.prompt.lstrip().removeprefix("# Task ") if order.task is not None else order.prompt
+    subject = title(text) or "Work order"
     trailers = trailers_of(order.project.trailers, model=order.provider.model, order_id=order.order_id)
     return "\n".join([subject, "", *trailers, ""])
 
@@ -103,18 +101,20 @@ def _pushed(stored: Delivered, order: WorkOrder, workspace: Workspace, pushing: 
         pause = min(delay(attempt, base=PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
         spent = pushing.clock.monotonic() - began
         if spent + pause > pushing.patience:
-            return _given_up(tried.result, order, f"It was tried {_times(attempt)} in {spent:.0f} s.")
-        pushing.say(f"{tried.away} does not answer; push tried again in {pause:.0f} s")
+            return _given_up(tried.result, order, f"Tried {_times(attempt)} in {spent:.0f} s.")
+        pushing.say(f"{tried.away} does not answer; retrying the push in {pause:.0f} s")
         if wish := _wait(pause, pushing):
             if wish.kind == "stale":
                 return _pushed_late(stored, order, workspace)
-            return _given_up(tried.result, order, f"It was not tried again, as the run was to end: {wish.reason}.")
+            return _given_up(tried.result, order, f"Not retried, because the run was ending: {wish.reason}.")
 
 
 def _try(stored: Delivered, order: WorkOrder, workspace: Workspace, pushing: Pushing) -> _Tried:
     """One push attempt within one grant."""
     if not pushing.lease.valid():
-        return _Tried(_unpushed(stored, "The fleet could not be reached, so nothing was pushed."), "the fleet")
+        return _Tried(
+            _unpushed(stored, "The control plane could not be reached, so nothing was pushed."), "the control plane"
+        )
     asked_at = pushing.clock.boottime()
     try:
         grant = pushing.pushes.ask()
@@ -122,7 +122,7 @@ def _try(stored: Delivered, order: WorkOrder, workspace: Workspace, pushing: Pus
         return _Tried(_pushed_late(stored, order, workspace))
     except FleetError as error:
         away = "the control plane" if isinstance(error, FleetFault) else ""
-        return _Tried(_unpushed(stored, f"The permission to push could not be had: {error.what}."), away)
+        return _Tried(_unpushed(stored, f"Permission to push was not granted: {error.what}."), away)
     left = grant.expires_in - (pushing.clock.boottime() - asked_at) - PUSH_MARGIN_SECONDS
     return _push(stored, workspace, pushing, (grant, left))
 
@@ -131,11 +131,11 @@ def _push(stored: Delivered, workspace: Workspace, pushing: Pushing, granted: tu
     assert stored.branch is not None
     grant, seconds = granted
     if seconds <= 0:
-        return _Tried(_unpushed(stored, "The permission to push came too late to be used."), "the control plane")
+        return _Tried(_unpushed(stored, "Permission to push arrived too late to be used."), "the control plane")
     try:
         result = workspace.push(stored.branch, grant.known, seconds, _Breaking(pushing))
     except Preempted:
-        return _Tried(_unpushed(stored, "The push was broken off."), "the remote")
+        return _Tried(_unpushed(stored, "The push was interrupted."), "the remote")
     made = stored.model_copy(update={"pushed": result.pushed, "push_error": result.error})
     return _Tried(made, "the remote" if result.passing else "")
 

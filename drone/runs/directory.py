@@ -22,7 +22,7 @@ from shared.events import RunEnded
 from shared.names import ID_LENGTH
 
 KEEP = timedelta(days=7)
-CANNOT_LOCK = "the run directory is held by another process"
+CANNOT_LOCK = "the run directory is locked by another process"
 
 
 @dataclass(frozen=True)

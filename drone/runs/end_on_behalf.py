@@ -25,7 +25,7 @@ from shared.events import (
 from shared.messages import ToolCall
 from shared.transcripts import BROKEN_OFF, not_run
 
-WHY = "the process of the run ended before the call did."
+WHY = "the process of the run ended before the call."
 
 
 def end_on_behalf(

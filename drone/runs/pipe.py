@@ -139,7 +139,7 @@ class WorkerLink:
                 self._connection.send_bytes(message.model_dump_json().encode())
             except (OSError, ValueError):
                 # The run is gone, or its end of the pipe is closed: the thread that watches it will report that.
-                log.debug("a run is gone and was not told any more")
+                log.debug("a run is gone; its remaining messages were dropped")
                 return
 
 

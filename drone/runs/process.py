@@ -57,7 +57,7 @@ def main(connection: Connection, job: Job) -> None:
         _settle_in(job)
         code = _run(connection, job, os.environ)
     except Exception:  # the boundary of the process: the worker reports a run that ended without a last event
-        log.exception("run %s could not be carried out", job.run_id)
+        log.exception("run %s failed unexpectedly", job.run_id)
     finally:
         # Not through the interpreter's shutdown: it would wait for threads of libraries that have nothing left to do.
         logging.shutdown()

@@ -60,8 +60,8 @@ def _from_variable(variable: str, api_base: str | None, policy: Policy, environ:
     if value := environ.get(variable):
         return value
     raise Precondition(
-        f"this drone has no variable {variable}",
+        f"environment variable {variable} is not set on this drone",
         code="E-KEY-MISSING",
-        why="the provider's key is to come from it",
+        why="the provider takes its API key from it",
         next=f"on the drone: export {variable}=…, then drone start",
     )

@@ -14,8 +14,8 @@ from shared.outcome import ExitStatus, Outcome, Verification
 MORE_ANSWERS = 5
 """Additional answers of the model, within all other limits."""
 MESSAGE = (
-    "Your turn is about to end, and you have written nothing into the thread: the others would not know what you did, "
-    "nor who is next. Call add_comment now, with what they have to know and the tag of who is to go on; then end again."
+    "Your turn is about to end, and you have written nothing to the thread: the others would not know what you did or "
+    "who is next. Call add_comment now, with what they need to know and the tag of who is next; then end again."
 )
 LAST = 3
 """With this many answers left or fewer, the agent is reminded before each."""
@@ -65,7 +65,7 @@ def few_answers_left(budget: Budget) -> tuple[Message, ...]:
     left = budget.answers_left
     if left is None or left > LAST:
         return ()
-    many = "This is the last answer" if left <= 1 else f"{left} answers are left, this one included,"
+    many = "This is the last answer" if left <= 1 else f"{left} answers, including this one, are left"
     return (Message(role="user", content=f"<budget>\n{many} in this turn. {_LAST_WORDS}\n</budget>"),)
 
 

@@ -230,7 +230,7 @@ class _Run:
         """Record the user messages that came too late, so that none is lost silently."""
         controls = self._context.controls
         for text in (*controls.steering(), *controls.follow_ups()):
-            self._record(CommentStep(text=f"This came too late for the run: {text}"))
+            self._record(CommentStep(text=f"Received too late for this run: {text}"))
 
     def _phase(self, name: str, detail: str = "") -> None:
         self._record(Phase(name=name, detail=detail))

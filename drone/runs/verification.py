@@ -59,7 +59,7 @@ class Verifier:
             return outcome
         commands = self.order.project.verify
         count = "one command" if len(commands) == 1 else f"{len(commands)} commands"
-        return replace(outcome, reason=f"{outcome.reason} It was verified by {count}.")
+        return replace(outcome, reason=f"{outcome.reason} Verified by {count}.")
 
     def _failure(self, attempt: int) -> _Failure | None:
         """Run the commands until one fails; None if all of them passed."""
@@ -95,10 +95,10 @@ class _Failure:
     def message(self) -> str:
         return (
             f"Your work was checked and did not pass: {self.summary}. Its output:\n\n{self.result.output}\n\n"
-            "Mend the work, not the check, and end again; the same commands will then be run again."
+            "Fix the work, not the check, and end again; the same commands will then be run again."
         )
 
 
 def how_it_ended(result: CommandResult) -> str:
     """How a failed command ended, in words."""
-    return "took too long" if result.timed_out else f"ended with exit code {result.return_code}"
+    return "timed out" if result.timed_out else f"failed with exit code {result.return_code}"

@@ -36,12 +36,14 @@ def choose(kind: str, environ: Mapping[str, str], *, network: bool = True, owner
             return Direct(environ, owner=owner)
         raise _missing(kind, reason, _INSTALL)
     if kind == "docker":
-        raise _missing(kind, "this version has no docker sandbox", "choose --sandbox bwrap, or --sandbox auto")
+        raise _missing(
+            kind, "this version does not support the docker sandbox", "use --sandbox bwrap or --sandbox auto"
+        )
     raise Precondition(
-        f'there is no sandbox "{kind}"',
+        f'unknown sandbox "{kind}"',
         code="E-SANDBOX",
-        why=f"the kinds are {', '.join(KINDS)}",
-        next="choose --sandbox auto",
+        why=f"expected one of {', '.join(KINDS)}",
+        next="use --sandbox auto",
     )
 
 
@@ -55,8 +57,8 @@ def explain_missing(environ: Mapping[str, str]) -> str:
         trial = Bubblewrap(environ).run(["true"], workspace=Path(directory), timeout=10)
     if trial.return_code == 0:
         return ""
-    return f"bwrap does not work here: {trial.output.strip()[:300] or 'its trial run did not end'}"
+    return f"bwrap does not work here: {trial.output.strip()[:300] or 'its trial run did not complete'}"
 
 
 def _missing(kind: str, why: str, fix: str) -> Precondition:
-    return Precondition(f'the sandbox "{kind}" is not available', code="E-SANDBOX", why=why, next=fix)
+    return Precondition(f'sandbox "{kind}" is unavailable', code="E-SANDBOX", why=why, next=fix)

@@ -19,7 +19,7 @@ from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResu
 
 WARNING = (
     "commands run without a sandbox: they can read and change everything that this user can; "
-    "install bubblewrap, or give the drone a user of its own"
+    "install bubblewrap, or run the drone as a separate user"
 )
 
 
@@ -60,7 +60,7 @@ class Direct:
         self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
     ) -> CommandLine:
         if self.scratch is None:
-            raise ValueError("a command that outlives its call needs a session's home: for_session gives one")
+            raise ValueError("a command that outlives its call requires a session's home: use for_session")
         # A separate home: tools must not find the owner's keys and settings by accident.
         home, tmp = self.scratch / "home", self.scratch / "tmp"
         for directory in (home, tmp):

@@ -65,7 +65,7 @@ class Output:
             self._live.append(text[: self._live_left])
             self._live_left -= len(text)
             if self._live_left <= 0:
-                self._live.append("\n[more output follows, which is not shown live]\n")
+                self._live.append("\n[further output is not shown live]\n")
 
 
 class HeadAndTail:

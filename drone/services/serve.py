@@ -24,4 +24,4 @@ def serve(order: WorkOrder, context: ServiceContext, budget: Budget) -> Outcome:
 
             return open_pull_request(order, context)
         case _:
-            raise OrderError(f"this drone does not know the service {order.purpose!r}", code="E-SERVICE-UNKNOWN")
+            raise OrderError(f"this drone does not support the service {order.purpose!r}", code="E-SERVICE-UNKNOWN")

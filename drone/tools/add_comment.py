@@ -33,15 +33,15 @@ class AddComment:
     def __call__(self, call: AddCommentArguments) -> ToolResult:
         text = call.message.strip()
         if not text:
-            raise WrongUse("add_comment: the message is empty; write what the others have to know")
+            raise WrongUse("add_comment: the message is empty; write what the others need to know")
         if self._unseen[text]:
             self._unseen[text] -= 1
-            return ToolResult("this comment is in the thread already, from before the run was broken off")
+            return ToolResult("this comment is already in the thread, from before the run was interrupted")
         step = CommentStep(text=text, to_task=True)
         if len(text) > MAX_COMMENT or sealed_size(step.model_dump_json()) > MAX_EVENT:
             raise WrongUse(
-                f"add_comment: {len(text):,} characters are too much for a comment; write them to a file of the "
-                "repository, and a comment that names its path and says the gist"
+                f"add_comment: {len(text):,} characters are too long for a comment; write them to a file in the "
+                "repository, and a comment with its path and a summary"
             )
         self._record(step)
         self.written += 1

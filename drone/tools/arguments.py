@@ -18,7 +18,7 @@ class FileReadArguments(ToolArguments):
     mode: Literal["view", "lines", "search", "find"] = Field(
         "view",
         description="view: a whole file with line numbers, or a directory's entries. lines: start_line to end_line. "
-        "search: lines that match search_pattern, as grep gives them. find: the files below a directory, at most 200.",
+        "search: lines that match search_pattern, as grep prints them. find: the files below a directory, at most 200.",
     )
     path: str = Field(".", description="Absolute, or relative to the workspace.")
     start_line: int | None = Field(None, ge=1, description="lines: the first line, counted from 1.")
@@ -29,43 +29,45 @@ class FileReadArguments(ToolArguments):
 
 
 class GrepArguments(ToolArguments):
-    pattern: str = Field(min_length=1, description="A regular expression, extended or Perl's.")
+    pattern: str = Field(min_length=1, description="A regular expression, extended or Perl syntax.")
     path: str = Field(".", description="A file or a directory, absolute or relative to the workspace.")
-    glob: str | None = Field(None, description="Only files that fit: *.py in any directory, or src/**/*.{ts,tsx}.")
+    glob: str | None = Field(None, description="Only files that match: *.py in any directory, or src/**/*.{ts,tsx}.")
     ignore_case: bool = False
     context: int = Field(0, ge=0, le=20, description="Lines to show before and after each match.")
-    max_results: int = Field(100, ge=1, le=1000, description="Matching lines.")
+    max_results: int = Field(100, ge=1, le=1000, description="Maximum number of matching lines.")
 
 
 class GlobArguments(ToolArguments):
     pattern: str = Field(
         min_length=1, description="*.py for names in any directory, src/**/*.{ts,tsx} for paths below `path`."
     )
-    path: str = Field(".", description="The directory to look in.")
+    path: str = Field(".", description="The directory to search.")
     sort: Literal["newest", "name"] = "newest"
 
 
 class FileWriteArguments(ToolArguments):
-    path: str = Field(min_length=1, description="Absolute, or relative to the workspace. Parents are made.")
-    content: str = Field(description="The whole content of the file; what was there is replaced.")
+    path: str = Field(
+        min_length=1, description="Absolute, or relative to the workspace. Parent directories are created."
+    )
+    content: str = Field(description="The whole content of the file; existing content is replaced.")
 
 
 class EditorArguments(ToolArguments):
     command: Literal["str_replace", "insert", "undo_edit"] = Field(
-        description="str_replace: replace old_str, which must occur exactly once, by new_str. insert: new_str becomes "
-        "line insert_line. undo_edit: take back the last edit of this file."
+        description="str_replace: replace old_str, which must occur exactly once, with new_str. insert: new_str "
+        "becomes line insert_line. undo_edit: undo the last edit of this file."
     )
     path: str = Field(min_length=1, description="Absolute, or relative to the workspace.")
-    old_str: str | None = Field(None, description="str_replace: the text to replace, with its white space.")
+    old_str: str | None = Field(None, description="str_replace: the exact text to replace, including whitespace.")
     new_str: str | None = Field(None, description="str_replace, insert: the new text.")
     insert_line: int | None = Field(
-        None, ge=1, description="insert: the number that the first new line gets, counted from 1."
+        None, ge=1, description="insert: the line number of the first new line, counted from 1."
     )
 
 
 class ShellArguments(ToolArguments):
-    command: str = Field(min_length=1, description="A shell line, run by bash in the workspace, without a terminal.")
-    timeout: float | None = Field(None, gt=0, le=7200, description="Seconds after which it is ended.")
+    command: str = Field(min_length=1, description="A command line, run by bash in the workspace, without a terminal.")
+    timeout: float | None = Field(None, gt=0, le=7200, description="Time limit in seconds.")
 
 
 class TodoItemArguments(ToolArguments):
@@ -75,21 +77,23 @@ class TodoItemArguments(ToolArguments):
 
 class TodoArguments(ToolArguments):
     items: tuple[TodoItemArguments, ...] = Field(
-        max_length=100, description="The whole list, in order; it takes the place of the one before."
+        max_length=100, description="The whole list, in order; it replaces the previous one."
     )
 
 
 class SpawnArguments(ToolArguments):
-    task: str = Field(min_length=1, description="All that the child has to know: it sees nothing of this conversation.")
-    tools: tuple[str, ...] | None = Field(None, description="Names of the tools that it may use; all, if left out.")
+    task: str = Field(
+        min_length=1, description="All that the child needs to know: it sees nothing of this conversation."
+    )
+    tools: tuple[str, ...] | None = Field(None, description="Names of the tools that it may use (default: all).")
 
 
 class AddCommentArguments(ToolArguments):
-    message: str = Field(description="The whole comment: plain prose, closed with the tag of who is next.")
+    message: str = Field(description="The whole comment: plain prose, ending with the tag of who is next.")
 
 
 class SubmitArguments(ToolArguments):
-    summary: str = Field("", description="What was done, for the person who asked.")
+    summary: str = Field("", description="What was done, for the user who asked.")
 
 
 def schema(arguments: type[ToolArguments]) -> dict[str, Any]:

@@ -46,47 +46,47 @@ class Editor:
         name = shown(self.workspace, path)
         edit = self.edits.get(path)
         if edit is None:
-            raise WrongUse(f"there is no edit of {name!r} to take back; only the last one can be")
+            raise WrongUse(f"no edit of {name!r} to undo; only the last edit can be undone")
         if edit.after != now:
-            raise WrongUse(f"{name!r} was changed by something else since its last edit; mend it with str_replace")
+            raise WrongUse(f"{name!r} was changed by something else since its last edit; fix it with str_replace")
         replace_content(path, edit.before)
         del self.edits[path]
-        return ToolResult(f"took back the last edit of {name}")
+        return ToolResult(f"undid the last edit of {name}")
 
 
 def _content(path: Path, given: str) -> bytes:
     with open_file(path, given) as file:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise WrongUse(f"{given!r} is larger than {LARGEST:,} bytes; edit it with shell, by sed for example")
+        raise WrongUse(f"{given!r} is larger than {LARGEST:,} bytes; edit it with shell, for example with sed")
     return content
 
 
 def _replaced(content: bytes, call: EditorArguments) -> tuple[bytes, int]:
     """Return the new content, and the number of the line where it changed."""
     if not call.old_str or call.new_str is None:
-        raise WrongUse("str_replace needs `old_str`, which must not be empty, and `new_str`")
+        raise WrongUse("str_replace requires `new_str`, and `old_str`, which must not be empty")
     old, new = as_bytes(call.old_str, "old_str"), as_bytes(call.new_str, "new_str")
     if _has_windows_lines(content):
         old, new = _windows_lines(old), _windows_lines(new)
     count = content.count(old)
     if count == 0:
-        raise WrongUse("old_str does not occur in the file; read it again and give the text exactly, white space too")
+        raise WrongUse("old_str does not occur in the file; read it again and give the exact text with whitespace")
     if count > 1:
-        raise WrongUse(f"old_str occurs {count} times; give more of the lines around it, so that it occurs once")
+        raise WrongUse(f"old_str occurs {count} times; include more of the surrounding lines, so that it occurs once")
     position = content.index(old)
     return content.replace(old, new), content.count(b"\n", 0, position) + 1
 
 
 def _inserted(content: bytes, call: EditorArguments) -> tuple[bytes, int]:
     if call.new_str is None or call.insert_line is None:
-        raise WrongUse("insert needs `new_str` and `insert_line`")
+        raise WrongUse("insert requires `new_str` and `insert_line`")
     new = as_bytes(call.new_str, "new_str")
     windows = _has_windows_lines(content)
     new, end = (_windows_lines(new), b"\r\n") if windows else (new, b"\n")
     lines = _lines(content)
     if call.insert_line > len(lines) + 1:
-        raise WrongUse(f"the file has {len(lines)} lines: insert_line can be 1 to {len(lines) + 1}")
+        raise WrongUse(f"the file has {len(lines)} lines: insert_line must be 1 to {len(lines) + 1}")
     head, tail = lines[: call.insert_line - 1], lines[call.insert_line - 1 :]
     # A last line without a newline gets one, or the new text would become part of it.
     if head and not head[-1].endswith(b"\n"):

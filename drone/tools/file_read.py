@@ -36,7 +36,7 @@ class FileRead:
     def __call__(self, call: FileReadArguments) -> ToolResult:
         if call.mode == "search":
             if not call.search_pattern:
-                raise WrongUse("mode `search` needs `search_pattern`, a regular expression")
+                raise WrongUse("mode `search` requires `search_pattern`, a regular expression")
             return self.search.grep(GrepArguments(pattern=call.search_pattern, path=call.path))
         if call.mode == "find":
             return self.search.glob(GlobArguments(pattern=call.search_pattern or "**", path=call.path, sort="name"))
@@ -51,7 +51,7 @@ class FileRead:
         """Number the requested lines; memory and answer stay small regardless of the file size."""
         if b"\0" in file.read(_PROBE):
             size = os.fstat(file.fileno()).st_size
-            raise WrongUse(f"{given!r} is a binary file of {size:,} bytes; look at it with shell, by `file` or `xxd`")
+            raise WrongUse(f"{given!r} is a binary file of {size:,} bytes; inspect it with shell: `file` or `xxd`")
         file.seek(0)
         wanted = islice(self._each_line(file), first - 1, last)
         text, next_line, more = _numbered(wanted, first)
@@ -59,7 +59,9 @@ class FileRead:
             return "(the file is empty)" if first == 1 else f"(the file has fewer than {first} lines)"
         if not more:
             return text
-        return f'{text}\n(more follows; go on with {{"mode": "lines", "path": {given!r}, "start_line": {next_line}}})'
+        return (
+            f'{text}\n(more follows; continue with {{"mode": "lines", "path": {given!r}, "start_line": {next_line}}})'
+        )
 
     def _each_line(self, file: BinaryIO) -> Iterator[str]:
         """Yield each line, cut at LINE_CHARACTERS; a line of 5 GB is read in pieces."""
@@ -75,12 +77,12 @@ class FileRead:
             if count % 10_000 == 0:
                 self.check()
             text = whole.decode(errors="replace").rstrip("\r\n")
-            yield text if len(text) <= LINE_CHARACTERS else f"{text[:LINE_CHARACTERS]} [… the line goes on]"
+            yield text if len(text) <= LINE_CHARACTERS else f"{text[:LINE_CHARACTERS]} [… the line continues]"
 
 
 def _range(call: FileReadArguments) -> tuple[int, int | None]:
     if call.start_line is None and call.mode == "lines":
-        raise WrongUse("mode `lines` needs `start_line`, and `end_line` unless the rest is wanted")
+        raise WrongUse("mode `lines` requires `start_line`, and `end_line` unless you want the rest")
     first = call.start_line or 1
     if call.end_line is not None and call.end_line < first:
         raise WrongUse(f"end_line {call.end_line} comes before start_line {first}")
@@ -122,7 +124,7 @@ def _entry_line(entry: os.DirEntry[str]) -> str:
             return f"{name}/"
         status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
-        return f"{name}  (gone since)"
+        return f"{name}  (no longer exists)"
     return f"{name}  ({status.st_size:,} bytes)" if stat.S_ISREG(status.st_mode) else f"{name}  (not a file)"
 
 

@@ -39,7 +39,7 @@ def as_bytes(text: str, argument: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise WrongUse(
-            f"`{argument}` holds half of a surrogate pair at character {error.start}; leave it out"
+            f"`{argument}` contains half of a surrogate pair at character {error.start}; remove it"
         ) from error
 
 
@@ -61,5 +61,5 @@ def replace_content(path: Path, content: bytes) -> None:
             fresh.unlink()
         if isinstance(error, OSError):
             # The error names the requested file, not the temporary one next to it.
-            raise WrongUse(f"{path.name!r} cannot be written: {error.strerror}; it is as it was") from error
+            raise WrongUse(f"{path.name!r} cannot be written: {error.strerror}; it is unchanged") from error
         raise

@@ -22,9 +22,9 @@ def resolve(workspace: Path, given: str, readable: Sequence[Path] = ()) -> Path:
     try:
         path = (root / given).resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        raise WrongUse(f"{given[:200]!r} is not a path that can be followed: {error}") from error
+        raise WrongUse(f"{given[:200]!r} is not a valid path: {error}") from error
     if not any(path.is_relative_to(place) for place in (root, *map(Path.resolve, readable))):
-        raise WrongUse(f"{given[:200]!r} lies outside the workspace {root}; give a path inside it")
+        raise WrongUse(f"{given[:200]!r} is outside the workspace {root}; give a path inside it")
     return path
 
 
@@ -40,7 +40,7 @@ def open_file(path: Path, given: str) -> BinaryIO:
         # Without O_NONBLOCK, opening a FIFO would wait for a writer; O_NOFOLLOW because the path is already resolved.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError as error:
-        raise WrongUse(f"there is no file {given!r}; file_read with mode `find` lists what there is") from error
+        raise WrongUse(f"file {given!r} not found; file_read with mode `find` lists the existing files") from error
     except OSError as error:
         if is_special(path):
             raise _not_a_file(given) from error
@@ -65,7 +65,7 @@ def check_writable(path: Path, given: str) -> None:
         raise _not_a_file(given)
     for place, what in ((path, "file"), (path.parent, "directory")):
         if place.exists() and not place.stat().st_mode & _WRITABLE:
-            raise WrongUse(f"the {what} {place.name!r} is read-only; if it is to be changed, chmod it by shell first")
+            raise WrongUse(f"the {what} {place.name!r} is read-only; to change it, run chmod with shell first")
 
 
 def is_special(path: Path) -> bool:

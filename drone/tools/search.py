@@ -42,7 +42,7 @@ class Search:
         if is_special(path):
             raise WrongUse(f"{call.path!r} is a FIFO, a device or a socket; it cannot be searched")
         if not path.exists():
-            raise WrongUse(f"there is no {call.path!r} to search in")
+            raise WrongUse(f"{call.path!r} not found")
         return self._run(
             path,
             do="grep",
@@ -57,7 +57,7 @@ class Search:
         """Return matching paths, at most ENTRIES."""
         path = self.resolve(call.path)
         if not path.is_dir():
-            raise WrongUse(f"{call.path!r} is no directory; give one, and the name as the pattern")
+            raise WrongUse(f"{call.path!r} is not a directory; give a directory, and the name as the pattern")
         pattern = call.pattern.removeprefix(f"{path}/")
         return self._run(path, do="glob", pattern=pattern, newest_first=call.sort == "newest", most=ENTRIES)
 
@@ -86,9 +86,9 @@ class Search:
             read_only=self.readable,
         )
         if result.timed_out:
-            return ToolResult(f"(ended after {self.seconds:g} s; look in a smaller directory)", is_error=True)
+            return ToolResult(f"(ended after {self.seconds:g} s; search a smaller directory)", is_error=True)
         if result.return_code == tree.FAILED:
-            raise WrongUse(f"{result.output.strip()}; mend the pattern")
+            raise WrongUse(f"{result.output.strip()}; fix the pattern")
         return ToolResult(result.output, is_error=result.return_code != 0, output_bytes=result.output_bytes)
 
 

@@ -36,7 +36,7 @@ class Shell:
 
     def __call__(self, call: ShellArguments) -> ToolResult:
         if "\0" in call.command:
-            raise WrongUse("a command line cannot hold a NUL; write such bytes with printf '\\0'")
+            raise WrongUse("a command line cannot contain NUL bytes; write them with printf '\\0'")
         timeout = call.timeout or self.command_timeout
         result = self.sandbox.run(
             call.command,
@@ -71,7 +71,7 @@ class Shell:
 
 def _how_it_ended(result: CommandResult, timeout: float) -> str:
     if result.return_code is None:
-        return f"(ended after {timeout:g} s; give a longer `timeout` or run less at a time)"
+        return f"(ended after {timeout:g} s; set a longer `timeout` or run less at a time)"
     return f"(return code {result.return_code})"
 
 

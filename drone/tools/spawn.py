@@ -18,8 +18,8 @@ NAME = "spawn"
 NOT_FOR_CHILDREN = frozenset({NAME, add_comment.NAME})
 """Only the parent reports a child's findings in the thread (S-065)."""
 _DESCRIPTION = (
-    "Give a part of the work to a child agent with a conversation of its own, in the same workspace and on the same "
-    "budget. You get its last answer. Good for searches and checks whose details you need not keep."
+    "Delegate part of the work to a child agent with its own conversation, in the same workspace and on the same "
+    "budget. You get its last answer. Good for searches and checks whose details you do not need to keep."
 )
 
 
@@ -49,8 +49,8 @@ class Spawn:
         unknown = [name for name in wanted.tools if name not in known]
         if unknown:
             raise WrongUse(
-                f"a child cannot have {', '.join(repr(name[:60]) for name in unknown)}; "
-                f"the tools are {', '.join(known)}"
+                f"a child cannot use {', '.join(repr(name[:60]) for name in unknown)}; "
+                f"available tools: {', '.join(known)}"
             )
         # The child must always be able to submit.
         return self.child(call.id, wanted.task, tuple(dict.fromkeys((*wanted.tools, "submit"))))

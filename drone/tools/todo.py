@@ -23,8 +23,8 @@ class Todo:
         states = [item.status for item in call.items]
         if states.count("in_progress") > 1:
             raise WrongUse(
-                f"{states.count('in_progress')} items are in_progress; set the one that you work on now, the others "
-                "to pending or done"
+                f"{states.count('in_progress')} items are in_progress; keep only the one that you are working on, and "
+                "set the others to pending or done"
             )
         self.record(TodoStep(items=tuple(TodoItem(text=item.text, status=item.status) for item in call.items)))
         counts = [f"{states.count(state)} {word}" for state, word in _WORDS.items() if state in states]

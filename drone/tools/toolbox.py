@@ -93,7 +93,7 @@ class Tools:
     def _carried_out(self, call: ToolCall) -> ToolResult:
         tool = self._tools.get(call.name)
         if tool is None:
-            raise WrongUse(f"there is no tool {call.name[:60]!r}; the tools are {', '.join(self._tools)}")
+            raise WrongUse(f"unknown tool {call.name[:60]!r}; available tools: {', '.join(self._tools)}")
         if call.name in self._ours:
             return tool.execute(call)
         try:
@@ -106,12 +106,12 @@ class Tools:
     def _add(self, tool: ForeignTool) -> None:
         name = tool.spec.name
         if name in self._ours:
-            self.problems.append(f"The tool {name!r} was left out: a built-in tool has this name.")
+            self.problems.append(f"The tool {name!r} is ignored: a built-in tool has the same name.")
         elif name in self._tools:
-            self.problems.append(f"The tool {name!r} was left out: another tool has this name already.")
+            self.problems.append(f"The tool {name!r} is ignored: another tool has the same name.")
         elif not _NAME.fullmatch(name):
             self.problems.append(
-                f"The tool {name[:80]!r} was left out: a name has 1 to 64 letters, digits, `_` and `-`."
+                f"The tool {name[:80]!r} is ignored: its name must have 1 to 64 letters, digits, `_` and `-`."
             )
         else:
             self._tools[name] = tool
@@ -178,27 +178,28 @@ def _submit(call: SubmitArguments) -> ToolResult:
 
 
 def _shell_description(command_timeout: float) -> str:
-    limit = f"{command_timeout:g} s unless `timeout` says otherwise" if command_timeout else "no time limit"
+    limit = f"time limit {command_timeout:g} s unless `timeout` is given" if command_timeout else "no time limit"
     return (
-        f"Run a shell line in the workspace ({limit}). Each call is a fresh shell: directory and variables do not "
-        "last, and nothing keeps running after it. stdout and stderr come as one text, then the return code; of more "
-        f"than 10,000 characters the head and the tail. First output line {SUBMIT_LINE}: the rest is submitted."
+        f"Run a command line in the workspace ({limit}). Each call is a new shell: directory and variables do not "
+        "persist, and nothing keeps running after it. Returns stdout and stderr as one text, then the return code; if "
+        "longer than 10,000 characters, only the head and the tail. If the first output line is "
+        f"{SUBMIT_LINE}, the rest is submitted."
     )
 
 
 _FILE_READ = (
-    "Read in the workspace: view a file or directory, some lines, search with a regular expression, find files."
+    "Read in the workspace: view a file or directory, read some lines, search with a regular expression, find files."
 )
 _GREP = (
-    "Search file contents with a regular expression. In a git repository what git ignores is left out, unless `path` "
-    "is ignored itself. Lines come grouped by file, as `number:line`, or `number-line` for context."
+    "Search file contents with a regular expression. In a git repository, files that git ignores are skipped unless "
+    "`path` itself is ignored. Lines are grouped by file, as `number:line`, or `number-line` for context."
 )
-_GLOB = f"Find files by name or path, at most {ENTRIES}. In a git repository what git ignores is left out."
-_FILE_WRITE = "Write a whole file in the workspace; its parents are made. For a change in a file use editor."
+_GLOB = f"Find files by name or path, at most {ENTRIES}. In a git repository, files that git ignores are skipped."
+_FILE_WRITE = "Write a whole file in the workspace; parent directories are created. To change a part, use editor."
 _EDITOR = "Change a file: str_replace a text that occurs exactly once, insert lines, or undo_edit the last change."
-_TODO = "Keep a list of what is to be done, for work of several steps. People see it. Send the whole list each time."
+_TODO = "Keep a to-do list, for work of several steps. Users see it. Send the whole list each time."
 _ADD_COMMENT = (
-    "Write a comment into the thread of your task, where people and the other agents read it. It is there at once and "
-    "for good. The last tag in the last comment of your turn, @name or @user, says who is next."
+    "Write a comment to the thread of your task, where users and the other agents read it. It appears immediately and "
+    "permanently. The last tag in the last comment of your turn, @name or @user, decides who is next."
 )
-_SUBMIT = "Say that the work is done, with a summary. Nothing can be done after it."
+_SUBMIT = "Report that the work is done, with a summary. Nothing can be done after it."

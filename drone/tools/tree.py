@@ -105,7 +105,7 @@ def grep(request: TreeRequest, deadline: float) -> list[str]:
         answer.lines.append(f"(ended after {request['seconds']:g} s; search a smaller directory)")
     if large:
         some = ", ".join(large[:5])
-        answer.lines.append(f"(not searched, as they are over 100 MB: {some}{' …' if len(large) > 5 else ''})")
+        answer.lines.append(f"(not searched because larger than 100 MB: {some}{' …' if len(large) > 5 else ''})")
     return answer.lines or ["(no line matches)"]
 
 
@@ -210,7 +210,7 @@ def _add_matches(search: _Search, files: Iterable[str], lines: BoundedLines, sho
             last = path
             if not (lines.add(f"{chr(10) if lines.lines else ''}{shown_as}{path}", counts=False)):
                 return
-        line = text if len(text) <= LINE else f"{text[:LINE]} [… the line goes on]"
+        line = text if len(text) <= LINE else f"{text[:LINE]} [… the line continues]"
         if not lines.add(f"{number}{':' if matches else '-'}{line}", counts=matches):
             return
 
@@ -316,7 +316,7 @@ def _expression(pattern: str) -> str:
         depth += (piece == "{") - closing
         pieces.append("|" if piece == "," and depth else ")" if closing else _translated(piece))
     if depth:
-        raise ValueError(f"the pattern {pattern!r} has a brace that is not closed")
+        raise ValueError(f"the pattern {pattern!r} has an unclosed brace")
     return "".join(pieces)
 
 

@@ -101,13 +101,13 @@ class ForkServer:
             probe.wait(5.0)
             probe.close()
         except (FleetFault, EOFError) as error:
-            answer = str(error) or "its process ended without a word"
+            answer = str(error) or "its process ended without an answer"
         if answer:
             self.fault = answer
             log.error("the model library could not be loaded, so no run can start: %s", answer)
             return
         self.warm_after_s = self._clock.monotonic() - began
-        log.info("warm after %.1f s", self.warm_after_s)
+        log.info("warmed up after %.1f s", self.warm_after_s)
         when_warm()
 
     def _fork(self, target: Callable[..., None], job: Job | None, name: str) -> RunProcess:

@@ -101,7 +101,7 @@ class Heartbeat:
                 self._membership.refused(error)
                 wait = RETRY_SECONDS
             except Exception:  # the body of a background loop: a drone without heartbeat would be considered lost
-                log.exception("a heartbeat failed; trying again")
+                log.exception("a heartbeat failed; retrying")
             self._rest(wait)
 
     def _rest(self, seconds: float) -> None:
@@ -112,7 +112,7 @@ class Heartbeat:
             if self._now.wait(min(left, LOOK_AROUND_SECONDS, left if next_check is None else next_check)):
                 break
             if slept := self._sleeps.since_asked():
-                log.warning("the machine was asleep for %.0f s; telling the fleet at once", slept)
+                log.warning("the machine was asleep for %.0f s; sending a heartbeat now", slept)
                 # The connections' other ends may be gone, and detecting that would take seconds.
                 self._redis.connection_pool.disconnect(inuse_connections=False)
                 break
@@ -126,10 +126,10 @@ class Heartbeat:
         try:
             self._takeovers.check_again()
         except RedisError as error:
-            log.info("whether a run was taken back is not known yet (%s)", error)
+            log.info("cannot determine yet whether a run was revoked (%s)", error)
             return False
         except Exception:  # part of the body of the loop above, for the same reason
-            log.exception("a look at the runs' keys failed; trying again")
+            log.exception("checking the runs' keys failed; retrying")
             return False
         self._renew(self.lease.valid_until)
         return True
@@ -190,6 +190,6 @@ class Heartbeat:
         if self._reachable != (error is None):
             self._reachable = error is None
             if error is None:
-                log.info("heartbeats arrive again")
+                log.info("heartbeats resumed")
             else:
-                log.warning("heartbeats do not arrive (%s); runs go on", error)
+                log.warning("heartbeats cannot be sent (%s); runs continue", error)

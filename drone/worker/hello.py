@@ -64,7 +64,7 @@ class Introduction:
                 return True
             except RedisError as error:
                 if not told:
-                    log.warning("the broker does not answer yet (%s); the drone goes on trying", error)
+                    log.warning("the broker does not answer yet (%s); retrying", error)
                 told = True
                 self._on_error(error)
                 stopping.wait(RETRY_SECONDS)
@@ -82,9 +82,9 @@ class Introduction:
                 return
             if now != first:
                 raise Conflict(
-                    "another drone is at work under this drone's id",
+                    "another drone is running with this drone's id",
                     code="E-DRONE-TWICE",
-                    why=f"its boot is {now.partition(':')[0]}; a drone's home must not be copied to a second machine",
+                    why=f"its boot is {now.partition(':')[0]}; a drone's home must not be copied to another machine",
                     next="drone register --url URL --token TOKEN --name ANOTHER-NAME    with an empty DRONE_HOME",
                 )
 

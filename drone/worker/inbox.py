@@ -83,7 +83,7 @@ class Inbox:
             known = name in self._refused
             self._refused.add(name)
         if not known:
-            log.error("a control message was not acted on: %s", error)
+            log.error("a control message was rejected: %s", error)
 
 
 class InboxListener:
@@ -114,7 +114,7 @@ class InboxListener:
                 # Nothing is lost: messages sent meanwhile are in the inbox. The heartbeat logs that Redis is down.
                 self._stop.wait(RETRY_SECONDS)
             except Exception:  # the body of a background loop: one bad message must not end the listening
-                log.exception("a control message failed; listening on")
+                log.exception("handling a control message failed; still listening")
 
     def _subscription(self) -> CheckedSubscription:
         return CheckedSubscription(self._redis.connection_pool, ignore_subscribe_messages=True)

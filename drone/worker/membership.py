@@ -90,20 +90,20 @@ class Membership:
         except Unauthenticated as removed:
             self._end(removed)
         except FleetError as unknown:
-            log.warning("the broker refuses this drone, and the control plane does not say why: %s", unknown)
+            log.warning("the broker rejects this drone, and the control plane gave no reason: %s", unknown)
 
     def _end(self, error: FleetError) -> None:
         if not self.over:
             self.over = True
-            log.error("this drone has to stop: %s", error.what)
+            log.error("this drone must stop: %s", error.what)
             self._leave(error)
 
 
 def _twin(boot: str) -> Conflict:
     return Conflict(
-        "another drone is at work under this drone's id",
+        "another drone is running with this drone's id",
         code="E-DRONE-TWICE",
-        why=f"its boot {boot} began later than this one; a drone's home must not be copied to a second machine",
+        why=f"its boot {boot} started later than this one; a drone's home must not be copied to another machine",
         next="drone register --url URL --token TOKEN --name ANOTHER-NAME    with an empty DRONE_HOME",
     )
 

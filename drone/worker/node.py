@@ -107,9 +107,9 @@ class Node:
         self._control.settle()
         end = ended.end
         if ended.refused and not ended.revoked:
-            raise Ignore(f"this copy of run {run_id} is not to be run")
+            raise Ignore(f"this copy of run {run_id} was skipped")
         if end is None or end.status == "preempted" or end.exit_status == ExitStatus.CANCELED:
-            raise RunWithdrawn(f"run {run_id} was taken back")
+            raise RunWithdrawn(f"run {run_id} was withdrawn")
         if end.status == "failed":
             raise RunFailed(f"run {run_id} of order {order_id} failed: {end.exit_status}")
         return end.exit_status
@@ -131,7 +131,7 @@ class Node:
         self.stopping.set()
         if self._introduced.is_set():
             if not self.reporter.flush(FLUSH_SECONDS):
-                log.warning("not everything could be sent; the rest follows when the drone starts again")
+                log.warning("some events could not be sent; they will be sent when the drone starts again")
             self._beats.stop()
         self._listener.stop()
         self.reporter.stop()
@@ -154,7 +154,7 @@ class Node:
         self._beats.start()
         self._listener.start()
         self._introduced.set()
-        log.info("drone %s is at work as boot %s", self._me.config.name, self._me.boot_id)
+        log.info("drone %s is running as boot %s", self._me.config.name, self._me.boot_id)
 
     def _hello(self, unconfirmed: UnconfirmedRuns) -> Hello:
         config = self._me.config
@@ -216,8 +216,8 @@ class Node:
     def _terminate(self, run_id: str) -> None:
         """Flower's terminate."""
         if run := self.runs.get(run_id):
-            run.ask_to_end(Wish("terminate", "ended by an operator through Flower"), within=CANCEL_SECONDS)
+            run.ask_to_end(Wish("terminate", "stopped by an operator in Flower"), within=CANCEL_SECONDS)
 
     def _revoke(self, run_id: str) -> None:
         """Flower's revoke of a queued order."""
-        self.runs.refuse(run_id, "ended by an operator through Flower")
+        self.runs.refuse(run_id, "stopped by an operator in Flower")

@@ -92,7 +92,7 @@ class OrderRunner:
             return RunResult(refused=True)
         claim = self._claim(identity)
         if not claim.granted:
-            log.info("run %s is not to be started: its key says %r", identity.run_id, claim.found)
+            log.info("run %s is not started: its key is %r", identity.run_id, claim.found)
             directory.discard()
             return RunResult(refused=True, revoked=claim.revoked)
         run = TrackedRun(directory, identity, self.clock)
@@ -104,9 +104,9 @@ class OrderRunner:
         try:
             return RunResult(end=self._run(run, meta, envelope))
         except Exception as error:  # the boundary of a run on this side: in any case, it gets a last event
-            log.exception("run %s could not be watched", run.run_id)
+            log.exception("watching run %s failed", run.run_id)
             fault = FleetFault(
-                "the drone lost hold of the run", code="E-RUN-LOST", why=f"{type(error).__name__}: {error}"
+                "the drone lost track of the run", code="E-RUN-LOST", why=f"{type(error).__name__}: {error}"
             )
             return RunResult(end=self._end_on_behalf(run, fault, None))
 
@@ -115,7 +115,7 @@ class OrderRunner:
         try:
             return directory.create(meta)
         except OSError as error:
-            log.error("run %s is left to another drone, as its directory cannot be made: %s", directory.run_id, error)
+            log.error("run %s is left to another drone: its directory cannot be created: %s", directory.run_id, error)
             return False
 
     def _claim(self, identity: RunIdentity) -> Claim:
@@ -182,7 +182,7 @@ class OrderRunner:
             ) from error
         except ValidationError as error:
             # Not the error's own text, which quotes the order.
-            why = f"{error.error_count()} of its fields are not as this version knows them"
+            why = f"{error.error_count()} of its fields are invalid in this version"
             raise FleetFault("this drone cannot read the order", code="E-ENVELOPE", why=why) from None
 
     def _watch(self, run: TrackedRun, process: RunProcess) -> int:
@@ -193,10 +193,10 @@ class OrderRunner:
                     self._handle(run, message)
                 run.looked_at()
                 if why := run.stalled():
-                    log.warning("run %s: %s; it is told to end", run.run_id, why)
+                    log.warning("run %s: %s; stopping it", run.run_id, why)
                     run.ask_to_end(Wish("stalled", why), within=STALLED_SECONDS)
                 if run.overdue():
-                    log.warning("run %s was told to end and has not; it is killed", run.run_id)
+                    log.warning("run %s did not stop in time; killing it", run.run_id)
                     process.kill()
         except EOFError:
             pass
@@ -275,9 +275,9 @@ def _died(run: TrackedRun, code: int) -> FleetFault:
     """The error of a run that did not record its end itself."""
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     if run.wish is not None and run.wish.kind == "stalled":
-        why = f"it did not end when it was told to, but by {how}"
+        why = f"it did not stop when asked; it ended with {how}"
         return FleetFault(run.wish.reason, code="E-NO-PROGRESS", why=why, next="fleet resume ORDER")
-    return FleetFault("the process of the run ended before the run did", code="E-RUN-DIED", why=how)
+    return FleetFault("the run's process ended unexpectedly", code="E-RUN-DIED", why=how)
 
 
 def _exit_status(run: TrackedRun) -> ExitStatus:

@@ -39,9 +39,9 @@ def start(home: DroneHome, clock: Clock | None = None) -> int:
     with home.lock():
         become_reaper()
         supervisor = _Supervisor(home, clock or SystemClock())
-        say(f"drone {config.name} starts; its log is {home.log_file}; Ctrl-C stops it when its runs have ended")
+        say(f"starting drone {config.name}; log: {home.log_file}; Ctrl-C stops it when its runs have ended")
         code = supervisor.run()
-        say(f"drone {config.name} stopped" if code == 0 else f"drone {config.name} cannot work (exit code {code})")
+        say(f"drone {config.name} stopped" if code == 0 else f"drone {config.name} failed (exit code {code})")
         return code
 
 
@@ -68,7 +68,7 @@ class _Supervisor:
                 if code in HOPELESS:
                     return code
                 pause = FIRST_PAUSE_SECONDS if self._clock.monotonic() - began > STEADY_SECONDS else pause
-                say(f"the drone's worker ended ({_how(code)}); it is started again in {pause:.0f} s")
+                say(f"the drone's worker ended ({_how(code)}); restarting in {pause:.0f} s")
                 if self._stopping.wait(pause):
                     return 0
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
@@ -108,10 +108,10 @@ class _Supervisor:
 
 _FINISH, _GIVE_BACK, _KILL = 1, 2, 3
 _SAID = {
-    _FINISH: "stopping: no more orders, and the end when the runs in hand have ended; "
-    "once more (Ctrl-C or SIGTERM) gives them back, a third time kills them",
-    _GIVE_BACK: "stopping: the runs in hand give their orders back; once more kills them",
-    _KILL: "stopping: killing what is left",
+    _FINISH: "stopping: no new orders; ends after the current runs; "
+    "press Ctrl-C again (or send SIGTERM) to return their orders, a third time to kill them",
+    _GIVE_BACK: "stopping: current runs return their orders; press again to kill them",
+    _KILL: "stopping: killing the remaining processes",
 }
 _TOLD = {_FINISH: signal.SIGTERM, _GIVE_BACK: signal.SIGQUIT, _KILL: signal.SIGKILL}
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)

@@ -56,7 +56,7 @@ def end_previous_boots(runs_dir: Path, sandbox: str, clock: Clock) -> Unconfirme
     for boot in boots:
         # Processes that outlived both their run and their holder are found by the mark in their environment.
         if survivors := end_marked(boot).found:
-            log.warning("%s processes of commands of an older boot were ended", survivors)
+            log.warning("stopped %s command processes of an earlier boot", survivors)
     return UnconfirmedRuns(tuple(found))
 
 
@@ -67,7 +67,7 @@ def _end(directory: RunDirectory, meta: Meta, clock: Clock) -> Receipt:
     if meta.pid is not None:
         now += end_process(meta.pid, meta.started_at, meta.machine_boot)
     if now.found:
-        log.warning("run %s of an older boot: %s of %s processes ended", directory.run_id, now.ended, now.found)
+        log.warning("run %s of an earlier boot: stopped %s of %s processes", directory.run_id, now.ended, now.found)
     return _ended_by_itself(directory).then(now).receipt(clock.now())
 
 
@@ -89,7 +89,7 @@ def _write_end(run: TrackedRun, meta: Meta, sandbox: str, receipt: Receipt, cloc
     end = RunEnded(
         status="failed",
         exit_status=ExitStatus.LOST,
-        reason="the drone was started again, and the run did not survive that",
+        reason="the run was lost when the drone restarted",
         receipt=receipt,
         order_at_fault=False,
     )
@@ -98,4 +98,4 @@ def _write_end(run: TrackedRun, meta: Meta, sandbox: str, receipt: Receipt, cloc
         for event in end_on_behalf(run.directory, run.identity, clock, started, [end]):
             run.note_event(event)
     except OSError as error:
-        log.error("the end of run %s cannot be written, and it is reported as lost: %s", run.run_id, error)
+        log.error("the end of run %s cannot be written; reporting the run as lost: %s", run.run_id, error)

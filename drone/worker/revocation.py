@@ -51,7 +51,7 @@ class Takeovers:
         for run, since in list(self._suspects.items()):
             if now - since >= LOOK_AGAIN_SECONDS:
                 del self._suspects[run]
-                log.warning("run %s was taken back by the control plane; it ends and changes nothing", run.run_id)
+                log.warning("run %s was revoked by the control plane; stopping it without further changes", run.run_id)
                 run.ask_to_end(Wish("stale", "another run holds the order"), within=STALE_KILL_SECONDS)
 
     def suspects(self, run: TrackedRun) -> bool:

@@ -79,7 +79,7 @@ class WorkerShutdown:
         state.should_stop = os.EX_OK
         self._worker.pool.wake()
         if not self._over.wait(END_SECONDS):
-            log.warning("the broker holds up the end of this process; what is unsent follows at the next start")
+            log.warning("the broker delays the shutdown; unsent events will be sent at the next start")
             logging.shutdown()
             os._exit(os.EX_OK)
 

@@ -150,7 +150,7 @@ class TrackedRun:
             limit = self.progress_timeout
             if not limit or self._waits_for or self.wish or self._end or self._quiet() < limit:
                 return ""
-            return f"no sign of progress for {roughly(limit)} while it was at `{self._doing}`"
+            return f"no progress for {roughly(limit)} during `{self._doing}`"
 
     def _quiet(self) -> float:
         return max(0.0, self._awake() - self._moved_at)

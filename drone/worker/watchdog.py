@@ -64,7 +64,7 @@ class Watchdog:
                 try:
                     self.check(rebuild, _exit)
                 except Exception:  # the body of a background loop: this is the last one that may end
-                    log.exception("the watchdog stumbled; looking again")
+                    log.exception("the watchdog failed; retrying")
 
         threading.Thread(target=run, name="watchdog", daemon=True).start()
 
@@ -85,7 +85,7 @@ class Watchdog:
                 end_worker()
                 return
             self._rebuilds += 1
-            log.error("messages wait in the queue and are not taken; the consumer is rebuilt (%s)", self._rebuilds)
+            log.error("queued messages are not consumed; rebuilding the consumer (%s)", self._rebuilds)
             rebuild()
 
     def _waiting(self) -> bool:
@@ -100,13 +100,13 @@ def rebuild_consumer(worker: Any) -> None:
     """Make Celery's consumer reconnect, from any thread: its event loop gets an error as if the connection broke."""
 
     def broken() -> None:
-        raise RedisConnectionError("the consumer takes no messages")
+        raise RedisConnectionError("the consumer is not taking messages")
 
     worker.consumer.call_soon(broken)
 
 
 def _exit() -> None:
-    log.critical("the consumer cannot be made to take messages; the worker ends, to be started again")
+    log.critical("the consumer still takes no messages; restarting the worker")
     # Not gracefully: the cause that blocks the main thread would block that, too. No run is active, and the journals
     # keep unsent events.
     os._exit(DEAF)

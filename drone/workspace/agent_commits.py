@@ -67,6 +67,6 @@ def _fetch(session: SessionDirectory, bundle: Path, base: str | None, head: str)
     except GitFailed as failure:
         return AgentCommits(None, f"the agent's own commits are damaged: {failure.message.strip()[-200:]}")
     if base and not git.is_ancestor(base, head):
-        note = "the agent's own commits do not go on from the base; their content is one commit here"
+        note = "the agent's own commits do not descend from the base; their content is in one commit here"
         return AgentCommits(None, note, head)
     return AgentCommits(head)

@@ -39,21 +39,21 @@ def read_agent_instructions(branch: DefaultBranch, path: str, agent: str) -> str
             f"the instructions of agent {agent} cannot be read",
             code="E-AGENT-INSTRUCTIONS",
             why=f"{path} on the branch {branch.name or '(none)'} {error}",
-            next=f"put them there, or: fleet agent edit {agent} --instructions FILE",
+            next=f"add the file, or: fleet agent edit {agent} --instructions FILE",
         ) from error
 
 
 def _content(branch: DefaultBranch, path: str) -> bytes:
     if branch.commit is None:
-        raise ValueError("is not there: the repository has no commit")
+        raise ValueError("was not found: the repository has no commits")
     if ".." in Path(path).parts or Path(path).is_absolute():
-        raise ValueError("is no path inside the repository")
+        raise ValueError("is not a path inside the repository")
     with History(branch.git) as history:
         entry = history.entry(branch.commit, path)
         if entry is None:
-            raise ValueError("is not there")
+            raise ValueError("was not found")
         if not entry.is_plain_file:
-            raise ValueError("is a link" if entry.is_link else "is no file")
+            raise ValueError("is a link" if entry.is_link else "is not a file")
         if entry.size > MAX_BYTES:
             raise ValueError(too_large(entry.size))
         return history.content(entry.blob)

@@ -62,12 +62,12 @@ def _opened(bundle: Path) -> Iterator[IO[bytes]]:
     try:
         descriptor = os.open(bundle, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise GitFailed("bundle", None, f"there is no bundle: {error.strerror}") from error
+        raise GitFailed("bundle", None, f"the bundle cannot be opened: {error.strerror}") from error
     # Without a buffer: git continues reading where the header ended.
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-            raise GitFailed("bundle", None, "the bundle is too large, or no file")
+            raise GitFailed("bundle", None, "the bundle is too large or not a regular file")
         yield file
 
 
@@ -76,7 +76,7 @@ def _skip_header(file: IO[bytes]) -> None:
     header, end, _ = start.partition(b"\n\n")
     lines = header.split(b"\n")
     if not end or not lines[0].startswith(b"# v") or not all(map(_HEADER_LINE.fullmatch, lines)):
-        raise GitFailed("bundle", None, "it has not the form of a bundle")
+        raise GitFailed("bundle", None, "the bundle has an invalid header")
     file.seek(len(header) + len(end))
 
 

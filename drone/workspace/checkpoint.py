@@ -27,7 +27,7 @@ LARGEST_BUNDLE = 32 * 1000 * 1000
 """Bytes; a larger checkpoint stays on this disk."""
 _HOPELESS = 4 * LARGEST_BUNDLE
 """Bytes on disk from which packing into a bundle is not attempted."""
-HOLDS_SECRET = "it holds a known secret"  # noqa: S105 - the reason shown to users
+HOLDS_SECRET = "it contains a known secret"  # noqa: S105 - the reason shown to users
 _UNKNOWN = "unknown"
 _PATIENCE = 20.0
 _COMMITS_SECONDS = 60.0
@@ -154,7 +154,7 @@ class WorkspaceCheckpoints:
         if head == known.seen:
             return known
         if reason := self._why_not_commits(head):
-            remark = f"commits up to {head[:12]}: {reason}; what they changed is kept without them"
+            remark = f"commits up to {head[:12]}: {reason}; their changes are kept without the commits"
             return replace(known, seen=head, remark=remark)
         return self._head_at(head)
 
@@ -170,8 +170,8 @@ class WorkspaceCheckpoints:
         without = [f"^{commit}" for commit in (self._start.commit, self._head.kept) if commit]
         objects = self._plain.text("rev-list", "--objects", "--no-object-names", head, *without).split()
         if self._scan.largest(objects) > LARGEST_FILE:
-            return "they hold a file over the limit of a checkpoint"
-        return "they hold a known secret" if self._scan.with_secrets(objects) else ""
+            return "they contain a file over the checkpoint limit"
+        return "they contain a known secret" if self._scan.with_secrets(objects) else ""
 
     # The work tree
 
@@ -220,7 +220,7 @@ class WorkspaceCheckpoints:
     def _why_not(self, path: bytes) -> str:
         if path in self._secret_files and self._signature(path) == self._secret_files[path]:
             return HOLDS_SECRET
-        return why_not(self._session.work, path, LARGEST_FILE, "over the limit of a checkpoint, which is")
+        return why_not(self._session.work, path, LARGEST_FILE, "over the checkpoint limit of")
 
     def _with_secrets(self, git: Git, parent: str | None) -> dict[bytes, str]:
         """The paths that differ from the parent and hold a known secret; their current signatures are remembered."""
@@ -295,6 +295,6 @@ class WorkspaceCheckpoints:
                 return bundle
         self._too_large_at = min(on_disk, self._too_large_at or on_disk)
         self._too_large = (
-            f"all: {on_disk / 1e6:,.0f} MB, over {LARGEST_BUNDLE / 1e6:,.0f} MB, so it is on this drone's disk only"
+            f"all: {on_disk / 1e6:,.0f} MB, over {LARGEST_BUNDLE / 1e6:,.0f} MB, so it is stored only on this drone"
         )
         return None

@@ -43,21 +43,21 @@ _CASES = (
         OrderError,
         "E-GIT-PROTOCOL",
         "this drone may not fetch from {url}",
-        "give the project an https:// or ssh:// address: fleet project edit SLUG --git-url URL",
+        "use an https:// or ssh:// URL: fleet project edit SLUG --git-url URL",
     ),
     _Case(
         r"SSL certificate problem|certificate verif|SSL: no alternative certificate|unable to get local issuer",
         OrderError,
         "E-GIT-TLS",
         "the certificate of {url} is not trusted on the drone's machine",
-        "there: git config --global http.sslCAInfo FILE, then start the drone again",
+        "on the drone's machine: git config --global http.sslCAInfo FILE, then restart the drone",
     ),
     _Case(
         r"Host key verification failed",
         OrderError,
         "E-GIT-HOST-KEY",
         "the drone's machine does not know the host key of {url}",
-        "there: connect once with ssh, check the key and accept it",
+        "on the drone's machine: connect once with ssh, check the host key and accept it",
     ),
     _Case(
         r"Authentication failed|could not read (Username|Password)|terminal prompts disabled|"
@@ -65,7 +65,7 @@ _CASES = (
         r"Permission to .* denied",
         OrderError,
         "E-GIT-AUTH",
-        "{url} does not let this drone in",
+        "{url} denied access to this drone",
         "on the drone's machine: git ls-remote URL must work; its git credentials are used",
     ),
     _Case(
@@ -83,8 +83,8 @@ _CASES = (
         r"is this a git repository|not valid: is this|No such file or directory|not a git repository|not found",
         OrderError,
         NOT_FOUND,
-        "there is no git repository at {url}, or none that this drone may see",
-        "correct the address: fleet project edit SLUG --git-url URL",
+        "git repository {url} not found, or this drone has no access to it",
+        "correct the URL: fleet project edit SLUG --git-url URL",
     ),
 )
 
@@ -96,7 +96,7 @@ def explain(failure: GitFailed, remote: Remote) -> FleetError:
         if re.search(case.pattern, failure.message):
             return case.kind(case.what.format(url=remote.shown), code=case.code, why=why, next=case.next)
     return OrderError(
-        f"git {failure.command} failed with {remote.shown}",
+        f"git {failure.command} failed for {remote.shown}",
         code="E-GIT",
         why=why,
         next="on the drone's machine: git ls-remote URL",

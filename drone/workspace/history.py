@@ -179,7 +179,7 @@ class History:
                 if self._all_alive():
                     raise
             self.close()
-        raise GitFailed("cat-file", None, "took too long" if self._too_slow else "git ended at a damaged object")
+        raise GitFailed("cat-file", None, "took too long" if self._too_slow else "git exited at a damaged object")
 
     def _opened(self) -> Repo:
         if self._repo is None:

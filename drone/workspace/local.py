@@ -31,13 +31,13 @@ def local_source(given: str) -> LocalSource:
         return LocalSource(given)
     path = Path(given).expanduser().absolute()
     if not path.is_dir():
-        raise _no_repository(path, "there is no such directory")
+        raise _no_repository(path, "directory not found")
     top = _git(path, "rev-parse", "--show-toplevel")
     if top.returncode == 0 and top.stdout.strip():
         return LocalSource(top.stdout.strip(), _uncommitted(Path(top.stdout.strip())))
     bare = _git(path, "rev-parse", "--absolute-git-dir")
     if bare.returncode != 0:
-        raise _no_repository(path, (bare.stderr.strip().splitlines() or ["git does not know it"])[-1])
+        raise _no_repository(path, (bare.stderr.strip().splitlines() or ["not a git repository"])[-1])
     return LocalSource(bare.stdout.strip())
 
 
@@ -53,7 +53,7 @@ def _uncommitted(top: Path) -> str:
     if not count:
         return ""
     files = "1 file" if count == 1 else f"{count} files"
-    return f"{files} in {top} with changes that are not committed; the run starts from the last commit without them."
+    return f"{files} in {top} with uncommitted changes; the run starts from the last commit without them."
 
 
 def _git(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -67,8 +67,8 @@ def _git(path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def _no_repository(path: Path, why: str) -> NotFound:
     return NotFound(
-        f"there is no git repository at {path}",
+        f"no git repository at {path}",
         code="E-GIT-NOT-FOUND",
         why=why,
-        next=f"git init {path}, or give another --repo",
+        next=f"git init {path}, or use another --repo",
     )

@@ -188,5 +188,8 @@ def _advertised(listing: str) -> Advertised:
 def _gone(error: OrderError) -> FleetFault:
     """A server that is being moved or restored says "not found" for a while; the order is then retried."""
     return FleetFault(
-        "the repository is not to be found any more, or not now", code="E-GIT-GONE", why=error.what, next=error.next
+        "the repository can no longer be found; this may be temporary",
+        code="E-GIT-GONE",
+        why=error.what,
+        next=error.next,
     )

@@ -17,8 +17,8 @@ from shared.errors import Precondition
 COPIED = ("credential.", "url.", "http.", "user.", "core.sshcommand")
 """Keys that begin with one of these; of `url.` only the rewriting rules."""
 _FIXED = """\
-# Written by drone: its own git settings, then what was copied from the owner's global and system configuration.
-# Written anew at each start; to change something, change the owner's configuration.
+# Written by drone: its own git settings, then settings copied from the owner's global and system configuration.
+# Rewritten at each start; to change a setting, change the owner's configuration.
 [core]
 \tfsmonitor = false
 \texcludesFile = /dev/null

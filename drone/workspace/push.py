@@ -104,11 +104,11 @@ def _is_passing(failure: GitFailed, remote: Remote) -> bool:
 def _sentence(failure: GitFailed, remote: Remote, target: PushTarget) -> str:
     ref = target.ref
     if failure.code is None:
-        return f"The push of {ref} took longer than the {target.seconds:.0f} s that were granted, and was ended."
+        return f"The push of {ref} exceeded its time limit of {target.seconds:.0f} s and was stopped."
     if _is_stale(failure):
-        return f"The branch {ref} on the remote is not what it was known to be, so it was left as it is."
+        return f"The branch {ref} was changed on the remote meanwhile, so it was not overwritten."
     if "rejected" in failure.message:
-        return f"The remote refused {ref}: {_words(remote.clean(failure.message))}"
+        return f"The remote rejected {ref}: {_words(remote.clean(failure.message))}"
     error = explain(failure, remote)
     return f"{error.what[:1].upper()}{error.what[1:]}" + (f": {error.why}" if error.why else ".")
 

@@ -76,7 +76,7 @@ def _check(place: Workplace, resumed: Resumed) -> None:
     git.raw("rev-list", "--objects", "--quiet", resumed.commit, *([f"^{base}"] if base else []))
     parents = git.text("rev-parse", f"{resumed.commit}^@").split()
     if parents != [commit for commit in [resumed.head or base] if commit]:
-        raise GitFailed("rev-parse", None, "the commit does not build on what the checkpoint says")
+        raise GitFailed("rev-parse", None, "the commit's parents do not match the checkpoint")
 
 
 def _fill(session: SessionDirectory, commit: str | None) -> None:
@@ -114,7 +114,7 @@ def _fault(place: Workplace, resumed: Resumed, failure: Exception) -> FleetError
     if isinstance(failure, GitFailed) and (error := explain(failure, place.mirror.remote)).code == "E-DISK-FULL":
         return error
     return FleetFault(
-        f"the checkpoint of run {resumed.run_id} that this run goes on from ({resumed.commit[:12]}) is not to be had",
+        f"the checkpoint of run {resumed.run_id} that this run resumes from ({resumed.commit[:12]}) is unavailable",
         code="E-CHECKPOINT",
         why=str(failure),
         next="fleet retry ORDER",

@@ -220,7 +220,7 @@ def _init(git: Git, mirror: Mirror, *options: str) -> None:
     """Create a repository that borrows the mirror's objects, and knows where a shallow history ends."""
     directory = git.directory
     if directory is None:
-        raise ValueError("a directory to initialize is needed")
+        raise ValueError("a directory to initialize is required")
     git.text("init", "-q", "--template=", f"--object-format={mirror.object_format}", *options)
     borrowed = directory / "objects" / "info" / "alternates"
     borrowed.parent.mkdir(parents=True, exist_ok=True)

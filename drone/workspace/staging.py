@@ -37,7 +37,7 @@ def stage(git: Git, parent: str | None) -> Staged:
     """
     work = git.work_tree
     if work is None:
-        raise ValueError("staging needs a work tree")
+        raise ValueError("staging requires a work tree")
     left_out = {os.fsencode(path): SPECIAL for path in remove_special_files(work)}
     # Entries that are the same in index and parent keep what the index knows about the file: only the rest is read.
     read_tree(git, parent)
@@ -106,17 +106,17 @@ def new(git: Git) -> Iterable[bytes]:
     return filter(None, git.raw("ls-files", "-z", "--others", "--exclude-standard").split(b"\0"))
 
 
-def why_not(work: Path, path: bytes, largest: int = LARGEST_FILE, limit_is: str = "and the limit is") -> str:
+def why_not(work: Path, path: bytes, largest: int = LARGEST_FILE, limit_is: str = "over the limit of") -> str:
     """The reason why a path cannot be taken; empty if it can. `limit_is` introduces the limit of a file's size."""
     if path.endswith(b"/"):
-        return "a git repository of its own"
+        return "a nested git repository"
     file = work / os.fsdecode(path)
     try:
         status = file.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return ""  # it is gone, and its deletion is delivered
     except OSError as error:
-        return error.strerror or "cannot be looked at"
+        return error.strerror or "cannot be inspected"
     if stat.S_ISLNK(status.st_mode):
         return ""
     if stat.S_ISDIR(status.st_mode):
@@ -140,5 +140,5 @@ def update_index(git: Git, wanted: list[bytes], left_out: dict[bytes, str]) -> N
             refused = _REFUSED.search(failure.message.encode(errors="surrogateescape"))
             if refused is None or refused.group(1) in left_out:
                 raise
-            left_out[refused.group(1)] = "git does not take it"
-    raise GitFailed("update-index", None, f"git refused more than {_TRIES} files")
+            left_out[refused.group(1)] = "rejected by git"
+    raise GitFailed("update-index", None, f"git rejected more than {_TRIES} files")

@@ -85,11 +85,15 @@ def _tip(order: WorkOrder, advertised: Advertised, default: str | None) -> str |
 
 def _no_branch(order: WorkOrder, wanted: str, branches: dict[str, str]) -> OrderError:
     close = get_close_matches(wanted, branches, n=5, cutoff=0.4) or sorted(branches)[:5]
-    what = f'the repository has no branch "{wanted}"' if wanted else "the repository's HEAD names no branch that exists"
+    what = (
+        f'the repository has no branch "{wanted}"'
+        if wanted
+        else "the repository's HEAD does not name an existing branch"
+    )
     return OrderError(
         what,
         code="E-GIT-BRANCH",
-        why=f"it has {', '.join(close) or 'no branch at all'}",
+        why=f"existing branches: {', '.join(close) or 'none'}",
         next=f"fleet project edit {order.project.slug} --branch {close[0] if close else 'BRANCH'}",
     )
 
@@ -105,7 +109,7 @@ def _see_to(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> None:
         if mirror.has(commit):
             return
     raise FleetFault(
-        f"the work that this order goes on from ({commit[:12]}) is not to be had",
+        f"the work that this order continues from ({commit[:12]}) is unavailable",
         code="E-GIT-BASE",
         why=f"neither the branch {order.base.branch or '(none)'} nor a stored bundle has the commit",
         next="start a new session, or submit the order again: fleet submit PROMPT --project SLUG",
@@ -125,9 +129,9 @@ def _see_to_again(order: WorkOrder, mirror: Mirror, fetch_blob: FetchBlob) -> No
         if mirror.has(base):
             return
     raise FleetFault(
-        f"the commit {base[:12]} that this order began from is not to be had any more",
+        f"the commit {base[:12]} that this order started from is no longer available",
         code="E-CHECKPOINT",
-        why="the remote's branches do not have it, and the remote does not give it by its name",
+        why="no branch of the remote contains it, and the remote does not serve it by its id",
         next="fleet retry ORDER",
     )
 

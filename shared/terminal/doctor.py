@@ -129,7 +129,7 @@ def _sum(checks: Sequence[Check]) -> str:
     if not failures and not warnings:
         return "  all is well"
     fixable = sum(check.state is not OK and check.safe_fix is not None for check in checks)
-    hint = f"; --fix mends {fixable}" if fixable else ""
+    hint = f"; --fix can fix {fixable}" if fixable else ""
     return f"  {_count(failures, 'failure')}, {_count(warnings, 'warning')}{hint}"
 
 

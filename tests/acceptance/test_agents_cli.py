@@ -53,7 +53,7 @@ def test_agents_are_added_described_drawn_and_removed(fleet: WholeFleet, tmp_pat
     assert described(fleet, "lead")["description"] == TEXT
     drawn = fleet.fleet("agent", "tree", *CREW)
     assert drawn.stdout == f"lead — {TEXT}\n└── backend\n"
-    assert [order["purpose"] for order in fleet.json("orders", *CREW)] == ["describe", "describe"]
+    assert [order["purpose"] for order in fleet.json("orders", "--all", *CREW)] == ["describe", "describe"]
 
     assert agent(fleet, "edit", "backend", "--boss", "none", "--no-labels", "--model", "openai/x")["labels"] == {}
     shown = fleet.fleet("agent", "view", "lead", *CREW).stdout
@@ -84,7 +84,7 @@ def test_instructions_in_the_repository_are_read_by_the_drone(fleet: WholeFleet,
 def test_a_missing_file_of_the_repository_is_told_by_the_order_and_leaves_the_agent(fleet: WholeFleet) -> None:
     """S-012."""
     agent(fleet, "add", "auditor", "--instructions-path", "agents/gone.md", "--project", "calc")
-    failed = wait_until(lambda: fleet.json("orders", "--status", "failed", *CREW), seconds=90, every=0.5)
+    failed = wait_until(lambda: fleet.json("orders", "--all", "--status", "failed", *CREW), seconds=90, every=0.5)
 
     assert "agents/gone.md" in failed[0]["reason"]
     assert "agent auditor" in failed[0]["reason"]

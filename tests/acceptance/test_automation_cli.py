@@ -87,7 +87,7 @@ def test_a_webhook_is_added_tried_and_its_messages_listed(fleet: WholeFleet) -> 
     deliveries = fleet.json("webhook", "deliveries", "chat", *AUTOS)
     edited = fleet.json("webhook", "edit", "chat", "--off", "--every-event", *AUTOS)
     assert "whsec_" in added.stdout
-    assert (tried.returncode, tried.stdout[:40]) == (1, "not taken: receiver.invalid was not foun")
+    assert (tried.returncode, tried.stdout[:39]) == (1, "rejected: receiver.invalid could not be")
     assert [(each["event"], each["attempts"]) for each in deliveries] == [("fleet.test", 1)]
     assert (edited["enabled"], edited["events"], edited["secret"]) == (False, [], None)
 

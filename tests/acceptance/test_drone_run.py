@@ -160,7 +160,7 @@ def test_a_second_ctrl_c_ends_it_at_once_and_says_where_the_copy_is(repo: Path, 
         wait_until(lambda: _runs_below(running.pid, "sleep"), seconds=150)
         processes = psutil.Process(running.pid).children(recursive=True)
         running.send_signal(signal.SIGINT)
-        wait_until(lambda: "once more ends it at once" in (tmp_path / "told").read_text())
+        wait_until(lambda: "press Ctrl-C again to end it immediately" in (tmp_path / "told").read_text())
         running.send_signal(signal.SIGINT)
         running.communicate(timeout=60)
     told = (tmp_path / "told").read_text()

@@ -19,7 +19,7 @@ ALL = walk(app)
 HELP_SECONDS = 0.5
 SLACK = 4.0
 """A shared CI machine may be this many times slower than the promised half second."""
-TALKERS = {"up", "serve", "flower", "patch", "completion", "help", "follow", "mcp", "export"}
+TALKERS = {"up", "serve", "flower", "logs", "stop", "open", "patch", "completion", "help", "follow", "mcp", "export"}
 """Commands that run until stopped, or whose result is plain text; `follow --json` has its own test."""
 
 

@@ -183,7 +183,7 @@ def test_the_tree_is_drawn_with_branches_labels_and_where_it_goes_on(chat: Whole
     lines = [line for line in drawn.splitlines() if any(order["id"] in line for order in (first, second, third))]
     assert [line.split()[0] for line in lines] == ["●", "├─", "●"]
     assert "[good start]" in lines[0]
-    assert lines[2].endswith("← the next turn goes on here")
+    assert lines[2].endswith("← the next turn continues here")
 
 
 def test_a_busy_session_is_not_moved(chat: WholeFleet) -> None:

@@ -191,7 +191,7 @@ def test_whoever_follows_sees_the_question_and_the_answer(fleet: WholeFleet) -> 
 
     done = fleet.fleet("submit", "Remove it, script:risky", *options)
 
-    assert "? approval required for shell: it removes files" in done.stdout
+    assert "? approval required for shell: Deletes files" in done.stdout
     assert "fleet approve " in done.stdout
     assert "✗ denied: no answer before the deadline" in done.stdout
 
@@ -200,8 +200,8 @@ def test_a_price_that_is_not_known_is_said_to_be_unknown(fleet: WholeFleet) -> N
     order = fleet.ended(submit(fleet, "Note it, script:note"))
 
     assert order["stats"]["cost_usd"] is None
-    assert "cost unknown" in fleet.fleet("show", order["id"]).stdout
-    assert "cost unknown" in fleet.fleet("orders").stdout
+    assert "price unknown" in fleet.fleet("show", order["id"]).stdout
+    assert "price unknown" in fleet.fleet("orders").stdout
 
 
 def test_a_providers_window_and_protocol_are_set_in_the_terminal(fleet: WholeFleet) -> None:

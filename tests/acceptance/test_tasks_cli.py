@@ -170,7 +170,7 @@ def test_a_description_comes_from_an_option_a_file_or_a_pipe(cli: Cli, tmp_path:
         (("task", "create", "it", "--mode", "dream"), 2, "mode"),
         (("task", "create", "it", "--priority", "1000"), 2, "priority"),
         (("task", "create", "it", "--cost-limit", "-1"), 2, "cost_limit"),
-        (("task", "create", "it", "--description", "a", "--description-file", "b"), 2, "descriptions"),
+        (("task", "create", "it", "--description", "a", "--description-file", "b"), 2, "--description and"),
         (("task", "create", "it", "--description-file", "/nowhere/at/all"), 3, "/nowhere/at/all"),
         (("task", "create", "it", "--description-file", "/bin/true"), 2, "UTF-8"),
         (("task", "show", "CREW-9999"), 3, "CREW-9999"),

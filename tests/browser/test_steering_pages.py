@@ -29,7 +29,7 @@ def told(api: Api) -> list[Doc]:
 
 def ask(run: PlayedRun) -> None:
     run.step(ToolCallStep(call_id="c1", tool="shell", arguments={"command": "git push"}))
-    run.asks("c1", "shell", "it publishes commits: git push")
+    run.asks("c1", "shell", "Publishes commits: git push")
 
 
 def test_a_call_that_waits_appears_on_the_page_and_is_approved_there(person: Person, run: PlayedRun) -> None:
@@ -103,7 +103,7 @@ def test_an_answer_that_comes_too_late_says_why_beside_the_buttons(person: Perso
 def test_the_board_lists_what_waits_and_leads_there(person: Person, run: PlayedRun) -> None:
     page = person.open("/")
     ask(run)
-    page.locator(".waiting").get_by_text("it publishes commits").wait_for()
+    page.locator(".waiting").get_by_text("Publishes commits").wait_for()
     page.locator(f".waiting a[href='/orders/{run.order_id}']").click()
     page.get_by_role("button", name="Approve").wait_for()
 
@@ -124,7 +124,7 @@ def test_an_order_that_ends_takes_its_talk_away(person: Person, run: PlayedRun) 
 @pytest.mark.parametrize("width", [320, 1024])
 def test_a_page_with_a_question_is_no_wider_than_its_window(person: Person, run: PlayedRun, width: int) -> None:
     run.step(TodoStep(items=(TodoItem(text="x" * 500),)))
-    run.asks("c1", "shell", "it removes files: rm " + "y" * 500)
+    run.asks("c1", "shell", "Deletes files: rm " + "y" * 500)
     person.page.set_viewport_size({"width": width, "height": 700})
     widths = [
         person.open(path).evaluate("document.documentElement.scrollWidth") for path in ("/", f"/orders/{run.order_id}")

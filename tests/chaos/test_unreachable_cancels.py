@@ -95,7 +95,7 @@ def test_a_killed_drone_sends_the_missing_receipt_when_it_is_started_again(
     assert (receipt["found"], receipt["survivors"]) == (receipt["ended"], 0)
     assert receipt["found"] >= 2
     assert processes_with(number) == []
-    assert "the drone was started again" not in fleet.client.call(orders.SHOW, order_id=order_id)["reason"]
+    assert "the drone restarted" not in fleet.client.call(orders.SHOW, order_id=order_id)["reason"]
 
 
 @pytest.mark.long
@@ -112,7 +112,7 @@ def test_a_drone_that_is_back_before_it_is_given_up_ends_the_cancel_with_its_rec
     order = fleet.client.call(orders.SHOW, order_id=order_id)
     assert (status, order["status"], receipt["survivors"]) == ("canceling", "canceled", 0)
     assert receipt["found"] == receipt["ended"] >= 2
-    assert order["reason"].endswith("the drone was started again, and the run did not survive that")
+    assert order["reason"].endswith("the run was lost when the drone restarted")
     assert processes_with(number) == []
 
 

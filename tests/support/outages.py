@@ -175,7 +175,7 @@ class OutageFleet:
 
     def warm(self, made: DroneUnderTest) -> None:
         """Wait until the drone runs orders without delay and is known to be online."""
-        wait_until(lambda: "warm after" in made.log(), seconds=120)
+        wait_until(lambda: "warmed up after" in made.log(), seconds=120)
         wait_until(lambda: self.seen(made), seconds=60)
 
     def seen(self, drone: DroneUnderTest) -> bool:

@@ -24,7 +24,7 @@ from tests.support.made import start_run
 
 ENDED = {
     "succeeded": (OrderStatus.SUCCEEDED, "stopped", "the model stopped"),
-    "max_iterations": (OrderStatus.SUCCEEDED, "max_iterations", "The limit of 50 answers was reached."),
+    "max_iterations": (OrderStatus.SUCCEEDED, "max_iterations", "The limit of 50 steps was reached."),
     "failed": (OrderStatus.FAILED, "model_error", "litellm.RateLimitError: 429 from the provider"),
     "time_limit": (OrderStatus.FAILED, "time_limit", "The time limit of 1800 s was reached."),
     "lost": (OrderStatus.FAILED, "lost", "lost: drone anna has not reported since 12:03 UTC; last of 3 attempts"),

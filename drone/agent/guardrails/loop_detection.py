@@ -53,10 +53,10 @@ class LoopDetection:
         signature = signature_of(call)
         failed, same = self._failed.get(signature, _Streak()).times, self._same.get(signature, _Streak()).times
         if failed >= EXACT_BLOCK:
-            reason = f"this same {call.name} call has failed {failed} times; do something else."
+            reason = f"the same {call.name} call has failed {failed} times; do something else."
             return Verdict("block", reason, "repeated_exact_failure_block")
         if same >= SAME_BLOCK:
-            reason = f"this same {call.name} call has given the same result {same} times; use what you have."
+            reason = f"the same {call.name} call has returned the same result {same} times; use what you have."
             return Verdict("block", reason, "idempotent_no_progress_block")
         return Verdict()
 
@@ -82,7 +82,7 @@ class LoopDetection:
         self._same[signature] = _Streak(times, digest)
         if times < SAME_WARN:
             return Verdict()
-        reason = f"This same {call.name} call has given the same result {times} times. Use it, or ask otherwise."
+        reason = f"The same {call.name} call has returned the same result {times} times. Use it, or change the call."
         return Verdict("warn", reason, "idempotent_no_progress_warning")
 
 
@@ -99,10 +99,10 @@ def _judged(call: ToolCall, exact: int, tool: int) -> Verdict:
     if tool >= TOOL_HALT:
         return Verdict("halt", f"{call.name} has failed {tool} times in a row.", "same_tool_failure_halt")
     if exact >= EXACT_WARN:
-        reason = f"This same {call.name} call has failed {exact} times. Find out why, or go another way."
+        reason = f"The same {call.name} call has failed {exact} times. Find out why, or try another approach."
         return Verdict("warn", reason, "repeated_exact_failure_warning")
     if tool >= TOOL_WARN:
-        reason = f"{call.name} has failed {tool} times in a row. Look at what it tells you before you call it again."
+        reason = f"{call.name} has failed {tool} times in a row. Read its output before you call it again."
         return Verdict("warn", reason, "same_tool_failure_warning")
     return Verdict()
 

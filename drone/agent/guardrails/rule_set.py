@@ -65,8 +65,8 @@ class RuleSet:
             if first is None or rule.policy:
                 merged.append(rule)
             else:
-                what = f"The guardrail {rule.name} of {rule.source} is left out"
-                self._report(f"{what}: {first.source} has one of this name.", "")
+                what = f"The guardrail {rule.name} of {rule.source} is ignored"
+                self._report(f"{what}: {first.source} has one with the same name.", "")
         fresh = [rule for rule in merged if rule not in self._rules]
         self._rules = tuple(merged)
         if self._in_turn:
@@ -141,8 +141,8 @@ class RuleSet:
         what = f"The guardrail {rule.name} of {rule.source} failed in {method}: {failed.what}"
         if failed.why == "overdue":
             rule.off = True
-            rule.closed = f"the guardrail {rule.name} is a policy and is too slow to be asked." if rule.policy else ""
-            what += "; it is switched off for this run"
+            rule.closed = f"the guardrail {rule.name} is a policy and took too long." if rule.policy else ""
+            what += "; it is disabled for this run"
         if rule.failures <= TOO_OFTEN:
             self._report(f"{what}.", failed.detail)
         return f"the guardrail {rule.name} is a policy and failed: {failed.what}."
@@ -154,7 +154,7 @@ def _verdict(rule: Rule, answer: object) -> Verdict:
     if not isinstance(answer, Verdict) or answer.action not in ACTIONS:
         raise WrongAnswer(f"it returned {type(answer).__name__}, not a Verdict")
     if not isinstance(answer.reason, str) or not isinstance(answer.code, str):
-        raise WrongAnswer("it returned a Verdict whose reason or code is not a text")
+        raise WrongAnswer("it returned a Verdict whose reason or code is not a string")
     if answer.action == "allow":
         return Verdict()
     reason = plain(answer.reason) or f"the guardrail {rule.name} does not allow it."

@@ -47,11 +47,11 @@ class Registered:
 
     def __post_init__(self) -> None:
         if self.event != EVERYTHING and self.event not in hook.EVENTS:
-            raise ValueError(f"there is no event {self.event!r}; the events are {', '.join(hook.EVENTS)} and *")
+            raise ValueError(f"unknown event {self.event!r}: expected one of {', '.join(hook.EVENTS)}, *")
         if not callable(self.act):
-            raise TypeError(f"the handler of {self.event} cannot be called")
+            raise TypeError(f"the handler of {self.event} is not callable")
         if inspect.iscoroutinefunction(self.act):
-            raise TypeError(f"the handler of {self.event} is async; handlers are plain functions")
+            raise TypeError(f"the handler of {self.event} is async; handlers must be plain functions")
 
 
 class HookBus:
@@ -198,8 +198,8 @@ class HookBus:
         one.failures += 1
         end = "."
         if failed.why == "overdue" or (one.failures >= TOO_OFTEN and not one.policy):
-            one.closed = f"{one.source} is switched off for this run: {failed.what}."
-            end = "; it is switched off for this run."
+            one.closed = f"{one.source} is disabled for this run: {failed.what}."
+            end = "; it is disabled for this run."
         if one.failures <= TOO_OFTEN:
             self._report(f"{_capital(one.source)} failed on {event.name}: {failed.what}{end}", failed.detail)
 

@@ -136,7 +136,7 @@ def _error_of_retry(body: Body) -> str | None:
         case ErrorStep() if body.code != EXTENSION_FAILED:
             return body.what
         case UserStep() | RunEnded():
-            return "The call was broken off."
+            return "The call was interrupted."
         case _:
             return None
 

@@ -18,7 +18,7 @@ def prompt(answer: object) -> str:
     """The complete new system prompt."""
     if isinstance(answer, str) and answer.strip():
         return plain(answer)
-    raise _wrong(answer, "a text that is not empty")
+    raise _wrong(answer, "a non-empty string")
 
 
 def history(answer: object) -> list[Message]:
@@ -44,7 +44,7 @@ def refusal(answer: object) -> str:
     reason = answer.reason if isinstance(answer, Block) else answer
     if isinstance(reason, str):
         return plain(reason.strip()) or "an extension does not allow it."
-    raise _wrong(answer, "a text or a Block")
+    raise _wrong(answer, "a string or a Block")
 
 
 def patch(answer: object) -> Patch:

@@ -122,7 +122,7 @@ class Book:
         if script is None:
             raise NoReply(f"there is no script named {name!r}; known: {', '.join(sorted(self._scripts))}")
         if index >= len(script) and not (script and script[-1].repeat):
-            raise NoReply(f"script {name!r} has {len(script)} replies; number {index + 1} was asked for")
+            raise NoReply(f"script {name!r} has {len(script)} replies; number {index + 1} was requested")
         reply = script[min(index, len(script) - 1)]
         return index, self._failure(messages, reply) or reply
 

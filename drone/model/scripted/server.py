@@ -261,9 +261,9 @@ def _shut(connection: socket.socket) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Serve a script file until SIGTERM or SIGINT."""
     parser = argparse.ArgumentParser(prog="python -m drone.model.scripted.server", description=__doc__)
-    parser.add_argument("--script", type=Path, required=True, help="JSON: a list of replies, or names with such lists")
+    parser.add_argument("--script", type=Path, required=True, help="JSON: a list of replies, or lists by name")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=0, help="0: any free one")
+    parser.add_argument("--port", type=int, default=0, help="0 = any free port")
     parser.add_argument("--chunk-delay", type=float, default=0.0, metavar="SECONDS", help="between chunks of a stream")
     chosen = parser.parse_args(arguments)
     try:

@@ -40,8 +40,8 @@ class HostRefused(Exception):
 
 def refusal_of(host: str, status: int, answer: Json) -> HostRefused:
     """A host's error, in its own words."""
-    said = "; ".join(dict.fromkeys(_words(answer)))[:SHOWN] or "it gave no reason"
-    return HostRefused(f"{host} refused it (HTTP {status}): {said}", status)
+    said = "; ".join(dict.fromkeys(_words(answer)))[:SHOWN] or "no reason given"
+    return HostRefused(f"{host} rejected the request (HTTP {status}): {said}", status)
 
 
 def _words(answer: Json) -> list[str]:

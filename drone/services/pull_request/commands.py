@@ -101,13 +101,13 @@ class CommandApi:
         command = [*self.prefix, *_method(self.via, method), *reads, path]
         code, out, err = self.commands.run(command, stdin)
         if code is None:
-            raise HostRefused(f"{self.via} gave no answer within {self.commands.seconds:.0f} s, and was ended")
+            raise HostRefused(f"{self.via} did not answer within {self.commands.seconds:.0f} s and was stopped")
         answer = _parsed(out)
         status = _status(err)
         if code == 0 and not (status and status >= 400):
             return answer
         if status == 401:
-            raise NotLetIn(f"{self.via} is logged in to {self.host}, and is not let in there")
+            raise NotLetIn(f"{self.via} is logged in to {self.host}, but access was denied")
         if status:
             raise refusal_of(self.host, status, answer or err)
         raise HostRefused(f"{self.via} failed: {' '.join((err or out).split())[:SHOWN] or f'exit code {code}'}")

@@ -176,7 +176,7 @@ def _gitlab(answer: Json) -> PullRequest:
 def _read(answer: Json, number: str, url: str, open_: str) -> PullRequest:
     """The relevant parts of an answer. Raises HostRefused if it does not have the expected form."""
     if not isinstance(answer, Mapping) or not isinstance(answer.get(number), int):
-        raise HostRefused("the host answered, but not as it should")
+        raise HostRefused("unexpected answer from the host")
     address = answer.get(url)
     plain = isinstance(address, str) and address.startswith(("https://", "http://")) and len(address) <= MAX_ADDRESS
     return PullRequest(answer[number], address if plain else None, answer.get("state") == open_)

@@ -42,7 +42,7 @@ class HttpApi:
                 if answer.status_code not in _MOVED:
                     return _judged(host, answer)
                 address = self._moved_to(address, answer)
-        raise HostRefused(f"{host} sends from one address to the next")
+        raise HostRefused(f"too many redirects from {host}")
 
     def _client(self) -> httpx.Client:
         return httpx.Client(
@@ -54,7 +54,7 @@ class HttpApi:
         moved = urljoin(address, answer.headers.get("location", ""))
         here, there = urlsplit(self.root), urlsplit(moved)
         if (there.scheme, there.netloc) != (here.scheme, here.netloc):
-            raise HostRefused(f"{here.netloc} points to {there.netloc or 'nowhere'}, and nothing was sent there")
+            raise HostRefused(f"{here.netloc} redirects to {there.netloc or 'no host'}; nothing was sent there")
         return str(moved)
 
 
@@ -70,7 +70,7 @@ def asks_nobody(root: str, path: str, seconds: float = 10.0) -> tuple[int, Json]
 
 def _judged(host: str, answer: httpx.Response) -> Json:
     if answer.status_code == 401:
-        raise NotLetIn(f"{host} does not take the login")
+        raise NotLetIn(f"{host} rejected the login")
     if not answer.is_success:
         raise refusal_of(host, answer.status_code, _json(answer))
     return _json(answer)

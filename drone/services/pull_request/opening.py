@@ -31,7 +31,7 @@ def open_pull_request(order: WorkOrder, context: ServiceContext) -> Outcome:
     """
     asked = order.pull_request
     if asked is None:
-        raise OrderError("this order does not say which pull request is meant", code="E-SERVICE-UNKNOWN")
+        raise OrderError("the order does not specify a pull request", code="E-SERVICE-UNKNOWN")
     return _Opening(order, asked, context).done()
 
 
@@ -52,9 +52,9 @@ class _Opening:
         address = address_of(_rewritten(branch, remote))
         wanted = self._wanted(branch, KNOWN.get(address.host, ANY) if address else ANY)
         if address is None:
-            return self._ready(wanted, f"no host can be seen behind {remote.shown}, only a repository")
+            return self._ready(wanted, f"{remote.shown} is not the address of a code host")
         if not context.policy.pull_requests:
-            return self._ready(wanted, "the owner of the drone does not let it open pull requests")
+            return self._ready(wanted, "the drone's policy does not allow pull requests")
         git = branch.git.adding(remote.login)
         around = surroundings(address, self._context.environ, context.policy, git, context.controls.check_end)
         self._redactor = Redactor(around.secrets)
@@ -73,11 +73,11 @@ class _Opening:
             except HostRefused as error:
                 raise self._failed(wanted, way, str(error)) from error
         host = around.address.host
-        why = "; ".join(around.missing) or f"this workstation has no login for {host}"
-        return self._ready(wanted, f"{why} (next: log in there with gh, glab or tea, or open it by hand)")
+        why = "; ".join(around.missing) or f"the drone's machine has no login for {host}"
+        return self._ready(wanted, f"{why} (next: log in there with gh, glab or tea, or open it manually)")
 
     def _opened(self, way: Access, address: Address, wanted: PullRequestDraft) -> Outcome:
-        self._context.recorder.doing(f"pull request on {address.host}, by {way.api.via}")
+        self._context.recorder.doing(f"pull request on {address.host} with {way.api.via}")
         host = host_for(way.kind, way.api, address.path)
         there = host.find(wanted.head)
         made = host.change(there.number, wanted) if there else self._new(host, wanted)
@@ -106,9 +106,9 @@ class _Opening:
         if before is None or before == made.number:
             return ""
         try:
-            host.close(before, f"The work goes on in {made.url or f'#{made.number}'}.")
+            host.close(before, f"The work continues in {made.url or f'#{made.number}'}.")
         except (HostRefused, NotLetIn) as error:
-            return f"#{before}, which it takes the place of, could not be closed: {error}"
+            return f"#{before}, which it replaces, could not be closed: {error}"
         return ""
 
     def _wanted(self, branch: DefaultBranch, kind: str) -> PullRequestDraft:
@@ -117,7 +117,7 @@ class _Opening:
         base = asked.base or branch.name
         if base is None:
             raise OrderError(
-                "the repository has no branch that a pull request could be for",
+                "the repository has no branch to open a pull request against",
                 code="E-PULL-REQUEST",
                 next=f"push a first branch, then: fleet retry {self._order.order_id}",
             )
@@ -129,7 +129,7 @@ class _Opening:
         sentence = self._clean(why)
         self._context.recorder.record(self._step(wanted).model_copy(update={"why": sentence}))
         return Outcome(
-            ExitStatus.SUBMITTED, f"The pull request is ready to be opened by hand: {sentence}.", wanted.body
+            ExitStatus.SUBMITTED, f"The pull request is ready to be opened manually: {sentence}.", wanted.body
         )
 
     def _failed(self, wanted: PullRequestDraft, way: Access, why: str) -> OrderError:
@@ -140,7 +140,7 @@ class _Opening:
             f"the pull request for {wanted.head} could not be opened",
             code="E-PULL-REQUEST",
             why=sentence,
-            next=f"mend that, then: fleet retry {self._order.order_id}",
+            next=f"fix that, then: fleet retry {self._order.order_id}",
         )
 
     def _step(self, wanted: PullRequestDraft) -> PullRequestStep:

@@ -91,7 +91,7 @@ def _by_token(around: Surroundings, kind: str) -> HostApi | None:
         if not _may_go(around, kind, name):
             around.missing.append(_not_allowed(around, name))
         elif not around.address.is_private:
-            around.missing.append(f"{name} is not sent to {around.address.origin}, where anybody on the way reads it")
+            around.missing.append(f"{name} is not sent to {around.address.origin}: the connection is not encrypted")
         else:
             return _interface(around, kind, _with_token(kind, token))
     return None
@@ -106,7 +106,7 @@ def _may_go(around: Surroundings, kind: str, name: str) -> bool:
 
 def _not_allowed(around: Surroundings, name: str) -> str:
     host = around.address.host
-    where = f"below [keys] in {around.policy.place}"
+    where = f"under [keys] in {around.policy.place}"
     return f'{name} may not be sent to {host} (next: on the drone, {name} = ["{host}"] {where})'
 
 
@@ -118,7 +118,7 @@ def _by_git(around: Surroundings, known: str | None) -> Access | None:
         return None
     kind = known or _probed(address)
     if kind is None:
-        around.missing.append(f"{address.host} is neither GitHub nor GitLab nor Gitea, as far as can be seen")
+        around.missing.append(f"{address.host} was not recognized as GitHub, GitLab or Gitea")
         return None
     user, password = login
     around.secrets.append(password)

@@ -116,7 +116,7 @@ def test_a_service_that_ends_without_a_word_leaves_a_failure_that_says_why(core:
     after = row(core, order.id)
     assert told(after)["state"] == "failed"
     assert service.id in told(after)["why"]
-    assert "fell silent" in told(after)["why"]
+    assert "has not reported" in told(after)["why"]
 
 
 def test_the_next_order_of_a_session_takes_the_place_of_the_one_before(core: Core, admin: Caller) -> None:

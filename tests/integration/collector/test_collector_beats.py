@@ -91,7 +91,7 @@ def test_a_run_that_waits_for_a_person_may_be_quiet(plane: Plane) -> None:
     oka = plane.drone()
     plane.collector(), plane.supervisor()
     order = begun(plane, oka)
-    doing = "waiting for a person to approve shell"
+    doing = "waiting for approval of shell"
     beat = oka.run_beat(order, doing=doing, doing_seconds=7200, quiet_seconds=7200, waits_for="person")
     wait_until(lambda: oka.beat(beat) or plane.order(order.order_id).doing == f"{doing}, for 2 h 0 min")
     assert plane.order(order.order_id).runs[0].waits_for == "person"

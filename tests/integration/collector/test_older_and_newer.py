@@ -194,5 +194,5 @@ def test_a_control_message_of_an_unknown_kind_is_passed_over_and_the_next_one_ac
     drone.terminate()
     drone.start_worker()
     wait_until(lambda: len(stand_in.hellos(drone.id)) == 2, seconds=40)
-    assert "a control message was not acted on" in drone.log()
+    assert "a control message was rejected" in drone.log()
     assert "Traceback" not in drone.log()

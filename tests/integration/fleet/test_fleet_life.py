@@ -246,7 +246,7 @@ def test_a_drone_whose_user_the_broker_forgot_goes_on_when_it_is_back(
     drone.wait_consuming()
     user = stand_in.broker.redis.acl_getuser(drone.id)
     stand_in.broker.redis.acl_deluser(drone.id)
-    wait_until(lambda: "heartbeats do not arrive" in drone.log())
+    wait_until(lambda: "heartbeats cannot be sent" in drone.log())
     stand_in.broker.ensure_user(drone.id, user["passwords"][0].removeprefix("#"))
     sent = stand_in.dispatch(order_for(drone.id, repository, scripted([{"text": "Done."}]).url))
     assert stand_in.ended(sent, seconds=60).status == "success"
@@ -269,7 +269,7 @@ def test_of_two_machines_with_one_id_the_later_works_and_the_first_ends_when_it_
         wait_until(lambda: boot_of(stand_in, drone) == twin.home.boot_file.read_text().strip())
         os.kill(drone.process.pid, signal.SIGCONT)
         assert drone.wait(seconds=40) == 4
-        assert "another drone is at work under this drone's id" in drone.stderr()
+        assert "another drone is running with this drone's id" in drone.stderr()
         after = len(stand_in.beats(drone.id))
         wait_until(lambda: len(stand_in.beats(drone.id)) >= after + 2)
         assert not any(beat.stopping for beat in stand_in.beats(drone.id))

@@ -64,9 +64,9 @@ def about_orders(api: Api, mila: PlayedDrone, client: Connected) -> None:
     assert client.get("submit_order", prompt="Mend it", project="demo", idempotency_key="one")["id"] == order["id"]
     run = mila.take(order)
     assert client.get("say_to_order", order_id=order["id"], text="Look at the tests.")["status"] == "running"
-    run.asks("c1", "shell", "it removes files")
+    run.asks("c1", "shell", "Deletes files")
     assert client.get("approve_call", order_id=order["id"], call="c1")["id"] == order["id"]
-    run.asks("c2", "shell", "it removes files")
+    run.asks("c2", "shell", "Deletes files")
     assert client.get("deny_call", order_id=order["id"], call="c2", comment="No.")["id"] == order["id"]
     run.says("Mended.")
     patch = b"diff --git a/calc.py b/calc.py\n"

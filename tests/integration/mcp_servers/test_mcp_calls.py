@@ -63,10 +63,10 @@ def test_an_answer_is_shown_as_text(mcp: McpBench, name: str, output: str) -> No
         ("wrong", "no such file"),
         ("die", "Error: the MCP server 'raw' ended with exit code 7; the next call starts it again, without"),
         ("die_talking", "Error: the MCP server 'raw' ended with exit code 1: my disk is full; the next call"),
-        ("flood", f"Error: the MCP server 'raw' sent a message of over {LARGEST_MESSAGE:,} bytes; the next call"),
-        ("huge", f"Error: the MCP server 'raw' sent a message of over {LARGEST_MESSAGE:,} bytes; the next call"),
-        ("deep", "Error: the MCP server 'raw' sent an answer that cannot be read"),
-        ("other_form", "Error: the MCP server 'raw' sent an answer that is not in the form of MCP"),
+        ("flood", f"Error: the MCP server 'raw' sent a message larger than {LARGEST_MESSAGE:,} bytes; the next call"),
+        ("huge", f"Error: the MCP server 'raw' sent a message larger than {LARGEST_MESSAGE:,} bytes; the next call"),
+        ("deep", "Error: the MCP server 'raw' sent an unreadable answer"),
+        ("other_form", "Error: the MCP server 'raw' sent an answer that is not valid MCP"),
     ],
 )
 def test_what_goes_wrong_is_one_error_and_the_next_call_works(mcp: McpBench, name: str, error: str) -> None:
@@ -101,7 +101,7 @@ def test_a_server_that_cannot_be_started_again_is_one_error_for_each_call(mcp: M
     result = tools.call("mcp__raw__echo")
 
     assert result.is_error
-    assert "has ended, and starting it again failed: it ended with exit code 2" in result.output
+    assert "has ended, and restarting it failed: it ended with exit code 2" in result.output
 
 
 def test_a_server_that_ends_after_each_start_is_started_once_for_a_call(mcp: McpBench) -> None:

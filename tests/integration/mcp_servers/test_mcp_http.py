@@ -23,7 +23,7 @@ from tests.support.mcp_servers import (
 )
 from tests.support.sandboxes import raise_when
 
-TOO_LARGE = f"it is longer than {LARGEST_MESSAGE:,} bytes"
+TOO_LARGE = f"it is larger than {LARGEST_MESSAGE:,} bytes"
 
 
 def at_calls(reply: Callable[[Request], Reply]) -> Callable[[Request], Reply]:
@@ -70,7 +70,7 @@ def test_a_server_that_forgot_the_session_is_connected_again_by_the_next_call(mc
         tools = mcp.connect(config("old", url=server.url))
         server.sessions = 7
 
-        assert "has forgotten the session: it was started anew" in tools.text("mcp__old__session")
+        assert "lost the session: it was restarted" in tools.text("mcp__old__session")
         assert tools.text("mcp__old__session") == "session-8"
 
 
@@ -97,9 +97,9 @@ def test_a_redirect_to_another_host_is_not_followed(mcp: McpBench, status: int) 
         (Reply(401), "(HTTP 401)"),
         (Reply(500, b"boom"), "(HTTP 500)"),
         (Reply(200, b"<html>", {"Content-Type": "text/html"}), "Unexpected content type: text/html"),
-        (Reply(200, b"{", {"Content-Type": "application/json"}), "sent an answer that cannot be read"),
-        (Reply(200, b"\xff\xfe", {"Content-Type": "application/json"}), "sent an answer that cannot be read"),
-        (Reply(200, b"{}", {"Content-Type": "application/json"}), "sent an answer that cannot be read"),
+        (Reply(200, b"{", {"Content-Type": "application/json"}), "sent an unreadable answer"),
+        (Reply(200, b"\xff\xfe", {"Content-Type": "application/json"}), "sent an unreadable answer"),
+        (Reply(200, b"{}", {"Content-Type": "application/json"}), "sent an unreadable answer"),
     ],
 )
 def test_an_address_that_is_no_mcp_server_is_a_problem(mcp: McpBench, reply: Reply, why: str) -> None:
@@ -150,7 +150,7 @@ def test_a_call_that_is_not_answered_is_given_up_in_time_and_the_session_goes_on
         (Reply(200, b"data: " + b"x" * LARGEST_MESSAGE, {"Content-Type": "text/event-stream"}), "SSE stream failed"),
         (
             Reply(200, gzip.compress(b"x"), {"Content-Type": "application/json", "Content-Encoding": "gzip"}),
-            "compressed answer, which nobody had asked for",
+            "compressed answer, which was not requested",
         ),
         (Reply(503), "(HTTP 503)"),
     ],
@@ -178,5 +178,5 @@ def test_a_server_that_went_away_is_an_error_and_connected_again_when_it_is_back
         again = tools.call("mcp__web__session")
 
     assert gone.output.startswith("Error: the MCP server 'web' failed: ConnectError")
-    assert gone.output.endswith("; the next call connects again, without what it had in memory")
+    assert gone.output.endswith("; the next call connects again, without its previous state")
     assert again.output == "back"

@@ -35,7 +35,7 @@ def test_a_server_that_is_missing_broken_or_silent_is_a_problem_and_the_others_w
         "MCP server 'missing' ended with exit code 127: /no/such/program: No such file or directory",
         "MCP server 'broken' ended with exit code 1",
         "MCP server 'silent' did not start within 1 s",
-        "MCP server 'text' printed too much on stdout that is no MCP message",
+        "MCP server 'text' printed too much on stdout that is not an MCP message",
     ]
     assert tools.text("mcp__raw__echo", text="here") == "here"
 
@@ -91,7 +91,7 @@ def test_a_tool_that_no_model_can_be_told_of_is_left_out(mcp: McpBench) -> None:
 
     assert [each.spec.name for each in servers.tools] == ["mcp__raw__good"]
     assert servers.problems == [
-        "MCP server 'raw': its tool 'large' is left out: the schema of its arguments is longer than 32,000 bytes"
+        "MCP server 'raw': its tool 'large' is ignored: the schema of its arguments is larger than 32,000 bytes"
     ]
 
 
@@ -100,7 +100,7 @@ def test_a_list_of_tools_that_is_not_in_the_form_of_mcp_is_a_problem(mcp: McpBen
     servers = offering(mcp, tool("good"), wrong)
 
     assert servers.tools == []
-    assert servers.problems[0].startswith("MCP server 'raw' sent an answer that is not in the form of MCP: ")
+    assert servers.problems[0].startswith("MCP server 'raw' sent an answer that is not valid MCP: ")
 
 
 def test_a_long_description_is_cut_and_a_missing_one_made_up(mcp: McpBench) -> None:
@@ -111,7 +111,7 @@ def test_a_long_description_is_cut_and_a_missing_one_made_up(mcp: McpBench) -> N
     )
 
     assert len(servers.tools[0].spec.description) == LONGEST_DESCRIPTION
-    assert servers.tools[1].spec.description == "none, of the MCP server raw"
+    assert servers.tools[1].spec.description == "none of the MCP server raw"
     assert servers.tools[1].spec.parameters == {"properties": {}, "type": "object"}
 
 
@@ -122,7 +122,7 @@ def test_of_very_many_tools_the_first_are_told_of(mcp: McpBench, flags: tuple[st
     servers = mcp.connect(mcp.raw("--tools", many, *flags)).servers
 
     assert [each.spec.name for each in servers.tools] == [f"mcp__raw__t{number}" for number in range(MOST_TOOLS)]
-    assert servers.problems == ["MCP server 'raw' has too many tools; the first 128 can be called"]
+    assert servers.problems == ["MCP server 'raw' has too many tools; only the first 128 are available"]
 
 
 def test_what_servers_say_besides_goes_to_a_bounded_log_and_not_to_the_terminal(

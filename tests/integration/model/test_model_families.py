@@ -209,7 +209,7 @@ def test_a_refusal_of_tools_leads_to_text_at_once_and_for_the_rest_of_the_run(st
     ran = Ran("openai/x", refusal, text_answer(ACTION), text_answer(SUBMIT))
     assert ran.outcome.exit_status is ExitStatus.SUBMITTED
     assert ["tools" in body for body in ran.bodies] == [True, False, False]
-    assert [(retry.delay_s, retry.error.endswith("called in text from here on.")) for retry in ran.retries] == [
+    assert [(retry.delay_s, retry.error.endswith("from now on they are called in text.")) for retry in ran.retries] == [
         (0, True)
     ]
 

@@ -81,7 +81,7 @@ def test_a_cut_answer_breaks_the_connection_off(scripted: ScriptedFactory, strea
 
 def test_a_script_at_its_end_says_so(scripted: ScriptedFactory) -> None:
     answer = _post(scripted([]))
-    assert (answer.status_code, "number 1 was asked for" in answer.text) == (400, True)
+    assert (answer.status_code, "number 1 was requested" in answer.text) == (400, True)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"messages": 5}', b"\xff"])

@@ -96,7 +96,7 @@ def test_where_it_fails_the_agent_has_none_and_the_order_tells_it(
         end(work, asked(work)[0], "half of a description", status)
 
     assert description(work, admin) == ""
-    listed = reading.list_orders(work, admin)
+    listed = reading.list_orders(work, admin, every=True)
     assert [(order.status, order.purpose) for order in listed] == [(status, "describe")]
 
 

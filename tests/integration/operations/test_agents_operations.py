@@ -177,7 +177,7 @@ def test_a_removed_agent_cannot_be_a_boss(work: Core, admin: Caller) -> None:
     add_agent(work, admin)
     agents.remove(work, admin, "lead")
 
-    with pytest.raises(NotFound, match="no agent 'lead'"):
+    with pytest.raises(NotFound, match="agent 'lead' not found"):
         add_agent(work, admin, "backend", boss="lead")
 
 
@@ -230,7 +230,7 @@ def test_bosses_in_a_circle_are_refused_and_the_circle_is_named(work: Core, admi
         edit(work, admin, "lead", boss="db")
 
     assert refused.value.code == "E-AGENT-BOSS"
-    assert refused.value.why == "the bosses would be lead → db → backend → lead"
+    assert refused.value.why == "the chain of bosses would be lead → db → backend → lead"
     assert agents.show(work, admin, "lead").boss is None
 
 

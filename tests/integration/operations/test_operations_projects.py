@@ -98,7 +98,7 @@ def test_only_what_is_given_changes_and_null_takes_away(core: Core, admin: Calle
 
 
 def test_a_project_with_an_unknown_provider_is_refused(core: Core, admin: Caller) -> None:
-    with pytest.raises(NotFound, match="no provider 'lokal'"):
+    with pytest.raises(NotFound, match="provider 'lokal' not found"):
         add_project(core, admin, provider="lokal")
     assert projects.list_(core, admin) == []
 

@@ -185,7 +185,7 @@ def test_another_organization_is_not_found_in_the_same_words_as_one_that_does_no
     core: Core, admin: Caller
 ) -> None:
     alone = replace(add_organization(core, admin), everywhere=False)
-    add_organization(core, admin, "other")
+    add_organization(core, admin, "hidden")
     acts: list[Callable[[str], object]] = [
         lambda name: organizations.show(core, alone, name),
         lambda name: organizations.edit(core, alone, name, OrganizationEdit(concurrency=1)),
@@ -193,7 +193,7 @@ def test_another_organization_is_not_found_in_the_same_words_as_one_that_does_no
         lambda name: organizations.resume(core, alone, name),
     ]
     for act in acts:
-        assert refused(act, "other") == refused(act, "nobody")
+        assert refused(act, "hidden") == refused(act, "nobody")
 
 
 def refused(act: Callable[[str], object], name: str) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from tests.support import wait_until
 from tests.support.broker import Plane
 from tests.support.stand_in import DroneStandIn
 
-WHY = "it publishes commits: git push"
+WHY = "Publishes commits: git push"
 
 
 def running(plane: Plane, worker: DroneStandIn, **fields: Any) -> WorkOrder:
@@ -106,9 +106,9 @@ def test_the_first_decision_counts_and_the_second_names_it(plane: Plane, oka: Dr
     order = running(plane, oka)
     ask(plane, oka, order)
     deny(plane, order)
-    with pytest.raises(Conflict, match="'c1' was denied already"):
+    with pytest.raises(Conflict, match="'c1' was already denied"):
         approve(plane, order)
-    with pytest.raises(Conflict, match="'c1' was denied already"):
+    with pytest.raises(Conflict, match="'c1' was already denied"):
         approve(plane, order, call="c1")
     wait_until(lambda: told(oka) == [("c1", False, "")])
 
@@ -174,7 +174,7 @@ def test_the_call_of_a_child_can_be_approved_for_good_too(plane: Plane, oka: Dro
     order = running(plane, oka)
     inner = ToolCallStep(call_id="c7", tool="shell", arguments={"command": "rm old.txt"})
     child = ChildStep(call_id="c1", step=inner.model_dump(mode="json"))
-    oka.report(order, child, ApprovalStep(call_id="c7", tool="shell", why="it removes files"))
+    oka.report(order, child, ApprovalStep(call_id="c7", tool="shell", why="Deletes files"))
     wait_until(lambda: plane.status(order.order_id) == "awaiting_approval")
     approve(plane, order, always=True)
     assert [session.allow for session in plane.rows(ChatSession)] == [["rm old.txt"]]
@@ -184,7 +184,7 @@ def test_an_order_that_waits_can_be_canceled_and_its_decision_comes_too_late(pla
     order = running(plane, oka)
     ask(plane, oka, order)
     assert cancel(plane.core, plane.admin, order.order_id).status == "canceling"
-    with pytest.raises(Conflict, match="it is canceling"):
+    with pytest.raises(Conflict, match="the order is canceling"):
         approve(plane, order)
     receipt = Receipt(at=plane.core.clock.now())
     oka.report(order, DecisionStep(call_id="c1", approved=False, by="interruption"))

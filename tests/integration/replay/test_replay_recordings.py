@@ -63,7 +63,7 @@ def test_a_run_of_mini_swe_agent_replays_with_the_same_observations(project: Pat
     done = invoke("drone", "replay", str(stored(form)), "--repo", str(project), "--sandbox", sandbox)
 
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 1), done.stdout + done.stderr
-    assert done.stdout.startswith(f"the same: {COMMANDS[form]} observations in ")
+    assert done.stdout.startswith(f"identical: {COMMANDS[form]} observations in ")
     assert files_of(project) == before
 
 

@@ -100,7 +100,7 @@ def test_changes_that_are_not_committed_are_mentioned(
 
     work(repo, talking)
 
-    assert "not committed" in capsys.readouterr().err
+    assert "with uncommitted changes" in capsys.readouterr().err
 
 
 def test_plan_mode_has_no_tools_that_write(repo: Path, talking: ScriptedServer) -> None:

@@ -111,7 +111,7 @@ def test_the_one_before_of_the_same_work_is_closed_with_a_word_that_names_the_ne
     step = opened(with_token(asking(bench, host, replaces=1, draft=True), monkeypatch))
     assert (step.number, step.why) == (2, "")
     assert [pull["state"] for pull in host.pulls] == ["closed", "open"]
-    assert host.comments == [{"number": 1, "body": f"The work goes on in {step.url}."}]
+    assert host.comments == [{"number": 1, "body": f"The work continues in {step.url}."}]
     assert host.pulls[1]["title"] == "WIP: Mend the sum"
 
 
@@ -155,13 +155,13 @@ def test_a_token_that_the_host_does_not_know_makes_it_ready_for_a_person(
     bench.policy = ALLOWED
     step = opened(bench)
     assert (step.state, step.url) == ("ready", None)
-    assert "does not take the login" in step.why
+    assert "rejected the login" in step.why
 
 
 def test_an_owner_who_forbids_them_is_obeyed(bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     with_token(bench, monkeypatch).policy = Policy(keys=ALLOWED.keys, pull_requests=False)
     step = opened(bench)
-    assert (step.state, step.why) == ("ready", "the owner of the drone does not let it open pull requests")
+    assert (step.state, step.why) == ("ready", "the drone's policy does not allow pull requests")
     assert host.asked == []
 
 
@@ -178,14 +178,14 @@ def test_the_login_in_the_projects_url_is_used_for_that_very_host(bench: Bench, 
 def test_without_any_login_it_is_made_ready(bench: Bench, host: CodeHost) -> None:
     step = opened(bench)
     assert (step.state, step.base) == ("ready", "main")
-    assert step.why.startswith("this workstation has no login for 127.0.0.1")
+    assert step.why.startswith("the drone's machine has no login for 127.0.0.1")
     assert host.pulls == []
 
 
 def test_a_repository_on_a_disk_has_no_host_and_is_made_ready(bench: Bench, host: CodeHost) -> None:
     project = bench.order.project.model_copy(update={"git_url": f"file://{host.root}/shop/calc.git"})
     bench.order = bench.order.model_copy(update={"project": project})
-    assert opened(bench).why.startswith("no host can be seen behind file://")
+    assert opened(bench).why == f"file://{host.root}/shop/calc.git is not the address of a code host"
 
 
 # --- with the hosts' tools ----------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_a_tool_whose_host_refuses_is_a_failure_with_the_hosts_sentence(bench: B
     refused = (1, said, "gh: Validation Failed (HTTP 422)")
     install(tmp_path / "bin", "gh", ("auth status", {}), ("--method GET", []), ("--method POST", refused))
     step = failed(bench)
-    assert step.why == "127.0.0.1 refused it (HTTP 422): Validation Failed; No commits between main and fleet"
+    assert step.why == "127.0.0.1 rejected the request (HTTP 422): Validation Failed; No commits between main and fleet"
 
 
 # --- the repository's form ----------------------------------------------------------------------

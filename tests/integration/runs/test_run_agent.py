@@ -90,7 +90,7 @@ def test_a_risky_command_waits_and_is_run_when_it_is_approved(bench: Bench, scri
     bench.order = bench.order.model_copy(update={"approve": "risky"})
     when(bench, "waiting for a person", lambda: bench.controls.receive(decision(bench, approved=True)))
     bench.run(scripted([shell("ls README"), shell("rm README"), says("done")]).url)
-    assert [step.why for step in all_of(bench, ApprovalStep)] == ["it removes files: rm README"]
+    assert [step.why for step in all_of(bench, ApprovalStep)] == ["Deletes files: rm README"]
     assert [(step.approved, step.by, step.comment) for step in all_of(bench, DecisionStep)] == [
         (True, "person", "fine")
     ]

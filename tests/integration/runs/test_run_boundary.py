@@ -36,7 +36,7 @@ def test_nothing_changed_is_a_delivery_without_branch(bench: Bench, scripted: Sc
 def test_a_bug_fails_the_run_with_a_sentence_and_the_whole_traceback(bench: Bench) -> None:
     end = bench.run_with_model(KeyError("surprise"))
     assert (end.status, end.order_at_fault) == ("failed", True)
-    assert end.reason == "The drone met an error that it does not know: KeyError: 'surprise'"
+    assert end.reason == "Unexpected error on the drone: KeyError: 'surprise'"
     assert "Traceback (most recent call last)" in bench.last(ErrorStep).detail
 
 

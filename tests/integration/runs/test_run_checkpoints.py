@@ -71,7 +71,7 @@ def going_on(first: Bench, second: Bench, seq: int, **more: Any) -> None:
         "left_out": at.body.left_out,
         "spent": at.body.spent,
         "cut_off": True,
-        "why": "the drone was started again",
+        "why": "the drone restarted",
     }
     path = [event.body for event in first.events if event.seq <= seq]
     changes = {
@@ -110,7 +110,7 @@ def test_before_anything_is_changed_a_checkpoint_is_the_base(bench: Bench, scrip
 def test_a_file_with_a_known_secret_is_left_out_and_named(bench: Bench, scripted: ScriptedFactory) -> None:
     bench.run(scripted([shell("echo key=hunter2-secret > .env; echo a > a"), says("Done.")]).url)
     (found,) = bodies(bench, CheckpointStep)
-    assert found.left_out == (".env: it holds a known secret",)
+    assert found.left_out == (".env: it contains a known secret",)
     assert all(b"hunter2" not in bundle for bundle in bundles(bench).values())
 
 
@@ -149,8 +149,8 @@ def test_the_model_is_told_in_one_line_what_was_undone_what_was_not_and_what_is_
     (said,) = bodies(second, UserStep)
     assert said.source == "loop"
     assert "\n" not in said.text
-    assert "cut off and undone; what it did outside the workspace was not undone" in said.text
-    assert ".env: it holds a known secret" in said.text
+    assert "cut off and undone; its effects outside the workspace were not undone" in said.text
+    assert ".env: it contains a known secret" in said.text
 
 
 def test_set_up_is_run_again_only_where_the_workspace_is_new(

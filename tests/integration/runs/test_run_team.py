@@ -24,8 +24,8 @@ from shared.work_order import Base, Limits, RosterAgent, Team
 from tests.support.runs import Bench, KeptCheckpoints, shell, small_repository
 from tests.support.scripted import ScriptedFactory, says
 
-_LEFT = "{} answers are left, this one included,"
-SAID = "you have written nothing into the thread"
+_LEFT = "{} answers, including this one, are left"
+SAID = "you have written nothing to the thread"
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_a_child_agent_does_not_write_into_the_thread(bench: Bench, scripted: Sc
     bench.run(server.url)
     assert thread(bench) == ["The child found it. @lead"]
     answers = [m["content"] for m in server.requests[2]["messages"] if m["role"] == "tool"]
-    assert answers == ["Error: a child agent does not write into the thread; say it in your answer."]
+    assert answers == ["Error: a child agent cannot write to the thread; put it in your answer."]
 
 
 def test_the_comments_of_a_broken_off_run_are_told_and_not_doubled(bench: Bench, scripted: ScriptedFactory) -> None:
@@ -170,7 +170,7 @@ def test_an_agent_cannot_change_its_instructions_by_its_own_work(bench: Bench, s
 
 
 @pytest.mark.parametrize(
-    ("content", "why"), [(None, "is not there"), (b" \n", "is empty"), (b"\xff\xfe", "is not UTF-8")]
+    ("content", "why"), [(None, "was not found"), (b" \n", "is empty"), (b"\xff\xfe", "is not UTF-8")]
 )
 def test_instructions_that_cannot_be_read_end_the_run_before_the_model_is_asked(
     bench: Bench, scripted: ScriptedFactory, content: bytes | None, why: str
@@ -301,7 +301,7 @@ def test_the_work_is_verified_before_a_silent_agent_is_asked_what_it_did(
     server = scripted([says("done"), shell("touch made"), says("now"), comments("Made, checked. @lead"), says("bye")])
     end = bench.run(server.url)
     assert (end.exit_status, end.verification, end.response) == ("stopped", "verified", "now")
-    assert end.reason == "The model ended its work. It was verified by one command."
+    assert end.reason == "The model finished its work. Verified by one command."
     assert [text[:14] for text in told(bench)] == ["Your work was ", "Your turn is a"]
     assert [event.body.passed for event in bench.events if isinstance(event.body, VerifyStep)] == [False, True]
 

@@ -38,7 +38,7 @@ def test_work_that_passes_is_completed_and_verified(bench: Bench, scripted: Scri
     verified_by(bench, "sleep 0.1; test -f made", "grep -q hello README")
     end = bench.run(scripted([shell("touch made"), says("done")]).url)
     assert ends(end) == ("success", "stopped", "verified")
-    assert end.reason == "The model ended its work. It was verified by 2 commands."
+    assert end.reason == "The model finished its work. Verified by 2 commands."
     assert all_of(bench, VerifyStep)[0].duration_ms >= 100
     assert [(step.attempt, step.command, step.passed) for step in all_of(bench, VerifyStep)] == [
         (1, "sleep 0.1; test -f made", True),
@@ -59,7 +59,7 @@ def test_a_failure_goes_back_to_the_model_which_mends_it(bench: Bench, scripted:
     assert end.response == "done now"
     told = all_of(bench, UserStep)[1]
     assert told.source == "loop"
-    assert "`echo looking; test -f made` ended with exit code 1" in told.text
+    assert "`echo looking; test -f made` failed with exit code 1" in told.text
     assert "looking" in told.text
     assert [step.passed for step in all_of(bench, VerifyStep)] == [False, True]
 
@@ -72,7 +72,7 @@ def test_failures_go_back_as_often_as_the_order_says_and_the_work_is_kept(
     server = scripted([shell("touch made"), *[says("done")] * 4])
     end = bench.run(server.url)
     assert ends(end) == ("failed", "verification_failed", "failed")
-    assert end.reason == "The work is done, but the project's command `exit 3` ended with exit code 3."
+    assert end.reason == "The work is done, but the project's command `exit 3` failed with exit code 3."
     assert len(server.requests) == asked + 1
     assert bench.last(Delivered).files_changed == 1
 
@@ -103,7 +103,7 @@ def test_a_command_that_takes_too_long_is_a_failure(bench: Bench, scripted: Scri
     )
     end = bench.run(scripted([says("done")]).url)
     assert ends(end) == ("failed", "verification_failed", "failed")
-    assert end.reason.endswith("`sleep 60` took too long.")
+    assert end.reason.endswith("`sleep 60` timed out.")
 
 
 def test_a_cancel_ends_a_verification(bench: Bench, scripted: ScriptedFactory) -> None:
@@ -128,7 +128,7 @@ def test_a_word_that_comes_while_the_commands_run_is_heard_and_verified_again(
 def test_a_word_that_comes_too_late_is_named(bench: Bench, scripted: ScriptedFactory) -> None:
     bench.while_storing = lambda: bench.controls.receive(said("Wait!", interrupt=True))
     bench.run(scripted([shell("touch made"), says("done")]).url)
-    assert CommentStep(text="This came too late for the run: Wait!") in [event.body for event in bench.events]
+    assert CommentStep(text="Received too late for this run: Wait!") in [event.body for event in bench.events]
 
 
 def test_the_model_cannot_pass_by_changing_the_commands(bench: Bench, scripted: ScriptedFactory) -> None:

@@ -141,7 +141,7 @@ def test_a_file_that_is_gone_fails_the_order_and_is_named(bench: Bench, path: st
     assert path in end.reason
 
 
-@pytest.mark.parametrize(("target", "what"), [("/etc/hostname", "is a link"), (None, "is no file")])
+@pytest.mark.parametrize(("target", "what"), [("/etc/hostname", "is a link"), (None, "is not a file")])
 def test_a_link_or_a_directory_is_no_instructions_file(bench: Bench, target: str | None, what: str) -> None:
     remote = bench.directory / "remote.git"
     place = remote.with_suffix(".work") / "lead.md"
@@ -180,7 +180,7 @@ def test_a_model_that_never_sets_a_description_fails_the_order_and_its_cost_coun
     end = bench.run(scripted([says("Lead leads.", usage=usage), says("It leads, I said.", usage=usage)]).url)
 
     assert (end.status, end.exit_status) == ("failed", ExitStatus.REFUSED)
-    assert "the model gave no description of agent lead" in end.reason
+    assert "the model did not provide a description of agent lead" in end.reason
     assert (end.stats.input_tokens, end.stats.output_tokens) == (20, 4)
 
 
@@ -191,7 +191,7 @@ def test_wrong_use_is_answered_and_the_model_may_mend_it(bench: Bench, scripted:
     results = [event.body.output for event in bench.events if isinstance(event.body, ToolResultStep)]
     assert end.response == TEXT
     assert [result.split("; ")[0] for result in results[:3]] == [
-        "Error: the text has 1,001 characters, and 1,000 are the most",
+        "Error: the text has 1,001 characters (maximum 1,000)",
         "Error: the text is empty",
         "Error: there is no tool named 'shell'. Call one of: set_description.",
     ]

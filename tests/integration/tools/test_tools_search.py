@@ -168,7 +168,7 @@ def test_grep_says_that_there_is_more_and_stays_small(call: Call, tree: Path) ->
     assert "elided" not in all_of_it
     assert all_of_it.splitlines()[-1].startswith("(more follows")
     assert len(wide) < 500
-    assert "the line goes on" in wide
+    assert "the line continues" in wide
 
 
 def test_lines_that_are_not_utf_8_are_found_and_binary_files_are_passed_over(call: Call, tree: Path) -> None:

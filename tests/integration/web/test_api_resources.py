@@ -100,7 +100,7 @@ def test_a_queued_order_is_canceled_at_once(work: Api) -> None:
 
 
 def test_an_order_of_another_organization_does_not_exist(work: Api) -> None:
-    with pytest.raises(NotFound, match="no order '0000"):
+    with pytest.raises(NotFound, match="order '0000"):
         work.client.call(orders.SHOW, order_id="0" * 12)
 
 
@@ -148,7 +148,7 @@ def test_a_drone_that_registered_is_shown_and_can_be_drained_and_removed(api: Ap
     assert api.client.call(drones.DRAIN, name="mila")["draining"] is True
     assert api.client.call(drones.RESUME, name="mila")["draining"] is False
     assert api.client.call(drones.REMOVE, name="mila")["name"] == "mila"
-    with pytest.raises(NotFound, match="no drone 'mila'"):
+    with pytest.raises(NotFound, match="drone 'mila' not found"):
         api.client.call(drones.SHOW, name="mila")
 
 

@@ -227,11 +227,11 @@ COUNTED: dict[str, Any] = call("shell", {"command": "echo once >> counted; git a
 @pytest.mark.parametrize(
     ("failures", "status", "reason"),
     [
-        ([openai(429, "slow down"), openai(503, "overloaded")], ExitStatus.STOPPED, "The model ended its work."),
-        ([streamed(chunk(content="Half"), done=False)], ExitStatus.STOPPED, "The model ended its work."),
-        ([openai(500, "boom")] * 4, ExitStatus.MODEL_ERROR, "failed, or sent something that is no answer."),
-        ([openai(401, "Incorrect API key provided")], ExitStatus.MODEL_ERROR, "does not accept the API key."),
-        ([openai(402, "Insufficient Balance")], ExitStatus.MODEL_ERROR, "reports that the account cannot pay."),
+        ([openai(429, "slow down"), openai(503, "overloaded")], ExitStatus.STOPPED, "The model finished its work."),
+        ([streamed(chunk(content="Half"), done=False)], ExitStatus.STOPPED, "The model finished its work."),
+        ([openai(500, "boom")] * 4, ExitStatus.MODEL_ERROR, "failed or sent an invalid answer."),
+        ([openai(401, "Incorrect API key provided")], ExitStatus.MODEL_ERROR, "rejected the API key."),
+        ([openai(402, "Insufficient Balance")], ExitStatus.MODEL_ERROR, "reports a billing problem with the account."),
         ([openai(404, "no such model")], ExitStatus.MODEL_ERROR, "has no model openai/scripted."),
     ],
     ids=["passes", "cut", "server", "auth", "billing", "model"],

@@ -142,10 +142,10 @@ def test_the_page_marks_what_was_undone_and_says_where_it_went_on(
     with api.core.database.write() as db:
         run = db.get_one(Run, second.id)
         run.resumed_run_id, run.resumed_seq = failed.id, 4
-    second.step(ResumedStep(run_id=failed.id, seq=4, why="the drone was started again"))
+    second.step(ResumedStep(run_id=failed.id, seq=4, why="the drone restarted"))
     page = browser.get(f"/orders/{failed.order_id}").text
     assert 'goes on from <a href="#s4">step 4</a> of attempt 1 on drone mila' in page
-    assert "the drone was started again" in page
+    assert "the drone restarted" in page
     # The end of the first run came after the checkpoint.
     assert page.count('<span class="undone-word">undone</span>') == 1
     steps = api.client.call(orders.STEPS, order_id=failed.order_id)

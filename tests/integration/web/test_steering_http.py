@@ -33,7 +33,7 @@ def run(api: Api) -> PlayedRun:
 def waiting(run: PlayedRun) -> PlayedRun:
     """A run whose order waits for a person."""
     run.step(ToolCallStep(call_id="c1", tool="shell", arguments={"command": "git push"}))
-    run.asks("c1", "shell", "it publishes commits: git push")
+    run.asks("c1", "shell", "Publishes commits: git push")
     return run
 
 
@@ -74,17 +74,17 @@ def test_approve_and_deny_decide_once(api: Api, waiting: PlayedRun) -> None:
     order = api.client.call(orders.SHOW, order_id=waiting.order_id)
     assert order["waiting_for"] == {
         "kind": "approval",
-        "text": "Approve shell? it publishes commits: git push",
+        "text": "Approve shell? Publishes commits: git push",
         "choices": ["approve", "deny"],
         "default": "deny",
         "deadline": None,
         "call_id": "c1",
         "tool": "shell",
-        "why": "it publishes commits: git push",
+        "why": "Publishes commits: git push",
         "until": None,
     }
     api.client.call(steering.APPROVE, order_id=waiting.order_id)
-    with pytest.raises(Conflict, match="'c1' was approved already"):
+    with pytest.raises(Conflict, match="'c1' was already approved"):
         api.client.call(steering.DENY, order_id=waiting.order_id)
     assert [(body["call_id"], body["approved"]) for body in told(api)] == [("c1", True)]
 
@@ -186,7 +186,7 @@ def test_a_form_of_another_site_decides_nothing(api: Api, waiting: PlayedRun, br
 def test_the_board_lists_the_orders_that_wait_for_a_person(waiting: PlayedRun, browser: httpx.Client) -> None:
     board = browser.get("/").text
     assert "Waiting for a person" in board
-    assert "it publishes commits: git push" in board
+    assert "Publishes commits: git push" in board
 
 
 def test_an_ended_order_is_offered_no_talk(run: PlayedRun, browser: httpx.Client) -> None:

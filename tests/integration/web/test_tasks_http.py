@@ -238,7 +238,7 @@ def test_a_task_is_followed_through_a_restart_of_the_server(paused: Api, capfd: 
     paused.stop()
     wait_until(lambda: heard("connection lost"))
     paused.start()
-    wait_until(lambda: heard("connected again"))
+    wait_until(lambda: heard("reconnected"))
     paused.client.call(tasks.COMMENT, CommentRequest(text="First this, @lead."), task_id=task_id)
     wait_until(lambda: heard("First this"))
     paused.client.call(tasks.ASSIGN, AssignRequest(assignee="user"), task_id=task_id)

@@ -68,7 +68,7 @@ def test_flowers_terminate_ends_the_run_and_fails_the_order_with_the_reason(
         end = busy_fleet.fleet.ended(sent)
         wait_until(lambda: shown(state, sent) == "REVOKED", seconds=30)
     assert (end.status, end.exit_status) == ("failed", "canceled")
-    assert end.reason == "ended by an operator through Flower"
+    assert end.reason == "stopped by an operator in Flower"
 
 
 def test_flowers_revoke_ends_an_order_that_waits_without_asking_the_model(
@@ -83,7 +83,7 @@ def test_flowers_revoke_ends_an_order_that_waits_without_asking_the_model(
         wait_until(lambda: shown(state, sent) == "REVOKED", seconds=30)
     assert len(answers) == 1
     assert (end.status, end.exit_status, end.order_at_fault) == ("failed", "canceled", True)
-    assert end.reason == "ended by an operator through Flower"
+    assert end.reason == "stopped by an operator in Flower"
     assert end.receipt is not None
     assert end.receipt.survivors == 0
     assert model.requests == []

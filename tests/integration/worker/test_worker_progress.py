@@ -51,7 +51,7 @@ def frozen(drone: DroneUnderTest) -> Iterator[None]:
 def test_a_run_of_which_nothing_comes_is_ended_by_cause(busy_fleet: Workshop, scripted: ScriptedFactory) -> None:
     end = ended(busy_fleet, scripted, SILENT)
     assert (end.status, end.exit_status, end.order_at_fault) == ("failed", "no_progress", True)
-    assert end.reason == f"no sign of progress for 4 s while it was at `shell: {SILENT}`"
+    assert end.reason == f"no progress for 4 s during `shell: {SILENT}`"
     assert end.receipt is not None
     assert end.receipt.survivors == 0
 
@@ -68,12 +68,12 @@ def test_a_run_that_hangs_is_ended_on_its_behalf(busy_fleet: Workshop, scripted:
     wait_until(lambda: busy_fleet.printed(sent, "begun"), seconds=60)
     process = busy_fleet.drone.run_process(sent.run_id)
     process.suspend()
-    wait_until(lambda: f"run {sent.run_id}: no sign of progress" in busy_fleet.drone.log())
+    wait_until(lambda: f"run {sent.run_id}: no progress for 4 s" in busy_fleet.drone.log())
     # As the drone does itself when the run has not ended two minutes later.
     process.kill()
     end = busy_fleet.fleet.ended(sent)
     assert (end.status, end.exit_status, end.order_at_fault) == ("failed", "no_progress", True)
-    assert end.reason.startswith(f"no sign of progress for 4 s while it was at `shell: {SILENT}`")
+    assert end.reason.startswith(f"no progress for 4 s during `shell: {SILENT}`")
 
 
 @pytest.mark.chaos

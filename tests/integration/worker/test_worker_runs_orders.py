@@ -89,7 +89,7 @@ def test_a_run_whose_key_is_gone_is_not_claimed(busy_fleet: Workshop, scripted: 
     model = scripted([{"text": "Done."}])
     order = busy_fleet.order(model.url)
     sent = busy_fleet.fleet.dispatch_without_key(order)
-    wait_until(lambda: "is not to be started: its key says ''" in busy_fleet.drone.log())
+    wait_until(lambda: "is not started: its key is ''" in busy_fleet.drone.log())
     assert not busy_fleet.fleet.events(busy_fleet.drone.id, sent.run_id)
     assert not busy_fleet.drone.home.run_dir(sent.run_id).exists()
     assert model.requests == []
@@ -125,7 +125,7 @@ def test_a_failing_setup_command_ends_the_run_before_the_model_is_asked(
     project = order.project.model_copy(update={"setup": ("echo preparing; exit 3",)})
     sent = busy_fleet.fleet.dispatch(order.model_copy(update={"project": project}))
     end = busy_fleet.fleet.ended(sent)
-    assert "ended with exit code 3" in end.reason
+    assert "failed with exit code 3" in end.reason
     assert model.requests == []
 
 

@@ -183,7 +183,7 @@ def test_a_second_drone_of_the_same_id_refuses_to_work(
     with drone.copied_to(tmp_path / "twin") as twin:
         twin.start_worker()
         assert twin.wait(seconds=60) == 4
-        assert "another drone is at work under this drone's id" in twin.stderr()
+        assert "another drone is running with this drone's id" in twin.stderr()
     assert len(stand_in.hellos(drone.id)) == 1
 
 
@@ -206,7 +206,7 @@ def test_a_second_start_in_the_same_home_is_refused_in_one_sentence(make_drone: 
     with drone.in_same_home() as second:
         second.start()
         assert second.wait() == 4
-        assert "a drone already runs in" in second.stderr()
+        assert "a drone is already running in" in second.stderr()
         assert "Traceback" not in second.stderr()
 
 
@@ -225,7 +225,7 @@ def test_the_first_signal_lets_a_run_end_and_takes_no_other(
     assert (stand_in.ended(sent).status, stand_in.kinds(waiting)) == ("success", [])
     assert stand_in.broker.queue_length(drone.id) == 1
     assert stand_in.beats(drone.id)[-1].stopping
-    assert "once more (Ctrl-C or SIGTERM) gives them back" in drone.stderr()
+    assert "press Ctrl-C again (or send SIGTERM) to return their orders" in drone.stderr()
 
 
 def test_the_second_signal_gives_a_run_back_and_the_drone_takes_orders_again_when_it_is_started(
@@ -254,7 +254,7 @@ def test_the_third_signal_ends_a_drone_at_once(
     stubborn = scripted([shell("trap '' TERM; echo begun; sleep 300"), {"text": "Done."}])
     sent = stand_in.dispatch(order_for(drone.id, repository, stubborn.url))
     wait_until(lambda: printed(stand_in, sent), seconds=60)
-    for said in ("when the runs in hand have ended", "give their orders back", "killing what is left"):
+    for said in ("ends after the current runs", "return their orders", "killing the remaining processes"):
         drone.terminate()
         wait_until(partial(drone.said, said))
     assert drone.wait(seconds=10) == 0

@@ -168,7 +168,7 @@ def test_a_thawed_drone_stops_within_one_beat_and_keeps_its_work_under_a_ref_of_
         fall_silent(plane, mila.id)
         done = take_over(plane, order_id, oka)
     thawed_at = plane.core.clock.monotonic()
-    wait_until(lambda: f"run {run_id} was taken back" in mila.drone.log())
+    wait_until(lambda: f"run {run_id} was revoked by the control plane" in mila.drone.log())
     assert plane.core.clock.monotonic() - thawed_at < BEAT_EVERY.total_seconds()
     wait_until(lambda: plane.rows(Step, Step.run_id == run_id, Step.kind == "run_ended"), seconds=VALID_SECONDS)
     late = f"fleet-late/{order_id}/1"

@@ -178,7 +178,7 @@ def test_changes_that_are_not_committed_are_pointed_out_and_the_work_tree_stays_
 
     found = local_source(str(source))
 
-    assert found.notice.startswith(f"2 files in {source} with changes that are not committed")
+    assert found.notice.startswith(f"2 files in {source} with uncommitted changes")
     assert (source / ".git" / "index").stat().st_mtime_ns == before
 
 
@@ -193,5 +193,5 @@ def test_a_bare_repository_is_a_source_too(owner_home: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", ["nothing-there", "."])
 def test_a_directory_without_a_repository_is_not_found(owner_home: Path, tmp_path: Path, name: str) -> None:
-    with pytest.raises(NotFound, match="there is no git repository"):
+    with pytest.raises(NotFound, match="no git repository at"):
         local_source(str(tmp_path / name))

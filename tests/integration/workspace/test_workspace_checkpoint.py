@@ -254,7 +254,7 @@ def test_a_file_with_a_known_secret_is_left_out_and_named_and_nowhere_in_the_bun
     git_dir = run.workspace.session.git_dir
     names = git(git_dir, "diff-tree", "--name-only", "-r", run.workspace.base_commit or "", made.commit)
     assert names == "fine"
-    assert made.left_out == (".env: it holds a known secret", "calc.py: it holds a known secret")
+    assert made.left_out == (".env: it contains a known secret", "calc.py: it contains a known secret")
     assert SECRET not in unpacked(made.bundle or b"", tmp_path)
 
 
@@ -280,7 +280,7 @@ def test_commits_of_the_agent_that_hold_a_secret_are_not_taken(run: Run, tmp_pat
     made = run.checkpoint()
 
     assert made.head == mine
-    assert "they hold a known secret" in made.left_out[0]
+    assert "they contain a known secret" in made.left_out[0]
     assert git(run.workspace.session.git_dir, "show", f"{made.commit}:two") == "2"
     assert SECRET not in unpacked(made.bundle or b"", tmp_path)
     assert run.checkpoint().left_out == made.left_out
@@ -320,7 +320,7 @@ def test_large_files_are_left_out_by_name(run: Run, monkeypatch: pytest.MonkeyPa
 
     made = run.checkpoint()
 
-    words = "2 MB, over the limit of a checkpoint, which is 1 MB"
+    words = "2 MB, over the checkpoint limit of 1 MB"
     assert made.left_out == (f"calc.py: {words}", f"large: {words}")
     assert b"return a - b" in git(run.workspace.session.git_dir, "show", f"{made.commit}:calc.py").encode()
 
@@ -336,7 +336,7 @@ def test_a_checkpoint_that_is_too_large_stays_on_this_disk(
     run.dies()
 
     assert (made.bundle, again.bundle) == (None, None)
-    assert "on this drone's disk only" in made.left_out[0]
+    assert "stored only on this drone" in made.left_out[0]
     resumed = Run(drone, run.resumed())
     assert (resumed.workspace.path / "random").stat().st_size == 200_000
     (resumed.workspace.path / "random").unlink()
@@ -537,7 +537,7 @@ def test_a_commit_that_is_not_what_the_checkpoint_says_is_refused(run: Run, dron
     run.steps(["echo 1 > one; git add one; git commit -q -m Mine; echo 2 > two"])
     run.dies()
 
-    with pytest.raises(FleetFault, match="is not to be had"):
+    with pytest.raises(FleetFault, match="is unavailable"):
         Run(drone.other(), run.resumed(head=""))
 
 
@@ -594,7 +594,7 @@ def test_hostile_configuration_hooks_and_filters_are_not_executed(run: Run, dron
     assert list(tmp_path.glob("sprung-*")) == []
     assert (again.workspace.path / "new.txt").exists()
     assert not (again.workspace.path / "inner").exists()
-    assert made.left_out == ("inner/: a git repository of its own",)
+    assert made.left_out == ("inner/: a nested git repository",)
 
 
 def test_a_link_in_place_of_the_workspace_is_not_followed(run: Run, drone: Drone, tmp_path: Path) -> None:
@@ -615,7 +615,7 @@ def test_a_workspace_that_could_not_be_put_back_is_laid_out_anew_by_the_next_run
     run.steps(["echo 1 > one"])
     run.dies()
     broken = drone.prepare(run.resumed())
-    with pytest.raises(FleetFault, match="is not to be had"):
+    with pytest.raises(FleetFault, match="is unavailable"):
         broken.go_back(broken_off(run), drone.fetch)
     broken.close()
 

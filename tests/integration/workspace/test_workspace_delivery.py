@@ -176,7 +176,7 @@ def test_history_that_does_not_go_on_from_the_base_comes_as_one_commit_with_a_no
     )
 
     assert subjects(workspace, delivery) == ["Fix it"]
-    assert "do not go on from the base" in delivery.notes[0]
+    assert "do not descend from the base" in delivery.notes[0]
 
 
 def test_going_back_to_an_old_commit_is_delivered_as_a_change(
@@ -293,7 +293,7 @@ def test_a_push_goes_over_what_is_known_and_over_nothing_else(workspace: Workspa
     known = workspace.push("fleet/a", theirs, 20)
 
     assert (blind.pushed, known.pushed) == (False, True)
-    assert "is not what it was known to be" in (blind.error or "")
+    assert "was changed on the remote meanwhile" in (blind.error or "")
     assert git(remote, "rev-parse", "fleet/a") == second.head_commit
 
 
@@ -321,7 +321,7 @@ def test_a_push_ends_when_its_time_is_up(workspace: Workspace, remote: Path) -> 
     result = workspace.push("fleet/a", None, 1)
 
     assert not result.pushed
-    assert "took longer than the 1 s" in (result.error or "")
+    assert "exceeded its time limit of 1 s" in (result.error or "")
     assert time.monotonic() - begun < 6
 
 

@@ -94,7 +94,7 @@ def test_risky_lets_files_of_the_workspace_be_changed_and_asks_for_tools_that_no
     asking = AskingFor("risky", read_only={"mcp__docs__search"})
     assert asking.why(ToolCall(id="c", name="editor")) is None
     assert asking.why(ToolCall(id="c", name="mcp__docs__search")) is None
-    assert asking.why(ToolCall(id="c", name="mcp__mail__send")) == "nobody knows what mcp__mail__send changes"
+    assert asking.why(ToolCall(id="c", name="mcp__mail__send")) == "Its effects are unknown: mcp__mail__send"
 
 
 @pytest.mark.parametrize("approve", ["risky", "all"])

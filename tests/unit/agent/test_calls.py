@@ -176,7 +176,7 @@ def test_a_call_that_nobody_answers_counts_as_denied_after_its_time() -> None:
     decided = next(body for body in loop.recorder.bodies if isinstance(body, DecisionStep))
     assert asked.until is not None
     assert (decided.approved, decided.by) == (False, "clock")
-    assert results(loop) == ["This call was not approved: nobody answered within 3600 s"]
+    assert results(loop) == ["This call was not approved: not answered within 3600 s"]
 
 
 def test_an_interruption_ends_the_wait_and_is_heard() -> None:
@@ -201,7 +201,9 @@ def test_arguments_that_are_nested_too_deep_are_refused_and_kept_as_text(depth: 
     nested = '{"text": ' + "[" * depth + "]" * depth + "}"
     loop = Loop([{"tool_calls": [{"name": "echo", "arguments": nested}]}, says("done")])
     loop.run()
-    assert results(loop) == ["Error: the arguments of echo are nested too deep. Send the call again with plain values."]
+    assert results(loop) == [
+        "Error: the arguments of echo are nested too deeply. Send the call again with plain values."
+    ]
     assert (
         next(body for body in loop.recorder.bodies if body.kind == "tool_call").model_dump(mode="json")["arguments"]
         == nested
@@ -241,7 +243,7 @@ def test_a_busy_agent_takes_no_other_turn() -> None:
     recorder = KeptEvents()
     toolbox = EchoToolbox(lambda _: loop.agent.run("x", (), "again"))
     loop = Loop([calls("a")], recorder=recorder, toolbox=toolbox)
-    with pytest.raises(Conflict, match="the agent is busy: it is in its turn"):
+    with pytest.raises(Conflict, match=r"the agent is busy \(phase: turn\)"):
         loop.run()
     assert loop.agent.phase == "idle"
 

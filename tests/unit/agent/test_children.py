@@ -107,7 +107,7 @@ def test_a_child_is_told_of_all_tools_and_kept_from_those_that_are_not_for_it() 
     family.run()
     assert family.toolbox.ran == []
     steps = [body.step for body in family.recorder.bodies if isinstance(body, ChildStep)]
-    assert steps[3]["output"] == "Error: echo is not for you; use submit."
+    assert steps[3]["output"] == "Error: echo is not available to you; use submit."
 
 
 def test_a_child_has_no_children() -> None:

@@ -65,8 +65,10 @@ def test_the_model_reads_the_warning_behind_the_result_and_the_block_in_its_plac
     loop.run()
     results = [text for role, text in loop.told if role == "tool"]
     assert results[0] == "Error: no"
-    assert results[1] == ("Error: no\n\n[This same echo call has failed 2 times. Find out why, or go another way.]")
-    assert results[5] == "This call was blocked: this same echo call has failed 5 times; do something else."
+    assert results[1] == (
+        "Error: no\n\n[The same echo call has failed 2 times. Find out why, or try another approach.]"
+    )
+    assert results[5] == "This call was blocked: the same echo call has failed 5 times; do something else."
 
 
 def test_the_same_tool_that_fails_with_other_arguments_is_warned_of_and_ends_the_run_at_the_eighth() -> None:

@@ -137,7 +137,7 @@ def test_of_two_rules_with_one_name_the_file_wins_and_the_other_is_reported() ->
         Rule("loop_detection", Before(Verdict("block", "mine"))),
     )
     assert rule_set.before(CALL).reason == "file"
-    assert any("same of the extension e.py is left out: the guardrail g.py has" in report for report in reports)
+    assert any("same of the extension e.py is ignored: the guardrail g.py has" in report for report in reports)
     assert rule_set.names == ["loop_detection", "same"]
 
 
@@ -181,7 +181,7 @@ def test_a_rule_that_is_too_slow_is_switched_off() -> None:
     loop = Guarded([calls("one", "two"), says("Done.")]).guard(Rule("slow", Before(None)), calling=overdue)
     loop.run()
     assert loop.reports == [
-        "The guardrail slow of this run failed in on_turn_start: took longer than 5 s; it is switched off for this run."
+        "The guardrail slow of this run failed in on_turn_start: took longer than 5 s; it is disabled for this run."
     ]
     assert len(loop.toolbox.ran) == 2
 

@@ -67,7 +67,7 @@ def test_an_event_is_heard_under_its_name(event: str) -> None:
 
 
 def test_an_event_that_does_not_exist_is_refused_with_those_that_do() -> None:
-    with pytest.raises(ValueError, match=r"no event 'tool_cal'; the events are input, .*tool_call"):
+    with pytest.raises(ValueError, match=r"unknown event 'tool_cal': expected one of input, .*tool_call"):
         Hooked([]).bus.on("tool_cal", print)
 
 
@@ -156,14 +156,14 @@ def test_an_observer_that_raises_is_reported_and_breaks_nothing(event: str, erro
 @pytest.mark.parametrize(
     ("event", "answer", "complaint"),
     [
-        ("before_agent_start", 5, "int, not a text"),
-        ("before_agent_start", " ", "str, not a text that is not empty"),
+        ("before_agent_start", 5, "int, not a non-empty string"),
+        ("before_agent_start", " ", "str, not a non-empty string"),
         ("context", "hello", "str, not a list of Message"),
         ("context", [1], "list, not a list of Message"),
         ("context", [Message(role="system", content="x")], "a system message"),
         ("ephemeral", {"role": "user"}, "dict, not a list of Message"),
         ("ephemeral", [Message(role="assistant", content="x")], "role is not user"),
-        ("tool_call", True, "bool, not a text or a Block"),
+        ("tool_call", True, "bool, not a string or a Block"),
         ("tool_result", "patched", "str, not a Patch"),
         ("tool_result", Patch(output=5), "wrong types"),  # type: ignore[arg-type]
     ],
@@ -204,7 +204,7 @@ def test_a_policy_holds_for_the_calls_of_children_and_other_handlers_do_not_hear
 def test_a_policy_that_gives_a_wrong_answer_lets_no_call_pass() -> None:
     bus = HookBus(lambda *_: None)
     bus.on("tool_call", lambda *_: False, policy=True)
-    assert "bool, not a text" in (bus.block(CALL) or "")
+    assert "bool, not a string" in (bus.block(CALL) or "")
 
 
 def test_a_handler_that_fails_all_the_time_is_switched_off_and_does_not_fill_the_journal() -> None:
@@ -212,7 +212,7 @@ def test_a_handler_that_fails_all_the_time_is_switched_off_and_does_not_fill_the
     loop.bus.on("turn_start", lambda *_: raising(ValueError("boom"))(None), source="the extension x.py")
     assert [loop.bus.notify(TurnStart(number)) for number in range(50)]
     assert len(loop.reports) == TOO_OFTEN
-    assert loop.reports[-1].endswith("it is switched off for this run.")
+    assert loop.reports[-1].endswith("it is disabled for this run.")
 
 
 def test_a_policy_that_fails_all_the_time_goes_on_to_block() -> None:

@@ -192,7 +192,7 @@ def test_a_retry_that_fails_ends_before_the_next_begins() -> None:
 
 def test_a_retry_that_is_broken_off_ends_too() -> None:
     events = Watched().after(RETRY, RunEnded(status="preempted", exit_status="canceled", reason="stop"))
-    assert events == [STARTED, RetryEnd(1, success=False, error="The call was broken off.")]
+    assert events == [STARTED, RetryEnd(1, success=False, error="The call was interrupted.")]
 
 
 def test_a_compaction_is_told_with_its_tokens() -> None:

@@ -213,7 +213,7 @@ def test_what_a_broken_off_call_has_put_out_is_its_answer() -> None:
     loop.toolbox.on_call = raising(signal)
     loop.run()
     assert [text for _, text in loop.told[1:]] == [
-        "half of it\n(ended before its time: the run was asked to stop)",
+        "half of it\n(ended early: the run was asked to stop)",
         "This call was not run: Canceled.",
     ]
     executions = [body.execution for body in loop.recorder.bodies if isinstance(body, ToolResultStep)]

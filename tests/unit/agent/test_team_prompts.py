@@ -155,6 +155,6 @@ def test_the_briefing_comes_first_and_then_what_an_earlier_run_of_the_turn_wrote
 def test_a_run_that_goes_on_is_told_of_comments_that_were_cut_off_with_their_step() -> None:
     resumed = Resumed(run_id="e" * 12, seq=7, cut_off=True)
     told = resumed_prompt(resumed, turn({**BACKEND, "unseen": ("Half done.",)}).team)
-    assert told.startswith(resumed_prompt(resumed) + "\n\nBefore it was broken off")
+    assert told.startswith(resumed_prompt(resumed) + "\n\nBefore the interruption")
     assert "<comment>\nHalf done.\n</comment>" in told
     assert resumed_prompt(resumed, turn(BACKEND).team) == resumed_prompt(resumed)

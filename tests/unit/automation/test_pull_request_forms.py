@@ -60,6 +60,6 @@ def test_a_text_that_is_too_long_is_cut_and_keeps_its_trailers() -> None:
 
 def test_a_hosts_refusal_is_told_in_its_words_whatever_form_they_have() -> None:
     assert str(refusal_of("h", 422, {"message": {"base": ["is taken", "is odd"]}})) == (
-        "h refused it (HTTP 422): is taken; is odd"
+        "h rejected the request (HTTP 422): is taken; is odd"
     )
-    assert str(refusal_of("h", 500, None)) == "h refused it (HTTP 500): it gave no reason"
+    assert str(refusal_of("h", 500, None)) == "h rejected the request (HTTP 500): no reason given"

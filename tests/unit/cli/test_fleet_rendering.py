@@ -75,9 +75,9 @@ def call(output: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_an_unknown_price_is_never_shown_as_nothing() -> None:
-    assert "cost unknown" in money(None)
+    assert "price unknown" in money(None)
     assert "$0.0000" in money(0.0)
-    assert "cost unknown" in outcome_text(ORDER)
+    assert "price unknown" in outcome_text(ORDER)
 
 
 def test_a_branch_that_was_not_pushed_says_why() -> None:
@@ -146,13 +146,13 @@ def test_a_call_that_waits_comes_with_the_commands_that_decide_it() -> None:
         "kind": "approval",
         "call_id": "c1",
         "tool": "shell",
-        "why": "it publishes commits: git push",
+        "why": "Publishes commits: git push",
         "until": None,
     }
 
     lines = step_lines(step, order_id="a1b2c3d4e5f6")
 
-    assert "approval required for shell: it publishes commits: git push" in lines[0]
+    assert "approval required for shell: Publishes commits: git push" in lines[0]
     assert "fleet approve a1b2c3d4e5f6" in lines[1]
     assert "fleet deny a1b2c3d4e5f6" in lines[1]
 
@@ -234,29 +234,29 @@ def test_a_step_of_a_child_that_is_not_whole_is_passed_over(inner: dict[str, Any
 
 
 def test_an_order_that_waits_says_for_what_and_how_to_answer() -> None:
-    waiting = {"call_id": "c1", "tool": "shell", "why": "it publishes commits", "until": None}
+    waiting = {"call_id": "c1", "tool": "shell", "why": "Publishes commits", "until": None}
     word = {"text": "and be quick", "after": False, "interrupt": False, "user": "ada", "at": "2026-01-01T00:00:00Z"}
     todo = [{"text": "mend", "status": "pending"}]
 
     text = order_text({**ORDER, "status": "awaiting_approval", "waiting_for": waiting, "unheard": [word], "todo": todo})
 
-    assert "waits    shell: it publishes commits (call c1)" in text
+    assert "pending  shell: Publishes commits (call c1)" in text
     assert "fleet approve a1b2c3d4e5f6" in text
-    assert "unheard  and be quick" in text
+    assert "queued   and be quick" in text
     assert "☐ mend" in text
 
 
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        ("verified", "commands passed"),
-        ("failed", "commands failed"),
-        ("not_reached", "ended before it"),
+        ("verified", "checks   passed"),
+        ("failed", "checks   failed"),
+        ("not_reached", "the run ended before"),
         (None, "unknown"),
     ],
 )
 def test_an_outcome_says_what_the_verification_found(found: str | None, words: str) -> None:
-    line = next(each for each in outcome_text({**ORDER, "verification": found}).splitlines() if "verify" in each)
+    line = next(each for each in outcome_text({**ORDER, "verification": found}).splitlines() if "checks" in each)
 
     assert words in line
 
@@ -296,7 +296,7 @@ def test_a_run_without_progress_is_shown_with_what_would_change_that() -> None:
     text = order_text({**RUNNING, "doing": "no progress for 4 min: shell: npm test", "stalled": True})
 
     assert "no progress for 4 min: shell: npm test" in text
-    assert "Output or an answer changes that" in text
+    assert "Without output or an answer, the drone ends the run." in text
     assert "fleet cancel a1b2c3d4e5f6" in text
 
 

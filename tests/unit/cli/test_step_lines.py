@@ -39,7 +39,7 @@ def child(body: Body) -> ChildStep:
     ("body", "first"),
     [
         (GuardrailStep(call_id="c", guardrail="loop", action="warn", reason="twice"), "! guardrail loop warned about"),
-        (ApprovalStep(call_id="c", tool="shell", why="it removes files"), "? approval required for shell: it removes"),
+        (ApprovalStep(call_id="c", tool="shell", why="Deletes files"), "? approval required for shell: Deletes"),
         (DecisionStep(call_id="c", approved=False, by="clock"), "✗ denied: no answer before the deadline"),
         (DecisionStep(call_id="c", approved=True), "✓ approved"),
         (
@@ -94,7 +94,7 @@ def test_of_an_output_that_was_streamed_only_what_the_fleet_added_is_repeated() 
 
 def test_a_price_that_is_not_known_is_never_shown_as_nothing() -> None:
     ended = RunEnded(status="success", exit_status="stopped", reason="done", stats=Stats(cost_usd=None))
-    assert "cost unknown" in run_end_lines(ended)[-1][0]
+    assert "price unknown" in run_end_lines(ended)[-1][0]
 
 
 def test_what_people_need_not_see_has_no_lines() -> None:

@@ -108,7 +108,7 @@ def test_the_timeline_reads_as_a_person_would_tell_it() -> None:
         "08:03  lead\n"
         "       @backend please.\n"
         "\n"
-        "08:04  ✗ backend on mila · failed (time_limit) · 1 min 12 s · cost unknown · 0123456789ab\n"
+        "08:04  ✗ backend on mila · failed (time_limit) · 1 min 12 s · price unknown · 0123456789ab\n"
         "08:05  · The run of backend failed.\n"
         "08:06  maria (user)\n"
         "       Once more, @backend.\n"
@@ -122,8 +122,8 @@ def test_the_head_says_where_the_task_stands_and_what_it_cost() -> None:
 
     assert head[0] == "PAYM-0001  Add a currency to every price"
     assert head[1:3] == ["  state    open, with user", "  why      waiting for you: lead wrote: have a look"]
-    assert "$0.0200 and 1 at unknown cost, 61.0 s" not in head[5]
-    assert head[5] == "  spent    2 runs, $0.0200 and 1 at unknown cost, 1 min 1 s, 1,234 tokens in, 567 out"
+    assert "$0.0200 and 1 at unknown price, 61.0 s" not in head[5]
+    assert head[5] == "  spent    2 runs, $0.0200 and 1 at unknown price, 1 min 1 s, 1,234 tokens in, 567 out"
     assert head[6] == "  branch   fleet/aaaaaaaaaaaa (bbbbbbbbbb, pushed)"
 
 

@@ -98,7 +98,7 @@ def test_a_session_in_the_terminal_tells_the_leaf_labels_errors_and_what_has_not
     assert next(line for line in lines if "order-a" in line).endswith("do a  [good]")
     assert "├─ ○  order-b" in lines[lines.index("○ root") + 2]
     assert "not seen by the next turn" in lines[lines.index("○ root") + 2]
-    assert next(line for line in lines if "order-c" in line).endswith("← the next turn goes on here")
+    assert next(line for line in lines if "order-c" in line).endswith("← the next turn continues here")
     assert "│    mode changed from build to plan" in lines
     assert lines[-1] == "…  order-d  processing  do d"
 
@@ -106,4 +106,4 @@ def test_a_session_in_the_terminal_tells_the_leaf_labels_errors_and_what_has_not
 def test_what_a_model_or_a_person_wrote_does_not_drive_the_terminal() -> None:
     text = session_text(session(turn("a", None, label="x\x1b[2J"), name="\x1b]0;title\x07", leaf=None))
     assert "\x1b" not in text
-    assert "the next turn goes on here" in text
+    assert "the next turn continues here" in text

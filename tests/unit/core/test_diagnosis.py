@@ -79,7 +79,7 @@ def test_without_fix_nothing_is_touched(capsys: pytest.CaptureFixture[str]) -> N
     assert run_doctor(mendable(state)) == 1
 
     assert state == {}
-    assert "--fix mends 1" in capsys.readouterr().out
+    assert "--fix can fix 1" in capsys.readouterr().out
 
 
 def test_a_fix_that_does_not_work_is_said_and_the_others_go_on(capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,7 @@ def test_a_broker_port_that_another_program_took_is_replaced(data: DataDir) -> N
 
 
 def test_listening_everywhere_needs_an_address_for_the_others(data: DataDir) -> None:
-    with pytest.raises(Invalid, match="need to be told"):
+    with pytest.raises(Invalid, match="other machines need an address"):
         plan_of(data, host="0.0.0.0")
 
 
@@ -85,7 +85,7 @@ def test_other_machines_are_given_the_public_host_for_the_broker_too(data: DataD
 
 
 def test_nonsense_as_public_address_is_refused(data: DataDir) -> None:
-    with pytest.raises(Invalid, match="browser could open"):
+    with pytest.raises(Invalid, match="browser can open"):
         plan_of(data, public_url="fleet.example.org")
 
 
@@ -94,20 +94,33 @@ def test_only_a_fleet_that_is_open_to_others_is_warned_of(data: DataDir) -> None
     assert "without TLS" in str(banner.warning(plan_of(data, host="0.0.0.0", public_url="http://192.0.2.7:8420")))
 
 
-def test_the_box_has_what_a_person_needs_next_and_every_line_is_of_one_width(data: DataDir) -> None:
+def test_the_summary_has_addresses_states_and_the_login_link_whole_on_a_line(data: DataDir) -> None:
     states = [banner.PartState("drone local-1", "online", "sandbox bwrap")]
 
-    text = banner.box(plan_of(data), data, "http://127.0.0.1:1/login?token=x", states)
+    text = banner.summary(plan_of(data), data, "http://127.0.0.1:1/login?token=x", states, [])
 
     assert all(
         word in text for word in ("login?token=x", "fleet submit", "local-1", str(data.root), "Ctrl-C", "Flower")
     )
-    assert len({len(line) for line in text.splitlines()}) == 1
+    assert "  http://127.0.0.1:1/login?token=x" in text.splitlines()
 
 
-def test_the_boxs_secrets_are_the_login_link_and_flowers_password_only(data: DataDir) -> None:
+@pytest.mark.parametrize(
+    ("missing", "command"),
+    [
+        (["provider", "project", "drone"], "fleet provider add"),
+        (["project", "drone"], "fleet project add"),
+        (["drone"], "fleet token create"),
+        ([], "fleet submit"),
+    ],
+)
+def test_the_next_step_is_the_first_that_is_missing(missing: list[str], command: str) -> None:
+    assert banner.next_step(missing).startswith(command)
+
+
+def test_the_summarys_secrets_are_the_login_link_and_flowers_password_only(data: DataDir) -> None:
     plan = plan_of(data)
 
-    text = banner.box(plan, data, "http://127.0.0.1:1/login?token=x", [])
+    text = banner.summary(plan, data, "http://127.0.0.1:1/login?token=x", [], [])
 
     assert plan.chosen.broker_password not in text

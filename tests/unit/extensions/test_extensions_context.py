@@ -130,7 +130,7 @@ def test_sessions_are_the_control_planes(method: str, command: str) -> None:
 
 
 def test_before_the_run_begins_there_is_nothing_to_see() -> None:
-    with pytest.raises(Conflict, match="has not begun"):
+    with pytest.raises(Conflict, match="has not started"):
         ExtensionContext(lambda: None).is_idle()
 
 
@@ -140,7 +140,7 @@ def test_what_people_said_is_not_lost_where_an_extension_has_looked_at_it() -> N
     loop.extensions.hooks.on("settled", lambda _, context: setattr(loop.controls, "to_steer", ["wait"]))
     loop.extensions.hooks.on("settled", lambda _, context: context.has_pending_messages())
     loop.run()
-    assert loop.recorder.bodies[-1] == CommentStep(text="This came too late for the run: wait")
+    assert loop.recorder.bodies[-1] == CommentStep(text="Received too late for this run: wait")
 
 
 def test_a_cancel_does_not_wait_for_a_handler(tmp_path: Path) -> None:

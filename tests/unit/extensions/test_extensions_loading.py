@@ -99,8 +99,8 @@ def test_a_project_cannot_take_the_place_of_the_owners_rule(tmp_path: Path) -> N
     loop.run()
     assert loop.told[1][1] == "This call was blocked: the owner's"
     assert loop.reports == [
-        "The guardrail strict of the guardrail file guardrails/strict.py of the project is left out: "
-        "the guardrail file guardrails/strict.py of the drone has one of this name."
+        "The guardrail strict of the guardrail file guardrails/strict.py of the project is ignored: "
+        "the guardrail file guardrails/strict.py of the drone has one with the same name."
     ]
 
 
@@ -114,10 +114,13 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "raises": (_text("def extend(api): raise ValueError('boom')"), "ValueError: boom"),
     "exits": (_text("import sys\nsys.exit(1)"), "SystemExit: 1"),
     "no_extend": (_text("x = 1"), "no function extend"),
-    "event": (_text("def extend(api): api.on('tool_cal', print)"), "no event 'tool_cal'"),
+    "event": (_text("def extend(api): api.on('tool_cal', print)"), "unknown event 'tool_cal'"),
     "tool": (_text("def extend(api): api.tool('a b', '', None, print)"), "letters, digits"),
     "schema": (_text("def extend(api): api.tool('a', '', {'type': 'object', 'required': 5}, print)"), "JSON schema"),
-    "rule": (_text("def extend(api): api.guardrail(object())"), "a guardrail is an object with before_call"),
+    "rule": (
+        _text("def extend(api): api.guardrail(object())"),
+        "a guardrail must be an object with at least one of before_call",
+    ),
     "huge": (lambda file: file.write_bytes(b"#" * (LARGEST + 1)), "larger than 1,000,000 bytes"),
     "latin1": (lambda file: file.write_bytes(b"# caf\xe9\n"), "not UTF-8 (byte 5)"),
     "nul": (lambda file: file.write_bytes(b"x = 1\0"), "null bytes"),
@@ -188,9 +191,9 @@ def test_a_slow_handler_is_reported_and_switched_off_and_a_slow_policy_blocks(tm
     loop.run()
     assert loop.reports == [
         "The extension extensions/slow.py of the drone failed on turn_start: took longer than 0.1 s; "
-        "it is switched off for this run.",
+        "it is disabled for this run.",
         "The extension extensions/strict.py of the drone failed on tool_call: took longer than 0.1 s; "
-        "it is switched off for this run.",
+        "it is disabled for this run.",
     ]
     assert (loop.toolbox.ran, len(loop.model.asked)) == ([], 3)
 

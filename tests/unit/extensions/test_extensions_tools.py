@@ -79,7 +79,7 @@ def test_a_tool_that_raises_is_an_error_for_the_model_and_reported_for_people(tm
 @pytest.mark.parametrize("body", ["return 3", "return None", "return ToolResult(3)"])
 def test_a_result_of_the_wrong_type_is_an_error(tmp_path: Path, body: str) -> None:
     text, loop = told(tmp_path, body, {"a": 1})
-    assert "not a text or a ToolResult" in text
+    assert "not a string or a ToolResult" in text
     assert len(loop.reports) == 1
 
 
@@ -126,14 +126,14 @@ def test_of_two_tools_with_one_name_the_first_is_kept(tmp_path: Path) -> None:
     loop = ExtendedLoop([call({"a": 1}), says("Done.")], home=tmp_path)
     loop.run()
     assert loop.told[1][1] == "first"
-    assert "The tool add of the extension extensions/b.py of the drone is left out" in loop.reports[0]
+    assert "The tool add of the extension extensions/b.py of the drone is ignored" in loop.reports[0]
 
 
 def test_a_read_only_tool_with_the_same_result_is_no_progress(tmp_path: Path) -> None:
     write(tmp_path, "extensions/sums.py", ADD.format(body="return 'same'"))
     loop = ExtendedLoop([call({"a": 1}), call({"a": 1}), says("Done.")], home=tmp_path)
     loop.run()
-    assert "has given the same result 2 times" in loop.told[3][1]
+    assert "has returned the same result 2 times" in loop.told[3][1]
 
 
 @pytest.mark.parametrize("schema", [{"type": "array"}, [], {"type": "object", "properties": {"a": {"type": "whole"}}}])

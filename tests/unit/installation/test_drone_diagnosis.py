@@ -16,8 +16,8 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("ahead", "state", "found"),
     [
-        (0, OK, "as the server's"),
-        (5, OK, "as the server's"),
+        (0, OK, "same as the server's"),
+        (5, OK, "same as the server's"),
         (6, WARN, "6 s ahead of the server's"),
         (-20, WARN, "20 s behind the server's"),
         (61, FAIL, "61 s ahead of the server's"),

@@ -135,7 +135,7 @@ def test_a_home_has_one_holder_and_says_which(home: DroneHome) -> None:
 
     with home.lock():
         assert home.holder() == os.getpid()
-        with pytest.raises(Conflict, match="already runs") as told, home.lock():
+        with pytest.raises(Conflict, match="already running") as told, home.lock():
             pass
 
     assert f"process {os.getpid()}" in told.value.why

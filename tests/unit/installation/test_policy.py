@@ -51,7 +51,7 @@ def test_a_policy_is_read_as_it_stands(tmp_path: Path) -> None:
     ],
 )
 def test_a_policy_that_cannot_be_understood_stops_the_drone(tmp_path: Path, text: str) -> None:
-    with pytest.raises(Precondition, match="cannot be understood"):
+    with pytest.raises(Precondition, match="cannot be loaded"):
         load(written(tmp_path, text))
 
 
@@ -83,7 +83,7 @@ def test_a_key_goes_only_to_the_hosts_it_was_allowed_for() -> None:
     policy = Policy(keys={"KEY": ("api.example.org",)})
 
     policy.check_key("KEY", "https://api.example.org/v1")
-    with pytest.raises(Forbidden, match=r"KEY to be sent to evil\.example"):
+    with pytest.raises(Forbidden, match=r"sending KEY to evil\.example"):
         policy.check_key("KEY", "https://evil.example/v1?api.example.org")
     with pytest.raises(Forbidden, match="OTHER"):
         policy.check_key("OTHER", "https://api.example.org/v1")

@@ -95,21 +95,21 @@ def test_a_variable_that_is_not_there_leaves_the_server_out(homes: Path) -> None
 
     assert found.servers == ()
     assert "MCP server 'mine'" in found.problems[0]
-    assert found.problems[0].endswith("is left out: the drone has no variable NOT_THERE")
+    assert found.problems[0].endswith("is ignored: environment variable NOT_THERE is not set on the drone")
 
 
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
         ([], "it is not an object with a `command` or a `url`"),
-        ({}, "it needs either a `command` or a `url`"),
-        ({"command": "x", "url": "https://x.example"}, "it needs either a `command` or a `url`"),
+        ({}, "it must have either a `command` or a `url`"),
+        ({"command": "x", "url": "https://x.example"}, "it must have either a `command` or a `url`"),
         ({"command": ["x"]}, "`command`: Input should be a valid string"),
-        ({"command": ""}, "`command`: is empty"),
-        ({"command": "x\0"}, "`command`: holds a character that no program takes"),
+        ({"command": ""}, "`command`: must not be empty"),
+        ({"command": "x\0"}, "`command`: contains an invalid character"),
         ({"command": "x", "args": "-v"}, "`args`: Input should be a valid list"),
-        ({"command": "x", "args": ["\ud800"]}, "`args.0`: holds a character that no program takes"),
-        ({"command": "x", "env": {"A B": "1"}}, "is not the name of a variable"),
+        ({"command": "x", "args": ["\ud800"]}, "`args.0`: contains an invalid character"),
+        ({"command": "x", "env": {"A B": "1"}}, "is not a valid variable name"),
         ({"command": "x", "env": {"A": 1}}, "`env.A`: Input should be a valid string"),
         ({"command": "x", "timeout": "1"}, "`timeout`: Input should be a valid number"),
         ({"command": "x", "timeout": 0}, "`timeout`: Input should be greater than 0"),
@@ -119,9 +119,9 @@ def test_a_variable_that_is_not_there_leaves_the_server_out(homes: Path) -> None
         ({"command": "x", "type": "sse"}, "`type`: Input should be 'stdio', 'http'"),
         ({"url": "ftp://x.example"}, "its `url` is not an http or https address"),
         ({"url": "https://"}, "its `url` is not an http or https address"),
-        ({"url": "http://[::1"}, "its `url` cannot be read"),
+        ({"url": "http://[::1"}, "its `url` is invalid"),
         ({"url": "http://x.example"}, "its `url` is plain http to another machine"),
-        ({"url": "https://x.example", "headers": {"A": "1\r\nB: 2"}}, "is not a header"),
+        ({"url": "https://x.example", "headers": {"A": "1\r\nB: 2"}}, "is not a valid header"),
     ],
 )
 def test_a_wrong_entry_is_left_out_with_one_sentence(homes: Path, entry: Any, why: str) -> None:
@@ -129,7 +129,7 @@ def test_a_wrong_entry_is_left_out_with_one_sentence(homes: Path, entry: Any, wh
 
     assert [each.name for each in found.servers] == ["right"]
     assert len(found.problems) == 1
-    assert f"MCP server 'wrong' of the owner's file {homes}/mcp.json is left out: " in found.problems[0]
+    assert f"MCP server 'wrong' of the owner's file {homes}/mcp.json is ignored: " in found.problems[0]
     assert why in found.problems[0]
 
 
@@ -141,7 +141,7 @@ def test_plain_http_is_for_this_machine_or_where_the_owner_says_so(homes: Path) 
 
     assert [each.name for each in found.servers] == ["here", "local", "mine"]
     assert found.problems == (
-        "MCP server 'theirs' of the project's .dronefleet/mcp.json is left out: "
+        "MCP server 'theirs' of the project's .dronefleet/mcp.json is ignored: "
         "only the file of the drone's owner can set `allow_http`",
     )
 
@@ -150,7 +150,7 @@ def test_unknown_keys_are_said_and_do_no_harm(homes: Path) -> None:
     found = owner(homes, mine={"command": "x", "cwd": "/", "autoApprove": []})
 
     assert [each.name for each in found.servers] == ["mine"]
-    assert found.problems[0].endswith("has keys that mean nothing here: autoApprove, cwd")
+    assert found.problems[0].endswith("has unknown keys: autoApprove, cwd")
 
 
 def test_no_sentence_quotes_what_may_be_secret(homes: Path) -> None:
@@ -176,10 +176,10 @@ def test_what_is_secret_in_the_owners_servers_is_known_to_the_redactor(homes: Pa
         (b"\xff\xfe{}", "it is not UTF-8"),
         (b"[" * 100_000, "it is not JSON"),
         (b"1" * 10_000, "it is not"),
-        (b"[]", 'it is not an object with "mcpServers" by name'),
-        (b'{"mcpServers": []}', 'it is not an object with "mcpServers" by name'),
-        (b'{"servers": {}}', 'it is not an object with "mcpServers" by name'),
-        (b" " * (LARGEST_FILE + 1), "it is longer than 1,000,000 bytes"),
+        (b"[]", 'it is not an object with an object "mcpServers"'),
+        (b'{"mcpServers": []}', 'it is not an object with an object "mcpServers"'),
+        (b'{"servers": {}}', 'it is not an object with an object "mcpServers"'),
+        (b" " * (LARGEST_FILE + 1), "it is larger than 1,000,000 bytes"),
     ],
 )
 def test_a_broken_file_is_one_sentence_and_the_other_counts(homes: Path, content: bytes, why: str) -> None:
@@ -215,7 +215,7 @@ def test_of_very_many_servers_the_first_are_started(homes: Path) -> None:
     found = project(homes, **{f"s{number:03}": {"command": "x"} for number in range(MOST_SERVERS + 2)})
 
     assert len(found.servers) == MOST_SERVERS
-    assert found.problems[-1] == "MCP server 's017' is left out: a run has at most 16"
+    assert found.problems[-1] == "MCP server 's017' is ignored: a run can have at most 16"
 
 
 def test_sentences_can_be_printed_whatever_the_names_are(homes: Path) -> None:

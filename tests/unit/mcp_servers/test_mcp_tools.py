@@ -58,7 +58,7 @@ def test_a_tool_whose_arguments_are_no_object_is_left_out() -> None:
     tools = list(listed(config, [Tool(name="list", input_schema={"type": "array"})], Names(), problems))
 
     assert tools == []
-    assert problems == ["MCP server 's': its tool 'list' is left out: its arguments are not an object"]
+    assert problems == ["MCP server 's': its tool 'list' is ignored: its arguments are not an object"]
 
 
 def test_texts_are_joined_and_an_error_stays_one(tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def test_users_and_results_take_turns_with_the_model() -> None:
     ],
 )
 def test_a_call_that_was_written_as_text_is_known_for_one(text: str) -> None:
-    assert "a call of echo written as text" in spoken_call(text, [ECHO])
+    assert "a call to echo written as text" in spoken_call(text, [ECHO])
 
 
 @pytest.mark.parametrize(

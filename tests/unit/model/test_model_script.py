@@ -53,7 +53,8 @@ def test_the_last_reply_may_be_given_for_ever() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "why"), [("script:nowhere", "no script named 'nowhere'; known: default"), ("Go.", "number 2 was asked")]
+    ("content", "why"),
+    [("script:nowhere", "no script named 'nowhere'; known: default"), ("Go.", "number 2 was requested")],
 )
 def test_a_script_that_has_nothing_to_say_says_why(content: str, why: str) -> None:
     with pytest.raises(NoReply, match=why):

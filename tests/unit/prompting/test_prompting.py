@@ -75,7 +75,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text(home: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(b"caf\xe9", "is not UTF-8: byte 3"), (b"a\0b", "holds NUL"), (b"\xff\xfeY\0", "is not UTF-8: byte 0")],
+    [(b"caf\xe9", "is not UTF-8: byte 3"), (b"a\0b", "contains NUL"), (b"\xff\xfeY\0", "is not UTF-8: byte 0")],
 )
 def test_a_file_that_is_no_text_is_reported_and_left_out(home: Path, content: bytes, words: str) -> None:
     (home / "SYSTEM.md").write_bytes(content)
@@ -93,7 +93,7 @@ def test_a_huge_file_is_cut_and_both_the_model_and_people_are_told(home: Path) -
 
     parts = read_sources(PromptSources(home))
 
-    assert parts.memory[0] == "é" * MAX_CHARACTERS + "\n[MEMORY.md goes on; the rest is not shown]"
+    assert parts.memory[0] == "é" * MAX_CHARACTERS + "\n[MEMORY.md continues; the rest is not shown]"
     assert parts.problems == ["the drone's prompt/MEMORY.md is longer than 40,000 characters; the rest was left out."]
 
 
@@ -147,7 +147,8 @@ def test_the_owner_may_link_to_files_elsewhere(home: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("instructions", "words"), [("caf\ufffd", "not all UTF-8"), ("x" * (MAX_CHARACTERS + 1), "longer than 40,000")]
+    ("instructions", "words"),
+    [("caf\ufffd", "contain invalid UTF-8"), ("x" * (MAX_CHARACTERS + 1), "longer than 40,000")],
 )
 def test_instructions_that_are_not_whole_are_reported(instructions: str, words: str) -> None:
     parts = read_sources(PromptSources(), instructions)
@@ -210,11 +211,11 @@ def test_an_owners_template_may_use_ours(home: Path) -> None:
         ("{% if %}", "TemplateSyntaxError, line 1"),
         ("{{ nothing }}", "UndefinedError: 'nothing' is undefined"),
         ("{{ 1 / 0 }}", "ZeroDivisionError"),
-        ('{% include "gone.jinja" %}', "there is no gone.jinja"),
+        ('{% include "gone.jinja" %}', "gone.jinja not found"),
         ('{% include "identity.jinja" %}', "RecursionError"),
         ("{{ ''.__class__.__mro__ }}", "SecurityError"),
-        ("{{ mode.upper.__globals__ }}", "is broken"),
-        ("{% for i in range(90000) %}xxxxx{% endfor %}", "400,000 are the most"),
+        ("{{ mode.upper.__globals__ }}", "identity.jinja failed"),
+        ("{% for i in range(90000) %}xxxxx{% endfor %}", "(maximum 400,000)"),
         ("{% for i in range(10 ** 9) %}{% endfor %}", "OverflowError"),
     ],
 )
@@ -227,7 +228,7 @@ def test_an_owners_template_that_is_broken_is_reported_once_and_ours_is_used(
 
     assert texts == [system_prompt(ORDER)] * 2
     assert len(parts.problems) == 1
-    assert parts.problems[0].startswith("The template identity.jinja is broken; ours is used: ")
+    assert parts.problems[0].startswith("The template identity.jinja failed; the default is used: ")
     assert words in parts.problems[0]
 
 
@@ -238,7 +239,7 @@ def test_a_slow_template_is_broken_off_and_ours_is_used() -> None:
     text = Templates({"channel.jinja": loops}, problems, seconds=0.2).render("channel.jinja", channel="a terminal")
 
     assert "a terminal" in text
-    assert problems == ["The template channel.jinja took longer than 0.2 s; ours is used."]
+    assert problems == ["The template channel.jinja took longer than 0.2 s; the default is used."]
     wait_until(lambda: "bounded" not in [thread.name for thread in threading.enumerate()], seconds=30)
 
 
@@ -246,8 +247,8 @@ def test_a_slow_template_is_broken_off_and_ours_is_used() -> None:
     ("name", "content", "words"),
     [
         ("rules.jinja", b"caf\xe9", "is not UTF-8"),
-        ("rules.jinja", b"x" * (MAX_CHARACTERS + 1), "longer than 40,000 characters; ours is used"),
-        ("ruels.jinja", b"Be kind.", "has not the name of a template"),
+        ("rules.jinja", b"x" * (MAX_CHARACTERS + 1), "longer than 40,000 characters; the default is used"),
+        ("ruels.jinja", b"Be kind.", "is not a known template"),
     ],
 )
 def test_a_template_file_that_cannot_be_used_is_reported(home: Path, name: str, content: bytes, words: str) -> None:

@@ -60,7 +60,7 @@ def test_of_two_with_one_name_the_projects_counts(tmp_path: Path) -> None:
 
     assert [skill.location for skill in parts.skills] == [".dronefleet/skills/mend/SKILL.md"]
     assert parts.readable == ()
-    assert parts.problems == ["The skill 'mend' of this drone is left out: the project has one of this name."]
+    assert parts.problems == ["The drone's skill 'mend' is ignored: the project has one with the same name."]
 
 
 def test_a_long_description_over_several_lines_becomes_one(tmp_path: Path) -> None:
@@ -75,10 +75,10 @@ def test_a_long_description_over_several_lines_becomes_one(tmp_path: Path) -> No
         ("# No front matter", "does not begin with front matter"),
         ("", "does not begin with front matter"),
         ("---\nname: mend\ndescription: never closed", "does not begin with front matter"),
-        ("---\nname: [\n---\n", "is no YAML"),
-        ("---\n" + "[" * 1000 + "\n---\n", "is no YAML"),
-        ("---\n!!python/object/apply:os.system [true]\n---\n", "is no YAML"),
-        ("---\nname: 2026-99-99\n---\n", "is no YAML"),
+        ("---\nname: [\n---\n", "is not valid YAML"),
+        ("---\n" + "[" * 1000 + "\n---\n", "is not valid YAML"),
+        ("---\n!!python/object/apply:os.system [true]\n---\n", "is not valid YAML"),
+        ("---\nname: 2026-99-99\n---\n", "is not valid YAML"),
         ("---\njust text\n---\n", "has no fields"),
         ("---\n---\n", "has no fields"),
         ("---\ndescription: Mends.\n---\n", "`name` must be"),
@@ -89,7 +89,7 @@ def test_a_long_description_over_several_lines_becomes_one(tmp_path: Path) -> No
         ("---\nname: mend\ndescription: [a, b]\n---\n", "`description` must be"),
         (f"---\nname: mend\ndescription: {'x' * 1025}\n---\n", "`description` must be"),
         (b"---\nname: mend\ndescription: caf\xe9\n---\n", "is not UTF-8"),
-        (b"---\nname: mend\ndescription: a\0b\n---\n", "holds NUL"),
+        (b"---\nname: mend\ndescription: a\0b\n---\n", "contains NUL"),
     ],
 )
 def test_a_broken_skill_is_reported_and_the_others_are_listed(tmp_path: Path, text: str | bytes, words: str) -> None:
@@ -145,7 +145,7 @@ def test_two_folders_with_one_name_are_reported(tmp_path: Path) -> None:
     parts = read_sources(PromptSources(None, tmp_path))
 
     assert parts.skills[0].description == "Does a well."
-    assert "another skill is called 'mend' too" in parts.problems[0]
+    assert "another skill is also called 'mend'" in parts.problems[0]
 
 
 def test_at_most_100_are_listed(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_a_long_text_keeps_its_head_and_its_tail() -> None:
     assert isinstance(body, ToolResultStep)
     assert body.output.startswith("begin")
     assert body.output.endswith("end")
-    assert "characters left out" in body.output
+    assert "characters omitted" in body.output
     assert len(sealed(body)) <= MAX_EVENT
 
 
@@ -62,4 +62,4 @@ def test_arguments_that_are_large_for_their_many_small_parts_become_one_text() -
 
 
 def test_halving_says_how_much_is_gone() -> None:
-    assert halved("a" * 400 + "b" * 400) == "a" * 200 + "\n[... 400 characters left out ...]\n" + "b" * 200
+    assert halved("a" * 400 + "b" * 400) == "a" * 200 + "\n[... 400 characters omitted ...]\n" + "b" * 200

@@ -121,7 +121,7 @@ def test_a_journal_that_a_newer_version_wrote_is_read_to_its_end_and_its_lines_a
     lines = list(journal.walk(path))
     assert [line.event.seq for line in lines] == [1, 2, 3]
     assert json.loads(lines[1].text) == NEWER
-    assert texts(path) == ["a", "An event of the kind 'hologram', which this version does not know.", "c"]
+    assert texts(path) == ["a", "Event of kind 'hologram', which this version does not support.", "c"]
     assert journal.read(path, journal.offset_of(path, 2))[0].text == lines[1].text
 
 

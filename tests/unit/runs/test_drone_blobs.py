@@ -37,7 +37,7 @@ def test_a_blob_is_stored_under_its_digest_and_comes_back_as_it_was(server: Blob
 def test_a_blob_that_came_back_altered_is_not_taken(server: BlobServer) -> None:
     name = api(server.url).put(b"patch")
     server.blobs[name] = b"other"
-    with pytest.raises(FleetFault, match="altered"):
+    with pytest.raises(FleetFault, match="corrupt"):
         api(server.url).get("run000000000", name)
 
 

@@ -44,7 +44,7 @@ def test_a_run_that_is_quiet_for_its_limit_has_stalled_and_says_at_what(run: Tra
     pass_watched(run, clock, LIMIT - 1)
     assert run.stalled() == ""
     pass_watched(run, clock, 1)
-    assert run.stalled() == "no sign of progress for 15 min while it was at `shell: sleep 9999`"
+    assert run.stalled() == "no progress for 15 min during `shell: sleep 9999`"
 
 
 def test_a_command_of_forty_minutes_that_prints_each_minute_goes_on(run: TrackedRun, clock: HandClock) -> None:
@@ -79,7 +79,7 @@ def test_a_run_that_was_told_to_end_is_not_told_so_again(run: TrackedRun, clock:
     run.ask_to_end(Wish("stalled", run.stalled()), within=120)
     assert run.stalled() == ""
     assert run.wish is not None
-    assert run.wish.reason.startswith("no sign of progress for 15 min")
+    assert run.wish.reason.startswith("no progress for 15 min")
 
 
 def test_a_sleep_of_the_machine_is_no_lack_of_progress(run: TrackedRun, clock: HandClock) -> None:

@@ -49,7 +49,7 @@ def test_a_bug_is_told_in_a_sentence_with_its_traceback_beside_it() -> None:
         {}["missing"]
     except KeyError as error:
         step = step_of(error)
-    assert step.what == "The drone met an error that it does not know: KeyError: 'missing'"
+    assert step.what == "Unexpected error on the drone: KeyError: 'missing'"
     assert "Traceback" in step.detail
     assert "Traceback" not in step.what
 

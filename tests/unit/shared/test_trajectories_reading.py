@@ -207,18 +207,18 @@ def test_a_field_of_another_kind_is_no_reason_to_fall_over(path: str, value: Any
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "not JSON"),
-        (b'{"trajectory_format": "mini-swe', "not JSON"),
-        (b"[" * 100_000, "nested too deep"),
-        (b"[]", "does not say"),
-        (b'{"messages": []}', "does not say"),
+        (b"", "not valid JSON"),
+        (b'{"trajectory_format": "mini-swe', "not valid JSON"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"[]", "is missing"),
+        (b'{"messages": []}', "is missing"),
         (b'{"trajectory_format": "mini-swe-agent-1", "messages": []}', "'mini-swe-agent-1'"),
         (b'{"trajectory_format": "mini-swe-agent-2.0", "messages": []}', "'mini-swe-agent-2.0'"),
         (b'{"trajectory_format": null, "messages": []}', "'None'"),
-        (b'{"trajectory_format": "mini-swe-agent-1.1"}', "not a list"),
-        (b'{"trajectory_format": "mini-swe-agent-1.1", "messages": [1]}', "not a list of objects"),
-        (b'{"trajectory_format": "mini-swe-agent-1.1", "messages": []}', "says nothing"),
-        (b'{"trajectory_format": "mini-swe-agent-1.1", "messages": [{"role": "user"}]}', "says nothing"),
+        (b'{"trajectory_format": "mini-swe-agent-1.1"}', "must be a list of objects"),
+        (b'{"trajectory_format": "mini-swe-agent-1.1", "messages": [1]}', "must be a list of objects"),
+        (b'{"trajectory_format": "mini-swe-agent-1.1", "messages": []}', "no model answers"),
+        (b'{"trajectory_format": "mini-swe-agent-1.1", "messages": [{"role": "user"}]}', "no model answers"),
     ],
 )
 def test_what_is_no_trajectory_is_refused_with_the_reason(tmp_path: Path, content: bytes, why: str) -> None:
@@ -240,7 +240,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pyte
     whys = {name: why_not(tmp_path / name) for name in ("latin", "huge", "missing", "")}
 
     assert "not UTF-8" in whys["latin"]
-    assert "more than 1,000 bytes" in whys["huge"]
+    assert "larger than 1,000 bytes" in whys["huge"]
     assert (whys["missing"], whys[""]) == ("No such file or directory", "Is a directory")
 
 

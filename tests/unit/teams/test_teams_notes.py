@@ -44,7 +44,7 @@ def test_every_note_is_plain_sentences_that_tag_nobody(note: Note) -> None:
         ("Error code: 429 - {'error': …}", "LLM rate limit reached"),
         ("RateLimitError from openai", "LLM rate limit reached"),
         (
-            "The model endpoint m:80 accepts no more requests for now: the rate limit is reached.",
+            "The model endpoint m:80 refused the request: rate limit reached.",
             "LLM rate limit reached",
         ),
         ("httpx.ConnectError: connection refused", "Network error"),

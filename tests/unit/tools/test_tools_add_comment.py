@@ -60,7 +60,7 @@ def test_a_comment_that_is_too_long_or_could_not_travel_whole_is_for_a_file(work
     kept: list[CommentStep] = []
     said = called(toolbox(workspace, thread=AddComment(kept.append)), "add_comment", message=message)
     assert (said.is_error, kept) == (True, [])
-    assert f"{len(message):,} characters are too much for a comment; write them to a file" in said.output
+    assert f"{len(message):,} characters are too long for a comment; write them to a file" in said.output
 
 
 def test_the_longest_comment_is_recorded_whole(workspace: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_child_cannot_be_given_it(workspace: Path) -> None:
     tools = toolbox(workspace, thread=AddComment(print), spawn=lambda *_: ToolResult("never"))
     said = called(tools, "spawn", task="Look.", tools=["add_comment"])
     assert said.is_error
-    assert said.output.startswith("Error: a child cannot have 'add_comment'; the tools are file_read, ")
+    assert said.output.startswith("Error: a child cannot use 'add_comment'; available tools: file_read, ")
 
 
 def test_a_secret_in_a_comment_does_not_leave_the_drone(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_a_file_that_is_gone_when_it_is_edited_is_wrong_use(call: Call, workspac
 
     undone = call("editor", command="undo_edit", path="sub/a")
 
-    assert undone.output.startswith("Error: there is no file 'sub/a'")
+    assert undone.output.startswith("Error: file 'sub/a' not found")
     assert call("file_read", path="sub/a").output == undone.output
     assert call("file_write", path="sub/a", content="new").output == "wrote 3 bytes to sub/a"
 
@@ -85,7 +85,7 @@ def test_a_read_only_file_is_not_written_and_says_so(call: Call, workspace: Path
     ]
 
     assert [result.output for result in results] == [
-        "Error: the file 'a' is read-only; if it is to be changed, chmod it by shell first"
+        "Error: the file 'a' is read-only; to change it, run chmod with shell first"
     ] * 2
     assert (workspace / "a").read_text() == "one"
 
@@ -115,7 +115,7 @@ def test_a_file_that_cannot_be_put_in_place_is_named_and_nothing_is_left_beside_
     monkeypatch.setattr(os, "fchmod", full)
     result = call("file_write", path="a", content="two")
 
-    assert result.output == "Error: 'a' cannot be written: No space left on device; it is as it was"
+    assert result.output == "Error: 'a' cannot be written: No space left on device; it is unchanged"
     assert [(path.name, path.read_text()) for path in workspace.iterdir()] == [("a", "one")]
 
 

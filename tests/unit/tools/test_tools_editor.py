@@ -87,7 +87,7 @@ def test_insert_past_the_end_is_wrong_use(call: Call, workspace: Path) -> None:
 
     result = call("editor", command="insert", path="a", insert_line=5, new_str="x")
 
-    assert "insert_line can be 1 to 2" in result.output
+    assert "insert_line must be 1 to 2" in result.output
 
 
 def test_undo_edit_takes_back_one_edit_of_each_file(call: Call, workspace: Path) -> None:
@@ -97,7 +97,7 @@ def test_undo_edit_takes_back_one_edit_of_each_file(call: Call, workspace: Path)
     call("editor", command="str_replace", path="b", old_str="one", new_str="two")
     replace(call, "two", "three")
 
-    assert call("editor", command="undo_edit", path="a").output == "took back the last edit of a"
+    assert call("editor", command="undo_edit", path="a").output == "undid the last edit of a"
     assert "no edit" in call("editor", command="undo_edit", path="a").output
     assert ((workspace / "a").read_text(), (workspace / "b").read_text()) == ("two", "two")
 
@@ -131,7 +131,7 @@ def test_a_file_that_is_not_there_is_wrong_use(call: Call, command: str) -> None
 def test_an_argument_that_the_command_needs_is_named(call: Call, workspace: Path, arguments: dict[str, str]) -> None:
     (workspace / "a").write_text("x")
 
-    assert "needs" in call("editor", path="a", **arguments).output
+    assert "requires" in call("editor", path="a", **arguments).output
 
 
 @given(

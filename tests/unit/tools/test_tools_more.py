@@ -99,7 +99,7 @@ def test_a_child_gets_no_tool_that_is_not_for_it(workspace: Path, tool: str) -> 
 
     said = called(toolbox(workspace, "plan", spawn=nursery.spawn), "spawn", task="Look.", tools=["grep", tool])
 
-    assert said.output == f"Error: a child cannot have {tool!r}; the tools are file_read, grep, glob, submit"
+    assert said.output == f"Error: a child cannot use {tool!r}; available tools: file_read, grep, glob, submit"
     assert nursery.asked == []
 
 
@@ -136,9 +136,9 @@ def test_built_in_names_win_and_what_was_left_out_is_said(workspace: Path) -> No
 
     assert names(tools).count("shell") == names(tools).count("look_up") == 1
     assert tools.problems == [
-        "The tool 'shell' was left out: a built-in tool has this name.",
-        "The tool 'look_up' was left out: another tool has this name already.",
-        "The tool 'no name' was left out: a name has 1 to 64 letters, digits, `_` and `-`.",
+        "The tool 'shell' is ignored: a built-in tool has the same name.",
+        "The tool 'look_up' is ignored: another tool has the same name.",
+        "The tool 'no name' is ignored: its name must have 1 to 64 letters, digits, `_` and `-`.",
     ]
     assert called(tools, "shell", command="echo ours").output.startswith("ours")
 
@@ -184,4 +184,4 @@ def test_a_command_with_a_nul_is_refused_with_a_way_to_write_one(workspace: Path
     said = called(toolbox(workspace), "shell", command="echo a\0b")
 
     assert said.is_error
-    assert said.output == "Error: a command line cannot hold a NUL; write such bytes with printf '\\0'"
+    assert said.output == "Error: a command line cannot contain NUL bytes; write them with printf '\\0'"

@@ -27,7 +27,7 @@ def test_plan_can_read_and_submit_and_nothing_else(workspace: Path) -> None:
     tools = toolbox(workspace, "plan")
 
     assert [spec.name for spec in tools.specs()] == [*READING, "submit"]
-    assert "there is no tool 'shell'" in called(tools, "shell", command="touch x").output
+    assert "unknown tool 'shell'" in called(tools, "shell", command="touch x").output
     assert list(workspace.iterdir()) == []
 
 
@@ -50,23 +50,23 @@ def test_schemas_are_plain_objects_that_every_provider_takes(workspace: Path) ->
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
-        ("fly", "{}", "the tools are file_read, grep, glob, file_write, editor, shell, submit"),
+        ("fly", "{}", "available tools: file_read, grep, glob, file_write, editor, shell, submit"),
         ("shell", "{not json", "are not JSON"),
         ("shell", '["ls"]', "one JSON object"),
-        ("shell", "{}", "`command` is missing"),
-        ("shell", '{"command": "ls", "cwd": "/"}', "there is no argument `cwd`"),
+        ("shell", "{}", "`command` is required"),
+        ("shell", '{"command": "ls", "cwd": "/"}', "unknown argument `cwd`"),
         ("shell", '{"command": "ls", "timeout": -1}', "`timeout`"),
         ("shell", '{"command": 7}', "`command`"),
         ("file_read", '{"mode": "smell"}', "'view', 'lines', 'search' or 'find'"),
         ("file_read", '{"mode": "lines", "path": "x"}', "start_line"),
         ("file_read", '{"mode": "search"}', "search_pattern"),
-        ("grep", '{"pattern": "x", "path": "nowhere"}', "there is no 'nowhere'"),
-        ("grep", '{"pattern": "("}', "mend the pattern"),
-        ("grep", '{"pattern": "x", "glob": "{a"}', "brace that is not closed"),
+        ("grep", '{"pattern": "x", "path": "nowhere"}', "'nowhere' not found"),
+        ("grep", '{"pattern": "("}', "fix the pattern"),
+        ("grep", '{"pattern": "x", "glob": "{a"}', "unclosed brace"),
         ("grep", '{"pattern": ""}', "`pattern`"),
-        ("glob", '{"pattern": "*", "path": "nowhere"}', "no directory"),
+        ("glob", '{"pattern": "*", "path": "nowhere"}', "is not a directory"),
         ("glob", '{"pattern": "*", "sort": "size"}', "'newest' or 'name'"),
-        ("editor", '{"command": "str_replace"}', "`path` is missing"),
+        ("editor", '{"command": "str_replace"}', "`path` is required"),
         ("file_write", '{"path": "", "content": ""}', "`path`"),
     ],
 )

@@ -81,7 +81,7 @@ def test_a_moment_is_told_in_the_largest_unit_that_fits(seconds: int, shown: str
 
 
 def test_a_price_that_is_not_known_is_not_shown_as_nothing() -> None:
-    assert [money(None), money(0.0), money(0.0312), money(12.345)] == ["cost unknown", "$0.00", "$0.0312", "$12.35"]
+    assert [money(None), money(0.0), money(0.0312), money(12.345)] == ["price unknown", "$0.00", "$0.0312", "$12.35"]
 
 
 def test_a_removed_line_that_looks_like_a_file_name_is_a_removed_line() -> None:
@@ -98,7 +98,7 @@ def test_only_an_address_of_ours_is_gone_back_to(address: str) -> None:
 
 NEW_STEPS: dict[str, dict[str, object]] = {
     "guardrail loop blocked a call": {"kind": "guardrail", "call_id": "c", "guardrail": "loop", "action": "block"},
-    "fleet approve 000000000000": {"kind": "approval", "call_id": "c", "tool": "shell", "why": "it removes files"},
+    "fleet approve 000000000000": {"kind": "approval", "call_id": "c", "tool": "shell", "why": "Deletes files"},
     "denied</strong> by the clock": {"kind": "decision", "call_id": "c", "approved": False, "by": "clock"},
     "read the code": {"kind": "todo", "items": [{"text": "read the code", "status": "done"}]},
     "make test": {"kind": "verify", "attempt": 1, "command": "make test", "passed": False, "return_code": 2},
