@@ -26,6 +26,7 @@ _UP: Mapping[str, type] = {
     "flower_port": int,
     "flower": bool,
 }
+_LARGEST = {"port": 65_535, "flower_port": 65_535, "drones": 64}
 _TYPES = {int: "a number", str: "a text in quotes", bool: "true or false"}
 HELP = """\
   The file $XDG_CONFIG_HOME/dronefleet/fleet.toml (default ~/.config/dronefleet/fleet.toml) is optional.
@@ -109,6 +110,8 @@ def _check(file: Path, section: str, values: Mapping[str, Any], known: Mapping[s
         # bool is a kind of int in Python, but not in the file.
         if type(value) is not known[name]:
             raise _wrong(file, f"{section}{name} must be {_TYPES[known[name]]}")
+        if isinstance(value, int) and not 0 <= value <= _LARGEST.get(name, value):
+            raise _wrong(file, f"{section}{name} must be 0 to {_LARGEST[name]}")
 
 
 def _wrong(file: Path, why: str) -> Invalid:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from control_plane.cli import config_file
 from control_plane.cli.connection import fleet_home, server_file
 from shared.errors import FleetFault, Forbidden, NotFound
 from shared.terminal.command_line import examples, put, say
@@ -92,10 +93,11 @@ def stop(data_dir: DataDirOption = None) -> None:
 
 
 def _data(chosen: Path | None) -> DataDir:
-    """The chosen data directory, else that of the running fleet, else the default."""
+    """The chosen data directory, else that of the running fleet, of the configuration file, and the default one."""
     from control_plane.embedded.data_dir import DataDir
 
-    return DataDir(chosen or Path(server_file().get("data_dir") or fleet_home() / "data"))
+    configured = config_file.up_settings().get("data_dir")
+    return DataDir(chosen or Path(server_file().get("data_dir") or configured or fleet_home() / "data"))
 
 
 def _labeled(name: str, text: str, *, many: bool) -> list[str]:

@@ -7,6 +7,7 @@ import sys
 from control_plane.cli import (
     api_tokens,
     browser,
+    config_file,
     database,
     doctor,
     drones,
@@ -42,6 +43,7 @@ app = application(
         "FLEET_ORG": "the organization; default `default`",
         "FLEET_HOME": "where `fleet up` keeps its data; default $XDG_DATA_HOME/dronefleet/fleet",
     },
+    topics={"config": config_file.HELP},
 )
 for group in (
     submit,

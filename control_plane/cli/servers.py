@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from control_plane.cli import config_file
 from control_plane.cli.connection import fleet_home, server_file
 from shared.errors import Invalid, Precondition
 from shared.terminal.command_line import examples, say
@@ -37,30 +38,45 @@ def up(
         str | None, typer.Option("--public-url", help="Address under which other machines reach it.")
     ] = None,
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Port of the API and pages (0 = any free port).")
-    ] = 8420,
-    drones: Annotated[int, typer.Option("--drones", min=0, max=64, help="Number of embedded drones.")] = 1,
+        int | None,
+        typer.Option("--port", min=0, max=65535, help="Port of the API and pages (0 = any free port).  [8420]"),
+    ] = None,
+    drones: Annotated[
+        int | None, typer.Option("--drones", min=0, max=64, help="Number of embedded drones.  [1]")
+    ] = None,
     flower_port: Annotated[
-        int, typer.Option("--flower-port", min=0, max=65535, help="Port of Flower (0 = any free port).")
-    ] = 5555,
+        int | None,
+        typer.Option("--flower-port", min=0, max=65535, help="Port of Flower (0 = any free port).  [5555]"),
+    ] = None,
     no_flower: Annotated[bool, typer.Option("--no-flower", help="Do not start Flower.")] = False,
 ) -> int:
     """Start a complete fleet on this machine: broker, database, API, pages, Flower and drones."""
     from control_plane.embedded.plan import UpOptions
     from control_plane.embedded.up import up as run
 
+    given: dict[str, Any] = {
+        "data_dir": data_dir,
+        "host": host,
+        "public_url": public_url,
+        "port": port,
+        "drones": drones,
+        "flower_port": flower_port,
+        "flower": False if no_flower else None,
+    }
     home = fleet_home()
-    options = UpOptions(
-        data_dir=data_dir or home / "data",
-        home=home,
-        host=host,
-        public_url=public_url,
-        port=port,
-        drones=drones,
-        flower_port=flower_port,
-        flower=not no_flower,
-    )
-    return run(options)
+    defaults: dict[str, Any] = {**_UP_DEFAULTS, "data_dir": home / "data", **config_file.up_settings()}
+    options = {name: defaults[name] if value is None else value for name, value in given.items()}
+    return run(UpOptions(**{**options, "home": home, "data_dir": Path(options["data_dir"]).expanduser()}))
+
+
+_UP_DEFAULTS: Mapping[str, Any] = {
+    "host": None,
+    "public_url": None,
+    "port": 8420,
+    "drones": 1,
+    "flower_port": 5555,
+    "flower": True,
+}
 
 
 def serve(

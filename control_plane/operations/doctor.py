@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from sqlalchemy import func, select, text
+from sqlalchemy import Select, func, select, text
 
 from control_plane.core import Caller, Core
 from control_plane.db.drones import RawEvent
+from control_plane.db.projects import Project, Provider
 from control_plane.db.upgrade import pending_migrations
 from control_plane.declarations import server as declared
 from control_plane.declarations.server import Identity
@@ -48,6 +49,8 @@ def server_checks(core: Core, organization_id: str) -> list[Check]:
         ("D-BROKER-SAVE", "broker's disk", _broker_persistence),
         ("D-DISK", "disk", _disk),
         ("D-DRONES", "drones", partial(_drones, organization_id=organization_id)),
+        ("D-PROVIDERS", "providers", partial(_providers, organization_id=organization_id)),
+        ("D-PROJECTS", "projects", partial(_projects, organization_id=organization_id)),
         ("D-EVENTS", "events", _raw_events),
         ("D-FLOWER", "flower", _flower),
     )
@@ -124,6 +127,29 @@ def _drones(core: Core, organization_id: str) -> Check:
             "D-DRONES", WARN, "drones", found, fix="install bubblewrap there, then register with --sandbox auto"
         )
     return Check("D-DRONES", OK, "drones", f"{len(alive)} of {len(drones)} online")
+
+
+def _providers(core: Core, organization_id: str) -> Check:
+    wanted = select(Provider.name).where(Provider.organization_id == organization_id, Provider.removed_at.is_(None))
+    names = _sorted(core, wanted)
+    if not names:
+        fix = "fleet provider add main --model openai/MODEL --api-key-stdin"
+        return Check("D-PROVIDERS", WARN, "providers", "none: no order can run without a model", fix=fix)
+    return Check("D-PROVIDERS", OK, "providers", ", ".join(names))
+
+
+def _projects(core: Core, organization_id: str) -> Check:
+    wanted = select(Project.slug).where(Project.organization_id == organization_id, Project.removed_at.is_(None))
+    slugs = _sorted(core, wanted)
+    if not slugs:
+        fix = "fleet project add SLUG --git-url URL"
+        return Check("D-PROJECTS", WARN, "projects", "none: an order needs a repository", fix=fix)
+    return Check("D-PROJECTS", OK, "projects", ", ".join(slugs))
+
+
+def _sorted(core: Core, wanted: Select[str]) -> list[str]:
+    with core.database.read() as db:
+        return sorted(db.scalars(wanted))
 
 
 def _raw_events(core: Core) -> Check:

@@ -143,7 +143,7 @@ def _unexpected(name: str, error: Exception) -> FleetError:
     """Build the error for an unexpected exception; the traceback goes to a file that only its owner can read."""
     first = str(error).partition("\n")[0][:200]
     return FleetFault(
-        f"{name} met an error that it does not know: {type(error).__name__}{': ' if first else ''}{first}",
+        f"unexpected error in {name}: {type(error).__name__}{': ' if first else ''}{first}",
         code="E-UNEXPECTED",
         why=_write_traceback(name, error),
         next=f"{name} doctor",

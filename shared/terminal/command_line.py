@@ -106,10 +106,16 @@ class FleetGroup(TyperGroup):
                 formatter.write_dl(panels[title])
 
 
-def application(name: str, purpose: str, *, environment: Mapping[str, str] | None = None) -> typer.Typer:
+def application(
+    name: str,
+    purpose: str,
+    *,
+    environment: Mapping[str, str] | None = None,
+    topics: Mapping[str, str] | None = None,
+) -> typer.Typer:
     """A command line called `name`, with `--version`, `help` and `completion`; `purpose` describes it in one sentence.
 
-    `environment` maps its variables to their meaning, for `help environment`.
+    `environment` maps its variables to their meaning, for `help environment`; `topics` has more texts for `help`.
     """
     app = typer.Typer(
         name=name,
@@ -122,7 +128,7 @@ def application(name: str, purpose: str, *, environment: Mapping[str, str] | Non
         epilog=f"Run `{name} COMMAND --help` for a command's options, `{name} help exit-codes` for the exit codes.",
     )
     app.callback(help=purpose)(_top)
-    _add_help(app, name, {**(environment or {}), **_ENVIRONMENT})
+    _add_help(app, name, {**(environment or {}), **_ENVIRONMENT}, topics or {})
     _add_completion(app, name)
     return app
 
@@ -153,13 +159,22 @@ def parse_labels(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def read_secret(value: str, what: str) -> str:
-    """`value`, or the first line of stdin if it is `-`, so that a secret need not be on the command line."""
+    """`value`, or the first line of stdin if it is `-`, so that a secret need not be on the command line.
+
+    On a terminal, the user is prompted, and the input is not shown.
+    """
     if value != "-":
         return value.strip()
-    line = sys.stdin.readline().strip()
+    line = (_typed(what) if sys.stdin.isatty() else sys.stdin.readline()).strip()
     if not line:
         raise Invalid(f"no {what} came on stdin", code="E-STDIN-EMPTY", why="`-` means: read it from there")
     return line
+
+
+def _typed(what: str) -> str:
+    from getpass import getpass
+
+    return getpass(f"{what[:1].upper()}{what[1:]}: ")
 
 
 def confirmed(question: str, *, yes: bool) -> None:
@@ -195,8 +210,9 @@ def _top(
     """Options of the application itself."""
 
 
-def _add_help(app: typer.Typer, name: str, environment: Mapping[str, str]) -> None:
+def _add_help(app: typer.Typer, name: str, environment: Mapping[str, str], more: Mapping[str, str]) -> None:
     topics = {
+        **more,
         "exit-codes": EXIT_CODES,
         "environment": "".join(f"  {variable:<18} {meaning}\n" for variable, meaning in environment.items()),
     }
@@ -204,9 +220,11 @@ def _add_help(app: typer.Typer, name: str, environment: Mapping[str, str]) -> No
     @app.command("help", rich_help_panel=MORE, epilog=examples(f"{name} help exit-codes", f"{name} help environment"))
     def show_help(
         context: typer.Context,
-        topic: Annotated[list[str] | None, typer.Argument(help="A command, exit-codes or environment.")] = None,
+        topic: Annotated[
+            list[str] | None, typer.Argument(help="A command, an error code, exit-codes or environment.")
+        ] = None,
     ) -> None:
-        """Explain a command or a topic: exit-codes, environment."""
+        """Explain a command, an error code or a topic: exit-codes, environment."""
         words = topic or []
         if len(words) == 1 and words[0] in topics:
             put(topics[words[0]])

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta, timezone
 from io import StringIO
 from pathlib import Path
@@ -319,6 +323,27 @@ def test_an_empty_stdin_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(Invalid, match="no token came on stdin"):
         read_secret("-", "token")
+
+
+def test_on_a_terminal_a_secret_is_asked_for_and_not_shown() -> None:
+    ours, theirs = pty.openpty()
+    code = "from shared.terminal.command_line import read_secret; print('got', read_secret('-', 'API key'))"
+    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+    with subprocess.Popen([sys.executable, "-c", code], **streams, start_new_session=True) as process:
+        os.close(theirs)
+        shown = _read_until(ours, b"API key: ")
+        os.write(ours, b"sk-secret\n")
+        shown += _read_until(ours, b"got sk-secret")
+        assert process.wait(20) == 0
+    os.close(ours)
+    assert shown.count(b"sk-secret") == 1, "only what the program itself prints"
+
+
+def _read_until(terminal: int, wanted: bytes) -> bytes:
+    found = b""
+    while wanted not in found:
+        found += os.read(terminal, 1)
+    return found
 
 
 def test_the_moment_is_told_in_utc() -> None:

@@ -76,6 +76,8 @@ def test_options_of_fleet_up_are_in_their_own_section(file: Path) -> None:
         ("url = 3", "url must be a text in quotes"),
         ('[up]\nport = "9000"', "up.port must be a number"),
         ("[up]\nport = true", "up.port must be a number"),
+        ("[up]\nport = 70000", "up.port must be 0 to 65535"),
+        ("[up]\ndrones = -1", "up.drones must be 0 to 64"),
         ("[up]\nflower = 1", "up.flower must be true or false"),
         ('token = "t"', "`token` needs `url`"),
     ],
