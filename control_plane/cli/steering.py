@@ -13,7 +13,7 @@ from shared.terminal.command_line import say as tell
 
 PANEL = "Orders"
 Doc = dict[str, Any]
-OrderId = Annotated[str, typer.Argument(metavar="ORDER", help="The order's id.")]
+OrderId = Annotated[str, typer.Argument(metavar="ORDER", help="The order's id, a unique prefix of it, or @last.")]
 Call = Annotated[
     str | None, typer.Option("--call", metavar="ID", help="Id of the call (default: the one pending longest).")
 ]

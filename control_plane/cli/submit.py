@@ -45,13 +45,13 @@ def submit(
     mode: Annotated[str | None, typer.Option("--mode", help="plan (read-only), build, test, ship or develop.")] = None,
     priority: Annotated[int, typer.Option("--priority", help="-100 to 100; higher runs first.")] = 0,
     max_iterations: Annotated[
-        int | None, typer.Option("--max-iterations", help="Maximum steps (0 = unlimited).")
+        int | None, typer.Option("--max-iterations", help="Maximum steps (default 50; 0 = unlimited).")
     ] = None,
     cost_limit: Annotated[
-        float | None, typer.Option("--cost-limit", help="Maximum cost in USD (0 = unlimited).")
+        float | None, typer.Option("--cost-limit", help="Maximum cost in USD (default 3; 0 = unlimited).")
     ] = None,
     max_run_seconds: Annotated[
-        float | None, typer.Option("--max-run-seconds", help="Time limit in seconds (0 = unlimited).")
+        float | None, typer.Option("--max-run-seconds", help="Time limit in seconds (default 1800; 0 = unlimited).")
     ] = None,
     verify_attempts: Annotated[
         int | None, typer.Option("--verify-attempts", help="Maximum attempts of the model to fix failed checks.")

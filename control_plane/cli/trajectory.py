@@ -23,7 +23,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def trajectory(
-    order_id: Annotated[str, typer.Argument(metavar="ORDER", help="The order's id.")],
+    order_id: Annotated[str, typer.Argument(metavar="ORDER", help="The order's id, a unique prefix of it, or @last.")],
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write to this file instead of stdout.")
     ] = None,

@@ -73,8 +73,8 @@ def play(stage: Stage) -> None:
         stage.run(FLEET, "project", "add", "slugs", "--git-url", remote.as_uri())
     with step("the drone is online"):
         wait_for("the drone", lambda: is_online(stage), seconds=60, part=drone)
-    say(f"\n  open    {boxed(stage.started[0], 'Log in')}")
-    say(f"  Flower  {boxed(stage.started[0], 'Flower')}\n")
+    say(f"\n  open    {printed(stage.started[0], 'login link')}")
+    say(f"  Flower  {printed(stage.started[0], 'Flower')}\n")
     report(stage, submit(stage), remote)
 
 
@@ -82,13 +82,13 @@ def bring_up(stage: Stage) -> None:
     """Start the control plane; return once it reports that it is up and its health check answers."""
     ports = ["--port", str(free_port()), "--flower-port", str(free_port())]
     up = stage.start("fleet up", [FLEET, "up", "--data-dir", stage.directory / "data", *ports, "--drones", "0"])
-    wait_for("the control plane", lambda: boxed(up, "Log in") and ask(stage, "health"), seconds=60, part=up)
+    wait_for("the control plane", lambda: printed(up, "login link") and ask(stage, "health"), seconds=60, part=up)
 
 
-def boxed(up: Started, name: str) -> str:
-    """The address next to a name in the box that `fleet up` prints; empty until it is printed."""
-    text = up.log.read_text(encoding="utf-8", errors="replace")
-    found = re.search(rf"(?m)^\W*{name} +(http.*?)\W*$", text)
+def printed(up: Started, what: str) -> str:
+    """The login link or Flower's address, as `fleet up` prints it; empty until it is printed."""
+    line = {"login link": r"(http\S+/login\?\S+)", "Flower": r"Flower +(http.*)"}[what]
+    found = re.search(rf"(?m)^ *{line}$", up.log.read_text(encoding="utf-8", errors="replace"))
     return found[1] if found else ""
 
 
@@ -169,7 +169,7 @@ def report(stage: Stage, order: dict[str, Any], remote: Path) -> None:
     say()
     with step(f"the test fails on main and passes on {branch}"):
         if tests_pass(stage, remote, "main") or not tests_pass(stage, remote, branch):
-            raise DemoFailed(f"the test on {branch} does not show that the bug is mended")
+            raise DemoFailed(f"the test on {branch} does not show that the bug is fixed")
     cost = "price unknown" if stats["cost_usd"] is None else f"USD {stats['cost_usd']:.4f}"
     say(f"\n  order   {order['id']} {order['status']}: {order['reason']}")
     say(f"  branch  {branch} at {order['head_commit']}")

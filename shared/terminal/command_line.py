@@ -47,7 +47,7 @@ __all__ = [
 MORE = "More"
 """The last panel of every command list."""
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout; talk stays on stderr.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout; messages go to stderr.")]
 """The `--json` option of every command with output for scripts."""
 
 _SYNONYMS = (("ls", "list"), ("show", "view"), ("add", "create"), ("rm", "delete", "remove"))

@@ -36,7 +36,7 @@ def fleet(shared_fleet: WholeFleet, model: ScriptedServer, tmp_path_factory: pyt
         (("submit", "Do it", "--project", "bad", "--label", "gpu"), 2, "label"),
         (("submit", "Do it", "--project", "bad", "--mode", "dream"), 2, "mode"),
         (("submit", "Do it", "--project", "bad", "--cost-limit", "-1"), 2, "cost_limit"),
-        (("submit", "Do it"), 2, "--project"),
+        (("submit",), 2, "prompt"),
         (("show", "0123456789ab"), 3, "0123456789ab"),
         (("cancel", "0123456789ab"), 3, "0123456789ab"),
         (("follow", "0123456789ab"), 3, "0123456789ab"),

@@ -88,7 +88,7 @@ def test_work_that_is_here_already_needs_no_remote(remote: Path, mine: Path) -> 
     Checkout(mine, known, no_bundle).run()
     git(mine, "checkout", "--quiet", "main")
     remote.rename(remote.with_name("gone.git"))
-    assert "was here already" in Checkout(mine, known, no_bundle).run()
+    assert "already existed" in Checkout(mine, known, no_bundle).run()
 
 
 def test_unpushed_work_comes_from_a_bundle_that_builds_on_newer_commits_of_the_remote(

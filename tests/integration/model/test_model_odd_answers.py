@@ -60,7 +60,7 @@ def nested(depth: int) -> str:
         (call_answer(call("echo", nested(1_000))), "nested too deeply"),
         (call_answer(call("echo", nested(100_000))), "nested too deeply"),
         (call_answer(call("echo", nested(300))), "nested too deeply"),
-        (call_answer(call("echo", '{"text": ' + '{"a":' * 1_000)), "Send the complete call again"),
+        (call_answer(call("echo", '{"text": ' + '{"a":' * 1_000)), "Send the call again"),
         (call_answer(call("echo", '{"text": "x'), finish="length"), "the answer reached the length limit"),
         (text_answer('{"name": "echo", "arguments": {"text": "x"}}'), "call to echo written as text"),
         (text_answer("<tool_call>echo</tool_call>"), "call to echo written as text"),

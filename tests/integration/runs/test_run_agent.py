@@ -88,7 +88,7 @@ def test_the_list_of_what_is_left_to_do_is_recorded_whole(bench: Bench, scripted
 
 def test_a_risky_command_waits_and_is_run_when_it_is_approved(bench: Bench, scripted: ScriptedFactory) -> None:
     bench.order = bench.order.model_copy(update={"approve": "risky"})
-    when(bench, "waiting for a person", lambda: bench.controls.receive(decision(bench, approved=True)))
+    when(bench, "waiting for approval", lambda: bench.controls.receive(decision(bench, approved=True)))
     bench.run(scripted([shell("ls README"), shell("rm README"), says("done")]).url)
     assert [step.why for step in all_of(bench, ApprovalStep)] == ["Deletes files: rm README"]
     assert [(step.approved, step.by, step.comment) for step in all_of(bench, DecisionStep)] == [
@@ -99,7 +99,7 @@ def test_a_risky_command_waits_and_is_run_when_it_is_approved(bench: Bench, scri
 
 def test_a_denied_command_is_not_run(bench: Bench, scripted: ScriptedFactory) -> None:
     bench.order = bench.order.model_copy(update={"approve": "risky"})
-    when(bench, "waiting for a person", lambda: bench.controls.receive(decision(bench, approved=False)))
+    when(bench, "waiting for approval", lambda: bench.controls.receive(decision(bench, approved=False)))
     end = bench.run(scripted([shell("rm README"), says("done")]).url)
     assert all_of(bench, ToolResultStep)[0].output == "This call was not approved: fine"
     assert end.status == "success"

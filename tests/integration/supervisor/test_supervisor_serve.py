@@ -105,7 +105,7 @@ def test_it_brings_an_empty_database_up_to_date(
 ) -> None:
     with serving(tmp_path, database_url=empty_database_url, broker_url=valkey.url) as served:
         wait_until(served.healthy, seconds=60)
-    assert served.says("was brought up to date")
+    assert served.says("was upgraded")
 
 
 def test_without_a_broker_it_says_so_and_ends_with_5(tmp_path: Path, sqlite_url: str) -> None:

@@ -219,7 +219,7 @@ def test_a_file_of_5_gb_is_passed_over_unless_it_is_asked_for(call: Call, tree: 
         file.write(b"word\n")
         file.truncate(5_000_000_000)
 
-    assert "over 100 MB: huge.txt" in call("grep", pattern="word|first").output
+    assert "larger than 100 MB: huge.txt" in call("grep", pattern="word|first").output
     assert call("grep", pattern="nothing", path="huge.txt").output == "(no line matches)"
 
 
