@@ -172,6 +172,19 @@ def test_the_version_is_the_same_in_the_project_and_in_the_changes() -> None:
     assert f"## {version}" in _read("CHANGELOG.md")
 
 
+def test_the_images_copy_every_document_that_the_distribution_contains() -> None:
+    wheel = tomllib.loads(_read("pyproject.toml"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    copied = {image: _read(f"deploy/Dockerfile.{image}") for image in ("control-plane", "drone")}
+
+    assert wheel["force-include"]
+    assert [
+        (image, document)
+        for image, text in copied.items()
+        for document in wheel["force-include"]
+        if f"COPY {document} {document}" not in text
+    ] == []
+
+
 def test_the_images_do_not_run_as_root() -> None:
     images = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "deploy").glob("Dockerfile.*"))]
     users = [re.findall(r"(?m)^USER (\S+)$", image) for image in images]
