@@ -254,7 +254,7 @@ def test_the_third_signal_ends_a_drone_at_once(
     stubborn = scripted([shell("trap '' TERM; echo begun; sleep 300"), {"text": "Done."}])
     sent = stand_in.dispatch(order_for(drone.id, repository, stubborn.url))
     wait_until(lambda: printed(stand_in, sent), seconds=60)
-    for said in ("ends after the current runs", "return their orders", "killing the remaining processes"):
+    for said in ("ends after the current runs", "current runs return their orders", "killing the remaining processes"):
         drone.terminate()
         wait_until(partial(drone.said, said))
     assert drone.wait(seconds=10) == 0
