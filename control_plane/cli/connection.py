@@ -54,7 +54,7 @@ def server_and_token() -> tuple[str, str | None]:
         raise Unreachable(
             "no control plane configured",
             code="E-SERVER-UNKNOWN",
-            why=f"FLEET_URL is not set, and no `fleet up` runs with the home {fleet_home()}",
+            why=f"FLEET_URL is not set, {config_file.path()} names no server, and no `fleet up` runs in {fleet_home()}",
             next="fleet up    or   export FLEET_URL=https://fleet.example.org FLEET_API_TOKEN=…",
         )
     # A stored token is for its own server only: it is not sent to another server that FLEET_URL names.

@@ -65,12 +65,10 @@ def rotate(path: Path, largest: int = LARGEST, kept: int = KEPT) -> bool:
     """Move a log over `largest` bytes to `<name>.log.1`, the older ones by one number each; whether it was moved.
 
     The part keeps writing to the same file, so its content is copied and then removed; it was opened for appending.
-    Lines written between the two are lost: a part that writes that fast has written 10 MB of the same.
+    Lines written between the two are lost: a part that writes that fast has written 10 MB of the same. Raises OSError
+    if there is no room for the copy, for example; the log is complete then.
     """
-    try:
-        if path.stat().st_size <= largest:
-            return False
-    except FileNotFoundError:
+    if not path.exists() or path.stat().st_size <= largest:
         return False
     for number in range(kept - 1, 1, -1):
         with suppress(FileNotFoundError):

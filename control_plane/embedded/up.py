@@ -44,6 +44,7 @@ class EmbeddedFleet:
         self.children: list[Child] = []
         self.stop_requests = 0
         self._stop = threading.Event()
+        self._unrotated: set[Path] = set()
 
     def run(self) -> int:
         """Start, serve until a signal arrives, stop. Returns the exit code; every child has ended by then."""
@@ -176,7 +177,7 @@ class EmbeddedFleet:
         reported: set[str] = set()
         while not self._stop.wait(LOOK_EVERY):
             for child in self.children:
-                rotate(child.log)
+                self._rotate_log(child)
                 if (code := child.died()) is None:
                     continue
                 if child.name not in reported:
@@ -184,6 +185,15 @@ class EmbeddedFleet:
                     reported.add(child.name)
                 if child.restart_when_due():
                     reported.discard(child.name)
+
+    def _rotate_log(self, child: Child) -> None:
+        """A log that cannot be rotated, on a full disk for example, must not end the fleet; it is reported once."""
+        try:
+            rotate(child.log)
+        except OSError as error:
+            if child.log not in self._unrotated:
+                self._unrotated.add(child.log)
+                say(f"the log {child.log} could not be rotated and keeps growing: {error.strerror}")
 
     def stop(self) -> None:
         """End the parts: drones first, so that what they hand back is still processed; the broker last."""
