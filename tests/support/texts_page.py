@@ -90,7 +90,8 @@ def _text(node: ast.expr | None) -> str:
         case ast.Constant(value=str() as text):
             return " ".join(text.split())
         case ast.JoinedStr(values=parts):
-            return " ".join("".join(_text(part) if isinstance(part, ast.Constant) else "{…}" for part in parts).split())
+            pieces = (str(part.value) if isinstance(part, ast.Constant) else "{…}" for part in parts)
+            return " ".join("".join(pieces).split())
     return ""
 
 

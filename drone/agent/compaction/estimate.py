@@ -12,9 +12,12 @@ from drone.agent.values import ToolSpec
 from shared.events import Usage
 from shared.messages import Message
 
-_CHARACTERS_PER_TOKEN = 3.5
-"""For English and code, a conservative value: the endpoint's count corrects it after the first answer."""
-_PER_MESSAGE = 6.0
+_PARTS = 14
+"""Sizes are counted in 14ths of a token: whole numbers add up to the same sum in any order."""
+_PER_CHARACTER = 4
+"""3.5 characters per token, for English and code a conservative value: the endpoint's count corrects it later."""
+_PER_EXTRA_BYTE = 7
+_PER_MESSAGE = 6 * _PARTS
 _LOWEST, _HIGHEST = 0.5, 4.0
 """Bounds of the correction: some endpoints report implausible counts."""
 
@@ -52,10 +55,10 @@ class Estimate:
     def __init__(self, model: Model, tools: Callable[[], Sequence[ToolSpec]]) -> None:
         self._model = model
         self._tools = tools
-        self._tools_size = 0.0
-        self._sizes: dict[int, tuple[Message, float]] = {}
+        self._tools_size = 0
+        self._sizes: dict[int, tuple[Message, int]] = {}
         """By identity; the message is kept, so that its id is not reused."""
-        self._added_up: tuple[int, Message | None, float] = (0, None, 0.0)
+        self._added_up: tuple[int, Message | None, int] = (0, None, 0)
         """The counted prefix: number of messages, the last one, and their size. Usually messages are only appended."""
         self._factor = 1.0
         self._counted = False
@@ -68,19 +71,19 @@ class Estimate:
 
     def question(self, messages: Sequence[Message]) -> int:
         """Tokens of a question: its messages and the tools."""
-        return ceil(self._factor * self._question_size(messages))
+        return self._tokens(self._question_size(messages))
 
     def messages(self, *messages: Message) -> int:
         """Tokens of messages only."""
-        return ceil(self._factor * sum(map(self._size, messages)))
+        return self._tokens(sum(map(self._size, messages)))
 
     def text(self, text: str) -> int:
-        return ceil(self._factor * _text_size(text))
+        return self._tokens(_text_size(text))
 
     def learned(self, usage: Usage, messages: Sequence[Message]) -> None:
         """Correct the estimates by the endpoint's count for a question."""
         if usage.input_tokens > 0:
-            ratio = usage.input_tokens / self._question_size(messages)
+            ratio = usage.input_tokens * _PARTS / self._question_size(messages)
             self._factor = min(max(ratio, _LOWEST), _HIGHEST)
             self._counted = True
         if self._overflowed_at:
@@ -99,25 +102,28 @@ class Estimate:
 
     def forget(self) -> None:
         """Recount from the start, because the conversation was changed in its middle."""
-        self._added_up = (0, None, 0.0)
+        self._added_up = (0, None, 0)
 
-    def _question_size(self, messages: Sequence[Message]) -> float:
+    def _tokens(self, size: int) -> int:
+        return ceil(self._factor * size / _PARTS)
+
+    def _question_size(self, messages: Sequence[Message]) -> int:
         count, last, size = self._added_up
         if not (0 < count <= len(messages) and messages[count - 1] is last):
-            count, size = 0, 0.0
+            count, size = 0, 0
         size += sum(map(self._size, messages[count:]))
         self._added_up = (len(messages), messages[-1] if messages else None, size)
         if len(self._sizes) > 2 * len(messages) + 64:
             self._sizes = {id(message): self._sizes[id(message)] for message in messages}
         return size + self._size_of_tools()
 
-    def _size(self, message: Message) -> float:
+    def _size(self, message: Message) -> int:
         known = self._sizes.get(id(message))
         if known is None:
             known = self._sizes[id(message)] = (message, _message_size(message))
         return known[1]
 
-    def _size_of_tools(self) -> float:
+    def _size_of_tools(self) -> int:
         # Once available, the list is the same for the whole run.
         if not self._tools_size:
             self._tools_size = sum(
@@ -126,7 +132,7 @@ class Estimate:
         return self._tools_size
 
 
-def _message_size(message: Message) -> float:
+def _message_size(message: Message) -> int:
     texts = [message.content, message.thinking]
     if message.thinking_blocks:
         texts.append(json.dumps(message.thinking_blocks, default=str))
@@ -135,7 +141,7 @@ def _message_size(message: Message) -> float:
     return _PER_MESSAGE + sum(map(_text_size, texts))
 
 
-def _text_size(text: str) -> float:
+def _text_size(text: str) -> int:
     """Estimate tokens from the length; non-ASCII characters cost more, depending on their bytes."""
     beyond = 0 if text.isascii() else len(text.encode("utf-8", "surrogatepass")) - len(text)
-    return len(text) / _CHARACTERS_PER_TOKEN + beyond / 2
+    return len(text) * _PER_CHARACTER + beyond * _PER_EXTRA_BYTE

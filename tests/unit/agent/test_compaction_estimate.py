@@ -52,6 +52,14 @@ def test_the_first_guess_is_corrected_by_what_the_endpoint_counts() -> None:
     assert estimate.question([*messages, said("user", TEXT)]) == pytest.approx(1_990, abs=20)
 
 
+def test_a_conversation_counted_as_it_grows_has_the_tokens_of_one_counted_at_once() -> None:
+    conversation, growing = list(long_conversation(steps=60)), _estimate()
+    for count in range(1, len(conversation) + 1):
+        assert growing.question(conversation[:count]) == _estimate().question(conversation[:count])
+    last = conversation[-7:]
+    assert growing.messages(*last) == growing.messages(*reversed(last))
+
+
 @pytest.mark.parametrize("counted", [7, 10_000_000])
 def test_nonsense_corrects_within_bounds(counted: int) -> None:
     estimate = _estimate()
