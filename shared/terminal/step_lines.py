@@ -125,7 +125,7 @@ def _phase(body: Phase, _streamed: bool) -> Lines:
 
 
 def _gap(body: GapStep, _streamed: bool) -> Lines:
-    return [(f"{body.missing} events are missing: {printable(body.why)}", "red")]
+    return [(f"{body.missing} events missing: {printable(body.why)}", "red")]
 
 
 def _checkpoint(body: CheckpointStep, _streamed: bool) -> Lines:
@@ -161,7 +161,7 @@ def _todo(body: TodoStep, _streamed: bool) -> Lines:
 
 def _verify(body: VerifyStep, _streamed: bool) -> Lines:
     how = "passed" if body.passed else f"failed with exit code {body.return_code}"
-    head = one_line(f"{'✓' if body.passed else '✗'} verify, attempt {body.attempt}: {body.command} {how}")
+    head = one_line(f"{'✓' if body.passed else '✗'} check, attempt {body.attempt}: {body.command} {how}")
     # The cause of a failure is at the end of a test run's output.
     lines = printable(body.output).rstrip("\n").splitlines()[-(1 if body.passed else OUTPUT_LINES) :]
     colour: Style = "green" if body.passed else "red"

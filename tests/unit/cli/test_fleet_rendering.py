@@ -186,7 +186,7 @@ def test_a_failed_verification_shows_its_command_and_the_end_of_its_output() -> 
 
     lines = step_lines(step)
 
-    assert lines[0] == "✗ verify, attempt 2: make test failed with exit code 1"
+    assert lines[0] == "✗ check, attempt 2: make test failed with exit code 1"
     assert lines[-1].strip() == "line 49"
     assert len(lines) == 13
 
@@ -251,7 +251,7 @@ def test_an_order_that_waits_says_for_what_and_how_to_answer() -> None:
     [
         ("verified", "checks   passed"),
         ("failed", "checks   failed"),
-        ("not_reached", "the run ended before"),
+        ("not_reached", "skipped; the run ended first"),
         (None, "unknown"),
     ],
 )

@@ -49,7 +49,7 @@ def child(body: Body) -> ChildStep:
         (ErrorStep(what="the disk is full"), "error: the disk is full"),
         (
             VerifyStep(attempt=1, command="make test", passed=True, return_code=0),
-            "✓ verify, attempt 1: make test passed",
+            "✓ check, attempt 1: make test passed",
         ),
         (
             CompactionStep(summary="s", tokens_before=9000, tokens_after=100),
@@ -69,7 +69,7 @@ def test_a_list_of_things_to_do_is_a_checklist() -> None:
 def test_a_failed_verification_shows_the_end_of_its_output() -> None:
     output = "\n".join(str(number) for number in range(40))
     shown = texts(VerifyStep(attempt=2, command="make test", passed=False, return_code=1, output=output))
-    assert (shown[0], shown[-1], len(shown)) == ("✗ verify, attempt 2: make test failed with exit code 1", "  39", 13)
+    assert (shown[0], shown[-1], len(shown)) == ("✗ check, attempt 2: make test failed with exit code 1", "  39", 13)
 
 
 def test_a_child_is_short_and_set_apart() -> None:
