@@ -21,9 +21,9 @@ def agent_lines(agent: Doc) -> str:
             f"description  {printable(agent['description']) or 'none yet'}",
             f"boss         {agent['boss'] or 'none'}",
             f"reports      {', '.join(agent['reports']) or 'none'}",
-            f"model        {agent['model'] or 'the default of its provider'}",
-            f"provider     {agent['provider'] or 'that of the project'}",
-            f"limits       {agent['max_iterations'] or 'unlimited'} iterations, {_limit(agent['cost_limit'])}",
+            f"model        {agent['model'] or 'provider default'}",
+            f"provider     {agent['provider'] or 'project default'}",
+            f"limits       {agent['max_iterations'] or 'unlimited'} steps, {_limit(agent['cost_limit'])}",
             f"labels       {', '.join(f'{key}={value}' for key, value in agent['labels'].items()) or 'any drone'}",
             f"in parallel  {agent['concurrency'] or 'unlimited'} tasks",
             f"instructions {_source(agent)}",
@@ -67,7 +67,7 @@ def _cut(text: str) -> str:
 
 
 def _limit(cost: float | None) -> str:
-    return "default cost" if cost is None else f"${cost:.2f} a run" if cost else "any cost"
+    return "default cost limit" if cost is None else f"${cost:.2f} per run" if cost else "unlimited cost"
 
 
 def _source(agent: Doc) -> str:
@@ -78,7 +78,8 @@ def _source(agent: Doc) -> str:
 
 
 def _spent(totals: Doc) -> str:
-    known = "unknown" if totals["cost_usd"] is None else f"${totals['cost_usd']:.4f}"
-    more = f", and {totals['unknown_costs']} of unknown price" if totals["unknown_costs"] and known != "unknown" else ""
+    known = "price unknown" if totals["cost_usd"] is None else f"cost ${totals['cost_usd']:.4f}"
+    unknown = totals["unknown_costs"] if totals["cost_usd"] is not None else 0
+    more = f" and {unknown} at unknown price" if unknown else ""
     tokens = f"{totals['input_tokens']} tokens in, {totals['output_tokens']} out"
-    return f"runs         {totals['runs']}: {tokens}, cost {known}{more}"
+    return f"runs         {totals['runs']}: {tokens}, {known}{more}"

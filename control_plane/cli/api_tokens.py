@@ -13,7 +13,7 @@ from control_plane.cli.tokens import seconds
 from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, examples, print_json, put
 
-PANEL = "Set-up"
+PANEL = "Setup"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -47,7 +47,7 @@ def create(
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Make an API token of an organization and print it alone."""
+    """Create an API token and print only the token."""
     if bootstrap:
         _bootstrap(as_json=as_json)
         return

@@ -16,7 +16,7 @@ from shared.terminal.command_line import JsonFlag, examples, put, say
 if TYPE_CHECKING:
     from control_plane.client.fleet import FleetClient
 
-PANEL = "Look inside"
+PANEL = "Inspect"
 _PAGES = {"": "/", "board": "/", "sessions": "/sessions", "flower": "/flower/"}
 
 

@@ -87,7 +87,7 @@ class Checkout:
         done = self._git(*arguments)
         if done.returncode != 0:
             raise Conflict(
-                f"git cannot {arguments[0]} here",
+                f"git {arguments[0]} failed in {self.directory}",
                 code="E-CHECKOUT-CHANGES",
                 why=" ".join(done.stderr.split())[:600],
                 next=f"git -C {shlex.quote(str(self.directory))} status    then commit or stash your changes",

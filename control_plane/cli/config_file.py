@@ -27,7 +27,7 @@ _UP: Mapping[str, type] = {
     "flower": bool,
 }
 _LARGEST = {"port": 65_535, "flower_port": 65_535, "drones": 64}
-_TYPES = {int: "a number", str: "a text in quotes", bool: "true or false"}
+_TYPES = {int: "a number", str: "a quoted string", bool: "true or false"}
 HELP = """\
   The file $XDG_CONFIG_HOME/dronefleet/fleet.toml (default ~/.config/dronefleet/fleet.toml) is optional.
   Flags take precedence over the environment, and the environment over the file. With a token in it, the
@@ -74,9 +74,9 @@ def _read(file: Path) -> Mapping[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise _wrong(file, error.strerror or "it cannot be read") from error
+        raise _wrong(file, error.strerror or "cannot be read") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise _wrong(file, f"it is not valid TOML: {error}") from error
+        raise _wrong(file, f"invalid TOML: {error}") from error
     _check_version(file, document)
     up = document.get("up", {})
     if not isinstance(up, dict):
@@ -84,7 +84,7 @@ def _read(file: Path) -> Mapping[str, Any]:
     _check(file, "", {name: value for name, value in document.items() if name != "up"}, _TOP)
     _check(file, "up.", up, _UP)
     if "token" in document and "url" not in document:
-        raise _wrong(file, "`token` needs `url`: a token is sent only to the server that it is for")
+        raise _wrong(file, "`token` requires `url`: a token is sent only to its own server")
     if "token" in document and (mode := stat.S_IMODE(file.stat().st_mode)) & 0o077:
         raise Precondition(
             f"other users can read the token in {file}",
@@ -98,14 +98,14 @@ def _read(file: Path) -> Mapping[str, Any]:
 def _check_version(file: Path, document: Mapping[str, Any]) -> None:
     version = document.get("version", VERSION)
     if isinstance(version, int) and version > VERSION:
-        raise _wrong(file, f"it has version {version}, and this `fleet` knows up to version {VERSION}")
+        raise _wrong(file, f"version {version} is newer than this `fleet` supports (up to {VERSION})")
 
 
 def _check(file: Path, section: str, values: Mapping[str, Any], known: Mapping[str, type]) -> None:
     for name, value in values.items():
         if name not in known:
             near = get_close_matches(name, list(known), 1)
-            hint = f"; did you mean {section}{near[0]}?" if near else f"; known are {', '.join(known)}"
+            hint = f"; did you mean {section}{near[0]}?" if near else f"; expected one of {', '.join(known)}"
             raise _wrong(file, f"unknown setting {section}{name}{hint}")
         # bool is a kind of int in Python, but not in the file.
         if type(value) is not known[name]:

@@ -18,7 +18,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def upgrade(as_json: JsonFlag = False) -> None:
-    """Bring the schema to this version's."""
+    """Upgrade the database schema to this version."""
     from control_plane.core.settings import read_settings
     from control_plane.db.upgrade import apply_migrations
 
@@ -30,7 +30,7 @@ def upgrade(as_json: JsonFlag = False) -> None:
 
 
 def status(as_json: JsonFlag = False) -> None:
-    """Say which version the schema has, and whether it lacks migrations."""
+    """Show the schema revision and whether migrations are pending."""
     from control_plane.core.settings import read_settings
     from control_plane.db.engine import Database
     from control_plane.db.upgrade import current_revision, pending_migrations
@@ -41,4 +41,4 @@ def status(as_json: JsonFlag = False) -> None:
         print_json({"revision": revision, "pending": pending})
     else:
         state = "; run fleet db upgrade" if pending else " (up to date)"
-        say(f"the schema is at {revision or 'nothing'}{state}")
+        say(f"schema revision: {revision or 'none'}{state}")

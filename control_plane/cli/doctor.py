@@ -9,7 +9,7 @@ import typer
 from control_plane.cli.connection import Org
 from shared.terminal.command_line import JsonFlag, examples
 
-PANEL = "Look inside"
+PANEL = "Inspect"
 
 
 def add_to(app: typer.Typer) -> None:

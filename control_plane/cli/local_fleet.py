@@ -40,7 +40,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new lines until Ctrl-C.")] = False,
     data_dir: DataDirOption = None,
 ) -> None:
-    """Print the logs of the `fleet up` on this machine, also after it has ended."""
+    """Print the logs of the `fleet up` on this machine, even after it has ended."""
     from control_plane.embedded import logs as files
 
     data = _data(data_dir)
@@ -49,7 +49,7 @@ def logs(
         raise NotFound(
             f"no log of part {part[:40]!r} in {data.logs}",
             code="E-LOGS-PART",
-            why=f"there are logs of {', '.join(found)}" if found else "no fleet was started with this data directory",
+            why=f"available: {', '.join(found)}" if found else "no fleet was started with this data directory",
             next="fleet logs    or   fleet up",
         )
     chosen = {part: found[part]} if part else found
@@ -62,7 +62,7 @@ def logs(
 
 
 def stop(data_dir: DataDirOption = None) -> None:
-    """Stop the `fleet up` on this machine, as Ctrl-C does in its terminal: running orders are handed back."""
+    """Stop the `fleet up` on this machine, like Ctrl-C in its terminal; drones return their orders."""
     data = _data(data_dir)
     pid = data.holder()
     if pid is None:
@@ -89,7 +89,7 @@ def stop(data_dir: DataDirOption = None) -> None:
                 next="fleet logs",
             )
         time.sleep(_TICK)
-    say("Stopped. Orders and results are kept: fleet up")
+    say("Stopped. Orders and results are kept. Start again: fleet up")
 
 
 def _data(chosen: Path | None) -> DataDir:

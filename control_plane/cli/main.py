@@ -38,10 +38,10 @@ app = application(
     "fleet",
     "Run coding agents on machines that you own: submit work orders, follow them, get branches and patches.",
     environment={
-        "FLEET_URL": "the control plane's address; default: the `fleet up` that runs here",
-        "FLEET_API_TOKEN": "the API token; default: the one of the `fleet up` that runs here",
+        "FLEET_URL": "the control plane's address; default: the `fleet up` on this machine",
+        "FLEET_API_TOKEN": "the API token; default: that of the `fleet up` on this machine",
         "FLEET_ORG": "the organization; default `default`",
-        "FLEET_HOME": "where `fleet up` keeps its data; default $XDG_DATA_HOME/dronefleet/fleet",
+        "FLEET_HOME": "home directory of `fleet up`; default $XDG_DATA_HOME/dronefleet/fleet",
     },
     topics={"config": config_file.HELP},
 )
@@ -60,7 +60,7 @@ for group in (
         "Teams",
         transfer.add_commands,
     ),
-    DerivedGroup("agents", "agent", "Manage agents: instructions, boss and limits of a model.", "Teams"),
+    DerivedGroup("agents", "agent", "Manage agents: models with instructions, a boss and limits.", "Teams"),
     DerivedGroup(
         "tasks",
         "task",
@@ -74,7 +74,7 @@ for group in (
     DerivedGroup(
         "triggers",
         "trigger",
-        "Create tasks from events at GitHub, GitLab, Gitea and others.",
+        "Create tasks from events of GitHub, GitLab, Gitea and others.",
         "Teams",
         triggers.add_others,
     ),
@@ -82,8 +82,8 @@ for group in (
     drones,
     tokens,
     api_tokens,
-    DerivedGroup("providers", "provider", "Manage model providers.", "Set-up"),
-    DerivedGroup("projects", "project", "Manage projects: the repositories that orders work on.", "Set-up"),
+    DerivedGroup("providers", "provider", "Manage model providers.", "Setup"),
+    DerivedGroup("projects", "project", "Manage projects: the repositories that orders work on.", "Setup"),
     servers,
     local_fleet,
     database,

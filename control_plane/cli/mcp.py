@@ -14,7 +14,7 @@ import typer
 from control_plane.cli.connection import Org, organization, server_and_token
 from shared.terminal.command_line import JsonFlag, examples, print_json, say
 
-PANEL = "For other programs"
+PANEL = "Integrations"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -28,10 +28,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def mcp(org: Org = None) -> None:
-    """Serve the fleet's tools over stdin and stdout, for a program that speaks MCP.
+    """Serve the fleet's tools to an MCP client over stdin and stdout.
 
-    Such a program starts it; docs/mcp-server.md shows how to set that up. While the control plane is unavailable, each
-    call is an error.
+    The client starts this command; docs/mcp-server.md describes the setup. While the control plane is unavailable,
+    every call fails.
     """
     import anyio
 
@@ -49,7 +49,7 @@ def install_skill(
         Path | None,
         typer.Option(
             "--path",
-            help="The directory of skills.  [default: .claude/skills if .claude exists, else .agents/skills]",
+            help="Directory of the skills.  [default: .claude/skills if .claude exists, else .agents/skills]",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite a changed file.")] = False,

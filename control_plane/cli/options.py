@@ -99,7 +99,7 @@ def _option(name: str, info: FieldInfo, about: About, command: Command, *, chang
 def _secret(name: str, about: About) -> Iterator[Parameter]:
     """A secret is never typed where a process list or a shell history shows it."""
     flag, what = flag_of(name, about), about.label
-    variable = typer.Option(f"{flag}-env", metavar="VAR", help=f"Read the {what} from this variable here.")
+    variable = typer.Option(f"{flag}-env", metavar="VAR", help=f"Read the {what} from this environment variable.")
     stdin = typer.Option(f"{flag}-stdin", help=f"Read the {what} from stdin.")
     yield parameter(f"{name}_env", Annotated[str | None, variable], None)
     yield parameter(f"{name}_stdin", Annotated[bool, stdin], False)
@@ -130,7 +130,7 @@ def _repeats(kind: Any) -> bool:
 def _emptied(name: str, info: FieldInfo, about: About, value: Any) -> Any:
     """An empty list or mapping. Raises Invalid if entries are given as well."""
     if value:
-        both = f"{flag_of(name, about)} and {about.none} are both given"
+        both = f"{flag_of(name, about)} and {about.none} cannot be used together"
         raise Invalid(both, code="E-USAGE", next="leave one of them out")
     return get_origin(value_type(info.annotation))()
 

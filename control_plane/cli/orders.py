@@ -105,7 +105,7 @@ def patch(order_id: OrderId, org: Org = None) -> None:
 
 def cancel(
     order_id: OrderId,
-    reason: Annotated[str, typer.Option("--reason", help="The reason; the order shows it.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="The reason, shown on the order.")] = "",
     wait: Annotated[bool, typer.Option("--wait", help="Wait until the order has ended.")] = False,
     as_json: JsonFlag = False,
     org: Org = None,

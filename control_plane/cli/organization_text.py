@@ -18,7 +18,7 @@ def organization_lines(organization: Doc) -> str:
     lines = [
         f"organization  {organization['name']}  ({organization['acronym']}-…)",
         f"description   {printable(organization['description']) or '-'}",
-        f"project       {organization['project'] or 'the only one, or as each task says'}",
+        f"project       {organization['project'] or 'the only one, or set per task'}",
         f"in parallel   {organization['concurrency'] or 'unlimited'} tasks; "
         f"{organization['max_hand_offs'] or 'unlimited'} hand-offs in a row",
         f"tasks         {tasks or 'none'}",

@@ -13,7 +13,7 @@ _VERIFICATION = {
     "verified": "passed",
     "failed": "failed",
     "nothing_to_verify": "none configured",
-    "not_reached": "not reached; the run ended before",
+    "not_reached": "skipped; the run ended first",
 }
 
 
@@ -86,7 +86,7 @@ def _waiting(order: Doc) -> list[str]:
     """What waits for a person, and user messages that the run has not received."""
     lines = []
     if call := order["waiting_for"]:
-        until = f", until {call['until']}" if call["until"] else ""
+        until = f", denied automatically at {call['until']}" if call["until"] else ""
         lines.append(f"pending  {call['tool']}: {printable(call['why'])} (call {call['call_id']}{until})")
         lines.append(f"next     fleet approve {order['id']}    or    fleet deny {order['id']}")
     lines += [f"queued   {printable(word['text'])}" for word in order["unheard"]]
@@ -110,7 +110,8 @@ def _pull_request(document: Doc) -> str:
 def _receipt(receipt: Doc) -> str:
     if receipt.get("unreachable_since"):
         return f"unreachable since {receipt['unreachable_since']}"
-    return f"{receipt['survivors']} processes left, {receipt['ended']} ended"
+    stopped = f"{receipt['ended']} process{'' if receipt['ended'] == 1 else 'es'} stopped"
+    return f"{stopped}, {receipt['survivors']} still running" if receipt["survivors"] else stopped
 
 
 def _styled(text: str, style: Style) -> str:

@@ -91,7 +91,7 @@ def edit(
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Change a schedule; only the given options change. Its next time is then reckoned from now on."""
+    """Change a schedule; only the given options change. The next time is calculated from now."""
     given = locals()
     from control_plane.declarations import schedules
     from control_plane.validation.invalid_requests import checked

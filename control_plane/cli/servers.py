@@ -30,12 +30,10 @@ def add_to(app: typer.Typer) -> None:
 
 
 def up(
-    data_dir: Annotated[
-        Path | None, typer.Option("--data-dir", help="Directory of all data.  [$FLEET_HOME/data]")
-    ] = None,
+    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Data directory.  [$FLEET_HOME/data]")] = None,
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on.  [127.0.0.1]")] = None,
     public_url: Annotated[
-        str | None, typer.Option("--public-url", help="Address under which other machines reach it.")
+        str | None, typer.Option("--public-url", help="Address at which other machines reach it.")
     ] = None,
     port: Annotated[
         int | None,
@@ -84,7 +82,12 @@ def serve(
 ) -> int:
     """Run the control plane with an existing database and Redis (FLEET_DATABASE_URL, FLEET_BROKER_URL)."""
     if role not in ROLES:
-        raise Invalid(f"unknown role {role[:40]!r}", code="E-USAGE", next=f"one of {', '.join(ROLES)}")
+        raise Invalid(
+            f"unknown role {role[:40]!r}",
+            code="E-USAGE",
+            why=f"expected one of {', '.join(ROLES)}",
+            next="fleet serve --role all",
+        )
     from control_plane.core.settings import read_settings
     from control_plane.serve import serve as run
 
@@ -137,7 +140,7 @@ def _local_data() -> DataDir:
     local = server_file()
     if not local:
         raise Precondition(
-            "Flower needs a broker to watch",
+            "Flower requires a broker",
             code="E-FLOWER-BROKER",
             why=f"FLEET_BROKER_URL is not set, and no `fleet up` runs with the home {fleet_home()}",
             next="fleet up    or   export FLEET_BROKER_URL=redis://… FLEET_DATABASE_URL=…",

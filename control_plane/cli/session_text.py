@@ -19,7 +19,7 @@ def session_text(session: Doc) -> str:
         f"project  {session['project']}   mode {session['mode']}   approve {session['approve'] or 'yolo'}",
         *(f"allow    {printable(pattern)}" for pattern in session["allow"]),
         *([f"fork of  {session['forked_from']}"] if session["forked_from"] else []),
-        *([f"compact  before the next question  {printable(session['compact'])}"] if _due(session) else []),
+        *([f"compact  before the next turn  {printable(session['compact'])}"] if _due(session) else []),
         "",
         *(line for place in places(session["entries"]) for line in _place_lines(place, session)),
         *(_unfinished(turn) for turn in session["unfinished"]),
@@ -50,7 +50,7 @@ def _own_line(place: Place, session: Doc) -> str:
         _short(turn["prompt"]),
         *([f"[{printable(entry['label'])}]"] if entry["label"] else []),
         *(["→ " + turn["branch"]] if turn["branch"] else []),
-        *(["not seen by the next turn"] if entry["error"] else []),
+        *(["not included in the next turn"] if entry["error"] else []),
         *(["← the next turn continues here"] if entry["is_leaf"] else []),
     ]
     return "  ".join(words)

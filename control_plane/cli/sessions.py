@@ -36,7 +36,7 @@ def rename(
 ) -> None:
     """Rename a session."""
     session = _edit(session_id, org, name=name)
-    _print_changed(session, f"session {session['id']} is called {session['name']}", as_json=as_json)
+    _print_changed(session, f"session {session['id']} renamed to {session['name']}", as_json=as_json)
 
 
 def mode_(
@@ -45,7 +45,7 @@ def mode_(
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Set the mode of the session's orders that are submitted from now on."""
+    """Set the mode for later orders of the session."""
     session = _edit(session_id, org, mode=mode)
     _print_changed(session, f"session {session['id']} is in mode {session['mode']}", as_json=as_json)
 
@@ -53,30 +53,30 @@ def mode_(
 def label(
     session_id: SessionId,
     entry: Entry,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The label; '' takes it away.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The label; '' removes it.")],
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Label a turn, so that it can be named by that."""
+    """Label a turn; commands accept the label as its name."""
     from control_plane.declarations.sessions import LABEL, LabelRequest
     from control_plane.validation.invalid_requests import checked
 
     request = checked(LabelRequest, {"entry": entry, "text": text}, form="fleet session label --help")
     session = client(org).call(LABEL, request, session_id=session_id)
-    _print_changed(session, f"{entry} is labeled {text}" if text else f"{entry} has no label any more", as_json=as_json)
+    _print_changed(session, f"{entry} labeled {text}" if text else f"label of {entry} removed", as_json=as_json)
 
 
 def checkout(
     session_id: SessionId,
     directory: Annotated[
-        Path | None, typer.Option("--directory", metavar="DIR", help="A clone to check the branch out in.")
+        Path | None, typer.Option("--directory", metavar="DIR", help="Clone in which to check out the branch.")
     ] = None,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Get a session's last work: print the git commands, or, with --directory, check its branch out there.
+    """Get a session's last work: print the git commands, or check out its branch in --directory.
 
-    Nothing of yours is overwritten: where git refuses, your files stay as they are.
+    Your changes are never overwritten: if git refuses, your files stay unchanged.
     """
     from control_plane.cli.checkout import Checkout, commands
     from control_plane.declarations.sessions import HEAD

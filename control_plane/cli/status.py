@@ -12,7 +12,7 @@ from control_plane.cli.connection import Org, client
 from control_plane.cli.orders import cost
 from shared.terminal.command_line import JsonFlag, examples
 
-PANEL = "Look inside"
+PANEL = "Inspect"
 Doc = dict[str, Any]
 
 
@@ -22,7 +22,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def status(as_json: JsonFlag = False, org: Org = None) -> None:
-    """Drones, orders, tasks and cost of the organization in figures."""
+    """Show drones, orders, tasks and cost of the organization."""
     from control_plane.declarations import organizations
 
     print_answer(client(org).call(organizations.STATUS), _lines, as_json=as_json)
@@ -30,16 +30,17 @@ def status(as_json: JsonFlag = False, org: Org = None) -> None:
 
 def _lines(found: Doc) -> str:
     totals = found["totals"]
-    unknown = f" and {totals['unknown_costs']} runs at unknown price" if totals["unknown_costs"] else ""
+    unknown = totals["unknown_costs"] if totals["cost_usd"] is not None else 0
+    more = f", {unknown} at unknown price" if unknown else ""
     paused = f", paused: fleet organization resume {found['organization']}" if found["paused"] else ""
     lines = [
         f"server   {found['server']} ({found['version']})",
         f"org      {found['organization']}{paused}",
-        f"drones   {_counts(found['drones'], 'none; fleet token create, then drone register there')}",
-        f"orders   {_counts(found['orders'], 'none unfinished')}",
+        f"drones   {_counts(found['drones'], 'none; add one: fleet token create, then drone register on its machine')}",
+        f"orders   {_counts(found['orders'], 'none active')}",
         f"tasks    {_counts(found['tasks'], 'none')}",
-        f"runs     {found['active_runs']} on, {found['max_concurrency']} at once on the drones that are there",
-        f"cost     {cost(totals['cost_usd'])}{unknown}, of {totals['runs']} runs",
+        f"runs     {found['active_runs']} running; capacity {found['max_concurrency']}",
+        f"cost     {cost(totals['cost_usd'])} for {totals['runs']} {'run' if totals['runs'] == 1 else 'runs'}{more}",
         f"tokens   {totals['input_tokens']:,} in, {totals['output_tokens']:,} out",
     ]
     return "\n".join(lines)

@@ -113,7 +113,7 @@ class _Text:
         put("".join(f"{line.rstrip()}\n" for line in self._teller.lines(entry)))
 
     def state(self, task: Doc) -> None:
-        state = f"{task['status'].replace('_', ' ')}, with {task['assignee']}"
+        state = f"{task['status'].replace('_', ' ')}, assigned to {task['assignee']}"
         if task["status"] != "in_progress":
             state = f"{state}: {printable(task['reason'])}"
         if state != self._state:
@@ -122,4 +122,4 @@ class _Text:
 
     def end(self, task: Doc) -> None:
         spent = task["totals"]
-        say(f"{task['id']}: {spent['runs']} runs; fleet task show {task['id']} tells all of it")
+        say(f"{spent['runs']} {'run' if spent['runs'] == 1 else 'runs'}. Details: fleet task show {task['id']}")

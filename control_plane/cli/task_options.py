@@ -25,8 +25,13 @@ Priority = Annotated[str | None, typer.Option("--priority", metavar="<int>", hel
 MaxIterations = Annotated[
     str | None, typer.Option("--max-iterations", metavar="<int>", help="Maximum steps of each run (0 = unlimited).")
 ]
-CostLimit = Annotated[str | None, typer.Option("--cost-limit", metavar="USD", help="For each run.")]
-MaxRunSeconds = Annotated[str | None, typer.Option("--max-run-seconds", metavar="<float>", help="For each run.")]
+CostLimit = Annotated[
+    str | None, typer.Option("--cost-limit", metavar="USD", help="Maximum cost of each run (0 = unlimited).")
+]
+MaxRunSeconds = Annotated[
+    str | None,
+    typer.Option("--max-run-seconds", metavar="<float>", help="Time limit of each run in seconds (0 = unlimited)."),
+]
 Enabled = Annotated[bool | None, typer.Option("--on/--off", help="Enable or disable it.")]
 _FIELDS = (
     "title",
@@ -62,7 +67,7 @@ def task_given(options: Doc) -> Doc:
 def task_lines(task: Doc) -> list[str]:
     """The tasks that will be created, as text for people."""
     first = (task.get("description") or "").strip().partition("\n")[0]
-    named = {"title": task.get("title"), "told": first[:80]} | {
+    named = {"title": task.get("title"), "text": first[:80]} | {
         each: task.get(each) for each in ("project", "assignee", "mode", "priority")
     }
     return [f"{name:<10}{value}" for name, value in named.items() if value not in {None, ""}]

@@ -52,7 +52,7 @@ def list_(
         )
         for run in found
     ]
-    print_table(columns, rows, empty=f"no run has started on {task} yet; fleet task show {task} shows why")
+    print_table(columns, rows, empty=f"no runs of {task} yet; reason: fleet task show {task}")
 
 
 def show(
@@ -61,7 +61,7 @@ def show(
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Show a run: how it ended, what it cost, and its steps."""
+    """Show a run: outcome, cost and steps."""
     from control_plane.declarations import task_runs
 
     run = client(org).call(task_runs.SHOW_RUN, run_id=run_id)

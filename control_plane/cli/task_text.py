@@ -95,14 +95,15 @@ def local(moment: str) -> datetime:
 def _head(task: Doc) -> list[str]:
     totals = task["totals"]
     count = f"{totals['runs']} run{'' if totals['runs'] == 1 else 's'}"
-    unknown = f" and {totals['unknown_costs']} at unknown price" if totals["unknown_costs"] else ""
-    spent = f"{count}, {cost(totals['cost_usd'])}{unknown}, {duration_label(totals['duration_ms'])}"
+    unknown = totals["unknown_costs"] if totals["cost_usd"] is not None else 0
+    more = f" and {unknown} at unknown price" if unknown else ""
+    spent = f"{count}, {cost(totals['cost_usd'])}{more}, {duration_label(totals['duration_ms'])}"
     tokens = f"{totals['input_tokens']:,} tokens in, {totals['output_tokens']:,} out"
     state = _styled(task["status"].replace("_", " "), _COLOUR.get(task["status"], "dim"))
     return [
         *(_styled(line, "bold") for line in _folded(printable(task["title"]), f"{task['id']}  ")),
-        f"  state    {state}, with {task['assignee']}",
-        *_folded(printable(task["reason"]), "  why      "),
+        f"  state    {state}, assigned to {task['assignee']}",
+        *_folded(printable(task["reason"]), "  reason   "),
         f"  project  {task['project']}, mode {task['mode']}, priority {task['priority']}",
         f"  by       {printable(task['user']) or 'a user'}, {local(task['created_at']):%d %b %Y %H:%M}",
         *_folded(f"{spent}, {tokens}", "  spent    "),
@@ -118,7 +119,7 @@ def _branch(task: Doc) -> str:
 
 
 def _request(pull_request: Doc) -> str:
-    return f"pull request {pull_request.get('url') or pull_request.get('state') or 'asked for'}"
+    return f"pull request {pull_request.get('url') or pull_request.get('state') or 'requested'}"
 
 
 def _limits(limits: Doc) -> str:

@@ -51,14 +51,23 @@ def create(
     mode: Annotated[str, typer.Option("--mode", help="plan (read-only), build, test, ship or develop.")] = "build",
     priority: Annotated[int, typer.Option("--priority", help="-100 to 100; higher starts first.")] = 0,
     max_iterations: Annotated[
-        int | None, typer.Option("--max-iterations", help="Maximum steps of each run (0 = unlimited).")
+        int | None,
+        typer.Option("--max-iterations", help="Maximum steps of each run (default: the agent's; 0 = unlimited)."),
     ] = None,
-    cost_limit: Annotated[float | None, typer.Option("--cost-limit", metavar="USD", help="For each run.")] = None,
-    max_run_seconds: Annotated[float | None, typer.Option("--max-run-seconds", help="For each run.")] = None,
+    cost_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--cost-limit", metavar="USD", help="Maximum cost of each run (default: the agent's; 0 = unlimited)."
+        ),
+    ] = None,
+    max_run_seconds: Annotated[
+        float | None,
+        typer.Option("--max-run-seconds", help="Time limit of each run in seconds (default 1800; 0 = unlimited)."),
+    ] = None,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Create a task; its agent begins as soon as it may."""
+    """Create a task; its agent starts as soon as possible."""
     if description is not None and description_file is not None:
         raise Invalid(
             "--description and --description-file cannot be used together",
@@ -94,14 +103,14 @@ def _created(task: Doc) -> str:
 
 
 def follow(task_id: TaskId, as_json: JsonFlag = False, org: Org = None) -> int:
-    """Watch a task until it waits for you (exit 0), is done (0), failed or canceled (1)."""
+    """Follow a task until it needs you or is done (exit code 0), or failed or was canceled (1)."""
     from control_plane.cli.task_follow import follow_task
 
     return follow_task(client(org), task_id, as_json=as_json)
 
 
 def comment(task_id: TaskId, text: Text, as_json: JsonFlag = False, org: Org = None) -> None:
-    """Comment on an open or failed task; the last @agent or @user in it is next."""
+    """Comment on an open or failed task; the last @agent or @user in it becomes the assignee."""
     from control_plane.declarations import tasks
     from control_plane.declarations.task_documents import CommentRequest
 

@@ -15,8 +15,6 @@ def text_of(file: str) -> str:
         return raw.decode("utf-8-sig").rstrip("\n")
     except UnicodeDecodeError as error:
         where = "stdin" if file == "-" else file
-        raise Invalid(
-            f"{where} is not UTF-8 text", code="E-FILE-TEXT", why=f"byte {error.start} is not part of any"
-        ) from None
+        raise Invalid(f"{where} is not UTF-8 text", code="E-FILE-TEXT", why=f"byte {error.start} is invalid") from None
     except OSError as error:
         raise NotFound(f"{file} cannot be read: {error.strerror}", code="E-FILE-404", next="ls -l " + file) from None

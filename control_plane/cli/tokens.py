@@ -28,7 +28,7 @@ def _add_create(group: typer.Typer) -> None:
 
 def create(
     expires: Annotated[str, typer.Option("--expires", help="Lifetime: 30m, 1h, 7d.")] = "1h",
-    uses: Annotated[int, typer.Option("--uses", min=1, help="Maximum number of drones that may join with it.")] = 1,
+    uses: Annotated[int, typer.Option("--uses", min=1, help="Maximum number of drones that may register with it.")] = 1,
     label: Annotated[
         list[str] | None, typer.Option("--label", help="Label k=v fixed on these drones; repeats.")
     ] = None,

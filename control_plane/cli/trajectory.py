@@ -44,7 +44,7 @@ def trajectory(
     if as_json:
         print_json({"order": order_id, "file": str(output.absolute()), "messages": messages, "bytes": len(content) + 1})
     else:
-        say(f"{messages} messages in {output}")
+        say(f"{messages} messages written to {output}")
 
 
 def _write(output: Path, content: bytes) -> None:

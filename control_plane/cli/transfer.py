@@ -36,7 +36,7 @@ def export(
     ] = "-",
     org: Org = None,
 ) -> None:
-    """Write all that an organization has to a file: JSON lines, without any secret."""
+    """Export an organization as JSON lines, without secrets."""
     chunks = client(org).export_organization(name)
     if output == "-":
         last = _written(chunks, sys.stdout.buffer)
@@ -56,7 +56,7 @@ def import_(
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Make an organization of an exported file: all of it, or nothing. This needs a token that may act everywhere."""
+    """Create an organization from an exported file, completely or not at all. Requires a token valid everywhere."""
     if file == "-":
         made = client(org).import_organization(_pieces(sys.stdin.buffer), name=name)
     else:
@@ -108,7 +108,7 @@ def _end_of(last: bytes) -> dict[str, Any]:
         end = json.loads(last.rstrip(b"\n").rpartition(b"\n")[2])
         if last.endswith(b"\n") and isinstance(end, dict) and end.get("kind") == "end":
             return end
-    raise FleetFault("the export was interrupted before its end", code="E-EXPORT-CUT", next="repeat the export")
+    raise FleetFault("the export is incomplete", code="E-EXPORT-CUT", next="repeat the export")
 
 
 def _pieces(source: BinaryIO) -> Iterator[bytes]:

@@ -31,7 +31,7 @@ from shared.terminal.command_line import JsonFlag, examples, read_secret, say
 Doc = dict[str, Any]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the trigger.")]
 Secret = Annotated[
-    str | None, typer.Option("--secret", help="`-` reads it from stdin (default of add: generated, and shown once).")
+    str | None, typer.Option("--secret", help="`-` reads it from stdin (default of add: generated and shown once).")
 ]
 Event = Annotated[
     list[str] | None, typer.Option("--event", help="issues.opened, push, ...; repeats (default of add: new issues).")
@@ -64,7 +64,7 @@ def add(
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Add a trigger. Title and description are templates over `payload` and `event`; by default the kind's own."""
+    """Add a trigger. Title and description are templates with `payload` and `event` (default: those of the kind)."""
     given = locals()
     from control_plane.declarations import triggers
     from control_plane.validation.invalid_requests import checked
@@ -95,7 +95,7 @@ def edit(
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
-    """Change a trigger; only the given options change. Another secret counts at once."""
+    """Change a trigger; only the given options change. A new secret takes effect immediately."""
     given = locals()
     from control_plane.declarations import triggers
     from control_plane.validation.invalid_requests import checked

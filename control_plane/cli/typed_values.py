@@ -25,7 +25,9 @@ def pairs(texts: list[str]) -> dict[str, Any]:
     for text in texts:
         key, equals, given = text.partition("=")
         if not equals or not key.strip():
-            raise Invalid(f"{text[:80]!r} is not a parameter", code="E-PARAM", next="--param temperature=0.2")
+            raise Invalid(
+                f"invalid parameter {text[:80]!r}: expected KEY=VALUE", code="E-PARAM", next="--param temperature=0.2"
+            )
         try:
             found[key.strip()] = json.loads(given)
         except ValueError:

@@ -20,7 +20,7 @@ def add_others(group: typer.Typer) -> None:
 
 
 def try_out(name: Name, as_json: JsonFlag = False, org: Org = None) -> int:
-    """Send fleet.test now and say what the receiver answered; exit code 1 if it did not take it."""
+    """Send fleet.test now and show the receiver's answer. Exits with 1 if it was rejected."""
     from control_plane.declarations import webhooks
 
     delivery = client(org).call(webhooks.TEST, name=name)
@@ -46,5 +46,5 @@ def _outcome(delivery: Doc) -> str:
 
 def _state(delivery: Doc) -> str:
     if not delivery["done_at"]:
-        return f"retrying at {short_time(delivery['next_at'])}" if delivery["attempts"] else "waits"
+        return f"retrying at {short_time(delivery['next_at'])}" if delivery["attempts"] else "queued"
     return "failed" if delivery["error"] else f"accepted ({delivery['status_code']})"

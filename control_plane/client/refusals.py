@@ -32,7 +32,7 @@ def unreachable(url: str, error: Exception) -> Unreachable:
             f"{url!r} is not the address of a control plane",
             code="E-SERVER-URL",
             why=str(error),
-            next="set FLEET_URL to something like http://127.0.0.1:8420",
+            next="set FLEET_URL, for example to http://127.0.0.1:8420",
         )
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return Unreachable(

@@ -114,14 +114,14 @@ def _public_host(options: UpOptions, bind: str) -> str:
         parts = urlsplit(options.public_url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise Invalid(
-                f"{options.public_url[:80]!r} is not an address that a browser can open",
+                f"invalid public URL {options.public_url[:80]!r}: expected http://HOST or https://HOST",
                 code="E-UP-PUBLIC-URL",
                 next="fleet up --public-url https://fleet.example.org",
             )
         return parts.hostname
     if bind in ANY:
         raise Invalid(
-            f"with --host {bind} other machines need an address of this machine",
+            f"--host {bind} requires --public-url: other machines need an address of this machine",
             code="E-UP-PUBLIC-URL",
             next=f"fleet up --host {bind} --public-url http://ADDRESS:{options.port or DEFAULT_PORT}",
         )

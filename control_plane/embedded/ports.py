@@ -15,7 +15,7 @@ def choose_port(host: str, *, wanted: int, last: int, flag: str) -> int:
     if wanted:
         if not is_free(host, wanted):
             raise Conflict(
-                f"port {wanted} on {host} is used by another program",
+                f"port {wanted} on {host} is already in use",
                 code="E-UP-PORT",
                 next=f"fleet up {flag} 0 (any free port), or stop the other program",
             )

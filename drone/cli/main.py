@@ -7,9 +7,9 @@ import sys
 from drone.cli import doctor, install_service, local_run, register, replay, start, status, unregister
 from shared.terminal.command_line import application, examples, run
 
-SET_UP = "Set-up"
+SET_UP = "Setup"
 WORK = "Work"
-LOOK = "Look inside"
+LOOK = "Inspect"
 
 ENVIRONMENT = {
     "DRONE_HOME": "the drone's home directory; default $XDG_DATA_HOME/dronefleet/drone",

@@ -162,8 +162,8 @@ def _write_traceback(name: str, error: Exception) -> str:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(text)
     except OSError as failure:
-        return f"its full text could not be written to {path}: {failure.strerror}"
-    return f"its full text is in {path}"
+        return f"the traceback could not be written to {path}: {failure.strerror}"
+    return f"the traceback is in {path}"
 
 
 def completion_variable(name: str) -> str:

@@ -55,21 +55,21 @@ _SYNONYMS = (("ls", "list"), ("show", "view"), ("add", "create"), ("rm", "delete
 EXIT_CODES = """\
   0    done; with --follow: the order succeeded
   1    failed
-  2    wrong use: an option, a value or the order of steps
+  2    invalid usage: an option, a value or the order of steps
   3    not found
-  4    conflict with what is there
+  4    conflict with the current state
   5    no connection
   6    not allowed
   130  interrupted with Ctrl-C
 """
 
 _ENVIRONMENT = {
-    "NO_COLOR": "any value: no colours",
-    "FORCE_COLOR": "any value: colours also where the output is not a terminal",
-    "CLICOLOR": "0: no colours",
-    "XDG_DATA_HOME": "where the homes lie; default ~/.local/share",
-    "XDG_CONFIG_HOME": "where configuration files lie; default ~/.config",
-    "XDG_STATE_HOME": "where the full text of an unexpected error is written; default ~/.local/state",
+    "NO_COLOR": "any value: no colors",
+    "FORCE_COLOR": "any value: colors even if the output is not a terminal",
+    "CLICOLOR": "0: no colors",
+    "XDG_DATA_HOME": "parent of the home directories; default ~/.local/share",
+    "XDG_CONFIG_HOME": "parent of the configuration files; default ~/.config",
+    "XDG_STATE_HOME": "parent of the files with the traceback of an unexpected error; default ~/.local/state",
 }
 
 
@@ -152,9 +152,9 @@ def parse_labels(pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not key:
-            raise Invalid(f"{pair!r} is not a label", code="E-LABEL", next="--label gpu=yes")
+            raise Invalid(f"invalid label {pair!r}: expected KEY=VALUE", code="E-LABEL", next="--label gpu=yes")
         if labels.setdefault(key, value) != value:
-            raise Invalid(f"label {key!r} is given twice, with two values", code="E-LABEL")
+            raise Invalid(f"label {key!r} has two values", code="E-LABEL")
     return labels
 
 
@@ -167,7 +167,7 @@ def read_secret(value: str, what: str) -> str:
         return value.strip()
     line = (_typed(what) if sys.stdin.isatty() else sys.stdin.readline()).strip()
     if not line:
-        raise Invalid(f"no {what} came on stdin", code="E-STDIN-EMPTY", why="`-` means: read it from there")
+        raise Invalid(f"no {what} on stdin", code="E-STDIN-EMPTY", why="`-` reads it from stdin")
     return line
 
 
@@ -183,13 +183,13 @@ def confirmed(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise Precondition(
-            f"{question} Not done without a yes.",
+            f"not confirmed: {question}",
             code="E-NOT-CONFIRMED",
-            why="there is no terminal to ask on",
+            why="stdin is not a terminal",
             next="add --yes",
         )
     if not typer.confirm(question, err=True):
-        say("not done")
+        say("canceled")
         raise typer.Exit(1)
 
 
@@ -239,9 +239,7 @@ def _help_of(context: Any, words: Sequence[str]) -> str:
         commands = getattr(context.command, "commands", {})
         command = context.command.get_command(context, word) if commands else None
         if command is None:
-            raise NotFound(
-                f"there is no help on {' '.join(words)!r}", code="E-HELP", next=f"{context.command_path} --help"
-            )
+            raise NotFound(f"no help for {' '.join(words)!r}", code="E-HELP", next=f"{context.command_path} --help")
         context = type(context)(command, info_name=word, parent=context)
     return str(context.get_help())
 
@@ -255,7 +253,9 @@ def _add_completion(app: typer.Typer, name: str) -> None:
     def completion(shell: Annotated[str, typer.Argument(help="bash, zsh or fish")]) -> None:
         """Print the completion script for a shell: bash, zsh or fish."""
         if shell not in {"bash", "zsh", "fish"}:
-            raise Invalid(f"no completion for {shell!r}", code="E-SHELL", next=f"{name} completion bash")
+            raise Invalid(
+                f"unknown shell {shell!r}: expected bash, zsh or fish", code="E-SHELL", next=f"{name} completion bash"
+            )
         # Public, though typer declares no exports.
         from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
@@ -271,7 +271,7 @@ def _unknown_command(path: str, word: str, known: list[str]) -> NoReturn:
     spellings = dict.fromkeys([*known, *(other for name in known for other in _synonyms(name))])
     near = get_close_matches(word, list(spellings))
     raise Invalid(
-        f"{path} has no command {word!r}",
+        f"unknown command {word!r} for {path!r}",
         code="E-USAGE",
         why=f"did you mean {' or '.join(near)}?" if near else "",
         next=f"{path} {near[0]} --help" if near else f"{path} --help",

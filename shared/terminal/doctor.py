@@ -127,7 +127,7 @@ def _sum(checks: Sequence[Check]) -> str:
     failures = sum(check.state is FAIL for check in checks)
     warnings = sum(check.state is WARN for check in checks)
     if not failures and not warnings:
-        return "  all is well"
+        return "  no problems found"
     fixable = sum(check.state is not OK and check.safe_fix is not None for check in checks)
     hint = f"; --fix can fix {fixable}" if fixable else ""
     return f"  {_count(failures, 'failure')}, {_count(warnings, 'warning')}{hint}"

@@ -125,7 +125,7 @@ def _phase(body: Phase, _streamed: bool) -> Lines:
 
 
 def _gap(body: GapStep, _streamed: bool) -> Lines:
-    return [(f"{body.missing} events are missing: {printable(body.why)}", "red")]
+    return [(f"{body.missing} events missing: {printable(body.why)}", "red")]
 
 
 def _checkpoint(body: CheckpointStep, _streamed: bool) -> Lines:

@@ -179,7 +179,7 @@ def test_an_unknown_command_of_a_group_is_answered_with_the_nearest(capsys: pyte
     assert run(build(), ["thing", "shwo"]) == 2
 
     told = capsys.readouterr().err
-    assert "craft thing has no command 'shwo'" in told
+    assert "unknown command 'shwo' for 'craft thing'" in told
     assert "did you mean show?" in told
 
 
@@ -321,7 +321,7 @@ def test_a_secret_of_a_dash_is_read_from_stdin(monkeypatch: pytest.MonkeyPatch) 
 def test_an_empty_stdin_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", StringIO(""))
 
-    with pytest.raises(Invalid, match="no token came on stdin"):
+    with pytest.raises(Invalid, match="no token on stdin"):
         read_secret("-", "token")
 
 

@@ -66,20 +66,20 @@ def test_options_of_fleet_up_are_in_their_own_section(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("url = ", "it is not valid TOML"),
-        ("\0", "it is not valid TOML"),
-        ("version = 2", "it has version 2"),
+        ("url = ", "invalid TOML"),
+        ("\0", "invalid TOML"),
+        ("version = 2", "version 2 is newer"),
         ('ulr = "https://x"', "did you mean url?"),
-        ("colour = 1", "known are version, url, token, org"),
+        ("colour = 1", "expected one of version, url, token, org"),
         ("[up]\nprot = 1", "did you mean up.port?"),
         ("up = 3", "`up` must be a section"),
-        ("url = 3", "url must be a text in quotes"),
+        ("url = 3", "url must be a quoted string"),
         ('[up]\nport = "9000"', "up.port must be a number"),
         ("[up]\nport = true", "up.port must be a number"),
         ("[up]\nport = 70000", "up.port must be 0 to 65535"),
         ("[up]\ndrones = -1", "up.drones must be 0 to 64"),
         ("[up]\nflower = 1", "up.flower must be true or false"),
-        ('token = "t"', "`token` needs `url`"),
+        ('token = "t"', "`token` requires `url`"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_with_the_reason(file: Path, text: str, why: str) -> None:

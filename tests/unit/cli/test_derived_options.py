@@ -43,7 +43,7 @@ def test_a_flag_empties_a_mapping_in_a_change() -> None:
 
 
 def test_values_and_the_flag_that_takes_them_away_exclude_each_other() -> None:
-    with pytest.raises(Invalid, match="--label and --no-labels are both given"):
+    with pytest.raises(Invalid, match="--label and --no-labels cannot be used together"):
         fields(agents.EDIT, no_labels=True, labels=["gpu=yes"])
 
 

@@ -251,7 +251,7 @@ def test_an_order_that_waits_says_for_what_and_how_to_answer() -> None:
     [
         ("verified", "checks   passed"),
         ("failed", "checks   failed"),
-        ("not_reached", "the run ended before"),
+        ("not_reached", "skipped; the run ended first"),
         (None, "unknown"),
     ],
 )

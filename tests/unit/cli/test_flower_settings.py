@@ -53,7 +53,7 @@ def test_the_environment_names_the_fleet_that_is_shown(home: Path, monkeypatch: 
 
 @pytest.mark.usefixtures("home")
 def test_without_a_fleet_the_next_command_is_named() -> None:
-    with pytest.raises(Precondition, match="Flower needs a broker") as refused:
+    with pytest.raises(Precondition, match="Flower requires a broker") as refused:
         _fleet_to_watch({})
 
     assert refused.value.next.startswith("fleet up")

@@ -121,7 +121,7 @@ def test_the_head_says_where_the_task_stands_and_what_it_cost() -> None:
     head = task_text(a_task()).splitlines()
 
     assert head[0] == "PAYM-0001  Add a currency to every price"
-    assert head[1:3] == ["  state    open, with user", "  why      waiting for you: lead wrote: have a look"]
+    assert head[1:3] == ["  state    open, assigned to user", "  reason   waiting for you: lead wrote: have a look"]
     assert "$0.0200 and 1 at unknown price, 61.0 s" not in head[5]
     assert head[5] == "  spent    2 runs, $0.0200 and 1 at unknown price, 1 min 1 s, 1,234 tokens in, 567 out"
     assert head[6] == "  branch   fleet/aaaaaaaaaaaa (bbbbbbbbbb, pushed)"

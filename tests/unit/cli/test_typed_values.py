@@ -22,7 +22,7 @@ def test_labels_stay_text() -> None:
 
 @pytest.mark.parametrize("pair", ["temperature", "=1", ""])
 def test_what_is_no_pair_is_refused(pair: str) -> None:
-    with pytest.raises(Invalid, match="not a parameter"):
+    with pytest.raises(Invalid, match="invalid parameter"):
         typed.pairs([pair])
 
 

@@ -94,10 +94,10 @@ def test_a_session_in_the_terminal_tells_the_leaf_labels_errors_and_what_has_not
     ]
     waiting = {"order": "order-d", "status": "processing", "prompt": "do d"}
     lines = session_text(session(*entries, compact="Brief.", unfinished=[waiting])).splitlines()
-    assert "compact  before the next question  Brief." in lines
+    assert "compact  before the next turn  Brief." in lines
     assert next(line for line in lines if "order-a" in line).endswith("do a  [good]")
     assert "├─ ○  order-b" in lines[lines.index("○ root") + 2]
-    assert "not seen by the next turn" in lines[lines.index("○ root") + 2]
+    assert "not included in the next turn" in lines[lines.index("○ root") + 2]
     assert next(line for line in lines if "order-c" in line).endswith("← the next turn continues here")
     assert "│    mode changed from build to plan" in lines
     assert lines[-1] == "…  order-d  processing  do d"

@@ -32,7 +32,7 @@ def test_each_check_has_state_finding_code_and_its_fix_below() -> None:
 
 
 def test_a_sound_system_is_told_in_one_line_more() -> None:
-    assert render([FINE]).splitlines()[-1] == "  all is well"
+    assert render([FINE]).splitlines()[-1] == "  no problems found"
 
 
 @pytest.mark.parametrize(("checks", "code"), [([FINE], 0), ([FINE, WORRYING], 0), ([WORRYING, BAD], 1), ([], 0)])

@@ -85,7 +85,7 @@ def test_other_machines_are_given_the_public_host_for_the_broker_too(data: DataD
 
 
 def test_nonsense_as_public_address_is_refused(data: DataDir) -> None:
-    with pytest.raises(Invalid, match="browser can open"):
+    with pytest.raises(Invalid, match="invalid public URL"):
         plan_of(data, public_url="fleet.example.org")
 
 
