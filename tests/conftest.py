@@ -68,7 +68,9 @@ _WAITING = (
     "integration/worker/",
 )
 """Test directories that mostly wait: their own processor time is less than a quarter of their duration."""
-_SLOWEST_FIRST = (*_WAITING, "acceptance/", "bench/", "integration/workspace/", "integration/", "unit/processes/")
+_PROGRAMS = ("acceptance/",)
+"""Test directories that start whole programs: they wait for two thirds of their duration."""
+_SLOWEST_FIRST = (*_WAITING, *_PROGRAMS, "bench/", "integration/workspace/", "integration/", "unit/processes/")
 """Test directories in the order in which they start, so that no slow file is left for the end."""
 
 
@@ -101,11 +103,12 @@ class _ByFile(LoadScopeScheduling):
         return nodeid if _is_apart(file) else file
 
     def _assign_work_unit(self, node: Any) -> None:
-        # Every third process begins with tests that wait: if all do so at the same time, the processor is idle.
-        if list(self.assigned_work).index(node) % 3:
-            busy = next((scope for scope in self.workqueue if not _waits(scope)), None)
-            if busy is not None:
-                self.workqueue.move_to_end(busy, last=False)
+        # A third of the processes begins with tests that wait, a third with whole programs, and a third with tests that
+        # compute: if all wait at the same time, the processor is idle.
+        kind = list(self.assigned_work).index(node) % 3
+        chosen = next((scope for scope in self.workqueue if _kind(scope) == kind), None)
+        if chosen is not None:
+            self.workqueue.move_to_end(chosen, last=False)
         super()._assign_work_unit(node)
 
 
@@ -115,8 +118,9 @@ def _is_apart(file: str) -> bool:
     return "pytest.mark.apart" in (_ROOT / file).read_text()
 
 
-def _waits(scope: str) -> bool:
-    return scope.removeprefix("tests/").startswith(_WAITING)
+def _kind(scope: str) -> int:
+    within = scope.removeprefix("tests/")
+    return 0 if within.startswith(_WAITING) else 1 if within.startswith(_PROGRAMS) else 2
 
 
 def _room(item: pytest.Item) -> int:

@@ -58,7 +58,7 @@ def test_agents_are_added_described_drawn_and_removed(fleet: WholeFleet, tmp_pat
     assert agent(fleet, "edit", "backend", "--boss", "none", "--no-labels", "--model", "openai/x")["labels"] == {}
     shown = fleet.fleet("agent", "view", "lead", *CREW).stdout
     assert "# Lead\n\nPlan the work." in shown
-    assert "$0.50 a run" in shown
+    assert "$0.50 per run" in shown
 
     agent(fleet, "edit", "backend", "--boss", "lead")
     removed = agent(fleet, "delete", "lead", "--yes")
