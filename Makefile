@@ -55,7 +55,7 @@ demo: $(STAMP) ## the whole fleet in a throw-away directory, one order from prom
 	@$(PY) deploy/demo/demo.py
 
 test: $(STAMP) ## every test but the long ones, about 11 minutes on two cores: real Valkey, SQLite, PostgreSQL and git (ARGS= goes to pytest)
-	@$(PYTEST) -m "not long" -n 5 --dist loadscope --no-loadscope-reorder $(ARGS)
+	@$(PYTEST) -m "not long" -n 6 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 unit: $(STAMP) ## the unit and contract tests alone, in less than a minute
 	@$(PYTEST) tests/unit tests/contract -m "not long" -n 3 --dist load $(ARGS)

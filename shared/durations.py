@@ -16,6 +16,13 @@ def duration_label(milliseconds: int) -> str:
     return f"{minutes // 60} h {minutes % 60} min"
 
 
+def clock_label(seconds: float) -> str:
+    """As a clock shows it: `0:07`, `12:40`, `2:03:05`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 def roughly(seconds: float) -> str:
     """A duration that is still growing, in one or two units: `45 s`, `3 min`, `2 h 3 min`."""
     if seconds < 60:

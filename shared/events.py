@@ -409,6 +409,9 @@ class Delta(Wire):
     text: str
     after_seq: int = 0
     """The last event that the run had recorded by then; it must be shown before this text."""
+    offset: int | None = None
+    """Characters of the message's text and thinking that were sent before this; a follower that has not seen exactly
+    these misses a part, and waits for the step. None for other kinds, and from drones that do not count."""
 
 
 class RunBeat(Wire):

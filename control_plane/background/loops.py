@@ -40,7 +40,9 @@ class Loop:
             if self.failures:
                 log.info("a loop recovered", loop=self.name, after_failures=self.failures)
                 self.failures = 0
-            self.wake.wait(self.every)
+            # Whoever stops the loops sets `stopping` first: one that was woken before this round began is not missed.
+            if not stopping.is_set():
+                self.wake.wait(self.every)
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1

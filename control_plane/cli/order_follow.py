@@ -1,17 +1,23 @@
-"""Following an order in a terminal: text as it streams, tool calls and results as they happen, then the outcome."""
+"""Following an order in a terminal: what the model says, its calls as they end, then the outcome."""
 
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 from control_plane.cli.rendering import outcome_text
-from control_plane.cli.step_lines import step_lines
-from shared.terminal.output import paint, print_json_line, printable, put, say
+from control_plane.cli.step_lines import StepLines
+from shared.durations import clock_label
+from shared.terminal.output import print_json_line, printable, put
+from shared.terminal.run_screen import RunScreen, Spoken
 
 Doc = dict[str, Any]
-STREAMED_AS = {"assistant": "text", "reasoning": "thinking", "tool_result": "output"}
-"""The kind of delta that streams each kind of step."""
+_SPOKEN: dict[str, Spoken] = {"assistant": "text", "reasoning": "thinking"}
+"""What the model says, by the kind of step."""
+_CUTS = {"retry", "error", "run_started", "resumed"}
+"""Steps after which the model begins its message again."""
+_RUNNING = {"running", "canceling"}
 
 
 def follow_as_json(fleet: Any, order_id: str) -> Doc:
@@ -26,25 +32,59 @@ def follow_as_json(fleet: Any, order_id: str) -> Doc:
     return order
 
 
-def follow_as_text(fleet: Any, order_id: str) -> Doc:
-    """Print for people. Returns the order's final document."""
-    screen = _Screen(order_id)
-    for event, data in fleet.follow(order_id):
-        if event == "end":
-            screen.end_stream()
-            put(outcome_text(data))
-            return dict(data)
-        screen.show(event, data)
-    raise AssertionError("a stream ends with its `end` event")
+def follow_as_text(fleet: Any, order_id: str, *, outputs: bool = False) -> Doc:
+    """Print for people; `outputs`: with the output of every call. Returns the order's final document."""
+    clock = _StatusLine()
+    with RunScreen(sys.stdout, clock.text) as screen:
+        follower = _OrderEvents(screen, clock, StepLines(outputs=outputs, order_id=order_id))
+        for event, data in fleet.follow(order_id):
+            if event == "end":
+                follower.end()
+                break
+            follower.show(event, data)
+        else:
+            raise AssertionError("a stream ends with its `end` event")
+    put(outcome_text(data))
+    return dict(data)
 
 
-class _Screen:
-    """Tracks the current line, so that streamed text and whole steps do not run into each other."""
+class _StatusLine:
+    """How long the order has been running, what it used so far, and what it is doing."""
 
-    def __init__(self, order_id: str) -> None:
-        self._order_id = order_id
-        self._streaming: str | None = None
-        self._streamed: set[str] = set()
+    def __init__(self) -> None:
+        self._order: Doc = {}
+        self._heard = 0.0
+
+    def hear(self, order: Doc) -> None:
+        self._order, self._heard = order, time.monotonic()
+
+    def text(self) -> str:
+        order = self._order
+        if not order:
+            return ""
+        stats = order["stats"]
+        # The durations are the server's: the clock of this machine may differ from its clock.
+        since = time.monotonic() - self._heard if order["started_at"] and order["status"] in _RUNNING else 0
+        tokens = stats["input_tokens"] + stats["output_tokens"]
+        return " · ".join(
+            (
+                order["status"].replace("_", " "),
+                clock_label(stats["duration_ms"] / 1000 + since),
+                f"{stats['tool_calls']} calls",
+                f"{tokens:,} tokens",
+                "price unknown" if stats["cost_usd"] is None else f"${stats['cost_usd']:.4f}",
+                *([order["doing"]] if order["doing"] else []),
+            )
+        )
+
+
+class _OrderEvents:
+    """Passes the events of a stream to the screen."""
+
+    def __init__(self, screen: RunScreen, clock: _StatusLine, steps: StepLines) -> None:
+        self._screen = screen
+        self._clock = clock
+        self._steps = steps
         self._state = ""
 
     def show(self, event: str, data: Doc) -> None:
@@ -55,40 +95,33 @@ class _Screen:
         elif event == "order":
             self._order(data)
         elif event == "connection":
-            self.end_stream()
-            say("reconnected" if data["state"] == "back" else f"connection lost: {data['why']}; retrying")
+            self._screen.note("reconnected" if data["state"] == "back" else f"connection lost: {data['why']}; retrying")
 
-    def end_stream(self) -> None:
-        """Finish a line of streamed text."""
-        if self._streaming is not None:
-            put("\n")
-            self._streaming = None
+    def end(self) -> None:
+        self._screen.running("")
+        self._screen.lines(self._steps.left_open())
 
     def _delta(self, data: Doc) -> None:
-        kind = data["kind"]
-        if kind == "tool_call":
-            # Streamed arguments are incomplete JSON; the whole call follows as a step.
-            return
-        if kind != self._streaming:
-            self.end_stream()
-            self._streaming = kind
-        self._streamed.add(kind)
-        text = printable(data["text"])
-        put(paint(text, "dim", sys.stdout) if kind in {"thinking", "output"} else text)
+        # Streamed arguments of a call are incomplete JSON; the whole call follows as a step.
+        if data["kind"] == "output":
+            self._screen.output(data["text"])
+        elif data["kind"] in {"text", "thinking"}:
+            self._screen.piece(data["kind"], data["text"], data.get("offset"))
 
     def _step(self, step: Doc) -> None:
-        # Streamed text is already on the screen; its step only ends the line.
-        shown = STREAMED_AS.get(step["kind"], "")
-        self.end_stream()
-        already = shown in self._streamed
-        self._streamed.discard(shown)
-        for line in step_lines(step, streamed=already, order_id=self._order_id):
-            put(f"{line}\n")
+        spoken = _SPOKEN.get(step["kind"])
+        if spoken is not None and not step.get("undone"):
+            self._screen.message(spoken, step.get("text", ""))
+            return
+        if step["kind"] in _CUTS:
+            self._screen.cut()
+        self._screen.lines(self._steps.lines(step))
+        self._screen.running(self._steps.running())
 
     def _order(self, order: Doc) -> None:
+        self._clock.hear(order)
         reason = order["doing"] if order.get("stalled") else order["reason"]
         state = f"{order['status']}: {reason}" if reason else order["status"]
         if state != self._state:
             self._state = state
-            self.end_stream()
-            put(paint(f"● {printable(state)}", "bold", sys.stdout) + "\n")
+            self._screen.lines([(f"● {printable(state)}", "bold")])

@@ -10,7 +10,7 @@ import typer
 from control_plane.cli.connection import Org, client
 from shared.errors import Invalid
 from shared.states import OrderStatus
-from shared.terminal.command_line import JsonFlag, examples, print_json, print_table, put, say
+from shared.terminal.command_line import JsonFlag, examples, page, print_json, print_table, say
 from shared.titles import title
 
 PANEL = "Orders"
@@ -71,9 +71,15 @@ def orders(
     print_table(columns, rows, empty="no orders yet; create one: fleet submit 'PROMPT' --project SLUG")
 
 
+Outputs = Annotated[
+    bool, typer.Option("--outputs", help="Show the last lines that every call printed, not only of failed calls.")
+]
+
+
 def show(
     order_id: OrderId,
     log: Annotated[int | None, typer.Option("--log", metavar="SEQ", help="The full output of step SEQ.")] = None,
+    outputs: Outputs = False,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
@@ -90,12 +96,12 @@ def show(
         return
     from control_plane.cli.rendering import order_text
 
-    put(order_text(order))
+    page(order_text(order, outputs=outputs))
 
 
-def follow(order_id: OrderId, as_json: JsonFlag = False, org: Org = None) -> int:
+def follow(order_id: OrderId, outputs: Outputs = False, as_json: JsonFlag = False, org: Org = None) -> int:
     """Follow an order until it ends. Exits with 0 if it succeeded, 1 if it failed or was canceled."""
-    return follow_to_the_end(client(org), order_id, as_json=as_json)
+    return follow_to_the_end(client(org), order_id, as_json=as_json, outputs=outputs)
 
 
 def patch(order_id: OrderId, org: Org = None) -> None:
@@ -134,11 +140,11 @@ def _ended(fleet: Any, order_id: str) -> Doc:
     return dict(fleet.call(SHOW, order_id=order_id))
 
 
-def follow_to_the_end(fleet: Any, order_id: str, *, as_json: bool) -> int:
+def follow_to_the_end(fleet: Any, order_id: str, *, as_json: bool, outputs: bool = False) -> int:
     """Show an order in the terminal until it has ended; returns the exit code for its outcome."""
     from control_plane.cli.order_follow import follow_as_json, follow_as_text
 
-    order = (follow_as_json if as_json else follow_as_text)(fleet, order_id)
+    order = follow_as_json(fleet, order_id) if as_json else follow_as_text(fleet, order_id, outputs=outputs)
     return 0 if order["status"] == "succeeded" else 1
 
 

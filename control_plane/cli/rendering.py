@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from control_plane.cli.step_lines import step_lines, todo_lines
+from control_plane.cli.step_lines import todo_lines, transcript_lines
 from shared.terminal.output import Style, paint, printable
 
 Doc = dict[str, Any]
@@ -39,8 +39,8 @@ def outcome_text(order: Doc) -> str:
     return "\n".join(lines) + "\n"
 
 
-def order_text(order: Doc) -> str:
-    """An order in full: head, runs, steps, outcome."""
+def order_text(order: Doc, *, outputs: bool = False) -> str:
+    """An order in full: head, runs, steps, outcome; `outputs`: with the output of every call."""
     head = [
         f"order    {order['id']}  {order['status']}",
         f"reason   {printable(order['reason'])}",
@@ -57,7 +57,7 @@ def order_text(order: Doc) -> str:
         + (f" ({run['doing']})" if run["doing"] and not run["ended_at"] else "")
         for run in order["runs"]
     ]
-    steps = [line for step in order["steps"] for line in step_lines(step)]
+    steps = transcript_lines(order["steps"], outputs=outputs)
     todo = [*todo_lines(order["todo"]), ""] if order["todo"] else []
     return "\n".join([*head, *runs, "", *steps, "", *todo, outcome_text(order)])
 

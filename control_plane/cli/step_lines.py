@@ -13,18 +13,49 @@ from shared.terminal.output import paint
 Doc = dict[str, Any]
 
 
-def step_lines(step: Doc, *, streamed: bool = False, order_id: str = "") -> list[str]:
-    """The lines that show a step; empty if people need not see it. `streamed`: its text is already on the screen.
+class StepLines:
+    """Renders an order's steps in their order, each call as one line; `outputs`: with the output of every call.
 
     With `order_id`, a call that waits for approval is followed by the commands that decide it.
     """
-    lines = _resumed(step) if step["kind"] == "resumed" else _lines(step, streamed)
-    if step.get("undone") and lines:
-        (first, _), *rest = lines
-        lines = [(f"(undone) {first}", "dim"), *((text, "dim") for text, _ in rest)]
-    if step["kind"] == "approval" and order_id:
-        lines.append((f"  next  fleet approve {order_id}    or    fleet deny {order_id}", None))
-    return [paint(text, style, sys.stdout) if style else text for text, style in lines]
+
+    def __init__(self, *, outputs: bool = False, order_id: str = "") -> None:
+        self._folded = rendered.FoldedCalls(outputs=outputs)
+        self._order_id = order_id
+
+    def lines(self, step: Doc) -> rendered.Lines:
+        """The lines that show a step; empty if people need not see it, or if it is a call without a result yet."""
+        lines = _resumed(step) if step["kind"] == "resumed" else self._lines(step)
+        if step.get("undone") and lines:
+            (first, _), *rest = lines
+            lines = [(f"(undone) {first}", "dim"), *((text, "dim") for text, _ in rest)]
+        if step["kind"] == "approval" and self._order_id:
+            lines.append((f"  next  fleet approve {self._order_id}    or    fleet deny {self._order_id}", None))
+        return lines
+
+    def running(self) -> str:
+        """The line of the call that runs now; empty if there is none."""
+        return self._folded.running()
+
+    def left_open(self) -> rendered.Lines:
+        """The calls that have no result, once there are no more steps."""
+        return self._folded.left_open()
+
+    def _lines(self, step: Doc) -> rendered.Lines:
+        body = rendered.parsed_body(step)
+        return self._folded.lines(body) if body is not None else []
+
+
+def transcript_lines(steps: Iterable[Doc], *, outputs: bool = False) -> list[str]:
+    """All steps of an order as lines for stdout."""
+    each = StepLines(outputs=outputs)
+    return _painted([*(line for step in steps for line in each.lines(step)), *each.left_open()])
+
+
+def step_lines(step: Doc) -> list[str]:
+    """One step alone as lines for stdout: a call without its result, and a result without its call."""
+    body = rendered.parsed_body(step)
+    return _painted(rendered.event_lines(body)) if body is not None else []
 
 
 def todo_lines(items: Iterable[Doc]) -> list[str]:
@@ -32,9 +63,8 @@ def todo_lines(items: Iterable[Doc]) -> list[str]:
     return rendered.todo_lines(TodoItem.model_validate(item) for item in items)
 
 
-def _lines(step: Doc, streamed: bool) -> rendered.Lines:
-    body = rendered.parsed_body(step)
-    return rendered.event_lines(body, streamed=streamed) if body is not None else []
+def _painted(lines: rendered.Lines) -> list[str]:
+    return [paint(text, style, sys.stdout) if style else text for text, style in lines]
 
 
 def _resumed(step: Doc) -> rendered.Lines:

@@ -15,6 +15,7 @@ from typing import Any
 from control_plane.cli.orders import cost
 from control_plane.cli.step_lines import step_lines
 from shared.durations import duration_label
+from shared.terminal.ansi import safe_lines, uncolored
 from shared.terminal.output import Style, paint, printable
 
 Doc = dict[str, Any]
@@ -179,7 +180,7 @@ def _step(step: Doc, *, full: bool) -> list[str]:
 
 
 def _output(text: str, *, full: bool) -> str:
-    shown = printable(text).rstrip("\n")
+    shown = "\n".join(map(uncolored, safe_lines(text))).rstrip("\n")
     if full or len(shown) <= OUTPUT:
         return shown
     return f"{shown[:OUTPUT]}\n… {len(shown) - OUTPUT:,} more characters; --full shows them"

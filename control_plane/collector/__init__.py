@@ -20,7 +20,7 @@ class Collector:
         owners = Owners(f"{holder}-c", core.clock, timings.owner_ttl)
         self.loops = Loops()
         self._streams = Streams(core, owners)
-        self._listener = Listener(core)
+        self._listener = Listener(core, timings.stop_within)
         self._taker = Taker(core, owners, self._streams, self._listener, timings)
         self._beats = Beats(core, self._streams, self._listener, timings)
         self.loops.add("streams", self._streams.share, every=min(timings.sweep, timings.owner_ttl / 4))

@@ -14,8 +14,9 @@ from shared import names
 class Listener:
     """One subscription, in its own thread. A missed message costs only a short delay: the sweep checks every stream."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, stop_within: float) -> None:
         self._core = core
+        self._stop_within = stop_within
         self._pubsub: PubSub | None = None
         self._closed = False
         self._lock = threading.Lock()
@@ -33,7 +34,7 @@ class Listener:
                 if self._pubsub is None:
                     patterns = [names.LIVE_PATTERN, names.BEAT_PATTERN]
                     self._pubsub = self._core.broker.subscribe(patterns=patterns)
-                message = self._pubsub.get_message(timeout=1.0)
+                message = self._pubsub.get_message(timeout=self._stop_within)
         except Exception:
             self._drop()
             raise

@@ -32,6 +32,7 @@ class HeartbeatMonitor:
         self._core = core
         self._id = holder
         self._every = timings.own_beat
+        self._wait = min(timings.stop_within, timings.own_beat / 2)
         self._rouse = rouse
         self._pubsub: PubSub | None = None
         self._closed = False
@@ -51,7 +52,7 @@ class HeartbeatMonitor:
         try:
             with self._core.broker.reaching():
                 self._send_own()
-                message = self._pubsub.get_message(timeout=min(1.0, self._every / 2))
+                message = self._pubsub.get_message(timeout=self._wait)
         except Exception:
             self._drop()
             raise

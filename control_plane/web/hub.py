@@ -72,7 +72,7 @@ class Subscription:
         joined: list[Delta] = []
         while self._deltas:
             delta = self._deltas.popleft()
-            if joined and _place(joined[-1]) == _place(delta):
+            if joined and _continues(joined[-1], delta):
                 joined[-1] = delta.model_copy(update={"text": joined[-1].text + delta.text})
             else:
                 joined.append(delta)
@@ -220,5 +220,7 @@ class Hub:
             subscription.post()
 
 
-def _place(delta: Delta) -> tuple[str, str, int]:
-    return delta.run_id, delta.kind, delta.after_seq
+def _continues(earlier: Delta, later: Delta) -> bool:
+    """Whether the later piece is the next part of the same text: where a piece was lost, none is joined over it."""
+    same = (earlier.run_id, earlier.kind, earlier.after_seq) == (later.run_id, later.kind, later.after_seq)
+    return same and (later.offset is None or earlier.offset == later.offset - len(earlier.text))

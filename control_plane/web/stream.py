@@ -48,6 +48,8 @@ class News:
     order: OrderSummary
     source: Source | None
     steps: list[StepDocument]
+    last_step: int
+    """The number of the last step that the client has after these."""
 
     @property
     def more(self) -> bool:
@@ -95,8 +97,7 @@ class OrderStream:
                     mailbox.source = news.source
                     async for event in self._events_of(news):
                         yield event
-                    if news.steps:
-                        last = news.steps[-1].seq
+                    last = news.last_step
                     if news.ended:
                         yield _event(
                             "end", await self._read(reading.show_order, self._core, self._caller, self._order_id)
@@ -149,7 +150,7 @@ class OrderStream:
                 yield format_sse_event(event="heartbeat", data_str=f'{{"at":"{iso(self._core.clock.now())}"}}')
             due = min(looked_at + asking, self._beat_at + self._pace.heartbeat_s)
             for delta in self._due(mailbox):
-                yield _event("delta", _Delta(run=delta.run_id, kind=delta.kind, text=delta.text))
+                yield _event("delta", _Delta.of(delta))
             changed = await mailbox.wait(max(due - now, 0.05))
             # Also without a message from the broker: a lost message costs one heartbeat, not the stream.
             if (changed and calm) or time.monotonic() - looked_at >= asking:
@@ -162,8 +163,9 @@ class OrderStream:
         if source is None:
             return []
         own = [delta for delta in self._held if delta.run_id == source.run_id]
-        self._held = [delta for delta in own if delta.after_seq > source.stored_seq][-WAITING_DELTAS:]
-        return [delta for delta in own if delta.after_seq <= source.stored_seq]
+        self._held = [delta for delta in own if delta.after_seq > source.sent_seq][-WAITING_DELTAS:]
+        # A piece that is later than the step after it was shown with that step.
+        return [delta for delta in own if delta.after_seq == source.sent_seq]
 
     def _is_worth_telling(self, order: OrderSummary) -> bool:
         if self._shown is None or order == self._shown:
@@ -184,13 +186,20 @@ class _Delta(BaseModel):
     run: str
     kind: str
     text: str
+    offset: int | None
+    """As in `shared.events.Delta`."""
+
+    @classmethod
+    def of(cls, delta: Delta) -> _Delta:
+        return cls(run=delta.run_id, kind=delta.kind, text=delta.text, offset=delta.offset)
 
 
 def _read_news(core: Core, caller: Caller, order_id: str, last: int) -> News:
     # The order before its steps: everything that led to the state seen here is then among the steps.
     order = reading.order_summary(core, caller, order_id)
-    source = source_of(core, order_id)
-    return News(order, source, reading.steps_after(core, caller, order_id, last, STEPS_AT_ONCE))
+    steps = reading.steps_after(core, caller, order_id, last, STEPS_AT_ONCE)
+    last_step = steps[-1].seq if steps else last
+    return News(order, source_of(core, order_id, last_step), steps, last_step)
 
 
 def _event(name: str, document: BaseModel, id: str | None = None) -> bytes:

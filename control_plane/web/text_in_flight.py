@@ -12,7 +12,7 @@ from sqlalchemy import select
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
-from control_plane.db.runs import Run
+from control_plane.db.runs import Step
 from shared.envelope import Binding, CannotOpen, open_envelope, recipient_of
 from shared.events import Delta
 from shared.terminal import logs
@@ -28,27 +28,37 @@ class Source:
     drone_id: str
     run_id: str | None
     public_key: bytes
-    stored_seq: int = 0
-    """The last stored event of the run; text after a later event must wait for that event."""
+    sent_seq: int = 0
+    """The run's last event that the client has; text after a later event must wait for that event."""
 
     def sends(self, drone_id: str, run_id: str) -> bool:
         """Whether this drone's text of this run is the order's."""
         return (self.drone_id, self.run_id) == (drone_id, run_id)
 
 
-def source_of(core: Core, order_id: str) -> Source | None:
-    """The source of the order's text in flight; None while no drone has it."""
+def source_of(core: Core, order_id: str, last_step: int) -> Source | None:
+    """The source of the order's text in flight for a client with the steps up to `last_step`.
+
+    None while no drone has the order.
+    """
+    sent = (
+        select(Step.run_seq)
+        .where(Step.run_id == Order.run_id, Step.seq <= last_step)
+        .order_by(Step.run_seq.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
     query = (
-        select(Order.drone_id, Order.run_id, Drone.public_key, Run.last_seq)
+        select(Order.drone_id, Order.run_id, Drone.public_key, sent)
         .join(Drone, Drone.id == Order.drone_id)
-        .outerjoin(Run, Run.id == Order.run_id)
         .where(Order.id == order_id)
     )
     with core.database.read() as db:
         row = db.execute(query).one_or_none()
     if row is None:
         return None
-    return Source(row.drone_id, row.run_id, base64.b64decode(row.public_key), row.last_seq or 0)
+    drone_id, run_id, public_key, sent_seq = row
+    return Source(drone_id, run_id, base64.b64decode(public_key), sent_seq or 0)
 
 
 class LiveKeys:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from pathlib import Path
+from typing import Self
 
 from drone.agent.values import DeltaKind, WaitsFor
 from drone.reporting import journal
-from shared.events import AssistantStep, Body, ReasoningStep, RunEnded
-from shared.terminal.output import Style, paint, printable
-from shared.terminal.step_lines import Lines, event_lines
+from shared.durations import clock_label
+from shared.events import AssistantStep, Body, ErrorStep, ReasoningStep, RetryStep, RunEnded
+from shared.terminal.output import Style, printable
+from shared.terminal.run_screen import RunScreen
+from shared.terminal.step_lines import FoldedCalls, Lines
 
 
 class TerminalLink:
@@ -23,8 +27,17 @@ class TerminalLink:
         self._journal = journal_file
         self._offset = 0
         self._lock = threading.Lock()
-        self._in_flight = False
-        """Whether text without a final newline is on the screen."""
+        self._began = time.monotonic()
+        self._doing = ""
+        self._calls = FoldedCalls()
+        self._screen = RunScreen(sys.stderr, self._status)
+
+    def __enter__(self) -> Self:
+        self._screen.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._screen.__exit__(*error)
 
     def recorded(self) -> None:
         """Show the events that were added to the journal since the last call."""
@@ -34,29 +47,38 @@ class TerminalLink:
                     self._show(line.event.body)
                 self._offset = lines[-1].end
 
-    def delta(self, kind: DeltaKind, text: str, after_seq: int = 0) -> None:  # noqa: ARG002
-        """Show text and thinking as they stream; calls and results are shown when complete."""
-        if kind not in {"text", "thinking"}:
-            return
-        with self._lock:
-            self._in_flight = True
-            shown = printable(text)
-            _err(paint(shown, "dim", sys.stderr) if kind == "thinking" else shown)
+    def delta(self, kind: DeltaKind, text: str, after_seq: int = 0, offset: int | None = None) -> None:  # noqa: ARG002
+        """Show text, thinking and the output of a command as they stream; calls are shown when complete."""
+        if kind == "output":
+            self._screen.output(text)
+        elif kind != "tool_call":
+            self._screen.piece(kind, text, offset)
 
-    def doing(self, text: str, waits_for: WaitsFor = "") -> None:
-        """Do nothing: there is no heartbeat to carry it, and the events show the same."""
+    def doing(self, text: str, waits_for: WaitsFor = "") -> None:  # noqa: ARG002
+        """Show it in the status line."""
+        self._doing = text
 
     def progress(self) -> None:
-        """Do nothing, as above."""
+        """Do nothing: there is no heartbeat to carry it."""
+
+    def _status(self) -> str:
+        clock = clock_label(time.monotonic() - self._began)
+        return f"{clock} · {self._doing}" if self._doing else clock
 
     def _show(self, body: Body) -> None:
-        streamed = isinstance(body, AssistantStep | ReasoningStep)
-        lines = run_end_lines(body) if isinstance(body, RunEnded) else event_lines(body, streamed=streamed)
-        if self._in_flight and (lines or streamed):
-            _err("\n")
-            self._in_flight = False
-        for text, style in lines:
-            _err((paint(text, style, sys.stderr) if style else text) + "\n")
+        match body:
+            case AssistantStep():
+                self._screen.message("text", body.text)
+            case ReasoningStep():
+                self._screen.message("thinking", body.text)
+            case RetryStep() | ErrorStep():
+                self._screen.cut()
+                self._screen.lines(self._calls.lines(body))
+            case RunEnded():
+                self._screen.lines([*self._calls.left_open(), *run_end_lines(body)])
+            case _:
+                self._screen.lines(self._calls.lines(body))
+        self._screen.running(self._calls.running())
 
 
 def run_end_lines(body: RunEnded) -> Lines:
@@ -66,8 +88,3 @@ def run_end_lines(body: RunEnded) -> Lines:
     style: Style = "green" if body.status == "success" else "red"
     head = printable(f"{body.status}: {body.reason}")
     return [(head, style), (f"  {body.stats.tool_calls} calls, {tokens}, {cost}", "dim")]
-
-
-def _err(text: str) -> None:
-    sys.stderr.write(text)
-    sys.stderr.flush()

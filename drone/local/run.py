@@ -101,10 +101,10 @@ class _LocalRun:
         secrets = (*keys_of(order.provider, {}), *_passwords(order.project.git_url), *servers)
         redactor = Redactor(secrets)
         identity = RunIdentity(order.run_id, order.order_id, order.generation)
-        with journal.opened(self._journal, identity, clock) as writer:
+        with journal.opened(self._journal, identity, clock) as writer, TerminalLink(self._journal) as screen:
             context = RunContext(
                 boot_id=HERE,
-                recorder=JournalRecorder(writer, TerminalLink(self._journal), redactor),
+                recorder=JournalRecorder(writer, screen, redactor),
                 controls=controls,
                 clock=clock,
                 sandbox=self.sandbox,

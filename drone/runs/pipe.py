@@ -84,6 +84,7 @@ class InFlight(Wire):
     of: DeltaKind
     text: str
     after_seq: int
+    offset: int | None = None
 
 
 class Probed(Wire):
@@ -153,8 +154,8 @@ class Link(Protocol):
         """An event was written to the journal."""
         ...
 
-    def delta(self, kind: DeltaKind, text: str, after_seq: int) -> None:
-        """Live text, sent after event `after_seq` was recorded."""
+    def delta(self, kind: DeltaKind, text: str, after_seq: int, offset: int | None = None) -> None:
+        """Live text, sent after event `after_seq` was recorded; `offset` as in `Delta`."""
         ...
 
     def doing(self, text: str, waits_for: WaitsFor = "") -> None:
@@ -202,11 +203,12 @@ class PipeLink:
         # The sender includes it in its next round; it is not urgent.
         self._moved = True
 
-    def delta(self, kind: DeltaKind, text: str, after_seq: int) -> None:
+    def delta(self, kind: DeltaKind, text: str, after_seq: int, offset: int | None = None) -> None:
         with self._lock:
             if self._deltas and (self._deltas[-1].of, self._deltas[-1].after_seq) == (kind, after_seq):
-                text = self._deltas.pop().text + text
-            self._deltas.append(InFlight(of=kind, text=text, after_seq=after_seq))
+                before = self._deltas.pop()
+                text, offset = before.text + text, before.offset
+            self._deltas.append(InFlight(of=kind, text=text, after_seq=after_seq, offset=offset))
             while sum(len(waiting.text) for waiting in self._deltas) > MAX_WAITING and len(self._deltas) > 1:
                 self._deltas.pop(0)
 

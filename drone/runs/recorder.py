@@ -10,12 +10,14 @@ from drone.agent.values import DeltaKind, WaitsFor
 from drone.reporting.event_size import fit
 from drone.reporting.journal import Journal
 from drone.runs.pipe import Link
-from shared.events import Body, ReasoningStep
+from shared.events import AssistantStep, Body, ErrorStep, ReasoningStep, RetryStep
 from shared.redaction import Redactor, StreamRedactor
 
 SHOWN_OF_DOING = 160
 """Characters; the rest of a long command adds no information."""
 _BODY: TypeAdapter[Body] = TypeAdapter(Body)
+_ENDS_MESSAGE = (AssistantStep, RetryStep, ErrorStep)
+"""Events after which the model's live text is that of another message."""
 
 
 class JournalRecorder:
@@ -26,6 +28,8 @@ class JournalRecorder:
         self._link = link
         self._redactor = redactor
         self._streams: dict[DeltaKind, StreamRedactor] = {}
+        self._sent = 0
+        """Characters of the current message's text and thinking that were sent live."""
         self._lock = threading.Lock()
 
     def record(self, body: Body) -> int:
@@ -33,6 +37,8 @@ class JournalRecorder:
         with self._lock:
             self._end_streams()
             seq = self._journal.append(self._presentable(body)).seq
+            if isinstance(body, _ENDS_MESSAGE):
+                self._sent = 0
         self._link.recorded()
         return seq
 
@@ -44,7 +50,7 @@ class JournalRecorder:
                 self._end_streams()
             stream = self._streams.setdefault(kind, self._redactor.stream())
             if shown := stream.feed(text):
-                self._link.delta(kind, shown, self._journal.last_seq)
+                self._send(kind, shown)
             else:
                 self._link.progress()
 
@@ -67,5 +73,11 @@ class JournalRecorder:
         # Live text is complete when the event that contains all of it is recorded.
         for kind, stream in self._streams.items():
             if rest := stream.flush():
-                self._link.delta(kind, rest, self._journal.last_seq)
+                self._send(kind, rest)
         self._streams.clear()
+
+    def _send(self, kind: DeltaKind, text: str) -> None:
+        offset = None
+        if kind in {"text", "thinking"}:
+            offset, self._sent = self._sent, self._sent + len(text)
+        self._link.delta(kind, text, self._journal.last_seq, offset)

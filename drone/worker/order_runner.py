@@ -223,6 +223,7 @@ class OrderRunner:
                         kind=message.of,
                         text=message.text,
                         after_seq=message.after_seq,
+                        offset=message.offset,
                     )
                 )
 

@@ -17,7 +17,18 @@ from typer.core import TyperGroup
 from shared.errors import Invalid, NotFound, Precondition
 from shared.terminal.boundary import completion_variable, report, run, version, wants_json
 from shared.terminal.error_help import explanation, is_code
-from shared.terminal.output import coloured, console, iso, paint, print_json, print_json_line, print_table, put, say
+from shared.terminal.output import (
+    coloured,
+    console,
+    iso,
+    page,
+    paint,
+    print_json,
+    print_json_line,
+    print_table,
+    put,
+    say,
+)
 
 __all__ = [
     "EXIT_CODES",
@@ -30,6 +41,7 @@ __all__ = [
     "examples",
     "group",
     "iso",
+    "page",
     "paint",
     "parse_labels",
     "print_json",

@@ -15,13 +15,23 @@ from enum import Enum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from shared.terminal.ansi import uncolored
 from shared.terminal.tables import GAP, fitted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
-_SGR: dict[Style, str] = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+Style = Literal["bold", "dim", "red", "green", "yellow", "cyan", "output"]
+"""`output`: a line of `ansi.safe_lines`, in its own colors."""
+_SGR: dict[Style, str] = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "cyan": "36",
+    "output": "2",
+}
 _UNBOUNDED = 100_000
 """Columns of a stream that is not a terminal: nothing is cut or wrapped there."""
 
@@ -37,7 +47,9 @@ def coloured(stream: TextIO, environ: Mapping[str, str] | None = None) -> bool:
 
 
 def paint(text: str, style: Style, stream: TextIO) -> str:
-    """`text` in `style` if `stream` uses color, otherwise unchanged."""
+    """`text` in `style` if `stream` uses color, otherwise without any."""
+    if style == "output" and "\x1b" in text:
+        return text if coloured(stream) else uncolored(text)
     return f"\x1b[{_SGR[style]}m{text}\x1b[0m" if coloured(stream) else text
 
 
@@ -48,12 +60,25 @@ def printable(text: str) -> str:
 
 def say(text: str = "") -> None:
     """Write one line for people to stderr."""
-    _write(sys.stderr, printable(text) + "\n")
+    write(sys.stderr, printable(text) + "\n")
 
 
 def put(text: str) -> None:
     """Write the text of a result to stdout, unchanged."""
-    _write(sys.stdout, text)
+    write(sys.stdout, text)
+
+
+def page(text: str) -> None:
+    """Write the text of a result to stdout; on a terminal that is too small for it through $PAGER, or less."""
+    rows = sum(1 + len(uncolored(line)) // max(1, console(sys.stdout).width) for line in text.splitlines())
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb" or rows < console(sys.stdout).height:
+        put(text)
+        return
+    from pydoc import pager
+
+    # As git does: colors pass, and what was read stays on the screen.
+    os.environ.setdefault("LESS", "FRX")
+    pager(text)
 
 
 def console(stream: TextIO | None = None) -> Console:
@@ -156,8 +181,8 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-def _write(stream: TextIO, text: str) -> None:
-    # A character that the terminal cannot show is escaped instead of causing an error in the middle of the output.
+def write(stream: TextIO, text: str) -> None:
+    """Write `text` at once; a character that the stream cannot show is escaped instead of causing an error."""
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()

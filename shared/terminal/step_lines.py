@@ -32,25 +32,97 @@ from shared.events import (
     UserStep,
     VerifyStep,
 )
+from shared.terminal.ansi import safe_lines
 from shared.terminal.output import Style, printable
 
 Lines = list[tuple[str, Style | None]]
 LINE, VALUE = 160, 60
 """Characters of a call on one line, and of one of its arguments."""
-OUTPUT_LINES = 12
-"""Lines of a tool's result; `fleet show ORDER --json` and `drone run --json` contain all of it."""
+OUTPUT_LINES = 20
+"""Lines of a call's output, its last ones; `fleet show ORDER --json` and `drone run --json` contain all of it."""
 CHILD_LINES = 3
 """Lines of one step of a child agent: its findings are also the result of its parent's call."""
+_DIM: Style = "dim"
+_FAILED: Style = "red"
 _MARKS = {"pending": "☐", "in_progress": "▶", "done": "☑"}
 
 
-def event_lines(body: Body, *, streamed: bool = False) -> Lines:
+def event_lines(body: Body) -> Lines:
     """The lines that show an event, each with its style; none for events that are not shown to people.
 
-    `streamed`: its text is already on the screen. Control characters are removed.
+    A call and its result are two events; `FoldedCalls` makes one line of them. Control characters are removed.
     """
     show = _SHOWN.get(type(body))
-    return show(body, streamed) if show else []
+    return show(body) if show else []
+
+
+class FoldedCalls:
+    """Renders the events of a run in their order: a call becomes one line, once its result is known.
+
+    The output of a call that failed is shown below it; with `outputs`, also that of the others.
+    """
+
+    def __init__(self, *, outputs: bool = False) -> None:
+        self._outputs = outputs
+        self._open: dict[str, str] = {}
+        """The calls without a result, each as one line, by the id of the call."""
+        self._named: set[str] = set()
+        """Open calls whose line was shown already, because something below belongs to them."""
+
+    def lines(self, body: Body) -> Lines:
+        """As `event_lines`; none for a call itself."""
+        match body:
+            case ToolCallStep():
+                self._open[body.call_id] = call_line(body)
+                return []
+            case ToolResultStep():
+                self._named.discard(body.call_id)
+                return _ended_call(self._open.pop(body.call_id, "call"), body, outputs=self._outputs)
+            case ApprovalStep() | ChildStep():
+                return [*self._name(body.call_id), *event_lines(body)]
+        return event_lines(body)
+
+    def running(self) -> str:
+        """The line of the call that was made last and still runs; empty if there is none."""
+        return next(reversed(self._open.values()), "")
+
+    def left_open(self) -> Lines:
+        """The calls that have no result; call this when the run has ended."""
+        left: Lines = [(f"→ {line} (no result)", _FAILED) for line in self._open.values()]
+        self._open.clear()
+        return left
+
+    def _name(self, call_id: str) -> Lines:
+        if call_id in self._named or call_id not in self._open:
+            return []
+        self._named.add(call_id)
+        return [(f"→ {self._open[call_id]}", "cyan")]
+
+
+def call_line(body: ToolCallStep) -> str:
+    """A call on one line: the tool and its arguments."""
+    return f"{printable(body.tool)}: {_arguments(body)}".removesuffix(": ")
+
+
+def output_lines(output: str, limit: int = OUTPUT_LINES) -> Lines:
+    """The last lines of a command's output in its own colors, after the number of earlier ones."""
+    lines = safe_lines(output)
+    while lines and not lines[-1].strip():
+        lines.pop()
+    hidden = len(lines) - limit
+    # One line is not replaced by a line that says that there is one.
+    shown, head = (lines[-limit:], [_earlier(hidden)]) if hidden > 1 else (lines, [])
+    return [*((f"  {line}", _DIM) for line in head), *((f"  {line}", "output") for line in shown)]
+
+
+def text_lines(text: str) -> Lines:
+    """What the model said."""
+    return [(line, None) for line in _message_lines(text)]
+
+
+def thinking_lines(text: str) -> Lines:
+    """What the model thought, set apart by a bar also where there are no colors."""
+    return [(f"│ {line}".rstrip(), _DIM) for line in _message_lines(text)]
 
 
 def parsed_body(document: object) -> Body | None:
@@ -76,116 +148,117 @@ def _adapter() -> TypeAdapter[Body]:
     return TypeAdapter(Body)
 
 
-def _assistant(body: AssistantStep, streamed: bool) -> Lines:
-    return [] if streamed or not body.text else [(printable(body.text), None)]
+def _assistant(body: AssistantStep) -> Lines:
+    return text_lines(body.text)
 
 
-def _reasoning(body: ReasoningStep, streamed: bool) -> Lines:
-    return [] if streamed else [(printable(body.text), "dim")]
+def _reasoning(body: ReasoningStep) -> Lines:
+    return thinking_lines(body.text)
 
 
-def _user(body: UserStep, _streamed: bool) -> Lines:
+def _user(body: UserStep) -> Lines:
     return [] if body.source == "prompt" else [(f"» {printable(body.text)}", "yellow")]
 
 
-def _comment(body: CommentStep, _streamed: bool) -> Lines:
+def _comment(body: CommentStep) -> Lines:
     return [(printable(body.text), None)]
 
 
-def _tool_call(body: ToolCallStep, _streamed: bool) -> Lines:
-    return [(f"→ {printable(body.tool)} {_arguments(body)}", "cyan")]
+def _tool_call(body: ToolCallStep) -> Lines:
+    return [(f"→ {call_line(body)}", "cyan")]
 
 
-def _tool_result(body: ToolResultStep, streamed: bool) -> Lines:
-    """How the call ended, then its output. If the output was streamed, only the fleet's note is shown."""
-    code = "" if body.return_code is None else f"exit {body.return_code}"
-    how = ", ".join(filter(None, ("error" if body.is_error else "", code, duration_label(body.duration_ms))))
-    lines = printable(body.note if streamed else body.output).rstrip("\n").splitlines()
-    shown = lines[:OUTPUT_LINES]
-    if len(lines) > OUTPUT_LINES:
-        shown.append(_more(len(lines) - OUTPUT_LINES))
-    failed = body.is_error or body.return_code not in {0, None}
-    return [(f"← {how}", "red" if failed else "green"), *((f"  {line}", "dim") for line in shown)]
+def _tool_result(body: ToolResultStep) -> Lines:
+    return _ended_call("", body, outputs=True)
 
 
-def _retry(body: RetryStep, _streamed: bool) -> Lines:
+def _ended_call(call: str, body: ToolResultStep, *, outputs: bool) -> Lines:
+    """The call and how it ended, then its output if it failed, or if all `outputs` are shown."""
+    code = f"exit {body.return_code}" if body.return_code else ""
+    error = "error" if body.is_error and not code else ""
+    how = ", ".join(filter(None, (error, code, duration_label(body.duration_ms))))
+    failed = bool(body.is_error or body.return_code)
+    line = f"{call} ({how})" if call else how
+    head: Lines = [(f"✗ {line}", "red") if failed else (f"✓ {line}", "green")]
+    return [*head, *(output_lines(body.output) if failed or outputs else [])]
+
+
+def _retry(body: RetryStep) -> Lines:
     delay = duration_label(round(body.delay_s * 1000))
     return [(f"! {one_line(f'model call failed ({body.error_class}: {body.error})')}; retrying in {delay}", "yellow")]
 
 
-def _error(body: ErrorStep, _streamed: bool) -> Lines:
+def _error(body: ErrorStep) -> Lines:
     lines: Lines = [(f"error: {printable(body.what)}", "red")]
     if body.detail:
-        lines.append((f"  {one_line(body.detail)}", "dim"))
+        lines.append((f"  {one_line(body.detail)}", _DIM))
     return lines
 
 
-def _phase(body: Phase, _streamed: bool) -> Lines:
-    return [(f"· {body.name}{': ' if body.detail else ''}{printable(body.detail)}", "dim")]
+def _phase(body: Phase) -> Lines:
+    return [(f"· {body.name}{': ' if body.detail else ''}{printable(body.detail)}", _DIM)]
 
 
-def _gap(body: GapStep, _streamed: bool) -> Lines:
+def _gap(body: GapStep) -> Lines:
     return [(f"{body.missing} events missing: {printable(body.why)}", "red")]
 
 
-def _checkpoint(body: CheckpointStep, _streamed: bool) -> Lines:
+def _checkpoint(body: CheckpointStep) -> Lines:
     """Only a checkpoint with a change is shown."""
     if not body.changed or not body.commit:
         return []
-    lines: Lines = [(f"· checkpoint {printable(body.commit[:12])}", "dim")]
+    lines: Lines = [(f"· checkpoint {printable(body.commit[:12])}", _DIM)]
     if body.left_out:
         lines.append((one_line(f"  not included: {'; '.join(body.left_out)}"), "yellow"))
     return lines
 
 
-def _guardrail(body: GuardrailStep, _streamed: bool) -> Lines:
+def _guardrail(body: GuardrailStep) -> Lines:
     did = {"warn": "warned about a call", "block": "blocked a call", "halt": "stopped the run"}[body.action]
     text = f"! guardrail {body.guardrail} {did}: {body.reason}"
     return [(one_line(text), "yellow" if body.action == "warn" else "red")]
 
 
-def _approval(body: ApprovalStep, _streamed: bool) -> Lines:
+def _approval(body: ApprovalStep) -> Lines:
     return [(one_line(f"? approval required for {body.tool}: {body.why}"), "yellow")]
 
 
-def _decision(body: DecisionStep, _streamed: bool) -> Lines:
+def _decision(body: DecisionStep) -> Lines:
     by = {"clock": ": no answer before the deadline", "interruption": ": the call was interrupted"}.get(body.by, "")
     comment = f" ({body.comment})" if body.comment and body.by == "person" else ""
     word = "✓ approved" if body.approved else "✗ denied"
     return [(one_line(f"{word}{by}{comment}"), "green" if body.approved else "red")]
 
 
-def _todo(body: TodoStep, _streamed: bool) -> Lines:
+def _todo(body: TodoStep) -> Lines:
     return [(line, "cyan") for line in todo_lines(body.items)]
 
 
-def _verify(body: VerifyStep, _streamed: bool) -> Lines:
+def _verify(body: VerifyStep) -> Lines:
     how = "passed" if body.passed else f"failed with exit code {body.return_code}"
     head = one_line(f"{'✓' if body.passed else '✗'} verify, attempt {body.attempt}: {body.command} {how}")
     # The cause of a failure is at the end of a test run's output.
-    lines = printable(body.output).rstrip("\n").splitlines()[-(1 if body.passed else OUTPUT_LINES) :]
-    colour: Style = "green" if body.passed else "red"
-    return [(head, colour), *((f"  {line}", "dim") for line in lines)]
+    return [(head, "green" if body.passed else "red"), *([] if body.passed else output_lines(body.output))]
 
 
-def _compaction(body: CompactionStep, _streamed: bool) -> Lines:
+def _compaction(body: CompactionStep) -> Lines:
     why = {"overflow": "too long for the model", "asked": "on request", "window": "context window nearly full"}
     tokens = f"{body.tokens_before:,} → {body.tokens_after:,} tokens"
     files = [("read", body.files_read), ("changed", body.files_changed)]
     named = [one_line(f"  {what}: {', '.join(names)}") for what, names in files if names]
-    return [(line, "dim") for line in (f"· conversation compacted ({why[body.cause]}): {tokens}", *named)]
+    return [(line, _DIM) for line in (f"· conversation compacted ({why[body.cause]}): {tokens}", *named)]
 
 
-def _child(body: ChildStep, _streamed: bool) -> Lines:
+def _child(body: ChildStep) -> Lines:
     # A child's step is stored as its drone sent it, and its text was not streamed.
     inner = parsed_body(body.step)
     lines = event_lines(inner) if inner is not None else []
     shown = [one_line(part) for text, _ in lines for part in text.splitlines()]
     rest = [_more(len(shown) - CHILD_LINES)] if len(shown) > CHILD_LINES else []
-    return [(f"  ┆ {line}", "dim") for line in [*shown[:CHILD_LINES], *rest]]
+    return [(f"  ┆ {line}", _DIM) for line in [*shown[:CHILD_LINES], *rest]]
 
 
-_SHOWN: dict[type[Any], Callable[[Any, bool], Lines]] = {
+_SHOWN: dict[type[Any], Callable[[Any], Lines]] = {
     AssistantStep: _assistant,
     ReasoningStep: _reasoning,
     UserStep: _user,
@@ -207,8 +280,16 @@ _SHOWN: dict[type[Any], Callable[[Any, bool], Lines]] = {
 }
 
 
+def _message_lines(text: str) -> list[str]:
+    return printable(text).strip("\n").split("\n") if text.strip() else []
+
+
 def _more(count: int) -> str:
     return f"… {count} more {'line' if count == 1 else 'lines'}"
+
+
+def _earlier(count: int) -> str:
+    return f"… {count:,} earlier lines"
 
 
 def _arguments(body: ToolCallStep) -> str:

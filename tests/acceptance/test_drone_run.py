@@ -85,9 +85,7 @@ def test_the_patch_is_printed_and_applies_and_progress_is_told_beside_it(
     assert files_of(repo) == before
     assert list(copies.iterdir()) == []
     assert not (tmp_path / "nobody").exists()
-    assert ["→ shell " in done.stderr, "← exit 0, " in done.stderr, "The sum is right now." in done.stderr] == [
-        True
-    ] * 3
+    assert ["✓ shell: " in done.stderr, " ms)" in done.stderr, "The sum is right now." in done.stderr] == [True] * 3
     subprocess.run(["git", "-C", str(repo), "apply"], input=done.stdout, text=True, check=True)
     assert (repo / "sums.py").read_text() == FIXED
 

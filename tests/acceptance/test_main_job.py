@@ -37,7 +37,7 @@ def test_following_a_submission_shows_text_calls_and_results_and_ends_with_the_o
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "I look at the files first." in done.stdout
-    assert "→ shell python3 test_calc.py" in done.stdout
+    assert "✓ shell: python3 test_calc.py (" in done.stdout
     assert "return a - b" in done.stdout
     assert "✓ succeeded" in done.stdout
 

@@ -200,6 +200,7 @@ QUICK = Timings(
     resend_every=0.5,
     gap_after=600.0,
     pauses=(0.1, 0.2, 0.4),
+    stop_within=0.05,
 )
 """The production timings, shortened; silence keeps its 15 s and 60 s, unless a test shortens it."""
 

@@ -350,10 +350,28 @@ class PlayedRun:
         """A call of the run, and with it the order, waits for approval."""
         self.step(ApprovalStep(call_id=call_id, tool=tool, why=why))
 
-    def streams(self, text: str, kind: str = "text", *, after_seq: int = 0, drone: PlayedDrone | None = None) -> None:
-        """Text in flight, sealed and published as a drone does; `drone`: another sender that claims this run."""
+    def streams(
+        self,
+        text: str,
+        kind: str = "text",
+        *,
+        after_seq: int | None = None,
+        offset: int | None = None,
+        drone: PlayedDrone | None = None,
+    ) -> None:
+        """Text in flight, sealed and published as a drone does; `drone`: another sender that claims this run.
+
+        `after_seq`: the last event by then; None for the run's last one.
+        """
         sender = drone or self.drone
-        delta = Delta(run_id=self.id, order_id=self.order_id, kind=kind, text=text, after_seq=after_seq)
+        delta = Delta(
+            run_id=self.id,
+            order_id=self.order_id,
+            kind=kind,
+            text=text,
+            after_seq=self.last if after_seq is None else after_seq,
+            offset=offset,
+        )
         binding = Binding(direction="live", drone=sender.id, order=self.order_id, run=self.id)
         envelope = sender.sealed(delta.model_dump_json(), binding)
         channel = names.live_channel(sender.id)

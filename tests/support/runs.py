@@ -91,7 +91,7 @@ class KeptLink:
     def recorded(self) -> None:
         self.said.append(("recorded", ""))
 
-    def delta(self, kind: DeltaKind, text: str, after_seq: int = 0) -> None:
+    def delta(self, kind: DeltaKind, text: str, after_seq: int = 0, offset: int | None = None) -> None:
         self.said.append((kind, text))
 
     def doing(self, text: str, waits_for: WaitsFor = "") -> None:

@@ -28,6 +28,11 @@ def _is_stalled(quiet_seconds: float, waits_for: str) -> bool:
     return quiet_seconds >= QUIET_SHOWN_SECONDS and not waits_for
 
 
+def so_far(run: Run, now: datetime) -> int:
+    """Milliseconds since an active run started; 0 for one that has ended, since its own duration is stored."""
+    return 0 if run.ended_at else max(0, round((now - run.started_at).total_seconds() * 1000))
+
+
 def of_beat(said: Mapping[str, Any], age: timedelta) -> str:
     """The same text from a heartbeat's report on the run, received `age` ago."""
     older = max(0.0, age.total_seconds())

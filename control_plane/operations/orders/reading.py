@@ -213,8 +213,11 @@ def _summaries(db: Db, caller: Caller, rows: Sequence[Row], now: datetime) -> li
     waits = [order.run_id for order in orders if order.status == OrderStatus.AWAITING_APPROVAL and order.run_id]
     calls = open_waits(db, waits) if waits else {}
     at_work = [order.run_id for order in orders if order.status in _AT_WORK and order.run_id]
-    runs = db.scalars(select(Run).where(Run.id.in_(at_work))) if at_work else ()
+    runs = db.scalars(select(Run).where(Run.id.in_(at_work))).all() if at_work else ()
     doing = {run.id: {"doing": progress.of_run(run, now), "stalled": progress.is_stalled(run, now)} for run in runs}
+    for run in runs:
+        before = stats[run.order_id]
+        stats[run.order_id] = before.model_copy(update={"duration_ms": before.duration_ms + progress.so_far(run, now)})
     return [
         _summary(caller, row, stats[row[0].id], calls.get(row[0].run_id or "")).model_copy(
             update=doing.get(row[0].run_id or "", {})

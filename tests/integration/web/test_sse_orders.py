@@ -86,6 +86,17 @@ def test_text_in_flight_never_overtakes_the_step_that_it_follows(api: Api, run: 
     assert kinds[-2:] == ["step", "delta"]
 
 
+def test_text_that_is_later_than_its_step_is_left_out(api: Api, run: PlayedRun) -> None:
+    follower = Follower(api, run.order_id)
+    wait_until(lambda: (run.streams("before", offset=0), joined(follower))[1])
+    run.says("before the step")
+    wait_until(lambda: len(follower.seqs) == 2)
+    run.streams("late", after_seq=1, offset=6)
+    wait_until(lambda: (run.streams("after", offset=0), joined(follower).endswith("after"))[1])
+    assert "late" not in joined(follower)
+    assert {delta["offset"] for delta in follower.of("delta")} == {0}
+
+
 def test_another_drone_cannot_put_words_into_a_run(api: Api, run: PlayedRun) -> None:
     stranger = api.add_drone("stranger")
     # Somebody follows the stranger's own order, so that what it publishes is listened to.

@@ -10,7 +10,7 @@ import pytest
 
 from control_plane.cli.order_follow import follow_as_json, follow_as_text
 from control_plane.cli.rendering import money, order_text, outcome_text
-from control_plane.cli.step_lines import step_lines
+from control_plane.cli.step_lines import StepLines, step_lines, transcript_lines
 
 STATS = {
     "tool_calls": 2,
@@ -89,7 +89,7 @@ def test_a_branch_that_was_not_pushed_says_why() -> None:
 def test_a_long_result_is_cut_on_the_screen_and_says_by_how_much() -> None:
     lines = step_lines(call("\n".join(str(n) for n in range(100))))
 
-    assert lines[-1].strip() == "… 88 more lines"
+    assert [line.strip() for line in lines[1:3]] == ["… 80 earlier lines", "80"]
 
 
 def test_control_characters_of_a_model_never_reach_the_terminal() -> None:
@@ -150,11 +150,11 @@ def test_a_call_that_waits_comes_with_the_commands_that_decide_it() -> None:
         "until": None,
     }
 
-    lines = step_lines(step, order_id="a1b2c3d4e5f6")
+    (asked, _), (answers, _) = StepLines(order_id="a1b2c3d4e5f6").lines(step)
 
-    assert "approval required for shell: Publishes commits: git push" in lines[0]
-    assert "fleet approve a1b2c3d4e5f6" in lines[1]
-    assert "fleet deny a1b2c3d4e5f6" in lines[1]
+    assert "approval required for shell: Publishes commits: git push" in asked
+    assert "fleet approve a1b2c3d4e5f6" in answers
+    assert "fleet deny a1b2c3d4e5f6" in answers
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_failed_verification_shows_its_command_and_the_end_of_its_output() -> 
 
     assert lines[0] == "✗ verify, attempt 2: make test failed with exit code 1"
     assert lines[-1].strip() == "line 49"
-    assert len(lines) == 13
+    assert len(lines) == 22
 
 
 def test_a_compaction_tells_tokens_before_and_after_and_the_files() -> None:
@@ -225,7 +225,7 @@ def test_a_step_of_a_child_is_short_and_set_apart() -> None:
 
     lines = step_lines({"kind": "child", "call_id": "c", "step": inner})
 
-    assert lines == ["  ┆ ← exit 0, 0 ms", "  ┆   a", "  ┆   b", "  ┆ … 5 more lines"]
+    assert lines == ["  ┆ ✓ 0 ms", "  ┆   a", "  ┆   b", "  ┆ … 5 more lines"]
 
 
 @pytest.mark.parametrize("inner", [{}, {"kind": "reasoning"}, {"kind": 5}, {"kind": "never heard of"}])
@@ -276,13 +276,13 @@ def test_only_a_checkpoint_that_changed_something_is_a_line() -> None:
 
 def test_a_run_that_goes_on_says_from_where_and_why() -> None:
     resumed = {"seq": 9, "kind": "resumed", "from_step": 7, "from_attempt": 2, "from_drone": "oka", "why": "it died"}
-    assert step_lines(resumed) == ["↻ resumed after step 7 of attempt 2 on drone oka: it died"]
+    assert transcript_lines([resumed]) == ["↻ resumed after step 7 of attempt 2 on drone oka: it died"]
     unknown = {**resumed, "from_step": None, "from_attempt": None, "from_drone": None, "why": ""}
-    assert step_lines(unknown) == ["↻ resumed after step ? of attempt ?"]
+    assert transcript_lines([unknown]) == ["↻ resumed after step ? of attempt ?"]
 
 
 def test_what_was_undone_is_said_to_be_so() -> None:
-    assert step_lines(call("one\ntwo", undone=True)) == ["(undone) ← exit 0, 20 ms", "  one", "  two"]
+    assert transcript_lines([call("one\ntwo", undone=True)]) == ["(undone) ✓ call (20 ms)"]
 
 
 RUNNING = {**ORDER, "status": "running", "reason": "assigned to mila", "ended_at": None}

@@ -24,7 +24,7 @@ from shared.events import (
     UserStep,
     VerifyStep,
 )
-from shared.terminal.step_lines import event_lines
+from shared.terminal.step_lines import FoldedCalls, event_lines
 
 
 def texts(body: Body) -> list[str]:
@@ -69,13 +69,14 @@ def test_a_list_of_things_to_do_is_a_checklist() -> None:
 def test_a_failed_verification_shows_the_end_of_its_output() -> None:
     output = "\n".join(str(number) for number in range(40))
     shown = texts(VerifyStep(attempt=2, command="make test", passed=False, return_code=1, output=output))
-    assert (shown[0], shown[-1], len(shown)) == ("✗ verify, attempt 2: make test failed with exit code 1", "  39", 13)
+    assert (shown[0], shown[-1], len(shown)) == ("✗ verify, attempt 2: make test failed with exit code 1", "  39", 22)
+    assert shown[1] == "  … 20 earlier lines"
 
 
 def test_a_child_is_short_and_set_apart() -> None:
     assert texts(child(AssistantStep(text="a\nb\nc\nd"))) == ["  ┆ a", "  ┆ b", "  ┆ c", "  ┆ … 1 more line"]
     assert texts(child(ToolCallStep(call_id="k", tool="shell", arguments={"command": "ls"})))[0].startswith(
-        "  ┆ → shell"
+        "  ┆ → shell: ls"
     )
     assert texts(child(UserStep(text="task", source="prompt"))) == []
 
@@ -83,13 +84,50 @@ def test_a_child_is_short_and_set_apart() -> None:
 def test_a_result_says_how_its_call_ended_and_then_shows_its_output() -> None:
     result = ToolResultStep(call_id="c", output="one\ntwo", return_code=1, duration_ms=1500)
 
-    assert texts(result) == ["← exit 1, 1.5 s", "  one", "  two"]
+    assert texts(result) == ["✗ exit 1, 1.5 s", "  one", "  two"]
 
 
-def test_of_an_output_that_was_streamed_only_what_the_fleet_added_is_repeated() -> None:
-    result = ToolResultStep(call_id="c", output="one\nended after 2 s", note="ended after 2 s", is_error=True)
+def folded(*bodies: Body, outputs: bool = False) -> list[str]:
+    calls = FoldedCalls(outputs=outputs)
+    lines = [line for body in bodies for line in calls.lines(body)]
+    return [text for text, _ in [*lines, *calls.left_open()]]
 
-    assert [text for text, _ in event_lines(result, streamed=True)] == ["← error, 0 ms", "  ended after 2 s"]
+
+def called(call_id: str = "c") -> ToolCallStep:
+    return ToolCallStep(call_id=call_id, tool="shell", arguments={"command": "make test"})
+
+
+def test_a_call_and_its_result_are_one_line() -> None:
+    done = ToolResultStep(call_id="c", output="one\ntwo", return_code=0, duration_ms=1500)
+    assert folded(called(), done) == ["✓ shell: make test (1.5 s)"]
+    assert folded(called(), done, outputs=True) == ["✓ shell: make test (1.5 s)", "  one", "  two"]
+
+
+def test_a_call_that_failed_shows_the_last_lines_of_its_output_and_how_many_came_before() -> None:
+    output = "\n".join(str(number) for number in range(1_839)) + "\n\n"
+    failed = ToolResultStep(call_id="c", output=output, return_code=1, duration_ms=20)
+    shown = folded(called(), failed)
+    assert shown[:2] == ["✗ shell: make test (exit 1, 20 ms)", "  … 1,819 earlier lines"]
+    assert (shown[2], shown[-1], len(shown)) == ("  1819", "  1838", 22)
+
+
+def test_calls_that_run_at_the_same_time_keep_their_own_results() -> None:
+    results = [ToolResultStep(call_id=each, output="", return_code=code) for each, code in (("b", 1), ("a", 0))]
+    first, second = called("a"), ToolCallStep(call_id="b", tool="read_file", arguments={"path": "x"})
+    assert folded(first, second, *results) == ["✗ read_file: path=x (exit 1, 0 ms)", "✓ shell: make test (0 ms)"]
+
+
+def test_what_belongs_to_a_call_that_runs_comes_below_its_line() -> None:
+    asked = ApprovalStep(call_id="c", tool="shell", why="Deletes files")
+    shown = folded(
+        called(), asked, child(AssistantStep(text="inner")), ToolResultStep(call_id="c", output="", return_code=0)
+    )
+    assert shown[0] == "→ shell: make test"
+    assert (shown[2:], len(shown)) == (["  ┆ inner", "✓ shell: make test (0 ms)"], 4)
+
+
+def test_a_call_without_a_result_is_shown_at_the_end() -> None:
+    assert folded(called()) == ["→ shell: make test (no result)"]
 
 
 def test_a_price_that_is_not_known_is_never_shown_as_nothing() -> None:
@@ -99,4 +137,4 @@ def test_a_price_that_is_not_known_is_never_shown_as_nothing() -> None:
 
 def test_what_people_need_not_see_has_no_lines() -> None:
     assert event_lines(UserStep(text="x", source="prompt")) == []
-    assert event_lines(AssistantStep(text="streamed already"), streamed=True) == []
+    assert event_lines(AssistantStep(text="\n")) == []

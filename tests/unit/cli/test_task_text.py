@@ -179,7 +179,7 @@ def test_a_run_is_shown_with_its_steps_and_long_outputs_cut_to_500_characters() 
 
     cut, full = run_text(run, full=False), run_text(run, full=True)
 
-    assert "   1  → shell seq 1 500" in cut
+    assert "   1  → shell: seq 1 500" in cut
     assert "y" * 500 in cut
     assert "y" * 501 not in cut
     assert "… 200 more characters; --full shows them" in cut

@@ -1,0 +1,53 @@
+"""Output of commands, made safe for a terminal: colors stay, and nothing moves the cursor or changes settings."""
+
+from __future__ import annotations
+
+import re
+
+_SEQUENCE = re.compile(
+    r"\x1b\[([0-?]*)[ -/]*([@-~])"  # CSI: colors end in m, everything else moves the cursor or erases
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # strings: titles, links, images
+    r"|\x1b\[[0-?]*[ -/]*|\x1b[ -/]*[0-~]?",
+    re.DOTALL,
+)
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+_RESET = "\x1b[0m"
+_HIDING = {"5", "6", "8"}
+"""Blinking and invisible text."""
+
+
+def safe_lines(output: str) -> list[str]:
+    """The lines as a terminal would show them at the end: overwritten text is gone, colors are whole in each line.
+
+    The only escape sequences left are those of colors; `uncolored` removes them.
+    """
+    colors, lines = "", []
+    for line in _SEQUENCE.sub(_kept, output).split("\n"):
+        shown = colors + line.rstrip("\r").rpartition("\r")[2]
+        colors = _colors_at_end(colors + line)
+        shown = "".join(c for c in shown if c == "\x1b" or _is_shown(c))
+        lines.append(shown + _RESET if _COLOR.search(shown) else shown)
+    return lines
+
+
+def uncolored(line: str) -> str:
+    """A line of `safe_lines` without its colors."""
+    return _COLOR.sub("", line)
+
+
+def _kept(found: re.Match[str]) -> str:
+    parameters, final = found[1], found[2]
+    if final != "m" or _HIDING & set((parameters or "").split(";")):
+        return ""
+    return f"\x1b[{parameters}m" if re.fullmatch("[0-9;]*", parameters) else ""
+
+
+def _colors_at_end(text: str) -> str:
+    """The color sequences that are still in effect after this text."""
+    sequences = _COLOR.findall(text)
+    last_reset = max((n for n, each in enumerate(sequences) if each in {_RESET, "\x1b[m"}), default=-1)
+    return "".join(sequences[last_reset + 1 :])
+
+
+def _is_shown(character: str) -> bool:
+    return character == "\t" or (character >= " " and not "\x7f" <= character <= "\x9f")

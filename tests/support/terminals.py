@@ -1,0 +1,116 @@
+"""A terminal in memory: what a program writes to it is what a person sees, colors and scrolled lines included."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TextIO
+
+import pyte
+
+_SCROLLED = 5_000
+
+
+class Terminal:
+    """The master's end of a pseudo-terminal, and a screen that interprets what arrives there."""
+
+    def __init__(self, columns: int = 80, rows: int = 24) -> None:
+        self.screen = pyte.HistoryScreen(columns, rows, history=_SCROLLED, ratio=0.5)
+        self.raw = b""
+        self._stream = pyte.ByteStream(self.screen)
+        self._master, self._slave = pty.openpty()
+        self._lock = threading.Lock()
+        self._size(columns, rows)
+        self._reader = threading.Thread(target=self._read, name="terminal", daemon=True)
+        self._reader.start()
+
+    @property
+    def slave(self) -> int:
+        """The file descriptor of the program's end."""
+        return self._slave
+
+    def resize(self, columns: int, rows: int) -> None:
+        """As a person does with the mouse: the programs get SIGWINCH."""
+        with self._lock:
+            self.screen.resize(rows, columns)
+        self._size(columns, rows)
+
+    def types(self, keys: str) -> None:
+        """Send keys; `\\x03` is Ctrl-C, `\\x1a` is Ctrl-Z."""
+        os.write(self._master, keys.encode())
+
+    @property
+    def lines(self) -> list[str]:
+        """All lines, from the first that scrolled away to the last on the screen, without trailing spaces."""
+        with self._lock:
+            width = self.screen.columns
+            old = ["".join(row[x].data for x in range(width)) for row in self.screen.history.top]
+            text = [line.rstrip() for line in [*old, *self.screen.display]]
+        while text and not text[-1]:
+            text.pop()
+        return text
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    def close(self) -> None:
+        """End it once everything that was written has been read."""
+        os.close(self._slave)
+        self._reader.join(timeout=5)
+        os.close(self._master)
+
+    def _size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self._master, 65536)
+            except OSError:
+                return
+            if not data:
+                return
+            with self._lock:
+                self.raw += data
+                self._stream.feed(data)
+
+
+@contextmanager
+def terminal(columns: int = 80, rows: int = 24) -> Iterator[tuple[Terminal, TextIO]]:
+    """A terminal, and a stream for this process to write to it; after the block everything written is on the screen."""
+    shown = Terminal(columns, rows)
+    with os.fdopen(os.dup(shown.slave), "w", encoding="utf-8") as stream:
+        yield shown, stream
+    shown.close()
+
+
+@contextmanager
+def running(
+    command: Sequence[str], environ: Mapping[str, str], *, columns: int = 80, rows: int = 24
+) -> Iterator[tuple[Terminal, subprocess.Popen[bytes]]]:
+    """A program whose input and output are a new terminal; killed at the end of the block if it still runs."""
+    shown = Terminal(columns, rows)
+    process = subprocess.Popen(
+        command,
+        stdin=shown.slave,
+        stdout=shown.slave,
+        stderr=shown.slave,
+        env=dict(environ),
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - Ctrl-C needs a controlling terminal
+    )
+    try:
+        yield shown, process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(timeout=10)
+        shown.close()

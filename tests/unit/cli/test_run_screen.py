@@ -1,0 +1,146 @@
+"""A run on the screen: what stays is the same for everybody, whenever they joined, and nothing else is left over."""
+
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.terminal.run_screen import RunScreen
+from tests.support import wait_until
+from tests.support.terminals import terminal
+
+MESSAGE = "I look at the tests first.\n\nThen I change calc.py,\nand run them again."
+THINKING = "The sum is wrong.\nWhy?"
+STAYS = ["│ The sum is wrong.", "│ Why?", "I look at the tests first.", "Then I change calc.py,", "and run them again."]
+
+
+def pieces(size: int) -> list[tuple[str, str, int]]:
+    """The two texts as a drone sends them, in pieces of this size, each with its offset in the message."""
+    found, offset = [], 0
+    for kind, text in (("thinking", THINKING), ("text", MESSAGE)):
+        for start in range(0, len(text), size):
+            piece = text[start : start + size]
+            found.append((kind, piece, offset))
+            offset += len(piece)
+    return found
+
+
+def shown(joined_at: int, size: int, *, lost: frozenset[int] = frozenset(), columns: int = 80) -> list[str]:
+    """The screen of someone who joined before this piece and missed the `lost` ones, after the whole message."""
+    with terminal(columns) as (screen, stream), RunScreen(stream) as run:
+        for number, (kind, text, offset) in enumerate(pieces(size)):
+            if number >= joined_at and number not in lost:
+                run.piece(kind, text, offset)  # type: ignore[arg-type]
+        run.message("thinking", THINKING)
+        run.message("text", MESSAGE)
+    return [line for line in screen.lines if line]
+
+
+@given(st.integers(0, 40), st.integers(1, 20))
+def test_who_joins_in_the_middle_of_a_message_reads_the_same_as_who_was_there(joined_at: int, size: int) -> None:
+    assert shown(joined_at, size) == STAYS
+
+
+@given(st.sets(st.integers(0, 30)))
+def test_pieces_that_are_lost_on_the_way_are_shown_with_the_step(lost: set[int]) -> None:
+    assert shown(0, 3, lost=frozenset(lost)) == STAYS
+
+
+def test_text_appears_while_the_model_writes_it() -> None:
+    with terminal() as (screen, stream), RunScreen(stream) as run:
+        run.piece("text", "I look at", 0)
+        wait_until(lambda: "I look at" in screen.text, seconds=5)
+        run.piece("text", " the tests.", 9)
+        wait_until(lambda: "I look at the tests." in screen.text, seconds=5)
+
+
+def test_text_of_a_drone_that_does_not_count_is_corrected_by_the_step() -> None:
+    with terminal() as (screen, stream), RunScreen(stream) as run:
+        run.piece("text", "middle of\na message", None)
+        run.message("text", "From the middle of\na message")
+    assert screen.lines[-2:] == ["From the middle of", "a message"]
+
+
+def test_a_message_that_was_broken_off_stays_as_far_as_it_came() -> None:
+    with terminal() as (screen, stream), RunScreen(stream) as run:
+        run.piece("text", "I be", 0)
+        run.cut()
+        run.lines([("! model call failed; retrying", "yellow")])
+        run.piece("text", "I begin", 0)
+        run.message("text", "I begin")
+    assert screen.lines == ["I be", "! model call failed; retrying", "I begin"]
+
+
+def test_the_end_of_the_output_of_a_call_moves_and_leaves_nothing_behind() -> None:
+    with terminal() as (screen, stream), RunScreen(stream, lambda: "running · 0:07") as run:
+        run.running("shell: make test")
+        run.output("".join(f"line {number}\n" for number in range(100)))
+        wait_until(lambda: "line 99" in screen.text and "running · 0:07" in screen.text, seconds=5)
+        seen = screen.text
+        run.running("")
+        run.lines([("✓ shell: make test (7.0 s)", "green")])
+    assert ("● shell: make test" in seen, "line 94" in seen, "95 earlier lines" in seen) == (True, False, True)
+    assert screen.lines == ["✓ shell: make test (7.0 s)"]
+
+
+@pytest.mark.parametrize("columns", [20, 40, 200])
+def test_a_long_line_is_whole_in_any_width(columns: int) -> None:
+    words = " ".join(f"word{number}" for number in range(60))
+    with terminal(columns) as (screen, stream), RunScreen(stream, lambda: "status " * 40) as run:
+        run.piece("text", words[:200], 0)
+        wait_until(lambda: "word25" in screen.text, seconds=5)
+        run.message("text", words)
+    assert "".join(screen.lines).replace(" ", "") == words.replace(" ", "")
+
+
+def test_a_window_that_is_resized_loses_no_line() -> None:
+    with terminal(100) as (screen, stream), RunScreen(stream, lambda: "running") as run:
+        for number in range(30):
+            run.lines([(f"line {number}", None)])
+            if number in {10, 20}:
+                screen.resize(60 if number == 10 else 120, 24)
+                time.sleep(0.3)
+    assert [line for line in screen.lines if line.startswith("line")] == [f"line {number}" for number in range(30)]
+
+
+def test_the_cursor_stays_visible() -> None:
+    with terminal() as (screen, stream), RunScreen(stream, lambda: "running"):
+        wait_until(lambda: "running" in screen.text, seconds=5)
+        assert not screen.screen.cursor.hidden
+
+
+def test_a_pipe_gets_what_stays_and_nothing_else() -> None:
+    pipe = io.StringIO()
+    with RunScreen(pipe, lambda: "running") as run:
+        for kind, text, offset in pieces(5):
+            run.piece(kind, text, offset)  # type: ignore[arg-type]
+        run.output("moving")
+        run.running("shell: ls")
+        run.message("thinking", THINKING)
+        run.message("text", MESSAGE)
+    assert [line for line in pipe.getvalue().splitlines() if line] == STAYS
+
+
+def test_a_dumb_terminal_is_treated_as_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    with terminal() as (screen, stream), RunScreen(stream, lambda: "running") as run:
+        run.piece("text", "unfinished", 0)
+        run.lines([("✓ done", "green")])
+    assert (screen.lines, b"\x1b" in screen.raw) == (["✓ done"], False)
+
+
+def test_control_characters_of_a_model_never_reach_the_terminal() -> None:
+    with terminal() as (screen, stream), RunScreen(stream) as run:
+        run.lines([("before", None)])
+        run.piece("text", "\x1b[2J\x1b]0;title\x07clean", 0)
+        run.message("text", "\x1b[2J\x1b]0;title\x07clean")
+        run.running("shell: \x1b[2Jls")
+        run.output("\x1b[2J\x1b[1;1Hmoved")
+        wait_until(lambda: "moved" in screen.text, seconds=5)
+    assert screen.lines[0] == "before"
+    assert b"\x1b[2J" not in screen.raw
+    assert b"title\x07" not in screen.raw
