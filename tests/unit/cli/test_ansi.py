@@ -41,7 +41,9 @@ def test_without_colors_only_the_text_is_left() -> None:
     assert [uncolored(line) for line in safe_lines(f"{RED}one\n\x1b[1;38;5;208mtwo{RESET}")] == ["one", "two"]
 
 
-@given(st.lists(st.sampled_from(["\x1b", "[", "]", "2J", "31m", "0m", ";", "?25l", "P", "\\", "\x07", "\r", "\n", "a"])))
+@given(
+    st.lists(st.sampled_from(["\x1b", "[", "]", "2J", "31m", "0m", ";", "?25l", "P", "\\", "\x07", "\r", "\n", "a"]))
+)
 def test_no_sequence_but_those_of_colors_is_ever_left(parts: list[str]) -> None:
     for line in safe_lines("".join(parts)):
         left = re.sub(r"\x1b\[[0-9;]*m", "", line)
