@@ -12,6 +12,7 @@ import typer
 from control_plane.cli.answers import print_answer
 from control_plane.cli.connection import Org, client
 from shared.terminal.command_line import FleetGroup, JsonFlag, confirmed, examples, say
+from shared.terminal.watch import WatchFlag, watched
 
 if TYPE_CHECKING:
     from control_plane.declarations.operation import Command, Operation
@@ -87,17 +88,26 @@ def _function(operation: Operation, command: Command) -> Callable[..., None]:
         if command.confirm:
             confirmed(command.confirm.format(**given), yes=given["yes"])
         with client(given["org"]) as fleet:
-            answer = fleet.call(operation, request, **names)
-        print_answer(answer, lambda document: _text(document, operation, command, given), as_json=given["as_json"])
-        if command.then and not given["as_json"]:
-            say(command.then.format(**{**given, **answer}))
+            watched(
+                lambda: _show(fleet.call(operation, request, **names), operation, command, given),
+                watch=given.get("watch", False),
+                as_json=given["as_json"],
+            )
 
     flags = [options.parameter("as_json", JsonFlag, False), options.parameter("org", Org, None)]
+    if command.words.endswith(" ls"):
+        flags.insert(0, options.parameter("watch", WatchFlag, False))
     if command.confirm:
         flags.insert(0, options.parameter("yes", Yes, False))
     parameters = [*options.parameters(operation, command), *flags]
     run.__dict__["__signature__"] = Signature(sorted(parameters, key=lambda each: each.default is not Parameter.empty))
     return run
+
+
+def _show(answer: Any, operation: Operation, command: Command, given: dict[str, Any]) -> None:
+    print_answer(answer, lambda document: _text(document, operation, command, given), as_json=given["as_json"])
+    if command.then and not given["as_json"]:
+        say(command.then.format(**{**given, **answer}))
 
 
 def _text(answer: Any, operation: Operation, command: Command, given: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import typer
 from control_plane.cli.connection import Org, client
 from control_plane.cli.derived_commands import DerivedGroup
 from shared.terminal.command_line import JsonFlag, examples, print_json
+from shared.terminal.watch import WatchFlag, watched
 
 PANEL = "Drones"
 
@@ -17,13 +18,11 @@ def add_to(app: typer.Typer) -> None:
     DerivedGroup("drones", "drone", "Show a drone, drain it or remove it.", PANEL).add_to(app)
 
 
-def drones(as_json: JsonFlag = False, org: Org = None) -> None:
+def drones(watch: WatchFlag = False, as_json: JsonFlag = False, org: Org = None) -> None:
     """List the drones."""
     from control_plane.cli.drone_text import print_drones
     from control_plane.declarations.drones import LIST
 
-    found = client(org).call(LIST)
-    if as_json:
-        print_json(found)
-    else:
-        print_drones(found)
+    fleet = client(org)
+    show = print_json if as_json else print_drones
+    watched(lambda: show(fleet.call(LIST)), watch=watch, as_json=as_json)

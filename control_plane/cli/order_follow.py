@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import Any, TextIO
 
 from control_plane.cli.rendering import outcome_text
 from control_plane.cli.step_lines import StepLines
 from shared.durations import clock_label
-from shared.terminal.output import print_json_line, printable, put
+from shared.terminal.output import print_json_line, printable, write
 from shared.terminal.run_screen import RunScreen, Spoken
 
 Doc = dict[str, Any]
@@ -32,10 +32,13 @@ def follow_as_json(fleet: Any, order_id: str) -> Doc:
     return order
 
 
-def follow_as_text(fleet: Any, order_id: str, *, outputs: bool = False) -> Doc:
-    """Print for people; `outputs`: with the output of every call. Returns the order's final document."""
-    clock = _StatusLine()
-    with RunScreen(sys.stdout, clock.text) as screen:
+def follow_as_text(fleet: Any, order_id: str, *, outputs: bool = False, stream: TextIO | None = None) -> Doc:
+    """Print for people on `stream` (default: stdout); `outputs`: with the output of every call.
+
+    Returns the order's final document.
+    """
+    clock, shown = _StatusLine(), stream or sys.stdout
+    with RunScreen(shown, clock.text) as screen:
         follower = _OrderEvents(screen, clock, StepLines(outputs=outputs, order_id=order_id))
         for event, data in fleet.follow(order_id):
             if event == "end":
@@ -44,7 +47,7 @@ def follow_as_text(fleet: Any, order_id: str, *, outputs: bool = False) -> Doc:
             follower.show(event, data)
         else:
             raise AssertionError("a stream ends with its `end` event")
-    put(outcome_text(data))
+    write(shown, outcome_text(data))
     return dict(data)
 
 

@@ -11,6 +11,7 @@ from control_plane.cli.connection import Org, client
 from shared.errors import Invalid
 from shared.states import OrderStatus
 from shared.terminal.command_line import JsonFlag, examples, page, print_json, print_table, say
+from shared.terminal.watch import WatchFlag, watched
 from shared.titles import title
 
 PANEL = "Orders"
@@ -35,6 +36,7 @@ def orders(
         int, typer.Option("--limit", min=1, max=1000, help="Maximum number of results, newest first.")
     ] = 50,
     every: Annotated[bool, typer.Option("--all", help="Include service orders of the control plane.")] = False,
+    watch: WatchFlag = False,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
@@ -50,10 +52,12 @@ def orders(
     from control_plane.validation.invalid_requests import checked
 
     fields = {"status": status, "project": project, "drone": drone, "limit": limit, "all": every}
-    found = client(org).call(LIST, checked(OrderFilter, fields, form="fleet orders --help"))
-    if as_json:
-        print_json(found)
-        return
+    wanted, fleet = checked(OrderFilter, fields, form="fleet orders --help"), client(org)
+    show = print_json if as_json else _print_orders
+    watched(lambda: show(fleet.call(LIST, wanted)), watch=watch, as_json=as_json)
+
+
+def _print_orders(found: list[Doc]) -> None:
     columns = ("ORDER", "STATUS", "TITLE", "TIME", "DRONE", "COST", "PROJECT", "REASON")
     rows = [
         (
@@ -68,7 +72,7 @@ def orders(
         )
         for order in found
     ]
-    print_table(columns, rows, empty="no orders yet; create one: fleet submit 'PROMPT' --project SLUG")
+    print_table(columns, rows, empty="no orders yet; create one: fleet submit 'PROMPT'")
 
 
 Outputs = Annotated[

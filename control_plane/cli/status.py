@@ -11,6 +11,7 @@ from control_plane.cli.answers import print_answer
 from control_plane.cli.connection import Org, client
 from control_plane.cli.orders import cost
 from shared.terminal.command_line import JsonFlag, examples
+from shared.terminal.watch import WatchFlag, watched
 
 PANEL = "Inspect"
 Doc = dict[str, Any]
@@ -21,11 +22,14 @@ def add_to(app: typer.Typer) -> None:
     app.command("status", rich_help_panel=PANEL, epilog=examples("fleet status", "fleet status --json"))(status)
 
 
-def status(as_json: JsonFlag = False, org: Org = None) -> None:
+def status(watch: WatchFlag = False, as_json: JsonFlag = False, org: Org = None) -> None:
     """Show drones, orders, tasks and cost of the organization."""
     from control_plane.declarations import organizations
 
-    print_answer(client(org).call(organizations.STATUS), _lines, as_json=as_json)
+    fleet = client(org)
+    watched(
+        lambda: print_answer(fleet.call(organizations.STATUS), _lines, as_json=as_json), watch=watch, as_json=as_json
+    )
 
 
 def _lines(found: Doc) -> str:

@@ -108,7 +108,7 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     api = RunApi(job.server_url, job.credentials.api_token, order.run_id, clock, partial(_patience, controls))
     uploads = Uploads(api, redactor)
     home = DroneHome(job.home)
-    sandbox = choose(job.sandbox, environ, owner=f"{job.boot_id}.{job.run_id}")
+    sandbox = choose(job.sandbox, environ, owner=f"{job.boot_id}.{job.run_id}", trial=False)
     context = RunContext(
         boot_id=job.boot_id,
         recorder=recorder,

@@ -19,9 +19,12 @@ KINDS: tuple[SandboxKind, ...] = ("auto", "bwrap", "docker", "none")
 _INSTALL = "sudo apt install bubblewrap   (Fedora: dnf install bubblewrap, Arch: pacman -S bubblewrap)"
 
 
-def choose(kind: str, environ: Mapping[str, str], *, network: bool = True, owner: str = "") -> Sandbox:
+def choose(
+    kind: str, environ: Mapping[str, str], *, network: bool = True, owner: str = "", trial: bool = True
+) -> Sandbox:
     """Return the sandbox of that kind. `owner`, for example a boot id, begins every command's mark (`end_marked`).
 
+    Without `trial`, only whether it is installed is checked: for a drone that tried it when it started.
     `environ` is the drone's own environment; commands get the few variables of it that `environment.py` lists.
 
     Raises Precondition if the requested kind does not work here; `auto` never does.
@@ -29,7 +32,7 @@ def choose(kind: str, environ: Mapping[str, str], *, network: bool = True, owner
     if kind == "none":
         return Direct(environ, owner=owner)
     if kind in {"auto", "bwrap"}:
-        reason = explain_missing(environ)
+        reason = explain_missing(environ, trial=trial)
         if not reason:
             return Bubblewrap(environ, network=network, owner=owner)
         if kind == "auto":
@@ -47,17 +50,19 @@ def choose(kind: str, environ: Mapping[str, str], *, network: bool = True, owner
     )
 
 
-def explain_missing(environ: Mapping[str, str]) -> str:
-    """Why bubblewrap cannot be used here, in a few words; empty if it can: a trial run worked."""
+def explain_missing(environ: Mapping[str, str], *, trial: bool = True) -> str:
+    """Why bubblewrap cannot be used here, in a few words; empty if it can: a `trial` run worked."""
     if sys.platform != "linux":
         return "bubblewrap runs on Linux only"
     if not bubblewrap.is_installed():
         return "bwrap is not installed"
-    with tempfile.TemporaryDirectory(prefix="drone-") as directory:
-        trial = Bubblewrap(environ).run(["true"], workspace=Path(directory), timeout=10)
-    if trial.return_code == 0:
+    if not trial:
         return ""
-    return f"bwrap does not work here: {trial.output.strip()[:300] or 'its trial run did not complete'}"
+    with tempfile.TemporaryDirectory(prefix="drone-") as directory:
+        tried = Bubblewrap(environ).run(["true"], workspace=Path(directory), timeout=10)
+    if tried.return_code == 0:
+        return ""
+    return f"bwrap does not work here: {tried.output.strip()[:300] or 'its trial run did not complete'}"
 
 
 def _missing(kind: str, why: str, fix: str) -> Precondition:

@@ -44,16 +44,18 @@ def main() -> int:
     """Work until asked to stop; the exit code is a FleetError's own if the drone cannot work at all."""
     arguments = argparse.ArgumentParser(prog="drone.worker", description=__doc__)
     arguments.add_argument("--home", type=Path, required=True)
-    home = DroneHome(arguments.parse_args().home)
+    arguments.add_argument("--report", action="store_true", help="Write reports for the status line to stdout.")
+    given = arguments.parse_args()
+    home = DroneHome(given.home)
     try:
         chosen = replace(settings.load(), home=home)
         logs.configure(level=chosen.log_level, file=home.log_file)
-        return _work(begin_boot(chosen))
+        return _work(begin_boot(chosen), reports=given.report)
     except FleetError as error:
         return report(error)
 
 
-def _work(me: DroneIdentity) -> int:
+def _work(me: DroneIdentity, *, reports: bool) -> int:
     logs.bind(drone=me.config.drone_id)
     become_reaper()
     _end_with_parent()
@@ -64,6 +66,8 @@ def _work(me: DroneIdentity) -> int:
     # Celery must leave the logs alone: they are set up already.
     signals.setup_logging.connect(lambda **_: None, weak=False)
     node = Node(me, SystemClock())
+    if reports:
+        node.report_on(sys.stdout.fileno())
     shutdown = WorkerShutdown(node)
 
     def refuse(error: FleetError) -> None:

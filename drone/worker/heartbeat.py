@@ -69,6 +69,8 @@ class Heartbeat:
         self._stop = threading.Event()
         self._now = threading.Event()
         self._reachable = True
+        self.on_sent: Callable[[str], None] = lambda _: None
+        """Called after each attempt, with the reason if the beat could not be sent, else with ''."""
         self._thread = threading.Thread(target=self._run, name="beat", daemon=True)
 
     def start(self) -> None:
@@ -187,6 +189,7 @@ class Heartbeat:
         )
 
     def _now_reachable(self, error: RedisError | None) -> None:
+        self.on_sent("" if error is None else str(error))
         if self._reachable != (error is None):
             self._reachable = error is None
             if error is None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from celery.exceptions import Ignore
@@ -29,6 +32,7 @@ from drone.worker.membership import Membership
 from drone.worker.order_runner import STOP_SECONDS, OrderRunner
 from drone.worker.previous_boot import UnconfirmedRuns, end_previous_boots
 from drone.worker.revocation import STALE_KILL_SECONDS
+from drone.worker.status_line import report
 from drone.worker.tracked_runs import CANCEL_SECONDS, TrackedRuns
 from drone.worker.watchdog import Watchdog
 from shared import names
@@ -99,6 +103,19 @@ class Node:
         for run in unconfirmed.ended:
             self.runs.add(run)
         threading.Thread(target=self._introduce, args=(unconfirmed,), name="introduction", daemon=True).start()
+
+    def report_on(self, stdout: int) -> None:
+        """Write a report for the status line of `drone start` to this file descriptor after each heartbeat."""
+        # A parent that is stopped by Ctrl-Z does not read, and a heartbeat must not wait for it.
+        os.set_blocking(stdout, False)
+        self._beats.on_sent = partial(self._report, stdout)
+
+    def _report(self, stdout: int, trouble: str) -> None:
+        runs = [{"title": run.title, **run.beat().model_dump(mode="json")} for run in self.runs.working()]
+        line = report(runs, trouble=trouble, concurrency=self._me.config.concurrency, paused=self.slots.paused)
+        # The parent is stopped or ending; the next report makes up for a lost one.
+        with suppress(OSError):
+            os.write(stdout, line.encode())
 
     def execute(self, order_id: str, run_id: str, generation: int, envelope: str) -> str:
         """Carry out one message of the queue; return the result that Flower shows."""

@@ -37,6 +37,7 @@ from shared.envelope import CannotOpen
 from shared.errors import FleetFault
 from shared.events import Delta, ErrorStep, Receipt, RunEnded, RunStarted
 from shared.outcome import ExitStatus
+from shared.titles import title
 from shared.work_order import WorkOrder
 
 log = logging.getLogger(__name__)
@@ -153,6 +154,7 @@ class OrderRunner:
         """
         order = self._opened(run.identity, envelope)
         run.progress_timeout = order.limits.progress_timeout
+        run.title = title(order.prompt)
         for word in order.said:
             # Sent before the dispatch: it waits for the process, and arrives before the first model request.
             run.send(Say(run_id=run.run_id, text=word.text, after=word.after))

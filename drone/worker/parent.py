@@ -13,6 +13,7 @@ from types import FrameType
 from drone.installation.home import DroneHome
 from drone.processes.ending import end_all
 from drone.processes.reaping import become_reaper
+from drone.worker.status_line import CLEAR, StatusLine, can_show
 from shared.clock import Clock, SystemClock
 from shared.errors import Conflict, Forbidden, NotFound, Precondition
 from shared.terminal.output import say
@@ -40,7 +41,12 @@ def start(home: DroneHome, clock: Clock | None = None) -> int:
         become_reaper()
         supervisor = _Supervisor(home, clock or SystemClock())
         say(f"starting drone {config.name}; log: {home.log_file}; Ctrl-C stops it when its runs have ended")
-        code = supervisor.run()
+        supervisor.status = StatusLine(sys.stderr, config.name) if can_show(sys.stderr) else None
+        try:
+            code = supervisor.run()
+        finally:
+            if supervisor.status is not None:
+                supervisor.status.stop()
         say(f"drone {config.name} stopped" if code == 0 else f"drone {config.name} failed (exit code {code})")
         return code
 
@@ -54,6 +60,8 @@ class _Supervisor:
         self._worker: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
         self._stage = 0
+        self.status: StatusLine | None = None
+        """Shown while the drone runs; None if stderr is no terminal."""
 
     def run(self) -> int:
         """Keep a worker running; return once it was asked to stop, with every process of the drone gone."""
@@ -68,7 +76,7 @@ class _Supervisor:
                 if code in HOPELESS:
                     return code
                 pause = FIRST_PAUSE_SECONDS if self._clock.monotonic() - began > STEADY_SECONDS else pause
-                say(f"the drone's worker ended ({_how(code)}); restarting in {pause:.0f} s")
+                self._say(f"the drone's worker ended ({_how(code)}); restarting in {pause:.0f} s")
                 if self._stopping.wait(pause):
                     return 0
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
@@ -81,9 +89,13 @@ class _Supervisor:
         command = [sys.executable, "-m", "drone.worker", "--home", str(self._home.path)]
         # A separate session: Ctrl-C in the terminal goes only to this process, which decides what it means.
         # stdin is never written to: the worker ends when it closes, so it cannot outlive this process.
-        with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
-        ) as worker:
+        status = self.status
+        if status is not None:
+            command.append("--report")
+        stdout = subprocess.DEVNULL if status is None else subprocess.PIPE
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, start_new_session=True) as worker:
+            if status is not None and worker.stdout is not None:
+                status.read(worker.stdout)
             self._worker = worker
             # The stop signal may have come before there was a worker to pass it on to.
             self._pass_on()
@@ -92,12 +104,17 @@ class _Supervisor:
         end_all(at_once=True)
         return code
 
+    def _say(self, text: str) -> None:
+        (say if self.status is None else self.status.say)(text)
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
         self._stage = min(max(self._stage + 1, _GIVE_BACK if number == signal.SIGQUIT else _FINISH), _KILL)
         self._stopping.set()
         if self._worker is not None:
-            os.write(2, f"\n{_SAID[self._stage]}\n".encode())
+            # Without a lock: a handler interrupts whoever holds it.
+            begin = "\n" if self.status is None else CLEAR
+            os.write(2, f"{begin}{_SAID[self._stage]}\n".encode())
         self._pass_on()
 
     def _pass_on(self) -> None:

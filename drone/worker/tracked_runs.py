@@ -54,6 +54,8 @@ class TrackedRun:
         self.wish: Wish | None = None
         """Why the run was asked to end, if it was."""
         self._kill_at: float | None = None
+        self.title = ""
+        """What stands for the order on the owner's screen. Set from the order."""
         self.progress_timeout = 0.0
         """Seconds within which the run must make progress; 0: no limit. Set from the order."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from drone.sandbox import Sandbox
 from drone.workspace.bundles import read_bundle
 from drone.workspace.git import GitFailed
+from drone.workspace.plain_head import plain_head
 from drone.workspace.session_directory import SessionDirectory, remove
 
 _BUNDLE_SECONDS = 300.0
@@ -32,10 +33,14 @@ def bring_over(
 ) -> AgentCommits:
     """Fetch the agent's commits on top of `base` into the drone's git directory.
 
-    Nothing of the workspace's `.git` is read outside the sandbox: its configuration may name programs to run. If it is
+    git reads the workspace's `.git` only inside the sandbox: its configuration may name programs to run. If it is
     damaged, the work tree's own state is still delivered. If the head is still `known`, which was imported before,
     nothing is fetched.
     """
+    plain = plain_head(session.work)
+    if plain is not None and plain in {base, known}:
+        # As after most steps: no sandbox has to be started to find that nothing was committed.
+        return AgentCommits(None if plain == base else plain)
     name = f"{secrets.token_hex(8)}.bundle"
     bundle = session.scratch / "tmp" / name
     exclude = f"^{base}" if base else ""

@@ -103,7 +103,8 @@ def running(
         stdin=shown.slave,
         stdout=shown.slave,
         stderr=shown.slave,
-        env=dict(environ),
+        # They would override the size of the terminal; no shell exports them.
+        env={name: value for name, value in environ.items() if name not in {"COLUMNS", "LINES"}},
         start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - Ctrl-C needs a controlling terminal
     )

@@ -21,15 +21,6 @@ from tests.support.fleet import Api, Follower, PlayedRun, api_on
 from tests.support.postgres import PostgresServer
 
 
-@pytest.fixture
-def run(api: Api) -> PlayedRun:
-    """A run of a submitted order, on a drone that is online."""
-    api.add_work()
-    drone = api.add_drone()
-    api.wait_for_hub()
-    return drone.take(api.submit())
-
-
 @pytest.mark.parametrize("steps", [80, pytest.param(200, marks=pytest.mark.long)])
 def test_whoever_connects_whenever_sees_each_step_once_and_in_order(api: Api, run: PlayedRun, steps: int) -> None:
     writer = background(lambda: [run.says(f"message {number}") for number in range(steps - 1)])

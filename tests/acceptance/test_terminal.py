@@ -1,0 +1,114 @@
+"""The command lines in a real terminal: lists that are watched, a drone's status line, an order that is followed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from drone.model.scripted.server import ScriptedServer
+from tests.support import wait_until
+from tests.support.repositories import calc_project
+from tests.support.terminals import running
+from tests.support.whole_fleet import WholeFleet
+
+pytestmark = pytest.mark.timeout(180)
+
+FLEET = [sys.executable, "-m", "control_plane.cli.main"]
+DRONE = [sys.executable, "-m", "drone.cli.main"]
+
+
+@pytest.fixture(scope="module")
+def fleet(shared_fleet: WholeFleet, model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory) -> WholeFleet:
+    """The shared fleet with a project of these tests."""
+    remote = calc_project(tmp_path_factory.mktemp("remote") / "terminal.git")
+    provider = ("--model", "openai/scripted", "--api-base", model.url, "--no-key")
+    shared_fleet.json("provider", "add", "terminal", *provider)
+    shared_fleet.json("project", "add", "terminal", "--git-url", f"file://{remote}", "--provider", "terminal")
+    return shared_fleet
+
+
+def submit(fleet: WholeFleet, prompt: str) -> str:
+    return str(fleet.submit(prompt, project="terminal")["id"])
+
+
+def environ(fleet: WholeFleet, **more: str) -> dict[str, str]:
+    return {**fleet.environment, "TERM": "xterm-256color", "LANG": "C.UTF-8", **more}
+
+
+def test_a_watched_list_changes_in_place_and_ends_with_ctrl_c(fleet: WholeFleet) -> None:
+    with running([*FLEET, "orders", "--watch"], environ(fleet), columns=100, rows=30) as (screen, program):
+        wait_until(lambda: "Ctrl-C ends" in screen.text)
+        order = submit(fleet, "Watched work, script:fix")
+        wait_until(lambda: order in screen.text and "Watched work" in screen.text)
+        screen.types("\x03")
+        assert program.wait(timeout=20) == 0
+        assert "Traceback" not in screen.text
+    fleet.ended(order)
+
+
+def test_a_list_is_not_watched_without_a_terminal(fleet: WholeFleet) -> None:
+    for words in (("orders", "--watch"), ("agent", "ls", "--watch"), ("drones", "--watch", "--json")):
+        done = fleet.fleet(*words)
+        assert (done.returncode, "E-WATCH" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize("columns", [40, 120])
+def test_an_order_is_followed_with_a_status_line_of_which_nothing_is_left(fleet: WholeFleet, columns: int) -> None:
+    order = submit(fleet, "Followed work, script:fix")
+    with running([*FLEET, "follow", order], environ(fleet), columns=columns, rows=30) as (screen, program):
+        assert program.wait(timeout=60) == 0
+        wait_until(lambda: "✓ succeeded" in screen.text)
+    assert "I look at the files first." in " ".join(screen.text.split())
+    assert "tokens ·" not in screen.text
+    assert b"\x1b[?25h" in screen.raw
+
+
+def test_ctrl_c_leaves_the_order_alone_and_the_terminal_as_it_was(fleet: WholeFleet) -> None:
+    order = submit(fleet, "Held work, script:hold")
+    with running([*FLEET, "follow", order], environ(fleet), rows=30) as (screen, program):
+        wait_until(lambda: "calls ·" in screen.text)
+        screen.types("\x03")
+        assert program.wait(timeout=20) == 130
+        assert "Traceback" not in screen.text
+        assert not screen.screen.cursor.hidden
+    assert fleet.order(order)["status"] != "canceled"
+    fleet.fleet("cancel", order)
+    fleet.ended(order)
+
+
+def test_a_long_order_is_shown_through_the_pager(fleet: WholeFleet, tmp_path: Path) -> None:
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\ncat\necho paged\n")
+    pager.chmod(0o755)
+    order = fleet.ended(submit(fleet, "Paged work, script:fix"))["id"]
+    shown = [*FLEET, "show", order]
+    with running(shown, environ(fleet, PAGER=str(pager)), columns=80, rows=10) as (screen, program):
+        assert program.wait(timeout=20) == 0
+        wait_until(lambda: screen.text.endswith("paged"))
+    with running(shown, environ(fleet, PAGER=str(pager)), columns=80, rows=200) as (screen, program):
+        assert program.wait(timeout=20) == 0
+        wait_until(lambda: "✓ succeeded" in screen.text)
+        assert "paged" not in screen.text
+
+
+def test_a_drone_shows_what_it_does_in_one_line(fleet: WholeFleet) -> None:
+    drone = fleet.workstation("oka", "--sandbox", "none", "--label", "terminal=yes")
+    there = {**environ(fleet), **drone.environment, "TERM": "xterm-256color"}
+    with running([*DRONE, "start"], there, columns=300) as (screen, program):
+        wait_until(lambda: "oka: waiting for orders" in screen.text)
+        prompt = ("Held at oka, script:hold", "--project", "terminal", "--label", "terminal=yes")
+        order = fleet.json("submit", *prompt)["id"]
+        wait_until(lambda: f"oka: 1 of 1 running · Held at oka, script:hold ({order})" in screen.text)
+        fleet.fleet("cancel", order)
+        wait_until(lambda: "oka: waiting for orders" in screen.text)
+        screen.types("\x03")
+        assert program.wait(timeout=60) == 0
+        lines = screen.lines
+    assert [line.split(";")[0] for line in lines if line and not line.startswith("^C")] == [
+        "starting drone oka",
+        "stopping: no new orders",
+        "drone oka stopped",
+    ]
+    fleet.fleet("drone", "rm", "oka", "--yes")

@@ -1,0 +1,70 @@
+"""HEAD read as text: the same as git says, or nothing, and never anything outside the workspace."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from drone.workspace.plain_head import plain_head
+from tests.support.repositories import calc_project, git
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    remote = calc_project(tmp_path / "calc.git")
+    git(tmp_path, "clone", "--quiet", str(remote), "work")
+    return tmp_path / "work"
+
+
+def says_git(work: Path) -> str:
+    return git(work, "rev-parse", "HEAD").strip()
+
+
+def test_it_is_what_git_says_on_a_branch_and_without_one(work: Path) -> None:
+    git(work, "checkout", "--quiet", "-b", "a/b-c.d")
+    git(work, "commit", "--quiet", "--allow-empty", "-m", "more")
+    assert plain_head(work) == says_git(work)
+    git(work, "checkout", "--quiet", "--detach", "HEAD~1")
+    assert plain_head(work) == says_git(work)
+
+
+def test_what_only_git_could_tell_is_left_to_git(work: Path, tmp_path: Path) -> None:
+    git(work, "pack-refs", "--all")
+    assert plain_head(work) is None
+    git(tmp_path, "clone", "--quiet", "--separate-git-dir", str(tmp_path / "apart"), str(work), "linked")
+    assert plain_head(tmp_path / "linked") is None
+    assert plain_head(tmp_path / "nothing here") is None
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"ref: refs/heads/../../../outside\n",
+        b"ref: refs/heads//main\n",
+        b"ref: /etc/passwd\n",
+        b"ref: refs/heads/" + b"x" * 5_000,
+        b"\xff\xfe",
+        b"",
+        b"a" * 40,
+    ],
+)
+def test_a_head_of_nonsense_is_nothing(work: Path, head: bytes) -> None:
+    (work.parent / "outside").write_text(f"{'a' * 40}\n")
+    (work / ".git" / "HEAD").write_bytes(head)
+    assert plain_head(work) is None
+
+
+def test_no_link_is_followed_and_no_pipe_is_waited_for(work: Path) -> None:
+    (work.parent / "outside").write_text(f"{'a' * 40}\n")
+    head = work / ".git" / "HEAD"
+    for make in (lambda: head.symlink_to(work.parent / "outside"), lambda: os.mkfifo(head), head.mkdir):
+        head.unlink()
+        make()
+        assert plain_head(work) is None
+        if head.is_dir() and not head.is_symlink():
+            break
+    (work / ".git").rename(work / "moved")
+    (work / ".git").symlink_to(work / "moved")
+    assert plain_head(work) is None
