@@ -171,7 +171,7 @@ def _unpushed(stored: Delivered, why: str) -> Delivered:
 
 def _given_up(tried: Delivered, order: WorkOrder, how: str) -> Delivered:
     """The result of the last attempt, with the number of attempts and the location of the work."""
-    kept = f"The work is kept: fleet patch {order.order_id} | git apply, or fleet checkout {order.session.id}"
+    kept = f"The work is kept: fleet patch {order.order_id} | git apply, or fleet session checkout {order.session.id}"
     why = tried.push_error or "The branch was not pushed"
     return _unpushed(tried, f"{why.rstrip('.')}. {how} {kept}")
 

@@ -37,7 +37,10 @@ class RunScreen:
         self._status = status
         self._console = console(stream)
         self._live: Live | None = None
-        self._lock = threading.RLock()
+        self._printing = threading.RLock()
+        """Keeps the order of what stays. Never taken by the thread that redraws."""
+        self._state = threading.Lock()
+        """Held for short, and never while printing: the redrawing thread takes it inside the lock of Rich's display."""
         self._message = _Message()
         self._call = ""
         self._tail = ""
@@ -63,7 +66,7 @@ class RunScreen:
             return
         from rich.text import Text
 
-        with self._lock:
+        with self._printing:
             self._console.print(Text.from_ansi(text.removesuffix("\n")), soft_wrap=True)
 
     def note(self, text: str) -> None:
@@ -75,33 +78,38 @@ class RunScreen:
 
     def message(self, kind: Spoken, text: str) -> None:
         """Show a whole message of the model, as far as it is not on the screen already."""
-        with self._lock:
-            self.lines(self._message.rest(kind, text))
-            if kind == "text":
-                self._message = _Message()
+        with self._printing:
+            with self._state:
+                rest = self._message.rest(kind, text)
+                if kind == "text":
+                    self._message = _Message()
+            self.lines(rest)
 
     def piece(self, kind: Spoken, text: str, offset: int | None) -> None:
         """A piece of a message that the model is writing; `offset` as in `shared.events.Delta`."""
         if self._live is not None:
-            with self._lock:
-                self.lines(self._message.add(kind, text, offset))
+            with self._printing:
+                with self._state:
+                    whole = self._message.add(kind, text, offset)
+                self.lines(whole)
 
     def cut(self) -> None:
         """The model's message has ended without being complete; what is on the screen of it stays."""
-        with self._lock:
-            self.lines(self._message.finished_line())
-            self._message = _Message()
+        with self._printing:
+            with self._state:
+                broken_off, self._message = self._message.finished_line(), _Message()
+            self.lines(broken_off)
 
     def running(self, call: str) -> None:
         """The call that runs now, as one line; empty if there is none."""
-        with self._lock:
+        with self._state:
             if call != self._call:
                 self._call, self._tail = call, ""
 
     def output(self, text: str) -> None:
         """A piece of the running call's output."""
         if self._live is not None:
-            with self._lock:
+            with self._state:
                 self._tail = (self._tail + text)[-_TAIL_CHARACTERS:]
 
     def _started(self) -> Live:
@@ -127,7 +135,7 @@ class RunScreen:
         # Rich asks stdin for the size; this is the one of the stream, also after a resize.
         screen.size = ConsoleDimensions(*os.get_terminal_size(self._stream.fileno()))
         self._redraws += 1
-        with self._lock:
+        with self._state:
             rows = [
                 row
                 for line, style in self._message.unfinished()

@@ -128,5 +128,5 @@ def _no_branch(order: Order) -> FleetError:
         f"the branch of order {order.id} is not on the remote",
         code="E-PULL-REQUEST-BRANCH",
         why=order.push_error or "it was not pushed",
-        next=f"fleet checkout {order.session_id}    fetches the work; then push it yourself",
+        next=f"fleet session checkout {order.session_id}    fetches the work; then push it yourself",
     )

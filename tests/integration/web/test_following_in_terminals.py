@@ -67,7 +67,8 @@ def test_who_joins_at_any_moment_reads_the_same_as_who_was_there_from_the_beginn
 ) -> None:
     seed = random.randrange(10_000)
     lasts = MESSAGES * 2 * len(words("Thought", 0)) / PIECE * PAUSE_S
-    delays = [0.0, *(random.Random(seed).uniform(0, lasts) for _ in range(moments))]
+    chance = random.Random(seed)
+    delays = [0.0, *(chance.uniform(0, lasts) for _ in range(moments))]
     screens: dict[float, list[str]] = {}
 
     def join(after_s: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 import time
 
 import pytest
@@ -105,6 +106,18 @@ def test_a_window_that_is_resized_loses_no_line() -> None:
                 screen.resize(60 if number == 10 else 120, 24)
                 time.sleep(0.3)
     assert [line for line in screen.lines if line.startswith("line")] == [f"line {number}" for number in range(30)]
+
+
+def test_drawing_and_printing_at_the_same_time_never_wait_for_each_other() -> None:
+    with terminal() as (screen, stream), RunScreen(stream, lambda: "running") as run:
+        assert run._live is not None
+        redrawing = threading.Thread(target=lambda: [run._live.refresh() for _ in range(300)])  # type: ignore[union-attr]
+        redrawing.start()
+        for number in range(300):
+            run.piece("text", f"line {number}\n", None)
+        redrawing.join(timeout=30)
+        assert not redrawing.is_alive()
+    assert screen.lines[-1] == "line 299"
 
 
 def test_the_cursor_stays_visible() -> None:
