@@ -70,6 +70,9 @@ _WAITING = (
 """Test directories that mostly wait: their own processor time is less than a quarter of their duration."""
 _PROGRAMS = ("acceptance/",)
 """Test directories that start whole programs: they wait for two thirds of their duration."""
+_WAITS, _STARTS, _COMPUTES = range(3)
+_KINDS = ((_WAITS, _COMPUTES, _STARTS), (_STARTS, _WAITS, _COMPUTES), (_COMPUTES, _WAITS, _STARTS))
+"""What a process takes first, second and last: few of them then have to prepare what starts programs quickly."""
 _SLOWEST_FIRST = (*_WAITING, *_PROGRAMS, "bench/", "integration/workspace/", "integration/", "unit/processes/")
 """Test directories in the order in which they start, so that no slow file is left for the end."""
 
@@ -100,27 +103,29 @@ class _ByFile(LoadScopeScheduling):
     # Not by xdist_group: xdist 3.8 writes the group to an attribute that pytest 9 does not read.
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return nodeid if _is_apart(file) else file
+        if _mentions(file, "pytest.mark.apart"):
+            return nodeid
+        # Loading LiteLLM takes three seconds of a processor, so one process runs all tests that load it.
+        return "tests/with LiteLLM" if _mentions(file, "warm_model") else file
 
     def _assign_work_unit(self, node: Any) -> None:
         # A third of the processes begins with tests that wait, a third with whole programs, and a third with tests that
         # compute: if all wait at the same time, the processor is idle.
-        kind = list(self.assigned_work).index(node) % 3
-        chosen = next((scope for scope in self.workqueue if _kind(scope) == kind), None)
-        if chosen is not None:
-            self.workqueue.move_to_end(chosen, last=False)
+        order = _KINDS[list(self.assigned_work).index(node) % 3]
+        chosen = min(self.workqueue, key=lambda scope: order.index(_kind(scope)))
+        self.workqueue.move_to_end(chosen, last=False)
         super()._assign_work_unit(node)
 
 
 @cache
-def _is_apart(file: str) -> bool:
+def _mentions(file: str, word: str) -> bool:
     # Read from the text: the process that distributes the tests does not import them.
-    return "pytest.mark.apart" in (_ROOT / file).read_text()
+    return word in (_ROOT / file).read_text()
 
 
 def _kind(scope: str) -> int:
     within = scope.removeprefix("tests/")
-    return 0 if within.startswith(_WAITING) else 1 if within.startswith(_PROGRAMS) else 2
+    return _WAITS if within.startswith(_WAITING) else _STARTS if within.startswith(_PROGRAMS) else _COMPUTES
 
 
 def _room(item: pytest.Item) -> int:

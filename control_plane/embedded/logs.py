@@ -50,11 +50,15 @@ def new_lines(logs: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
 def _new_lines(logs: Mapping[str, Path], places: dict[str, int]) -> Iterator[tuple[str, str]]:
     while True:
         for name, path in logs.items():
-            with path.open("rb") as file:
-                if path.stat().st_size < places[name]:
-                    places[name] = 0
-                file.seek(places[name])
-                whole = file.read().rpartition(b"\n")[0]
+            try:
+                with path.open("rb") as file:
+                    if path.stat().st_size < places[name]:
+                        places[name] = 0
+                    file.seek(places[name])
+                    whole = file.read().rpartition(b"\n")[0]
+            except FileNotFoundError:
+                # Somebody removed it; the part begins a new one when it is started again.
+                places[name], whole = 0, b""
             if whole:
                 places[name] += len(whole) + 1
                 yield name, whole.decode(errors="replace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import tomllib
@@ -29,6 +30,13 @@ def sources() -> list[tuple[Path, str]]:
     below = [path for name in OURS for path in (ROOT / name).rglob("*") if path.is_file()]
     kept = [path for path in [*top, *below] if "__pycache__" not in path.parts]
     return [(path.relative_to(ROOT), text) for path in sorted(kept) if (text := _text(path)) is not None]
+
+
+@cache
+def modules() -> dict[Path, ast.Module]:
+    """The syntax trees of the product's modules, by their paths; migrations are left out, they are history."""
+    found = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in found if "migrations" not in path.parts}
 
 
 def dependencies() -> set[str]:

@@ -15,6 +15,8 @@ from typing import TextIO
 
 import pyte
 
+from tests.support import warm_processes
+
 _SCROLLED = 5_000
 
 
@@ -98,7 +100,7 @@ def running(
 ) -> Iterator[tuple[Terminal, subprocess.Popen[bytes]]]:
     """A program whose input and output are a new terminal; killed at the end of the block if it still runs."""
     shown = Terminal(columns, rows)
-    process = subprocess.Popen(
+    process = warm_processes.popen(
         command,
         stdin=shown.slave,
         stdout=shown.slave,
@@ -106,7 +108,7 @@ def running(
         # They would override the size of the terminal; no shell exports them.
         env={name: value for name, value in environ.items() if name not in {"COLUMNS", "LINES"}},
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - Ctrl-C needs a controlling terminal
+        preexec_fn=_take_terminal,
     )
     try:
         yield shown, process
@@ -115,3 +117,8 @@ def running(
             process.kill()
         process.wait(timeout=10)
         shown.close()
+
+
+def _take_terminal() -> None:
+    """Make stdin's terminal the one whose Ctrl-C and Ctrl-Z this process gets."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from control_plane.cli.main import app as fleet
 from drone.cli.main import app as drone
 from tests.support.command_tree import Node, walk
-from tests.support.documents import ROOT
+from tests.support.documents import ROOT, modules
 from tests.unit.orders import test_reason_text
 
 PAGE = ROOT / "docs" / "reference" / "texts.md"
@@ -68,20 +67,15 @@ def _errors() -> Iterator[str]:
 def _found() -> dict[str, set[str]]:
     """The errors in the code, by their code: what, and why and next where they are literals."""
     found: dict[str, set[str]] = {}
-    for package in ("control_plane", "drone", "shared"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            for call in _calls(path):
-                given = {word.arg: word.value for word in call.keywords}
-                code = given.get("code")
-                what = _text(call.args[0]) if call.args else None
-                if isinstance(code, ast.Constant) and str(code.value).startswith("E-") and what:
-                    parts = [f"{part}: {text}" for part in _PARTS if (text := _text(given.get(part)))]
-                    found.setdefault(str(code.value), set()).add(" · ".join([what, *parts]))
+    for tree in modules().values():
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            given = {word.arg: word.value for word in call.keywords}
+            code = given.get("code")
+            what = _text(call.args[0]) if call.args else None
+            if isinstance(code, ast.Constant) and str(code.value).startswith("E-") and what:
+                parts = [f"{part}: {text}" for part in _PARTS if (text := _text(given.get(part)))]
+                found.setdefault(str(code.value), set()).add(" · ".join([what, *parts]))
     return found
-
-
-def _calls(path: Path) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
 
 
 def _text(node: ast.expr | None) -> str:

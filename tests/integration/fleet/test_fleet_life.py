@@ -69,9 +69,13 @@ def test_orders_leave_a_draining_drone_unless_they_named_it_and_what_runs_goes_o
     plane.drone("mila")
     wait_until(lambda: plane.order(free).drone == "mila")
     assert taken_from_and_placed(plane, free) == ("oka", "draining", "mila", "only_drone")
-    waits = wait_until(lambda: plane.facts(named).waits)
-    assert isinstance(waits, InQueue)
-    assert (waits.state.drone, waits.state.code) == ("oka", "draining")
+
+    def why_named_waits() -> tuple[str, str] | None:
+        waits = plane.facts(named).waits
+        return (waits.state.drone, waits.state.code) if isinstance(waits, InQueue) else None
+
+    # Before the drain it waited because oka was busy; that is explained anew in the supervisor's next round.
+    wait_until(lambda: why_named_waits() == ("oka", "draining"))
     assert [(plane.order(each).status, plane.order(each).drone) for each in (named, running)] == [
         ("assigned", "oka"),
         ("running", "oka"),
