@@ -140,7 +140,7 @@ def _what_to_do(agent: Agent, limits: Limits) -> str:
 def _budget(limits: Limits) -> str:
     parts = []
     if limits.max_iterations:
-        parts.append(f"{limits.max_iterations} iterations")
+        parts.append(f"{limits.max_iterations} steps")
     if limits.cost_limit:
         parts.append(f"USD {limits.cost_limit:.2f}")
     if limits.max_run_seconds:

@@ -59,7 +59,7 @@ def test_the_briefing_has_the_task_its_thread_and_what_to_do_now(core: Core, adm
         "add_comment for everything that the others need to know: they see only your comments and the files.\n"
         "When your part is done, write a final comment that says what you did, what is open, and who is next. Its last "
         "tag decides: @name hands the task off to that agent, @user returns it to the user. Then stop.\n\n"
-        "Budget of this turn: 50 iterations, USD 0.50, 1800 seconds. Hand off before it is used up: anything not "
+        "Budget of this turn: 50 steps, USD 0.50, 1800 seconds. Hand off before it is used up: anything not "
         "written down by then is lost."
     )
 
