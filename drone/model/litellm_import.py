@@ -33,7 +33,10 @@ def litellm() -> Any:
             gc.enable()
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         # It logs tracebacks of exceptions that it raises anyway, and warns about the short log queue that we set.
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.CRITICAL)
+        # Its own handler writes to stderr, which is the owner's terminal.
+        logger.handlers.clear()
     module.suppress_debug_info = True
     module.telemetry = False
     module.disable_streaming_logging = True

@@ -39,7 +39,9 @@ def configure(*, level: str = "info", stream: TextIO | None = None, file: Path |
     root.addHandler(handler)
     root.setLevel(level.upper())
     for name in _QUIET:
-        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+        quiet = logging.getLogger(name)
+        # A level that was raised already stays: a run's process inherits loaded libraries.
+        quiet.setLevel(max(logging.WARNING, root.level, quiet.level))
     structlog.configure(
         processors=[*_shared(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

@@ -34,6 +34,18 @@ class Terminal(StringIO):
         return True
 
 
+def test_a_library_that_was_silenced_stays_silent_when_logs_are_set_up_later() -> None:
+    library = logging.getLogger("LiteLLM")
+    before = library.level
+    try:
+        library.setLevel(logging.CRITICAL)
+        logs.configure(stream=StringIO())
+        assert library.level == logging.CRITICAL
+    finally:
+        library.setLevel(before)
+
+
+
 def test_a_line_in_a_pipe_is_json_with_the_ids_of_its_context() -> None:
     stream = StringIO()
     logs.configure(stream=stream)
