@@ -19,7 +19,8 @@ Spoken = Literal["text", "thinking"]
 TAIL_LINES = 5
 """Lines of the running call's output."""
 _TAIL_CHARACTERS = 8_000
-_REDRAWS_PER_SECOND = 4
+_SECONDS = 0.25
+"""Between two redraws."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -37,10 +38,10 @@ class RunScreen:
         self._status = status
         self._console = console(stream)
         self._live: Live | None = None
-        self._printing = threading.RLock()
-        """Keeps the order of what stays. Never taken by the thread that redraws."""
-        self._state = threading.Lock()
-        """Held for short, and never while printing: the redrawing thread takes it inside the lock of Rich's display."""
+        self._lock = threading.RLock()
+        """Held for everything that is written: Rich computes where the cursor is before it writes, not with it."""
+        self._over = threading.Event()
+        self._clock = threading.Thread(target=self._redraw_regularly, name="screen", daemon=True)
         self._message = _Message()
         self._call = ""
         self._tail = ""
@@ -49,12 +50,21 @@ class RunScreen:
     def __enter__(self) -> Self:
         if self._stream.isatty() and os.environ.get("TERM") != "dumb":
             self._live = self._started()
+            self._clock.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         if self._live is not None:
+            self._over.set()
+            self._clock.join()
             self.cut()
             self._live.stop()
+
+    def redraw(self) -> None:
+        """Draw what is in progress anew; done regularly, and with every line that stays."""
+        if self._live is not None:
+            with self._lock:
+                self._live.refresh()
 
     def lines(self, lines: Lines) -> None:
         """Show lines that stay."""
@@ -66,8 +76,9 @@ class RunScreen:
             return
         from rich.text import Text
 
-        with self._printing:
+        with self._lock:
             self._console.print(Text.from_ansi(text.removesuffix("\n")), soft_wrap=True)
+            self._live.refresh()
 
     def note(self, text: str) -> None:
         """A line about the display itself, such as a lost connection; not part of the output in a pipe."""
@@ -78,38 +89,34 @@ class RunScreen:
 
     def message(self, kind: Spoken, text: str) -> None:
         """Show a whole message of the model, as far as it is not on the screen already."""
-        with self._printing:
-            with self._state:
-                rest = self._message.rest(kind, text)
-                if kind == "text":
-                    self._message = _Message()
+        with self._lock:
+            rest = self._message.rest(kind, text)
+            if kind == "text":
+                self._message = _Message()
             self.lines(rest)
 
     def piece(self, kind: Spoken, text: str, offset: int | None) -> None:
         """A piece of a message that the model is writing; `offset` as in `shared.events.Delta`."""
         if self._live is not None:
-            with self._printing:
-                with self._state:
-                    whole = self._message.add(kind, text, offset)
-                self.lines(whole)
+            with self._lock:
+                self.lines(self._message.add(kind, text, offset))
 
     def cut(self) -> None:
         """The model's message has ended without being complete; what is on the screen of it stays."""
-        with self._printing:
-            with self._state:
-                broken_off, self._message = self._message.finished_line(), _Message()
+        with self._lock:
+            broken_off, self._message = self._message.finished_line(), _Message()
             self.lines(broken_off)
 
     def running(self, call: str) -> None:
         """The call that runs now, as one line; empty if there is none."""
-        with self._state:
+        with self._lock:
             if call != self._call:
                 self._call, self._tail = call, ""
 
     def output(self, text: str) -> None:
         """A piece of the running call's output."""
         if self._live is not None:
-            with self._state:
+            with self._lock:
                 self._tail = (self._tail + text)[-_TAIL_CHARACTERS:]
 
     def _started(self) -> Live:
@@ -118,7 +125,7 @@ class RunScreen:
         live = Live(
             console=self._console,
             get_renderable=self._in_progress,
-            refresh_per_second=_REDRAWS_PER_SECOND,
+            auto_refresh=False,
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
@@ -128,6 +135,10 @@ class RunScreen:
         self._console.show_cursor(True)
         return live
 
+    def _redraw_regularly(self) -> None:
+        while not self._over.wait(_SECONDS):
+            self.redraw()
+
     def _in_progress(self) -> RenderableType:
         from rich.console import ConsoleDimensions, Group
 
@@ -135,7 +146,7 @@ class RunScreen:
         # Rich asks stdin for the size; this is the one of the stream, also after a resize.
         screen.size = ConsoleDimensions(*os.get_terminal_size(self._stream.fileno()))
         self._redraws += 1
-        with self._state:
+        with self._lock:
             rows = [
                 row
                 for line, style in self._message.unfinished()

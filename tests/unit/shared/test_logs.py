@@ -45,7 +45,6 @@ def test_a_library_that_was_silenced_stays_silent_when_logs_are_set_up_later() -
         library.setLevel(before)
 
 
-
 def test_a_line_in_a_pipe_is_json_with_the_ids_of_its_context() -> None:
     stream = StringIO()
     logs.configure(stream=stream)
