@@ -44,8 +44,15 @@ def ask(plane: Plane, drone: DroneStandIn, order: WorkOrder, call: str = "c1", c
     """The run asks for a call, and the order waits."""
     called = ToolCallStep(call_id=call, tool="shell", arguments={"command": command})
     drone.report(order, called, ApprovalStep(call_id=call, tool="shell", why=WHY))
-    wait_until(lambda: any(getattr(step, "call_id", "") == call for step in plane.order(order.order_id).steps))
+    # The call itself is stored before it, perhaps alone, and the order may wait for another call already.
+    wait_until(lambda: call in asked(plane, order))
     wait_until(lambda: plane.status(order.order_id) == "awaiting_approval")
+
+
+def asked(plane: Plane, order: WorkOrder) -> set[str]:
+    """The calls for which the order asked for approval so far."""
+    steps = [step.model_dump() for step in plane.order(order.order_id).steps]
+    return {step["call_id"] for step in steps if step["kind"] == "approval"}
 
 
 def approve(plane: Plane, order: WorkOrder, **fields: Any) -> OrderSummary:
