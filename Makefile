@@ -54,7 +54,7 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP) ## the whole fleet in a throw-away directory, one order from prompt to branch (MODEL= API_BASE= API_KEY=)
 	@$(PY) deploy/demo/demo.py
 
-test: $(STAMP) ## every test but the long ones, about 11 minutes on two cores: real Valkey, SQLite, PostgreSQL and git (ARGS= goes to pytest)
+test: $(STAMP) ## every test but the long ones, about ten minutes on two cores: real Valkey, SQLite, PostgreSQL and git (ARGS= goes to pytest)
 	@$(PYTEST) -m "not long" -n 6 --dist loadscope --no-loadscope-reorder $(ARGS)
 
 unit: $(STAMP) ## the unit and contract tests alone, in less than a minute

@@ -25,6 +25,7 @@ _UP: Mapping[str, type] = {
     "drones": int,
     "flower_port": int,
     "flower": bool,
+    "demo": bool,
 }
 _LARGEST = {"port": 65_535, "flower_port": 65_535, "drones": 64}
 _TYPES = {int: "a number", str: "a quoted string", bool: "true or false"}
@@ -46,6 +47,7 @@ HELP = """\
   drones = 1
   flower = true
   flower_port = 5555
+  demo = false
 """
 
 

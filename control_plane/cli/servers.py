@@ -24,7 +24,11 @@ ROLES = ("api", "collector", "supervisor", "all")
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    app.command("up", rich_help_panel=PANEL, epilog=examples("fleet up", "fleet up --host 192.0.2.7 --drones 0"))(up)
+    app.command(
+        "up",
+        rich_help_panel=PANEL,
+        epilog=examples("fleet up", "fleet up --demo", "fleet up --host 192.0.2.7 --drones 0"),
+    )(up)
     app.command("serve", rich_help_panel=PANEL, epilog=examples("fleet serve --role all"))(serve)
     app.command("flower", rich_help_panel=PANEL, epilog=examples("fleet flower --port 5555"))(flower)
 
@@ -47,6 +51,9 @@ def up(
         typer.Option("--flower-port", min=0, max=65535, help="Port of Flower (0 = any free port).  [5555]"),
     ] = None,
     no_flower: Annotated[bool, typer.Option("--no-flower", help="Do not start Flower.")] = False,
+    demo: Annotated[
+        bool, typer.Option("--demo", help="Add a scripted model and a small project, to try it without a key.")
+    ] = False,
 ) -> int:
     """Start a complete fleet on this machine: broker, database, API, pages, Flower and drones."""
     from control_plane.embedded.plan import UpOptions
@@ -60,6 +67,7 @@ def up(
         "drones": drones,
         "flower_port": flower_port,
         "flower": False if no_flower else None,
+        "demo": demo or None,
     }
     home = fleet_home()
     defaults: dict[str, Any] = {**_UP_DEFAULTS, "data_dir": home / "data", **config_file.up_settings()}
@@ -74,6 +82,7 @@ _UP_DEFAULTS: Mapping[str, Any] = {
     "drones": 1,
     "flower_port": 5555,
     "flower": True,
+    "demo": False,
 }
 
 

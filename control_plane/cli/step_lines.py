@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.events import TodoItem
 from shared.terminal import step_lines as rendered
-from shared.terminal.output import paint
+from shared.terminal.output import line_width, paint
 
 Doc = dict[str, Any]
 
@@ -16,11 +16,12 @@ Doc = dict[str, Any]
 class StepLines:
     """Renders an order's steps in their order, each call as one line; `outputs`: with the output of every call.
 
-    With `order_id`, a call that waits for approval is followed by the commands that decide it.
+    With `order_id`, a call that waits for approval is followed by the commands that decide it. On a terminal, a call
+    takes no more than one of its lines.
     """
 
     def __init__(self, *, outputs: bool = False, order_id: str = "") -> None:
-        self._folded = rendered.FoldedCalls(outputs=outputs)
+        self._folded = rendered.FoldedCalls(outputs=outputs, width=line_width(sys.stdout))
         self._order_id = order_id
 
     def lines(self, step: Doc) -> rendered.Lines:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from control_plane.embedded.data_dir import DataDir
+from control_plane.embedded.demo import seeding
 from control_plane.embedded.plan import Plan
 from control_plane.flower.process import USER
 
@@ -19,7 +21,17 @@ class PartState:
     where: str
 
 
-def summary(plan: Plan, data: DataDir, login_url: str, parts: Sequence[PartState], missing: Sequence[str]) -> str:
+@dataclass(frozen=True)
+class SetUp:
+    """What the default organization has."""
+
+    missing: Sequence[str] = ()
+    """Of `provider`, `project` and `drone`. The demo's provider and project count only while its model runs."""
+    demo: Literal["absent", "running", "stopped"] = "absent"
+    """`stopped`: its provider or project is there, but its model does not run."""
+
+
+def summary(plan: Plan, data: DataDir, login_url: str, parts: Sequence[PartState], set_up: SetUp) -> str:
     """The addresses, the state of each part, the next step, and where everything is.
 
     No line has a frame, so that a link can be selected as a whole in a narrow terminal.
@@ -27,26 +39,41 @@ def summary(plan: Plan, data: DataDir, login_url: str, parts: Sequence[PartState
     lines = ["Dronefleet is up", "", f"  Pages    {plan.public_url}"]
     if plan.flower_url:
         lines.append(f"  Flower   {plan.flower_url}  user {USER}, password {plan.chosen.flower_password}")
-    lines += ["", "Log in with this link; it works once, within 15 minutes (a new one: fleet login-link):"]
+    lines += ["", "Log in with this link, once and within 15 minutes (a new one: fleet login-link):"]
     lines += [f"  {login_url}", ""]
     lines += [f"  {part.name:<16} {part.state:<8} {part.where}" for part in parts]
-    lines += ["", "Next, in a second terminal:", f"  {next_step(missing)}", ""]
+    lines += ["", "Next, in a second terminal:", f"  {next_step(set_up)}", "", *_DEMO[set_up.demo]]
     lines += [f"  Data     {data.root}", f"  Logs     {data.logs}  (fleet logs)"]
     lines += ["  Stop     Ctrl-C here, or fleet stop; everything is kept for the next fleet up"]
     return "\n".join(lines)
 
 
-def next_step(missing: Sequence[str]) -> str:
+def next_step(set_up: SetUp) -> str:
     """The command for the first of `provider`, `project` and `drone` that is missing; otherwise an order."""
-    return next((command for what, command in _STEPS.items() if what in missing), _ORDER)
+    order = _DEMO_ORDER if set_up.demo == "running" else _ORDER
+    return next((command for what, command in _STEPS.items() if what in set_up.missing), order)
 
 
 _STEPS = {
     "provider": "fleet provider add main --model openai/MODEL --api-base URL --api-key-stdin",
-    "project": "fleet project add demo --git-url URL",
+    "project": "fleet project add NAME --git-url URL",
     "drone": "fleet token create    then on a workstation: drone register",
 }
 _ORDER = "fleet submit 'Fix the failing test' --follow"
+_DEMO_ORDER = f"fleet submit '{seeding.PROMPT}' --project {seeding.NAME} --follow"
+_DEMO = {
+    "absent": [],
+    "running": [
+        "The demo's model plays the same script for any prompt. Remove the demo later:",
+        f"  {seeding.REMOVE}",
+        "",
+    ],
+    "stopped": [
+        "The demo's model is not running; `fleet up --demo` starts it. Remove the demo:",
+        f"  {seeding.REMOVE}",
+        "",
+    ],
+}
 
 
 def warning(plan: Plan) -> str | None:

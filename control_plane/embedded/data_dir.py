@@ -25,6 +25,8 @@ class Remembered:
     port: int = 0
     broker_port: int = 0
     flower_port: int = 0
+    demo_port: int = 0
+    """Of the demo's scripted model."""
     broker_password: str = ""
     flower_password: str = ""
 

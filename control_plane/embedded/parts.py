@@ -11,6 +11,7 @@ from pathlib import Path
 
 from control_plane.embedded.children import Child, without_fleet_secrets
 from control_plane.embedded.data_dir import DataDir
+from control_plane.embedded.demo.seeding import SCRIPT
 from control_plane.embedded.plan import LOOPBACK, Plan
 from shared.errors import FleetFault, Unreachable
 
@@ -56,6 +57,14 @@ def drone(name: str, home: Path, data: DataDir) -> Child:
         ready_seconds=45.0,
         stops_first=True,
     )
+
+
+def scripted_model(plan: Plan, data: DataDir) -> Child:
+    """The demo's stand-in for a model: it plays one script, slowly enough to watch."""
+    command = (sys.executable, "-m", "drone.model.scripted.server", "--script", str(SCRIPT), "--chunk-delay", "0.02")
+    port = str(plan.chosen.demo_port)
+    log = data.log("scripted-model")
+    return Child("scripted model", (*command, "--port", port), log, without_fleet_secrets(), stop_seconds=5.0)
 
 
 def wait_ready(child: Child, ready: Callable[[], bool], *, watch: Sequence[Child], pause: Callable[[], None]) -> None:

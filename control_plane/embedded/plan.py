@@ -28,6 +28,7 @@ class UpOptions:
     drones: int = 1
     flower_port: int = DEFAULT_FLOWER_PORT
     flower: bool = True
+    demo: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,9 @@ def make_plan(options: UpOptions, data: DataDir) -> Plan:
         flower_port=choose_port(bind, wanted=options.flower_port, last=last.flower_port, flag="--flower-port")
         if options.flower
         else last.flower_port,
+        demo_port=choose_port(LOOPBACK, wanted=0, last=last.demo_port, flag="--port")
+        if options.demo
+        else last.demo_port,
     )
     public_host = _public_host(options, bind)
     local_host = LOOPBACK if bind in ANY else bind

@@ -19,6 +19,7 @@ from control_plane.declarations import drones, projects, providers, tokens
 from control_plane.embedded import banner, parts
 from control_plane.embedded.children import Child
 from control_plane.embedded.data_dir import DataDir, write_private
+from control_plane.embedded.demo import seeding
 from control_plane.embedded.drones import register_missing, registered_ids
 from control_plane.embedded.logs import rotate
 from control_plane.embedded.plan import LOOPBACK, Plan, UpOptions, make_plan
@@ -77,10 +78,12 @@ class EmbeddedFleet:
         if plan.flower_url:
             # Flower takes a few seconds; nothing waits for it.
             self._spawn(parts.flower(plan, self.data))
+        if self.options.demo:
+            self._start_demo(plan, client)
         names = self._start_drones(plan, client)
         states = self._states(plan, client, names)
         login_url = client.call(tokens.CREATE_LOGIN_LINK)["url"]
-        put(banner.summary(plan, self.data, login_url, states, _missing(client)) + "\n")
+        put(banner.summary(plan, self.data, login_url, states, _set_up(client, demo=self.options.demo)) + "\n")
         if text := banner.warning(plan):
             say(text)
 
@@ -91,6 +94,11 @@ class EmbeddedFleet:
         for (name, _home), child in zip(drones, self.children[-len(drones) :] if drones else [], strict=True):
             self._wait(child, partial(_online, client, name))
         return [name for name, _home in drones]
+
+    def _start_demo(self, plan: Plan, client: FleetClient) -> None:
+        port = plan.chosen.demo_port
+        self._start(parts.scripted_model(plan, self.data), lambda: parts.port_answers(LOOPBACK, port))
+        seeding.seed(client, self.data.root, port)
 
     def _start(self, child: Child, ready: Callable[[], bool]) -> None:
         self._spawn(child)
@@ -157,6 +165,9 @@ class EmbeddedFleet:
         if flower is not None:
             answers = parts.port_answers(plan.bind, plan.chosen.flower_port)
             states.append(banner.PartState("flower", "ready" if answers else "starting", plan.flower_url or ""))
+        if self.options.demo:
+            where = f"{seeding.model_url(plan.chosen.demo_port)}  (plays a script; not a real model)"
+            states.append(banner.PartState("scripted model", "ready", where))
         shown = [client.call(drones.SHOW, name=name) for name in names]
         states += [banner.PartState(f"drone {d['name']}", d["status"], f"sandbox {d['sandbox']}") for d in shown]
         return states
@@ -220,10 +231,17 @@ def server_file(home: Path) -> Path:
     return home / "server.json"
 
 
-def _missing(client: FleetClient) -> list[str]:
-    """What the default organization lacks before it can run an order."""
-    found = {"provider": providers.LIST, "project": projects.LIST, "drone": drones.LIST}
-    return [what for what, listing in found.items() if not client.call(listing)]
+def _set_up(client: FleetClient, *, demo: bool) -> banner.SetUp:
+    """What the default organization has and lacks; `demo`: whether the demo's model runs."""
+    models, repositories = client.call(providers.LIST), client.call(projects.LIST)
+    seeded = [*filter(seeding.is_demo_provider, models), *filter(seeding.is_demo_project, repositories)]
+    usable = {
+        "provider": [each for each in models if demo or each not in seeded],
+        "project": [each for each in repositories if demo or each not in seeded],
+        "drone": client.call(drones.LIST),
+    }
+    missing = [what for what, found in usable.items() if not found]
+    return banner.SetUp(missing, "running" if demo else "stopped" if seeded else "absent")
 
 
 def _online(client: FleetClient, name: str) -> bool:

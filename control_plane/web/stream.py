@@ -85,6 +85,7 @@ class OrderStream:
         self._held: list[Delta] = []
         self._shown: OrderSummary | None = None
         self._shown_at = 0.0
+        self._withheld = False
         self._beat_at = self._allowed_at = time.monotonic()
 
     async def events(self, after: int) -> AsyncIterator[bytes]:
@@ -132,7 +133,9 @@ class OrderStream:
 
     async def _events_of(self, news: News) -> AsyncIterator[bytes]:
         """The news as events. The end of an order is sent after its last step, any other change before its steps."""
-        if not news.ended and self._is_worth_telling(news.order):
+        worth = self._is_worth_telling(news.order)
+        self._withheld = not worth and news.order != self._shown
+        if worth and not news.ended:
             yield self._order_event(news.order)
         for step in news.steps:
             yield _event("step", step, id=str(step.seq))
@@ -145,6 +148,8 @@ class OrderStream:
         while not mailbox.closing:
             now = time.monotonic()
             asking = self._pace.heartbeat_s if calm and self._hub.connected else self._pace.poll_s
+            if self._withheld:
+                asking = min(asking, self._pace.figures_s)
             if now - self._beat_at >= self._pace.heartbeat_s:
                 self._beat_at = now
                 yield format_sse_event(event="heartbeat", data_str=f'{{"at":"{iso(self._core.clock.now())}"}}')

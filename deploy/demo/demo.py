@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
 import sys
 import time
 import urllib.request
@@ -18,12 +19,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from repository import failing_repository, tests_pass
-from stage import BIN, DemoFailed, Stage, Started, free_port, say, settings, step, tail, wait_for
+from stage import DRONE, FLEET, DemoFailed, Stage, Started, free_port, say, settings, step, tail, wait_for
 
-SCRIPT = Path(__file__).with_name("script.json")
-FLEET, DRONE = BIN / "fleet", BIN / "drone"
-PROMPT = "The test fails: `sh test.sh`. Find the bug in slug.sh, mend it there and leave the test as it is."
+from control_plane.embedded.demo import repository
+from control_plane.embedded.demo.seeding import PROMPT, SCRIPT
 
 
 def main() -> int:
@@ -62,7 +61,8 @@ def play(stage: Stage) -> None:
     """Each line is one thing a user does, in order."""
     say(f"Dronefleet demo, in {stage.directory}")
     with step("a git repository with a failing test"):
-        remote = failing_repository(stage)
+        remote = stage.directory / "slugs.git"
+        repository.create(remote)
     with step("fleet up: broker, database, HTTP, supervisor, collector, Flower"):
         bring_up(stage)
     with step("drone register, drone start: a workstation joins"):
@@ -70,7 +70,7 @@ def play(stage: Stage) -> None:
     with step(f"fleet provider add: {model_shown()}"):
         introduce_model(stage)
     with step("fleet project add"):
-        stage.run(FLEET, "project", "add", "slugs", "--git-url", remote.as_uri())
+        stage.run(*FLEET, "project", "add", "slugs", "--git-url", remote.as_uri())
     with step("the drone is online"):
         wait_for("the drone", lambda: is_online(stage), seconds=60, part=drone)
     say(f"\n  open    {printed(stage.started[0], 'login link')}")
@@ -81,7 +81,7 @@ def play(stage: Stage) -> None:
 def bring_up(stage: Stage) -> None:
     """Start the control plane; return once it reports that it is up and its health check answers."""
     ports = ["--port", str(free_port()), "--flower-port", str(free_port())]
-    up = stage.start("fleet up", [FLEET, "up", "--data-dir", stage.directory / "data", *ports, "--drones", "0"])
+    up = stage.start("fleet up", [*FLEET, "up", "--data-dir", stage.directory / "data", *ports, "--drones", "0"])
     wait_for("the control plane", lambda: printed(up, "login link") and ask(stage, "health"), seconds=60, part=up)
 
 
@@ -107,10 +107,10 @@ def ask(stage: Stage, path: str) -> Any:
 def join(stage: Stage) -> Started:
     """Register a drone with a join token and start it, as on any workstation."""
     url = json.loads((stage.directory / "fleet" / "server.json").read_text(encoding="utf-8"))["url"]
-    token = stage.run(FLEET, "token", "create").strip()
-    stage.run(DRONE, "register", "--url", url, "--name", "demo", "--label", "demo=yes", DRONE_TOKEN=token)
+    token = stage.run(*FLEET, "token", "create").strip()
+    stage.run(*DRONE, "register", "--url", url, "--name", "demo", "--label", "demo=yes", DRONE_TOKEN=token)
     # Not SIGTERM, which would wait for an active run to finish.
-    return stage.start("drone start", [DRONE, "start"], stop_signal=signal.SIGQUIT)
+    return stage.start("drone start", [*DRONE, "start"], stop_signal=signal.SIGQUIT)
 
 
 def is_online(stage: Stage) -> bool:
@@ -130,7 +130,7 @@ def introduce_model(stage: Stage) -> None:
     key = ["--api-key-env", "API_KEY"] if "API_KEY" in given else ["--no-key"]
     secret = {"API_KEY": given["API_KEY"]} if "API_KEY" in given else {}
     where = ["--api-base", base] if base else []
-    stage.run(FLEET, "provider", "add", "demo", "--model", model, *where, *key, timeout=60, **secret)
+    stage.run(*FLEET, "provider", "add", "demo", "--model", model, *where, *key, timeout=60, **secret)
 
 
 def scripted_model(stage: Stage) -> str:
@@ -145,7 +145,7 @@ def submit(stage: Stage) -> dict[str, Any]:
     """Submit the order, show it live, and return its document."""
     limit = 1200.0 if settings(["MODEL"]) else 60.0
     say(f'$ fleet submit "{PROMPT}" --project slugs --drone demo --follow')
-    command = [FLEET, "submit", PROMPT, "--project", "slugs", "--drone", "demo", "--provider", "demo", "--follow"]
+    command = [*FLEET, "submit", PROMPT, "--project", "slugs", "--drone", "demo", "--provider", "demo", "--follow"]
     code = stage.watch(*command, timeout=limit)
     orders = ask(stage, "orders")
     if not orders:
@@ -163,7 +163,7 @@ def report(stage: Stage, order: dict[str, Any], remote: Path) -> None:
         raise DemoFailed(f"the branch was not pushed: {order['push_error']}")
     branch, stats = order["branch"], order["stats"]
     say(f"\n$ fleet patch {order['id']}")
-    say(stage.run(FLEET, "patch", order["id"]).rstrip())
+    say(stage.run(*FLEET, "patch", order["id"]).rstrip())
     say(f"\n$ git log --oneline main..{branch}        in the project's repository")
     say(stage.run("git", "-C", remote, "log", "--oneline", f"main..{branch}").rstrip())
     say()
@@ -178,8 +178,16 @@ def report(stage: Stage, order: dict[str, Any], remote: Path) -> None:
     if settings(["MODEL"]):
         say(f"  model   {order['model']}")
     else:
-        say("  model   SCRIPTED: its answers come from deploy/demo/script.json. Everything else was real.")
+        say(f"  model   SCRIPTED: its answers come from the demo's {SCRIPT.name}. Everything else was real.")
         say("          With a real one: API_KEY=... make demo MODEL=openai/gpt-5 API_BASE=https://api.openai.com/v1")
+
+
+def tests_pass(stage: Stage, remote: Path, branch: str) -> bool:
+    """Run the repository's test on a branch, in a separate clone."""
+    clone = stage.directory / f"check-{branch.replace('/', '-')}"
+    stage.run("git", "clone", "--quiet", "--branch", branch, remote, clone)
+    done = subprocess.run(["sh", "test.sh"], cwd=clone, capture_output=True, timeout=20, check=False)
+    return done.returncode == 0
 
 
 def complain(failure: DemoFailed) -> None:

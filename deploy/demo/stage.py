@@ -18,7 +18,8 @@ from pathlib import Path
 
 import psutil
 
-BIN = Path(sys.executable).parent
+FLEET = (sys.executable, "-m", "control_plane.cli.main")
+DRONE = (sys.executable, "-m", "drone.cli.main")
 STOP_S = 20.0
 TITLE = 66
 SETTINGS = ("FLEET_", "DRONE_", "MAKE", "MFLAGS", "API_KEY", "API_BASE", "MODEL")
@@ -183,7 +184,10 @@ def settings(names: Sequence[str]) -> Mapping[str, str]:
 
 
 def _shown(command: Sequence[object]) -> str:
-    return " ".join([Path(str(command[0])).name, *(str(part) for part in command[1:3])])
+    words = [str(part) for part in command]
+    names = {FLEET: "fleet", DRONE: "drone"}
+    program = names.get(tuple(words[:3]))
+    return " ".join([program, *words[3:5]] if program else [Path(words[0]).name, *words[1:3]])
 
 
 def _end(process: subprocess.Popen[bytes], number: signal.Signals = signal.SIGTERM) -> None:

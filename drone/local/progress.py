@@ -12,7 +12,7 @@ from drone.agent.values import DeltaKind, WaitsFor
 from drone.reporting import journal
 from shared.durations import clock_label
 from shared.events import AssistantStep, Body, ErrorStep, ReasoningStep, RetryStep, RunEnded
-from shared.terminal.output import Style, printable
+from shared.terminal.output import Style, line_width, printable
 from shared.terminal.run_screen import RunScreen
 from shared.terminal.step_lines import FoldedCalls, Lines
 
@@ -29,7 +29,7 @@ class TerminalLink:
         self._lock = threading.Lock()
         self._began = time.monotonic()
         self._doing = ""
-        self._calls = FoldedCalls()
+        self._calls = FoldedCalls(width=line_width(sys.stderr))
         self._screen = RunScreen(sys.stderr, self._status)
 
     def __enter__(self) -> Self:

@@ -96,7 +96,7 @@ class _Run:
         order = self._order
         if order.purpose != "work":
             return self._conclusion(self._service())
-        self._phase("preparing", "the workspace")
+        self._phase("preparing")
         self._context.check_url(order.project.git_url)
         workspace = self._context.workspaces().prepare(order, self._context.store.get, self._check_git)
         self._workspace = workspace
@@ -134,7 +134,7 @@ class _Run:
 
     def _go_back(self, workspace: Workspace, resumed: Resumed) -> None:
         """Restore the workspace to the earlier run's state. Raises FleetFault if the checkpoint is unavailable."""
-        self._phase("preparing", "the checkpoint")
+        self._phase("preparing", "restoring the checkpoint")
         workspace.go_back(resumed, self._context.store.get)
         self._record(
             ResumedStep(

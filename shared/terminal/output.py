@@ -81,6 +81,11 @@ def page(text: str) -> None:
     pager(text)
 
 
+def line_width(stream: TextIO) -> int | None:
+    """The columns of the terminal that the stream is; None if it is something else, where lines are not cut."""
+    return console(stream).width if stream.isatty() else None
+
+
 def console(stream: TextIO | None = None) -> Console:
     """A Rich console on stderr (or `stream`) that follows the same color rules."""
     from rich.console import Console

@@ -59,11 +59,13 @@ def event_lines(body: Body) -> Lines:
 class FoldedCalls:
     """Renders the events of a run in their order: a call becomes one line, once its result is known.
 
-    The output of a call that failed is shown below it; with `outputs`, also that of the others.
+    The output of a call that failed is shown below it; with `outputs`, also that of the others. A call's line is cut to
+    `width` columns, if there is one.
     """
 
-    def __init__(self, *, outputs: bool = False) -> None:
+    def __init__(self, *, outputs: bool = False, width: int | None = None) -> None:
         self._outputs = outputs
+        self._width = width
         self._open: dict[str, str] = {}
         """The calls without a result, each as one line, by the id of the call."""
         self._named: set[str] = set()
@@ -77,7 +79,8 @@ class FoldedCalls:
                 return []
             case ToolResultStep():
                 self._named.discard(body.call_id)
-                return _ended_call(self._open.pop(body.call_id, "call"), body, outputs=self._outputs)
+                head, *output = _ended_call(self._open.pop(body.call_id, "call"), body, self._width)
+                return [head, *(output if self._outputs or _failed(body) else [])]
             case ApprovalStep() | ChildStep():
                 return [*self._name(body.call_id), *event_lines(body)]
         return event_lines(body)
@@ -96,7 +99,7 @@ class FoldedCalls:
         if call_id in self._named or call_id not in self._open:
             return []
         self._named.add(call_id)
-        return [(f"→ {self._open[call_id]}", "cyan")]
+        return [(_cut(f"→ {self._open[call_id]}", self._width), "cyan")]
 
 
 def call_line(body: ToolCallStep) -> str:
@@ -169,18 +172,26 @@ def _tool_call(body: ToolCallStep) -> Lines:
 
 
 def _tool_result(body: ToolResultStep) -> Lines:
-    return _ended_call("", body, outputs=True)
+    return _ended_call("", body)
 
 
-def _ended_call(call: str, body: ToolResultStep, *, outputs: bool) -> Lines:
-    """The call and how it ended, then its output if it failed, or if all `outputs` are shown."""
+def _ended_call(call: str, body: ToolResultStep, width: int | None = None) -> Lines:
+    """The call and how it ended, in at most `width` columns, then its output."""
     code = f"exit {body.return_code}" if body.return_code else ""
     error = "error" if body.is_error and not code else ""
     how = ", ".join(filter(None, (error, code, duration_label(body.duration_ms))))
-    failed = bool(body.is_error or body.return_code)
-    line = f"{call} ({how})" if call else how
-    head: Lines = [(f"✗ {line}", "red") if failed else (f"✓ {line}", "green")]
-    return [*head, *(output_lines(body.output) if failed or outputs else [])]
+    mark, style = ("✗", _FAILED) if _failed(body) else ("✓", "green")
+    how = f" ({how})" if call else f" {how}"
+    line = _cut(f"{mark} {call}".rstrip(), width and width - len(how))
+    return [(f"{line}{how}", style), *output_lines(body.output)]
+
+
+def _failed(body: ToolResultStep) -> bool:
+    return bool(body.is_error or body.return_code)
+
+
+def _cut(line: str, width: int | None) -> str:
+    return line if width is None or len(line) <= width else f"{line[: max(0, width - 1)]}…"
 
 
 def _retry(body: RetryStep) -> Lines:

@@ -6,33 +6,34 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import psutil
 import pytest
 
-from tests.support import wait_until
+from tests.support import wait_until, warm_processes
 from tests.support.command_tree import clean_environment
 from tests.support.documents import ROOT
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.apart]
 
 
+COLD = (sys.executable, str(ROOT / "deploy" / "demo" / "demo.py"))
+WARM = (sys.executable, "-m", "tests.support.demo_program")
+
+
 @contextmanager
-def demo(directory: Path, **settings: str) -> Iterator[subprocess.Popen[str]]:
-    """The demo, with its temporary directory inside `directory`."""
+def demo(directory: Path, command: Sequence[str] = WARM, **settings: str) -> Iterator[subprocess.Popen[str]]:
+    """The demo, with its temporary directory inside `directory`; only one test needs what a new user starts."""
     environment = {**clean_environment(), "TMPDIR": str(directory), **settings}
-    process = subprocess.Popen(
-        [sys.executable, str(ROOT / "deploy" / "demo" / "demo.py")],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+    process = warm_processes.popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT
     )
     try:
-        yield process
+        yield cast("subprocess.Popen[str]", process)
     finally:
         process.terminate()
         process.wait(60)
@@ -53,14 +54,14 @@ def _works_in(process: psutil.Process, place: str) -> bool:
 
 
 def test_the_demo_brings_a_branch_back_says_that_its_model_is_scripted_and_leaves_nothing(tmp_path: Path) -> None:
-    with demo(tmp_path) as process:
+    with demo(tmp_path, COLD) as process:
         said, _ = process.communicate(timeout=200)
 
     assert process.returncode == 0, said
     assert "+printf '%s' \"$*\" | tr 'A-Z' 'a-z' | tr -cs 'a-z0-9' '-' | sed" in said
     assert "the test fails on main and passes on fleet/" in said
     assert "SCRIPTED: its answers come from" in said
-    assert processes_of(tmp_path) == []
+    wait_until(lambda: processes_of(tmp_path) == [], seconds=5)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -72,7 +73,7 @@ def test_ctrl_c_in_the_demo_stops_everything_and_leaves_nothing(tmp_path: Path) 
 
     assert process.returncode == 130, said
     assert "Traceback" not in said
-    assert processes_of(tmp_path) == []
+    wait_until(lambda: processes_of(tmp_path) == [], seconds=5)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -83,7 +84,7 @@ def test_a_demo_with_a_model_that_does_not_answer_says_so_and_leaves_its_logs_bu
     assert process.returncode == 1, said
     assert "error: the order is failed (" in said
     assert "sk-not-to-be-shown" not in said
-    assert processes_of(tmp_path) == []
+    wait_until(lambda: processes_of(tmp_path) == [], seconds=5)
     assert len(list(tmp_path.glob("dronefleet-demo-*/*.log"))) >= 2
 
 

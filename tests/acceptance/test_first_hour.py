@@ -52,3 +52,42 @@ def test_the_configuration_file_names_the_server(start_fleet: Callable[..., Whol
     assert (refused.returncode, f"chmod 600 {file}" in refused.stderr) == (2, True)
     file.chmod(0o600)
     assert elsewhere.json("orders") == []
+
+
+def test_the_demo_stays_runs_any_prompt_and_can_be_removed(start_fleet: Callable[..., WholeFleet]) -> None:
+    fleet = start_fleet(options=("--no-flower", "--demo"))
+    assert "fleet submit 'Fix slug.sh so that sh test.sh passes' --project demo --follow" in fleet.log.read_text()
+    assert "not a real model" in fleet.log.read_text()
+    first = fleet.fleet("submit", "Fix slug.sh so that sh test.sh passes", "--project", "demo", "--follow")
+    assert first.returncode == 0, first.stderr
+    assert "checks   passed" in first.stdout
+    before = fleet.json("provider", "show", "demo")
+
+    fleet.stop()
+    fleet.start()
+    assert fleet.json("provider", "show", "demo") == before
+    again = fleet.ended(fleet.json("submit", "Anything else")["id"])
+    assert (again["status"], again["pushed"]) == ("succeeded", True)
+
+    fleet.stop()
+    fleet.options = ("--no-flower",)
+    begin = len(fleet.log.read_text())
+    fleet.start()
+    printed = fleet.log.read_text()[begin:]
+    assert "fleet provider add main" in printed
+    assert "fleet project rm demo --yes && fleet provider rm demo --yes" in printed
+    assert fleet.fleet("project", "rm", "demo", "--yes").returncode == 0
+    assert fleet.fleet("provider", "rm", "demo", "--yes").returncode == 0
+    assert fleet.json("show", "@last")["status"] == "succeeded"
+
+
+def test_a_demo_does_not_take_over_what_somebody_else_named_so(start_fleet: Callable[..., WholeFleet]) -> None:
+    fleet = start_fleet(drones=0)
+    fleet.add_work("http://127.0.0.1:9/v1", "https://example.org/x.git")
+    fleet.stop()
+    refused = fleet.fleet("up", "--port", "0", "--no-flower", "--drones", "0", "--demo")
+    assert refused.returncode == 4
+    assert "another project named demo already exists" in refused.stderr
+    fleet.start()
+    assert fleet.json("project", "show", "demo")["git_url"] == "https://example.org/x.git"
+    assert [each["name"] for each in fleet.json("provider", "ls")] == ["scripted"]

@@ -11,7 +11,7 @@ import termios
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
 import pyte
 
@@ -20,11 +20,28 @@ from tests.support import warm_processes
 _SCROLLED = 5_000
 
 
+class _Screen(pyte.HistoryScreen):
+    """Shows faint text, which pyte does not know, in bright black, as some terminals do."""
+
+    def select_graphic_rendition(self, *attributes: int, **options: Any) -> None:
+        seen: list[int] = []
+        left = list(attributes)
+        while left:
+            if left[0] in {38, 48}:
+                # A color by number or by its parts, in which a 2 means something else.
+                many = 3 if left[1:2] == [5] else 5
+                seen, left = [*seen, *left[:many]], left[many:]
+            else:
+                first = left.pop(0)
+                seen.append(90 if first == 2 else first)
+        super().select_graphic_rendition(*seen, **options)
+
+
 class Terminal:
     """The master's end of a pseudo-terminal, and a screen that interprets what arrives there."""
 
     def __init__(self, columns: int = 80, rows: int = 24) -> None:
-        self.screen = pyte.HistoryScreen(columns, rows, history=_SCROLLED, ratio=0.5)
+        self.screen = _Screen(columns, rows, history=_SCROLLED, ratio=0.5)
         self.raw = b""
         self._stream = pyte.ByteStream(self.screen)
         self._master, self._slave = pty.openpty()
@@ -49,12 +66,16 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     @property
-    def lines(self) -> list[str]:
-        """All lines, from the first that scrolled away to the last on the screen, without trailing spaces."""
+    def rows(self) -> list[list[pyte.screens.Char]]:
+        """The cells of all lines, from the first that scrolled away to the last on the screen."""
         with self._lock:
-            width = self.screen.columns
-            old = ["".join(row[x].data for x in range(width)) for row in self.screen.history.top]
-            text = [line.rstrip() for line in [*old, *self.screen.display]]
+            visible = [self.screen.buffer[y] for y in range(self.screen.lines)]
+            return [[row[x] for x in range(self.screen.columns)] for row in [*self.screen.history.top, *visible]]
+
+    @property
+    def lines(self) -> list[str]:
+        """The text of all lines, without trailing spaces and empty lines at the end."""
+        text = ["".join(cell.data for cell in row).rstrip() for row in self.rows]
         while text and not text[-1]:
             text.pop()
         return text

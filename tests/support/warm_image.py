@@ -47,7 +47,7 @@ _SERVER = ("control_plane.serve", "control_plane.web.app", "control_plane.embedd
 _DRONE = ("drone.worker.__main__", "drone.runs.process", "drone.model.preload", "git", "celery.bin.worker")
 _SERVERS = OF_TESTS | {"up", "serve", "mcp"}
 _RUNS = frozenset({"start", "run", "replay"})
-_MAY_START_MORE = frozenset({"up", "start", "--home"})
+_MAY_START_MORE = frozenset({"up", "start", "--home", "tests.support.demo_program"})
 
 
 def serve(connection: socket.socket) -> None:

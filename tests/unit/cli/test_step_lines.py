@@ -111,6 +111,19 @@ def test_a_call_that_failed_shows_the_last_lines_of_its_output_and_how_many_came
     assert (shown[2], shown[-1], len(shown)) == ("  1819", "  1838", 22)
 
 
+@pytest.mark.parametrize("width", [20, 28, 80])
+def test_a_call_takes_one_line_of_a_terminal_and_says_how_it_ended(width: int) -> None:
+    calls = FoldedCalls(width=width)
+    done = ToolResultStep(call_id="c", output="", return_code=1, duration_ms=1500)
+    asked = ApprovalStep(call_id="c", tool="shell", why="Deletes files")
+    call = ToolCallStep(call_id="c", tool="shell", arguments={"command": "make test and everything else that there is"})
+    lines = [text for body in (call, asked, done) for text, _ in calls.lines(body)]
+    first, last = lines[0], lines[-1]
+    assert max(len(first), len(last)) <= width
+    assert (first[:7], last[:3], last[-16:]) == ("→ shell", "✗ s", "(exit 1, 1.5 s)".rjust(16))
+    assert ("…" in last) == (width < 80)
+
+
 def test_calls_that_run_at_the_same_time_keep_their_own_results() -> None:
     results = [ToolResultStep(call_id=each, output="", return_code=code) for each, code in (("b", 1), ("a", 0))]
     first, second = called("a"), ToolCallStep(call_id="b", tool="read_file", arguments={"path": "x"})

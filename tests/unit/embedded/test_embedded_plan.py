@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from control_plane.embedded import banner
+from control_plane.embedded.banner import SetUp
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.plan import Plan, UpOptions, make_plan
 from shared.errors import Conflict, Invalid
@@ -97,7 +98,7 @@ def test_only_a_fleet_that_is_open_to_others_is_warned_of(data: DataDir) -> None
 def test_the_summary_has_addresses_states_and_the_login_link_whole_on_a_line(data: DataDir) -> None:
     states = [banner.PartState("drone local-1", "online", "sandbox bwrap")]
 
-    text = banner.summary(plan_of(data), data, "http://127.0.0.1:1/login?token=x", states, [])
+    text = banner.summary(plan_of(data), data, "http://127.0.0.1:1/login?token=x", states, SetUp())
 
     assert all(
         word in text for word in ("login?token=x", "fleet submit", "local-1", str(data.root), "Ctrl-C", "Flower")
@@ -115,12 +116,32 @@ def test_the_summary_has_addresses_states_and_the_login_link_whole_on_a_line(dat
     ],
 )
 def test_the_next_step_is_the_first_that_is_missing(missing: list[str], command: str) -> None:
-    assert banner.next_step(missing).startswith(command)
+    assert banner.next_step(SetUp(missing)).startswith(command)
+
+
+def test_a_running_demo_is_the_next_step_and_a_stopped_one_is_explained(data: DataDir) -> None:
+    def lines(demo: SetUp) -> list[str]:
+        return banner.summary(plan_of(data), data, "http://127.0.0.1:1/login?token=x", [], demo).splitlines()
+
+    running, stopped = lines(SetUp(demo="running")), lines(SetUp(["provider"], demo="stopped"))
+
+    assert "  fleet submit 'Fix slug.sh so that sh test.sh passes' --project demo --follow" in running
+    assert any(line.startswith("  fleet provider add main") for line in stopped)
+    assert all("  fleet project rm demo --yes && fleet provider rm demo --yes" in each for each in (running, stopped))
+    # The lines with paths are as long as those are.
+    assert max(len(line) for line in [*running, *stopped] if str(data.root) not in line) <= 80
+
+
+def test_a_demos_port_is_chosen_only_for_a_demo_and_stays(data: DataDir) -> None:
+    assert plan_of(data).chosen.demo_port == 0
+    first = plan_of(data, demo=True).chosen.demo_port
+
+    assert (plan_of(data, demo=True).chosen.demo_port, plan_of(data).chosen.demo_port) == (first, first)
 
 
 def test_the_summarys_secrets_are_the_login_link_and_flowers_password_only(data: DataDir) -> None:
     plan = plan_of(data)
 
-    text = banner.summary(plan, data, "http://127.0.0.1:1/login?token=x", [], [])
+    text = banner.summary(plan, data, "http://127.0.0.1:1/login?token=x", [], SetUp())
 
     assert plan.chosen.broker_password not in text
