@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from control_plane.cli.answers import print_answer
+from control_plane.cli.completion import choices
 from control_plane.cli.connection import Org, client
 from control_plane.cli.derived_commands import DerivedGroup
 from control_plane.cli.tokens import seconds
@@ -29,7 +30,10 @@ def _add_create(group: typer.Typer) -> None:
 
 
 def create(
-    role: Annotated[str | None, typer.Option("--role", help="admin, operator or viewer.")] = None,
+    role: Annotated[
+        str | None,
+        typer.Option("--role", help="admin, operator or viewer.", autocompletion=choices("control_plane.core:Role")),
+    ] = None,
     name: Annotated[str, typer.Option("--name", help="Name of the owner, shown in the list.")] = "",
     expires: Annotated[
         str | None, typer.Option("--expires", help="Lifetime: 30m, 1h, 7d (default: unlimited).")

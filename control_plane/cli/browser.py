@@ -9,6 +9,7 @@ from urllib.parse import quote
 import typer
 
 from control_plane.cli.answers import print_answer
+from control_plane.cli.completion import listed
 from control_plane.cli.connection import Org, client
 from shared.errors import NotFound
 from shared.terminal.command_line import JsonFlag, examples, put, say
@@ -28,7 +29,12 @@ def add_to(app: typer.Typer) -> None:
 
 def open_page(
     page: Annotated[
-        str, typer.Argument(metavar="[THING]", help="An order, a session, `sessions` or `flower`; default: the board.")
+        str,
+        typer.Argument(
+            metavar="[THING]",
+            help="An order, a session, `sessions` or `flower`; default: the board.",
+            autocompletion=listed("orders:id", "@last", "sessions", "flower"),
+        ),
     ] = "",
     org: Org = None,
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 from pydantic.fields import FieldInfo
 
 from control_plane.cli import typed_values as typed
-from control_plane.cli.connection import client
+from control_plane.cli.completion import Completer, choices, listed
 from control_plane.declarations.operation import (
     About,
     Command,
@@ -21,7 +21,7 @@ from control_plane.declarations.operation import (
     names_of,
     value_type,
 )
-from shared.errors import FleetError, Invalid
+from shared.errors import Invalid
 
 NUMBERS = {int: "<int>", float: "<float>"}
 
@@ -41,7 +41,7 @@ def parameters(operation: Operation, command: Command) -> Iterator[Parameter]:
         else:
             yield _option(name, info, about, command, changes=changes)
         if changes and about.none.startswith("--"):
-            place = typer.Option(about.none, help=f"No {about.label}: {about.absent}.")
+            place = typer.Option(about.none, help=f"Reset to the default: {about.absent}.")
             yield parameter(f"no_{name}", Annotated[bool, place], False)
 
 
@@ -142,23 +142,8 @@ def named(reference: str) -> Callable[..., Any]:
     return found
 
 
-def _completion(info: FieldInfo, about: About) -> Callable[[str], list[str]] | None:
+def _completion(info: FieldInfo, about: About) -> Completer | None:
     """The values that the shell offers: those of the type, or those in a list on the server."""
-    choices = choices_of(info.annotation)
-    if not choices and not about.source:
-        return None
-
-    def complete(incomplete: str) -> list[str]:
-        return [each for each in choices or _listed(about.source) if each.startswith(incomplete)]
-
-    return complete
-
-
-def _listed(source: str) -> list[str]:
-    """The entries of a noun's list; empty if the server cannot be asked, because completion shows no errors."""
-    noun, _, field = source.partition(":")
-    try:
-        listed = client().call(import_module(f"control_plane.declarations.{noun}").LIST)
-    except FleetError:
-        return []
-    return [str(each[field]) for each in listed]
+    if fixed := choices_of(info.annotation):
+        return choices(fixed)
+    return listed(about.source) if about.source else None

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from control_plane.cli.completion import choices, listed
 from control_plane.cli.connection import Org, client
 from shared.errors import Invalid
 from shared.states import OrderStatus
@@ -16,7 +17,14 @@ from shared.titles import title
 
 PANEL = "Orders"
 Doc = dict[str, Any]
-OrderId = Annotated[str, typer.Argument(metavar="ORDER", help="The order's id, a unique prefix of it, or @last.")]
+OrderId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ORDER",
+        help="The order's id, a unique prefix of it, or @last.",
+        autocompletion=listed("orders:id", "@last"),
+    ),
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -29,9 +37,17 @@ def add_to(app: typer.Typer) -> None:
 
 
 def orders(
-    status: Annotated[str | None, typer.Option("--status", help="Only orders with this status.")] = None,
-    project: Annotated[str | None, typer.Option("--project", help="Only orders of this project.")] = None,
-    drone: Annotated[str | None, typer.Option("--drone", help="Only orders on this drone.")] = None,
+    status: Annotated[
+        str | None,
+        typer.Option("--status", help="Only orders with this status.", autocompletion=choices(tuple(OrderStatus))),
+    ] = None,
+    project: Annotated[
+        str | None,
+        typer.Option("--project", help="Only orders of this project.", autocompletion=listed("projects:slug")),
+    ] = None,
+    drone: Annotated[
+        str | None, typer.Option("--drone", help="Only orders on this drone.", autocompletion=listed("drones:name"))
+    ] = None,
     limit: Annotated[
         int, typer.Option("--limit", min=1, max=1000, help="Maximum number of results, newest first.")
     ] = 50,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.answers import print_answer
+from control_plane.cli.completion import listed
 from control_plane.cli.connection import Org, client
 from shared.terminal.command_line import JsonFlag, examples
 
@@ -25,7 +26,14 @@ def add_to(app: typer.Typer) -> None:
 
 
 def pull_request(
-    what: Annotated[str, typer.Argument(metavar="ORDER|TASK", help="An order whose branch was pushed, or a task.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="ORDER|TASK",
+            help="An order whose branch was pushed, or a task.",
+            autocompletion=listed("orders:id", "@last"),
+        ),
+    ],
     draft: Annotated[bool, typer.Option("--draft", help="Open as a draft.")] = False,
     title: Annotated[str | None, typer.Option("--title", help="Title (default: from the work).")] = None,
     as_json: JsonFlag = False,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.answers import print_answer, short_time
+from control_plane.cli.completion import listed
 from control_plane.cli.connection import Org, client
 from control_plane.cli.task_options import (
     Assignee,
@@ -28,7 +29,9 @@ from control_plane.cli.task_options import (
 from shared.terminal.command_line import JsonFlag, examples
 
 Doc = dict[str, Any]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the schedule.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the schedule.", autocompletion=listed("schedules:name"))
+]
 Cron = Annotated[str | None, typer.Option("--cron", help="Minute, hour, day, month, weekday: '0 6 * * 1-5'.")]
 Timezone = Annotated[str | None, typer.Option("--timezone", help="IANA time zone (default: UTC).")]
 Missed = Annotated[

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from control_plane.cli import config_file
+from control_plane.cli.completion import choices
 from control_plane.cli.connection import fleet_home, server_file
 from shared.errors import Invalid, Precondition
 from shared.terminal.command_line import examples, say
@@ -87,7 +88,9 @@ _UP_DEFAULTS: Mapping[str, Any] = {
 
 
 def serve(
-    role: Annotated[str, typer.Option("--role", help="api, collector, supervisor or all.")] = "all",
+    role: Annotated[
+        str, typer.Option("--role", help="api, collector, supervisor or all.", autocompletion=choices(ROLES))
+    ] = "all",
 ) -> int:
     """Run the control plane with an existing database and Redis (FLEET_DATABASE_URL, FLEET_BROKER_URL)."""
     if role not in ROLES:

@@ -7,11 +7,17 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from control_plane.cli.completion import choices, listed
 from control_plane.cli.connection import Org, client
 from control_plane.cli.derived_commands import DerivedGroup
 from shared.terminal.command_line import JsonFlag, examples, print_json, put, say
 
-SessionId = Annotated[str, typer.Argument(metavar="SESSION", help="The session's id.")]
+SessionId = Annotated[
+    str,
+    typer.Argument(
+        metavar="SESSION", help="The session's id, or a unique prefix of it.", autocompletion=listed("sessions:id")
+    ),
+]
 Entry = Annotated[str, typer.Argument(metavar="ENTRY", help="An entry's id, its order's id, a label, or `root`.")]
 PURPOSE = "Continue conversations: show sessions, fork them, switch to an earlier turn."
 
@@ -41,7 +47,14 @@ def rename(
 
 def mode_(
     session_id: SessionId,
-    mode: Annotated[str, typer.Argument(metavar="MODE", help="plan (read-only), build, test, ship or develop.")],
+    mode: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODE",
+            help="plan (read-only), build, test, ship or develop.",
+            autocompletion=choices("shared.work_order:Mode"),
+        ),
+    ],
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:

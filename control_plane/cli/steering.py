@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.connection import Org, client
+from control_plane.cli.orders import OrderId
 from shared.terminal.command_line import JsonFlag, examples, print_json
 from shared.terminal.command_line import say as tell
 
 PANEL = "Orders"
 Doc = dict[str, Any]
-OrderId = Annotated[str, typer.Argument(metavar="ORDER", help="The order's id, a unique prefix of it, or @last.")]
 Call = Annotated[
     str | None, typer.Option("--call", metavar="ID", help="Id of the call (default: the one pending longest).")
 ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from control_plane.cli.completion import choices, listed
 from control_plane.cli.connection import Org, client
 from control_plane.cli.orders import PANEL, follow_to_the_end
 from control_plane.cli.tokens import seconds
@@ -34,15 +35,34 @@ EXAMPLES = examples(
 def submit(
     prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="The task; `-` reads it from stdin.")],
     project: Annotated[
-        str | None, typer.Option("--project", help="The project's slug (default: the session's, or the only project).")
+        str | None,
+        typer.Option(
+            "--project",
+            help="The project's slug (default: the session's, or the only project).",
+            autocompletion=listed("projects:slug"),
+        ),
     ] = None,
     provider: Annotated[
-        str | None, typer.Option("--provider", help="The model provider (default: the project's).")
+        str | None,
+        typer.Option(
+            "--provider", help="The model provider (default: the project's).", autocompletion=listed("providers:name")
+        ),
     ] = None,
-    drone: Annotated[str | None, typer.Option("--drone", help="Run only on this drone.")] = None,
+    drone: Annotated[
+        str | None, typer.Option("--drone", help="Run only on this drone.", autocompletion=listed("drones:name"))
+    ] = None,
     label: Annotated[list[str] | None, typer.Option("--label", help="Required drone label k=v; repeats.")] = None,
-    session: Annotated[str | None, typer.Option("--session", help="Continue this session.")] = None,
-    mode: Annotated[str | None, typer.Option("--mode", help="plan (read-only), build, test, ship or develop.")] = None,
+    session: Annotated[
+        str | None, typer.Option("--session", help="Continue this session.", autocompletion=listed("sessions:id"))
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            "--mode",
+            help="plan (read-only), build, test, ship or develop.",
+            autocompletion=choices("shared.work_order:Mode"),
+        ),
+    ] = None,
     priority: Annotated[int, typer.Option("--priority", help="-100 to 100; higher runs first.")] = 0,
     max_iterations: Annotated[
         int | None, typer.Option("--max-iterations", help="Maximum steps (default 50; 0 = unlimited).")
@@ -71,6 +91,7 @@ def submit(
         typer.Option(
             "--approve",
             help="Calls that require approval: yolo (none), risky or all (default: the session's, else yolo).",
+            autocompletion=choices("shared.work_order:Approve"),
         ),
     ] = None,
     allow: Annotated[

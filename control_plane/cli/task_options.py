@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.answers import short_time
+from control_plane.cli.completion import choices, listed
 from control_plane.cli.text_file import text_of
 from shared.errors import Invalid
 
@@ -16,11 +17,25 @@ Description = Annotated[str | None, typer.Option("--description", help="Descript
 DescriptionFile = Annotated[
     str | None, typer.Option("--description-file", metavar="FILE|-", help="The description from a file, or stdin.")
 ]
-ProjectOption = Annotated[str | None, typer.Option("--project", help="The project's slug.")]
-Assignee = Annotated[
-    str | None, typer.Option("--assignee", help="An agent, or user (default: the first agent without a boss).")
+ProjectOption = Annotated[
+    str | None, typer.Option("--project", help="The project's slug.", autocompletion=listed("projects:slug"))
 ]
-ModeOption = Annotated[str | None, typer.Option("--mode", help="plan (read-only), build, test, ship or develop.")]
+Assignee = Annotated[
+    str | None,
+    typer.Option(
+        "--assignee",
+        help="An agent, or user (default: the first agent without a boss).",
+        autocompletion=listed("agents:name", "user"),
+    ),
+]
+ModeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--mode",
+        help="plan (read-only), build, test, ship or develop.",
+        autocompletion=choices("shared.work_order:Mode"),
+    ),
+]
 Priority = Annotated[str | None, typer.Option("--priority", metavar="<int>", help="-100 to 100; higher starts first.")]
 MaxIterations = Annotated[
     str | None, typer.Option("--max-iterations", metavar="<int>", help="Maximum steps of each run (0 = unlimited).")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from control_plane.cli.completion import listed
 from control_plane.cli.connection import Org, client
 from control_plane.cli.orders import cost
 from shared.durations import duration_label
@@ -25,7 +26,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def list_(
-    task: Annotated[str | None, typer.Option("--task", help="The task's id.")] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", help="The task's id.", autocompletion=listed("tasks:id"))
+    ] = None,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:

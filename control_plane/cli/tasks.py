@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.answers import print_answer
+from control_plane.cli.completion import choices, listed
 from control_plane.cli.connection import Org, client
 from control_plane.cli.text_file import text_of
 from shared.errors import Invalid
@@ -14,7 +15,9 @@ from shared.terminal.command_line import JsonFlag, examples, put, say
 
 PANEL = "Teams"
 Doc = dict[str, Any]
-TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task's id, for example PAYM-0001.")]
+TaskId = Annotated[
+    str, typer.Argument(metavar="TASK", help="The task's id, for example PAYM-0001.", autocompletion=listed("tasks:id"))
+]
 Text = Annotated[
     str, typer.Argument(metavar="TEXT", help="The comment; `-` reads it from stdin. @name hands the task over.")
 ]
@@ -44,11 +47,25 @@ def create(
     description_file: Annotated[
         str | None, typer.Option("--description-file", metavar="FILE|-", help="The description from a file, or stdin.")
     ] = None,
-    project: Annotated[str | None, typer.Option("--project", help="The project's slug.")] = None,
-    assignee: Annotated[
-        str | None, typer.Option("--assignee", help="An agent, or user (default: the first agent without a boss).")
+    project: Annotated[
+        str | None, typer.Option("--project", help="The project's slug.", autocompletion=listed("projects:slug"))
     ] = None,
-    mode: Annotated[str, typer.Option("--mode", help="plan (read-only), build, test, ship or develop.")] = "build",
+    assignee: Annotated[
+        str | None,
+        typer.Option(
+            "--assignee",
+            help="An agent, or user (default: the first agent without a boss).",
+            autocompletion=listed("agents:name", "user"),
+        ),
+    ] = None,
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode",
+            help="plan (read-only), build, test, ship or develop.",
+            autocompletion=choices("shared.work_order:Mode"),
+        ),
+    ] = "build",
     priority: Annotated[int, typer.Option("--priority", help="-100 to 100; higher starts first.")] = 0,
     max_iterations: Annotated[
         int | None,

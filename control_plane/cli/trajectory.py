@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from control_plane.cli.completion import listed
 from control_plane.cli.connection import Org, client
 from shared.errors import Precondition
 from shared.terminal.command_line import JsonFlag, examples, print_json, say
@@ -23,7 +24,14 @@ def add_to(app: typer.Typer) -> None:
 
 
 def trajectory(
-    order_id: Annotated[str, typer.Argument(metavar="ORDER", help="The order's id, a unique prefix of it, or @last.")],
+    order_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ORDER",
+            help="The order's id, a unique prefix of it, or @last.",
+            autocompletion=listed("orders:id", "@last"),
+        ),
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write to this file instead of stdout.")
     ] = None,

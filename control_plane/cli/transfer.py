@@ -13,6 +13,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
+from control_plane.cli.completion import listed
 from control_plane.cli.connection import Org, client
 from shared.errors import FleetFault, NotFound, Precondition
 from shared.terminal.command_line import JsonFlag, examples, print_json, say
@@ -30,7 +31,10 @@ def add_commands(commands: typer.Typer) -> None:
 
 
 def export(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The organization's name.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="The organization's name.", autocompletion=listed("organizations:name")),
+    ],
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE|-", help="Output file (default: stdout).")
     ] = "-",

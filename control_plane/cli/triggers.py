@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.answers import print_answer
+from control_plane.cli.completion import choices, listed
 from control_plane.cli.connection import Org, client
 from control_plane.cli.task_options import (
     Assignee,
@@ -29,7 +30,9 @@ from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, examples, read_secret, say
 
 Doc = dict[str, Any]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the trigger.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the trigger.", autocompletion=listed("triggers:name"))
+]
 Secret = Annotated[
     str | None, typer.Option("--secret", help="`-` reads it from stdin (default of add: generated and shown once).")
 ]
@@ -47,7 +50,14 @@ def add_others(group: typer.Typer) -> None:
 
 def add(
     name: Name,
-    kind: Annotated[str | None, typer.Option("--kind", help="github, gitlab, gitea or standard.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--kind",
+            help="github, gitlab, gitea or standard.",
+            autocompletion=choices("control_plane.declarations.triggers:TriggerKind"),
+        ),
+    ] = None,
     secret: Secret = None,
     event: Event = None,
     every_event: Every = False,

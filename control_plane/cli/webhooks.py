@@ -7,11 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.answers import print_answer, short_time
+from control_plane.cli.completion import listed
 from control_plane.cli.connection import Org, client
 from shared.terminal.command_line import JsonFlag, examples, print_table
 
 Doc = dict[str, Any]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the webhook.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the webhook.", autocompletion=listed("webhooks:name"))
+]
 
 
 def add_others(group: typer.Typer) -> None:

@@ -6,7 +6,7 @@ Help comes from the commands, errors from the code that raises them, reasons fro
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from control_plane.cli.main import app as fleet
@@ -65,22 +65,32 @@ def _errors() -> Iterator[str]:
 
 
 def _found() -> dict[str, set[str]]:
-    """The errors in the code, by their code: what, and why and next where they are literals."""
+    """The errors in the code, by their code: what, and why and next where they are literals or constants."""
     found: dict[str, set[str]] = {}
     for tree in modules().values():
+        constants = dict(_constants(tree))
         for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
             given = {word.arg: word.value for word in call.keywords}
             code = given.get("code")
-            what = _text(call.args[0]) if call.args else None
+            what = _text(call.args[0], constants) if call.args else None
             if isinstance(code, ast.Constant) and str(code.value).startswith("E-") and what:
-                parts = [f"{part}: {text}" for part in _PARTS if (text := _text(given.get(part)))]
+                parts = [f"{part}: {text}" for part in _PARTS if (text := _text(given.get(part), constants))]
                 found.setdefault(str(code.value), set()).add(" · ".join([what, *parts]))
     return found
 
 
-def _text(node: ast.expr | None) -> str:
-    """A literal, with `{…}` for the values in it; empty for other expressions."""
+def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, _text(value, {})
+
+
+def _text(node: ast.expr | None, constants: Mapping[str, str]) -> str:
+    """A literal, with `{…}` for the values in it, or a constant of the module; empty for other expressions."""
     match node:
+        case ast.Name(id=name):
+            return constants.get(name, "")
         case ast.Constant(value=str() as text):
             return " ".join(text.split())
         case ast.JoinedStr(values=parts):
@@ -97,7 +107,7 @@ def _reasons() -> Iterator[str]:
     for test in vars(test_reason_text).values():
         for mark in getattr(test, "pytestmark", ()):
             if mark.name == "parametrize" and "text" in mark.args[0]:
-                yield from (f"- {values[-1]}" for values in mark.args[1])
+                yield from (f"- {values[-1]}" for values in mark.args[1] if values[-1])
     yield ""
 
 

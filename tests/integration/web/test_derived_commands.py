@@ -86,6 +86,27 @@ def test_the_shell_is_offered_choices_and_names_that_the_server_has(api: Api) ->
     assert completed(api, "fleet project show ") == {"demo"}
 
 
+def test_commands_that_are_written_by_hand_complete_the_same_way(api: Api) -> None:
+    api.add_work()
+    order = api.submit("Fix the test")["id"]
+    assert completed(api, "fleet show ") == {order, "@last"}
+    assert completed(api, f"fleet approve {order[:4]}") == {order}
+    assert completed(api, "fleet submit 'Fix it' --mode ") == {"plan", "build", "test", "ship", "develop"}
+    assert completed(api, "fleet submit 'Fix it' --approve ") == {"yolo", "risky", "all"}
+    assert completed(api, "fleet submit 'Fix it' --project ") == {"demo"}
+    assert completed(api, "fleet orders --status aw") == {"awaiting_approval"}
+    assert completed(api, "fleet orders --org d") == {"default"}
+    assert completed(api, "fleet task create 'Fix it' --assignee ") == {"user"}
+    assert completed(api, "fleet api-token create --role a") == {"admin"}
+
+
+def test_zsh_shows_the_title_of_an_order_beside_its_id(api: Api) -> None:
+    api.add_work()
+    order = api.submit("Fix the test\nand more")["id"]
+    variables = {"_FLEET_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": f"fleet show {order[:4]}"}
+    assert f'"{order}":"Fix the test"' in fleet(api, **variables).stdout
+
+
 def test_a_shell_without_a_server_is_offered_nothing_and_told_nothing(api: Api) -> None:
     variables = {"_FLEET_COMPLETE": "complete_bash", "COMP_WORDS": "fleet project show ", "COMP_CWORD": "3"}
     done = invoke("fleet", env={**variables, "FLEET_URL": "http://127.0.0.1:9"})
