@@ -6,9 +6,7 @@ import json
 import os
 import signal
 import stat
-import statistics
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -116,25 +114,6 @@ def test_help_imports_nothing_heavy() -> None:
 
     assert "shared.terminal.command_line" in modules
     assert {"litellm", "celery", "sqlalchemy", "redis", "httpx", "pydantic", "rich.console", "git"} & modules == set()
-
-
-@pytest.mark.bench
-def test_help_is_there_at_once() -> None:
-    """Half a second on an idle machine; on a busy one, a multiple of the import time of Typer alone."""
-    bare = _median_seconds([str(BIN / "python"), "-c", "import typer"])
-    told = _median_seconds([str(BIN / "drone"), "--help"])
-
-    assert told < 0.5 or told < 4 * bare
-
-
-def _median_seconds(command: list[str]) -> float:
-    return statistics.median(_seconds(command) for _ in range(5))
-
-
-def _seconds(command: list[str]) -> float:
-    started = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True, env=clean_environment())
-    return time.perf_counter() - started
 
 
 def test_colours_come_only_when_they_are_asked_for_in_a_pipe() -> None:
