@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from control_plane.cli.answers import print_answer
+from control_plane.cli.common_options import Org
 from control_plane.cli.completion import choices
-from control_plane.cli.connection import Org, client
+from control_plane.cli.connection import client
 from control_plane.cli.derived_commands import DerivedGroup
 from control_plane.cli.tokens import seconds
 from shared.errors import Invalid

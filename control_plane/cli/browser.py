@@ -9,8 +9,9 @@ from urllib.parse import quote
 import typer
 
 from control_plane.cli.answers import print_answer
+from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
-from control_plane.cli.connection import Org, client
+from control_plane.cli.connection import client
 from shared.errors import NotFound
 from shared.terminal.command_line import JsonFlag, examples, put, say
 

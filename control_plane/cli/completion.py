@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import typer
 
+from control_plane.cli.connection import client
 from shared.errors import FleetError
 from shared.titles import title
 
@@ -46,8 +47,6 @@ def choices(of: Sequence[str] | str) -> Completer:
 
 
 def _list(noun: str, organization: str | None) -> list[dict[str, Any]]:
-    from control_plane.cli.connection import client
-
     try:
         found: list[dict[str, Any]] = client(organization).call(
             import_module(f"control_plane.declarations.{noun}").LIST

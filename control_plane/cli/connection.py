@@ -5,27 +5,14 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from control_plane.cli import config_file
-from control_plane.cli.completion import listed
 from shared.errors import Unreachable
 from shared.terminal.directories import data_home
 
 if TYPE_CHECKING:
     from control_plane.client.fleet import FleetClient
-
-Org = Annotated[
-    str | None,
-    typer.Option(
-        "--org",
-        help="The organization.  [FLEET_ORG; default: default]",
-        autocompletion=listed("organizations:name"),
-    ),
-]
-"""The `--org` of every command that talks to a server."""
 
 
 def fleet_home() -> Path:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from control_plane.cli.answers import print_answer
-from control_plane.cli.connection import Org, client
+from control_plane.cli.common_options import Org
+from control_plane.cli.connection import client
 from shared.terminal.command_line import FleetGroup, JsonFlag, confirmed, examples, say
 from shared.terminal.watch import WatchFlag, watched
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from control_plane.cli.connection import Org
+from control_plane.cli.common_options import Org
 from shared.terminal.command_line import JsonFlag, examples
 
 PANEL = "Inspect"

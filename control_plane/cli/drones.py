@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from control_plane.cli.connection import Org, client
+from control_plane.cli.common_options import Org
+from control_plane.cli.connection import client
 from control_plane.cli.derived_commands import DerivedGroup
 from shared.terminal.command_line import JsonFlag, examples, print_json
 from shared.terminal.watch import WatchFlag, watched

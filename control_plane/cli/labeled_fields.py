@@ -45,10 +45,10 @@ def _plain(value: Any, annotation: Any, about: About) -> Any:
 def _texts(value: Any, about: About) -> Iterator[str]:
     if isinstance(value, list) and value:
         yield from (printable(str(each)) for each in value)
-    elif value or (value is not None and value != "" and not about.absent):
+    elif value or (value not in (None, "", [], {}) and not about.absent):
         yield f"{_text(value)} {about.unit}".rstrip()
-    elif about.absent:
-        yield about.absent
+    elif about.absent or value in ([], {}):
+        yield about.absent or "none"
 
 
 def _text(value: Any) -> str:

@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from control_plane.cli.connection import Org, organization, server_and_token
+from control_plane.cli.common_options import Org
+from control_plane.cli.connection import organization, server_and_token
 from shared.terminal.command_line import JsonFlag, examples, print_json, say
 
 PANEL = "Integrations"

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.connection import Org, client
+from control_plane.cli.common_options import Org
+from control_plane.cli.connection import client
 from control_plane.cli.orders import PANEL, OrderId, follow_to_the_end
 from shared.terminal.command_line import JsonFlag, examples, print_json, say
 

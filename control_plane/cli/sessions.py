@@ -7,8 +7,9 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from control_plane.cli.common_options import Org
 from control_plane.cli.completion import choices, listed
-from control_plane.cli.connection import Org, client
+from control_plane.cli.connection import client
 from control_plane.cli.derived_commands import DerivedGroup
 from shared.terminal.command_line import JsonFlag, examples, print_json, put, say
 

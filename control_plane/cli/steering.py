@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from control_plane.cli.connection import Org, client
+from control_plane.cli.common_options import Org
+from control_plane.cli.connection import client
 from control_plane.cli.orders import OrderId
 from shared.terminal.command_line import JsonFlag, examples, print_json
 from shared.terminal.command_line import say as tell

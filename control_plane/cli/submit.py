@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from control_plane.cli.common_options import Org
 from control_plane.cli.completion import choices, listed
-from control_plane.cli.connection import Org, client
+from control_plane.cli.connection import client
 from control_plane.cli.orders import PANEL, follow_to_the_end
 from control_plane.cli.tokens import seconds
 from shared.errors import Invalid, Precondition

@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
-from control_plane.cli.connection import Org, client
+from control_plane.cli.connection import client
 from control_plane.cli.orders import cost
 from shared.durations import duration_label
 from shared.errors import Invalid

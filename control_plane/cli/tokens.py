@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from control_plane.cli.answers import print_answer
-from control_plane.cli.connection import Org, client
+from control_plane.cli.common_options import Org
+from control_plane.cli.connection import client
 from control_plane.cli.derived_commands import DerivedGroup
 from shared.errors import Invalid
 from shared.terminal.command_line import JsonFlag, examples, parse_labels

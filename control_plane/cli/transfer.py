@@ -13,8 +13,9 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
+from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
-from control_plane.cli.connection import Org, client
+from control_plane.cli.connection import client
 from shared.errors import FleetFault, NotFound, Precondition
 from shared.terminal.command_line import JsonFlag, examples, print_json, say
 from shared.terminal.output import printable

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from control_plane.cli.answers import print_answer
+from control_plane.cli.common_options import Org
 from control_plane.cli.completion import choices, listed
-from control_plane.cli.connection import Org, client
+from control_plane.cli.connection import client
 from control_plane.cli.task_options import (
     Assignee,
     CostLimit,

@@ -78,6 +78,27 @@ def test_ctrl_c_leaves_the_order_alone_and_the_terminal_as_it_was(fleet: WholeFl
     fleet.ended(order)
 
 
+def test_ctrl_z_fg_and_a_resize_in_the_middle_lose_and_repeat_nothing(fleet: WholeFleet) -> None:
+    order = submit(fleet, "Stopped work, script:steps")
+    shell = ("bash", "--norc", "--noprofile", "-i")
+    with running(shell, environ(fleet, PS1="ready> "), columns=100, rows=40) as (screen, program):
+        screen.types(f"{' '.join(FLEET)} follow {order}\n")
+        wait_until(lambda: "✓ shell: echo step 2" in screen.text)
+        screen.types("\x1a")
+        wait_until(lambda: "Stopped" in screen.text)
+        screen.types("echo typed while it $((1 + 1)) waits\n")
+        wait_until(lambda: "typed while it 2 waits" in screen.text)
+        # Not fewer rows: the screen in memory would drop the first ones, which a terminal keeps above.
+        screen.resize(70, 40)
+        screen.types("fg\n")
+        wait_until(lambda: "✓ succeeded" in screen.text, seconds=60)
+        screen.types("exit\n")
+        assert program.wait(timeout=20) == 0
+    steps = [line.split(" >> ")[0] for line in screen.lines if line.startswith("✓ shell: echo step")]
+    assert steps == [f"✓ shell: echo step {number}" for number in range(1, 11)]
+    assert "Traceback" not in screen.text
+
+
 def test_a_long_order_is_shown_through_the_pager(fleet: WholeFleet, tmp_path: Path) -> None:
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\ncat\necho paged\n")

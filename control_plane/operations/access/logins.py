@@ -52,7 +52,7 @@ def use_login_link(core: Core, secret: str) -> tuple[str, Caller]:
                 "this login link was already used or has expired",
                 code="E-LOGIN-LINK",
                 why="a login link works once, within 15 minutes",
-                next="fleet login-link prints a new one; or log in with an API token",
+                next="fleet login-link    or log in with an API token",
             )
         caller = _caller(db, link)
         return _start(db, core, caller), caller
