@@ -103,7 +103,9 @@ def test_the_terminal_lets_an_order_go_on(api: Api, failed: PlayedRun) -> None:
 def test_the_terminal_runs_an_order_again(api: Api, failed: PlayedRun) -> None:
     done = fleet(api, "retry", failed.order_id)
     assert done.returncode == 0
-    assert f"{failed.order_id} assigned: assigned to mila" in done.stderr
+    assert (
+        f"{failed.order_id} assigned: {api.client.call(orders.SHOW, order_id=failed.order_id)['reason']}" in done.stderr
+    )
 
 
 def test_submit_takes_attempts_and_the_limit_of_quiet(api: Api) -> None:
