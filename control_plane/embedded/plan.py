@@ -86,6 +86,13 @@ def make_plan(options: UpOptions, data: DataDir) -> Plan:
     Raises Conflict for a port that is taken, Invalid for addresses that cannot be used together.
     """
     bind = options.host or LOOPBACK
+    if options.demo and bind != LOOPBACK:
+        raise Invalid(
+            f"--demo requires a fleet that listens only on {LOOPBACK}",
+            code="E-UP-DEMO",
+            why="the demo's repository is a directory of this machine, which drones elsewhere do not have",
+            next="fleet up --demo    or, without the demo: fleet up --host …",
+        )
     last = data.remembered()
     chosen = replace(
         last,

@@ -12,8 +12,9 @@ import pytest
 from control_plane.declarations import orders, tokens
 from control_plane.declarations.orders import CancelRequest, StepFilter
 from control_plane.declarations.tokens import ApiTokenRequest
+from control_plane.web.stream import Pace
 from shared.errors import NotFound, Unauthenticated, Unreachable
-from shared.events import Phase
+from shared.events import AssistantStep, Phase, Usage
 from tests.support import free_port, wait_until
 from tests.support.broker import BrokerServer
 from tests.support.database import CoreFactory
@@ -52,6 +53,17 @@ def test_a_new_step_arrives_within_a_moment(api: Api, run: PlayedRun) -> None:
     wait_until(lambda: follower.seqs == [1, 2], seconds=0.6)
     run.ends()
     assert follower.ended()["status"] == "succeeded"
+
+
+def test_figures_that_were_held_back_follow_soon_without_another_step(api: Api, run: PlayedRun) -> None:
+    api.pace = Pace(heartbeat_s=90.0, poll_s=90.0, figures_s=1.0)
+    api.restart()
+    api.wait_for_hub()
+    follower = Follower(api, run.order_id)
+    wait_until(lambda: follower.seqs == [1])
+    for text in ("one", "two"):
+        run.step(AssistantStep(text=text, usage=Usage(input_tokens=10)))
+    wait_until(lambda: follower.of("order")[-1]["stats"]["input_tokens"] == 20, seconds=20)
 
 
 def test_text_in_flight_comes_as_deltas_and_is_never_stored(api: Api, run: PlayedRun) -> None:

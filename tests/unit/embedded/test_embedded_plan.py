@@ -85,6 +85,13 @@ def test_other_machines_are_given_the_public_host_for_the_broker_too(data: DataD
     assert plan.public_broker_url == f"redis://fleet.example.org:{plan.chosen.broker_port}/0"
 
 
+def test_a_demo_is_refused_where_drones_of_other_machines_may_join(data: DataDir) -> None:
+    with pytest.raises(Invalid, match="--demo requires") as refusal:
+        plan_of(data, demo=True, host="0.0.0.0", public_url="http://192.0.2.7:8420")
+
+    assert refusal.value.code == "E-UP-DEMO"
+
+
 def test_nonsense_as_public_address_is_refused(data: DataDir) -> None:
     with pytest.raises(Invalid, match="invalid public URL"):
         plan_of(data, public_url="fleet.example.org")
