@@ -1,17 +1,25 @@
-"""Following a task in a terminal: timeline entries as they arrive, across restarts of the server."""
+"""Following a task in a terminal: timeline entries as they arrive, across restarts of the server.
+
+On a terminal, a status line below them tells which run is in progress, for how long, and what it is doing.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
+from control_plane.cli.orders import cost
 from control_plane.cli.task_text import Teller
 from shared.backoff import delay
 from shared.clock import Clock, SystemClock
+from shared.durations import clock_label
 from shared.errors import FleetFault, TooOften
-from shared.terminal.output import iso, paint, print_json_line, printable, put, say
+from shared.terminal.output import iso, print_json_line, printable, say
+from shared.terminal.run_screen import RunScreen
 
 Doc = dict[str, Any]
 EVERY_S = 1.0
@@ -22,14 +30,16 @@ _OVERLAP = timedelta(minutes=1)
 
 def follow_task(fleet: Any, task_id: str, *, as_json: bool, clock: Clock | None = None) -> int:
     """Print what happens until the user is needed or nothing more will happen; returns the corresponding exit code."""
-    screen = _Json() if as_json else _Text()
-    seen = _SeenEntries()
-    task: Doc = {}
-    for task in _poll(fleet, task_id, seen, clock or SystemClock()):
-        for entry in seen.new(task["timeline"]):
-            screen.entry(entry)
-        screen.state(task)
-    screen.end(task)
+    status = _StatusLine()
+    with nullcontext() if as_json else RunScreen(sys.stdout, status.text) as screen:
+        shown = _Json() if screen is None else _Text(screen, status)
+        seen = _SeenEntries()
+        task: Doc = {}
+        for task in _poll(fleet, task_id, seen, clock or SystemClock(), note=shown.note):
+            for entry in seen.new(task["timeline"]):
+                shown.entry(entry)
+            shown.state(task)
+    shown.end(task)
     return 1 if task["status"] in {"failed", "canceled"} else 0
 
 
@@ -56,7 +66,7 @@ def _key(entry: Doc) -> tuple[str, str]:
     return f"run {entry['run']['ended_at'] is not None}", entry["run"]["run_id"]
 
 
-def _poll(fleet: Any, task_id: str, seen: _SeenEntries, clock: Clock) -> Iterator[Doc]:
+def _poll(fleet: Any, task_id: str, seen: _SeenEntries, clock: Clock, *, note: Callable[[str], None]) -> Iterator[Doc]:
     """Yield the task once a second until it rests. Raises if the first request fails; later requests are retried."""
     failures, reached = 0, False
     while True:
@@ -67,11 +77,11 @@ def _poll(fleet: Any, task_id: str, seen: _SeenEntries, clock: Clock) -> Iterato
                 raise
             failures += 1
             if failures == 1:
-                say(f"connection lost: {trouble.what}; retrying")
+                note(f"connection lost: {trouble.what}; retrying")
             clock.sleep(min(delay(min(failures, 8), base=0.25), MAX_WAIT_S))
             continue
         if failures:
-            say("reconnected")
+            note("reconnected")
         failures, reached = 0, True
         yield task
         if _rests(task):
@@ -89,6 +99,9 @@ class _Json:
     def __init__(self) -> None:
         self._state: Doc = {}
 
+    def note(self, text: str) -> None:
+        say(text)
+
     def entry(self, entry: Doc) -> None:
         print_json_line({"event": entry["kind"], **entry})
 
@@ -102,23 +115,60 @@ class _Json:
         print_json_line(task)
 
 
+class _StatusLine:
+    """The run in progress, how long it has been running, what it is doing, and what the task used so far."""
+
+    def __init__(self) -> None:
+        self._task: Doc = {}
+        self._run: Doc = {}
+        self._heard = 0.0
+
+    def hear(self, task: Doc) -> None:
+        running = [entry["run"] for entry in task["timeline"] if entry["run"] and entry["run"]["ended_at"] is None]
+        self._task, self._run, self._heard = task, running[-1] if running else {}, time.monotonic()
+
+    def text(self) -> str:
+        task, run = self._task, self._run
+        if not task:
+            return ""
+        parts = [task["status"].replace("_", " ")]
+        elapsed = task["current_run_elapsed_seconds"]
+        if elapsed is not None:
+            # Counted on from the server's figure: the clock of this machine may differ from its clock.
+            parts.append(clock_label(elapsed + time.monotonic() - self._heard))
+        if run:
+            parts.append(f"{run['agent'] or 'no agent'} on {run['drone'] or 'no drone'}")
+        totals = task["totals"]
+        parts.append(f"{totals['input_tokens'] + totals['output_tokens']:,} tokens")
+        parts.append(cost(totals["cost_usd"]))
+        if run.get("doing"):
+            parts.append(run["doing"])
+        return " · ".join(map(printable, parts))
+
+
 class _Text:
     """Text for people."""
 
-    def __init__(self) -> None:
+    def __init__(self, screen: RunScreen, status: _StatusLine) -> None:
+        self._screen = screen
+        self._status = status
         self._teller = Teller()
         self._state = ""
 
+    def note(self, text: str) -> None:
+        self._screen.note(text)
+
     def entry(self, entry: Doc) -> None:
-        put("".join(f"{line.rstrip()}\n" for line in self._teller.lines(entry)))
+        self._screen.lines([(line.rstrip(), None) for line in self._teller.lines(entry)])
 
     def state(self, task: Doc) -> None:
+        self._status.hear(task)
         state = f"{task['status'].replace('_', ' ')}, assigned to {task['assignee']}"
         if task["status"] != "in_progress":
             state = f"{state}: {printable(task['reason'])}"
         if state != self._state:
             self._state = state
-            put(paint(f"● {state}", "bold", sys.stdout) + "\n")
+            self._screen.lines([(f"● {state}", "bold")])
 
     def end(self, task: Doc) -> None:
         spent = task["totals"]

@@ -28,6 +28,7 @@ from tests.acceptance.scripts import calls, shell
 from tests.support import wait_until
 from tests.support.command_tree import invoke
 from tests.support.repositories import calc_project
+from tests.support.terminals import running
 from tests.support.whole_fleet import WholeFleet
 
 pytestmark = pytest.mark.timeout(300)
@@ -275,6 +276,25 @@ def test_a_task_is_told_from_its_creation_to_its_return(cli: Cli, fleet: WholeFl
     assert "more characters" not in full
     assert "\n      " in full
     assert cli("run", "ls", "--task", task_id)[1].count("backend") == 1
+
+
+@pytest.mark.usefixtures("going")
+def test_a_task_is_followed_in_a_terminal_with_a_status_line_of_which_nothing_is_left(
+    cli: Cli, fleet: WholeFleet
+) -> None:
+    task_id = new(cli, "Hold this, script:hold", "--assignee", "backend")
+    words = (sys.executable, "-m", "control_plane.cli.main", "task", "follow", task_id, "--org", ORG)
+    environ = {**fleet.environment, "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    with running([*words], environ, columns=120) as (screen, program):
+        status = re.compile(r"in progress · 0:\d\d · backend on \S+ · [\d,]+ tokens · .* · .*echo begun")
+        wait_until(lambda: status.search(screen.text) is not None, seconds=60)
+        first = status.findall(screen.text)
+        wait_until(lambda: status.findall(screen.text) not in ([], first))
+        assert cli("task", "cancel", task_id)[0] == 0
+        assert program.wait(timeout=30) == 1
+        wait_until(lambda: f"fleet task show {task_id}" in screen.text)
+    assert "● canceled" in screen.text
+    assert "tokens ·" not in screen.text
 
 
 @pytest.mark.usefixtures("going")
