@@ -96,7 +96,7 @@ for group in (
 
 
 def main() -> None:
-    """The entry point of the `fleet` script."""
+    """Run the command line and exit with its code."""
     sys.exit(run(app))
 
 

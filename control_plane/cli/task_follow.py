@@ -30,7 +30,7 @@ _OVERLAP = timedelta(minutes=1)
 
 def follow_task(fleet: Any, task_id: str, *, as_json: bool, clock: Clock | None = None) -> int:
     """Print what happens until the user is needed or nothing more will happen; returns the corresponding exit code."""
-    status = _StatusLine()
+    status = _TaskStatus()
     with nullcontext() if as_json else RunScreen(sys.stdout, status.text) as screen:
         shown = _Json() if screen is None else _Text(screen, status)
         seen = _SeenEntries()
@@ -115,7 +115,7 @@ class _Json:
         print_json_line(task)
 
 
-class _StatusLine:
+class _TaskStatus:
     """The run in progress, how long it has been running, what it is doing, and what the task used so far."""
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ class _StatusLine:
 class _Text:
     """Text for people."""
 
-    def __init__(self, screen: RunScreen, status: _StatusLine) -> None:
+    def __init__(self, screen: RunScreen, status: _TaskStatus) -> None:
         self._screen = screen
         self._status = status
         self._teller = Teller()
