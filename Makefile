@@ -67,10 +67,10 @@ check: $(STAMP) ## ruff, its formatter, mypy strict, the import rules, spelling 
 	@$(VENV)/bin/lint-imports
 	@$(VENV)/bin/deptry .
 	@$(PY) .ci/module_cycles.py control_plane drone shared
-	@$(PY) .ci/plain_words.py control_plane drone shared README.md
+	@$(PY) .ci/plain_words.py control_plane drone shared docs/*.md *.md
 	@$(VENV)/bin/codespell control_plane drone shared docs README.md CONTRIBUTING.md
 
-format: $(STAMP) ## let ruff mend what it can
+format: $(STAMP) ## let ruff fix what it can
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
 

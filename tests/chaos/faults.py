@@ -421,5 +421,5 @@ LABELS = {
     "collector_kill": "SIGKILL of the collector, restarted after 1 to 3 s",
     "supervisor_kill": "SIGKILL of the supervisor, restarted after 1 to 3 s",
     "api_kill": "SIGKILL of the API, restarted after 1 to 3 s",
-    "cancel": "order canceled by a person",
+    "cancel": "order canceled by a user",
 }

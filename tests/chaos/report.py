@@ -45,7 +45,7 @@ def summary(campaign: Campaign) -> str:
         f"all had settled {campaign.settled - campaign.faults_ended:.0f} s later. {_machine()}.",
         "",
         f"Orders: {statuses}. Runs: {found.runs}, of which {found.lost_runs} were lost and {found.resumed_runs} "
-        f"went on from a checkpoint. Orders whose branch could not be pushed: {len(found.unpushed)}. "
+        f"resumed from a checkpoint. Orders whose branch could not be pushed: {len(found.unpushed)}. "
         f"Refs with work of late runs: {found.late_refs}.",
         "",
         "| promise | broken |",
