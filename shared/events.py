@@ -240,6 +240,8 @@ class ApprovalStep(Wire):
     call_id: str
     tool: str
     why: str
+    command: str = ""
+    """All of what would run: a shell line, or the call's arguments; empty from drones that did not send it yet."""
     until: datetime | None = None
     """After this time, it counts as denied."""
 

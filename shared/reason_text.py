@@ -130,7 +130,7 @@ def _no_drone_text(
         case EarlierOrder(order=order):
             return f"waiting for order {order} of the same session"
         case NoDrone():
-            return "no drone is registered yet (next: fleet token create, then drone register on a workstation)"
+            return "no drone is registered yet (next: fleet token add, then drone register on a workstation)"
         case NoDroneFits(labels=labels, fleet=fleet):
             known = "; ".join(f"{each.drone}: {', '.join(each.labels) or 'none'}" for each in fleet)
             return f"no drone has label {' and '.join(labels)}; labels by drone: {known}"

@@ -9,17 +9,13 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from control_plane.validation.checks import check_text
+from shared.addresses import Ip, is_inside
 from shared.errors import Invalid
 
 MAX_URL = 2048
 _PORTS = {"http": 80, "https": 443}
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-_GLOBAL = ipaddress.ip_network("2000::/3")
-_TUNNELS = (ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32"))
 _INSIDE = "the address is inside this network"
 _NEXT = "use a public address, or start the server with FLEET_WEBHOOK_PRIVATE=true"
-
-Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Unsent(Exception):
@@ -91,17 +87,6 @@ def resolve(target: Target, *, inside_allowed: bool) -> list[str]:
     if not inside_allowed and any(is_inside(ipaddress.ip_address(each)) for each in addresses):
         raise Unsent(f"{target.host} resolves to an address inside this network, where webhooks are not sent; {_NEXT}")
     return addresses
-
-
-def is_inside(ip: Ip) -> bool:
-    """Whether this is anything but a public internet address; for an embedded IPv4 address, that address decides."""
-    if isinstance(ip, ipaddress.IPv4Address):
-        return not ip.is_global or ip.is_multicast
-    if ip.ipv4_mapped is not None:
-        return is_inside(ip.ipv4_mapped)
-    if ip in _NAT64:
-        return is_inside(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF))
-    return ip not in _GLOBAL or not ip.is_global or any(ip in each for each in _TUNNELS)
 
 
 def _literal(host: str) -> Iterator[Ip]:

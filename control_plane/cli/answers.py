@@ -6,14 +6,34 @@ from collections.abc import Callable
 from typing import Any
 
 from shared.terminal.command_line import print_json, put
+from shared.terminal.output import printable
+
+_AS_THEY_ARE = {"command", "output"}
 
 
 def print_answer(answer: Any, text: Callable[[Any], str], *, as_json: bool) -> None:
     """Print the answer: with `--json` the document as received, otherwise the result of `text`."""
     if as_json:
         print_json(answer)
-    elif written := text(answer):
+    elif written := text(for_people(answer)):
         put(written if written.endswith("\n") else f"{written}\n")
+
+
+def for_people(document: Any) -> Any:
+    """The document with all its texts, keys included, as a terminal may show them.
+
+    Commands and their outputs stay as they are: in a command each character counts, and only `safe_lines` knows which
+    codes of an output are colors.
+    """
+    if isinstance(document, str):
+        return printable(document)
+    if isinstance(document, dict):
+        return {
+            printable(name): value if name in _AS_THEY_ARE else for_people(value) for name, value in document.items()
+        }
+    if isinstance(document, list):
+        return [for_people(each) for each in document]
+    return document
 
 
 def short_time(text: str | None) -> str:

@@ -24,9 +24,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _add_create(group: typer.Typer) -> None:
-    shown = examples(
-        "fleet api-token create --role operator --name ci", "fleet api-token create --role admin --org payments"
-    )
+    shown = examples("fleet api-token add --role operator --name ci", "fleet api-token add --role admin --org payments")
     group.command("add", epilog=shown)(create)
 
 
@@ -57,13 +55,13 @@ def create(
         _bootstrap(as_json=as_json)
         return
     if role is None:
-        raise Invalid("--role is required", code="E-USAGE", next="fleet api-token create --role operator")
+        raise Invalid("--role is required", code="E-USAGE", next="fleet api-token add --role operator")
     from control_plane.declarations.tokens import CREATE_API, ApiTokenRequest
     from control_plane.validation.invalid_requests import checked
 
     expires_s = seconds(expires) if expires else None
     fields = {"role": role, "name": name, "expires_s": expires_s, "everywhere": everywhere}
-    request = checked(ApiTokenRequest, fields, form="fleet api-token create --help")
+    request = checked(ApiTokenRequest, fields, form="fleet api-token add --help")
     print_answer(client(org).call(CREATE_API, request), lambda token: str(token["token"]), as_json=as_json)
 
 

@@ -118,7 +118,7 @@ def remote_of(listing: str, url: str) -> str:
 
 def commands(head: Doc) -> list[str]:
     """The commands that a user would type in a clone of the project."""
-    branch, session = shlex.quote(head["branch"]), head["session"]
+    branch, commit, session = map(shlex.quote, (head["branch"], head["commit"], head["session"]))
     if head["pushed"]:
-        return [f"git fetch origin {branch}", f"git checkout -b {branch} {head['commit']}"]
+        return [f"git fetch origin {branch}", f"git checkout -b {branch} {commit}"]
     return [f"fleet session checkout {session} --directory ."]

@@ -10,12 +10,13 @@ import typer
 
 from control_plane.cli.connection import client
 from shared.errors import FleetError
+from shared.terminal.output import printable
 from shared.titles import title
 
 Offered = list[tuple[str, str]]
 """Words, each with what a shell may show beside it."""
 Completer = Callable[[typer.Context, str], Offered]
-_TITLES = {"orders": "prompt", "sessions": "name", "tasks": "title"}
+_TITLES = {"orders": "prompt", "sessions": "title", "tasks": "title"}
 """The field that says what an id stands for, by noun."""
 _TITLE = 50
 """Characters."""
@@ -61,4 +62,5 @@ def _about(noun: str, entry: dict[str, Any]) -> str:
 
 
 def _matching(offered: Offered, incomplete: str) -> Offered:
-    return [each for each in offered if each[0].startswith(incomplete)]
+    shown = ((printable(word), printable(about)) for word, about in offered)
+    return [each for each in shown if each[0].startswith(incomplete)]

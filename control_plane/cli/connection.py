@@ -23,11 +23,14 @@ def fleet_home() -> Path:
 
 def server_file() -> dict[str, str]:
     """What the `fleet up` of this home wrote about itself; empty if none runs."""
-    path = fleet_home() / "server.json"
     try:
-        return dict(json.loads(path.read_text()))
+        return dict(json.loads(_server_path().read_text()))
     except (OSError, ValueError):
         return {}
+
+
+def _server_path() -> Path:
+    return fleet_home() / "server.json"
 
 
 def client(org: str | None = None) -> FleetClient:
@@ -38,7 +41,7 @@ def client(org: str | None = None) -> FleetClient:
     from control_plane.client.fleet import FleetClient
 
     url, token = server_and_token()
-    return FleetClient(url, token, organization(org) or "default")
+    return FleetClient(url, token, organization(org) or "default", token_from=_token_from(url))
 
 
 def server_and_token() -> tuple[str, str | None]:
@@ -55,6 +58,14 @@ def server_and_token() -> tuple[str, str | None]:
     # A stored token is for its own server only: it is not sent to another server that FLEET_URL names.
     own = next((each.get("token") for each in (configured, local) if each.get("url") == url), None)
     return url, os.environ.get("FLEET_API_TOKEN") or own
+
+
+def _token_from(url: str) -> str:
+    """Where `server_and_token` finds the token for a server; empty if there is none."""
+    if os.environ.get("FLEET_API_TOKEN"):
+        return "FLEET_API_TOKEN"
+    files = ((config_file.settings(), config_file.path()), (server_file(), _server_path()))
+    return next((str(path) for each, path in files if each.get("url") == url and each.get("token")), "")
 
 
 def organization(org: str | None) -> str | None:

@@ -26,7 +26,7 @@ def print_drones(drones: list[Doc]) -> None:
         )
         for drone in drones
     ]
-    print_table(columns, rows, empty="no drones yet; create a join token: fleet token create")
+    print_table(columns, rows, empty="no drones yet; create a join token: fleet token add")
 
 
 def drone_text(drone: Doc) -> str:

@@ -82,6 +82,7 @@ for group in (
     drones,
     tokens,
     api_tokens,
+    DerivedGroup("tokens", "login-session", "List and log out browsers.", "Setup"),
     DerivedGroup("providers", "provider", "Manage model providers.", "Setup"),
     DerivedGroup("projects", "project", "Manage projects: the repositories that orders work on.", "Setup"),
     servers,

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import Any, TextIO
 
+from control_plane.cli.answers import for_people
 from control_plane.cli.rendering import outcome_text
 from control_plane.cli.step_lines import StepLines
 from shared.durations import clock_label
@@ -40,7 +41,9 @@ def follow_as_text(fleet: Any, order_id: str, *, outputs: bool = False, stream: 
     clock, shown = _StatusLine(), stream or sys.stdout
     with RunScreen(shown, clock.text) as screen:
         follower = _OrderEvents(screen, clock, StepLines(outputs=outputs, order_id=order_id))
-        for event, data in fleet.follow(order_id):
+        for event, received in fleet.follow(order_id):
+            # Pieces of text go to the screen as they are: it puts them together first.
+            data = received if event == "delta" else for_people(received)
             if event == "end":
                 follower.end()
                 break
@@ -48,7 +51,7 @@ def follow_as_text(fleet: Any, order_id: str, *, outputs: bool = False, stream: 
         else:
             raise AssertionError("a stream ends with its `end` event")
     write(shown, outcome_text(data))
-    return dict(data)
+    return dict(received)
 
 
 class _StatusLine:

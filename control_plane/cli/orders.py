@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
+from control_plane.cli.answers import for_people
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import choices, listed
 from control_plane.cli.connection import client
 from shared.errors import Invalid
 from shared.states import OrderStatus
 from shared.terminal.command_line import JsonFlag, examples, page, print_json, print_table, say
+from shared.terminal.output import content_writer
 from shared.terminal.watch import WatchFlag, watched
 from shared.titles import title
 
@@ -81,7 +82,7 @@ def _print_orders(found: list[Doc]) -> None:
             order["id"],
             order["status"],
             title(order["prompt"]),
-            order["stats"]["duration_label"],
+            order["stats"]["duration_label"] if order["attempt"] else None,
             order["drone"],
             cost(order["stats"]["cost_usd"]),
             order["project"],
@@ -107,7 +108,7 @@ def show(
     """Show an order: status and reason, runs, steps and cost."""
     fleet = client(org)
     if log is not None:
-        sys.stdout.buffer.write(fleet.log(order_id, log))
+        content_writer()(fleet.log(order_id, log))
         return
     from control_plane.declarations.orders import SHOW
 
@@ -117,7 +118,7 @@ def show(
         return
     from control_plane.cli.rendering import order_text
 
-    page(order_text(order, outputs=outputs))
+    page(order_text(for_people(order), outputs=outputs))
 
 
 def follow(order_id: OrderId, outputs: Outputs = False, as_json: JsonFlag = False, org: Org = None) -> int:
@@ -127,7 +128,7 @@ def follow(order_id: OrderId, outputs: Outputs = False, as_json: JsonFlag = Fals
 
 def patch(order_id: OrderId, org: Org = None) -> None:
     """Print an order's patch against its base commit."""
-    sys.stdout.buffer.write(client(org).patch(order_id))
+    content_writer()(client(org).patch(order_id))
 
 
 def cancel(

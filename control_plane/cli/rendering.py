@@ -7,6 +7,7 @@ from typing import Any
 
 from control_plane.cli.step_lines import todo_lines, transcript_lines
 from shared.terminal.output import Style, paint, printable
+from shared.terminal.step_lines import command_lines
 
 Doc = dict[str, Any]
 _VERIFICATION = {
@@ -18,18 +19,8 @@ _VERIFICATION = {
 
 
 def outcome_text(order: Doc) -> str:
-    """The end of an order: its outcome, its results and its cost."""
-    good = order["status"] == "succeeded"
-    stats = order["stats"]
-    lines = [
-        _styled(f"{'✓' if good else '✗'} {order['status']}: {order['reason']}", "green" if good else "red"),
-        f"  order    {order['id']}  on {order['drone'] or 'no drone'}, attempt {order['attempt']}",
-        f"  branch   {_branch(order)}",
-        f"  tokens   {stats['input_tokens']} in, {stats['output_tokens']} out, {stats['tool_calls']} tool calls",
-        f"  checks   {_VERIFICATION.get(order['verification'], 'unknown')}",
-        f"  {money(stats['cost_usd'])}",
-        f"  time     {stats['duration_label']}",
-    ]
+    """How the order ended, or its state so far; its results and its cost."""
+    lines = [_headline(order), *_figures(order)]
     if order["patch"]:
         lines.append(f"  patch    fleet patch {order['id']}")
     if order.get("pull_request"):
@@ -37,6 +28,29 @@ def outcome_text(order: Doc) -> str:
     if order["receipt"]:
         lines.append(f"  cleanup  {_receipt(order['receipt'])}")
     return "\n".join(lines) + "\n"
+
+
+def _headline(order: Doc) -> str:
+    text = f"{order['status']}: {printable(order['reason'])}"
+    if not order["ended_at"]:
+        return f"● {text}"
+    good = order["status"] == "succeeded"
+    return _styled(f"{'✓' if good else '✗'} {text}", "green" if good else "red")
+
+
+def _figures(order: Doc) -> list[str]:
+    """Where the order ran and what came of it; without the figures that it does not have yet."""
+    drone, stats = order["drone"] or "no drone", order["stats"]
+    if not order["attempt"]:
+        return [f"  order    {order['id']}  on {drone}"]
+    return [
+        f"  order    {order['id']}  on {drone}, attempt {order['attempt']}",
+        *([f"  branch   {_branch(order)}"] if order["branch"] or order["ended_at"] else []),
+        f"  tokens   {stats['input_tokens']} in, {stats['output_tokens']} out, {stats['tool_calls']} tool calls",
+        *([f"  checks   {_VERIFICATION.get(order['verification'], 'unknown')}"] if order["ended_at"] else []),
+        f"  {money(stats['cost_usd'])}",
+        f"  time     {stats['duration_label']}",
+    ]
 
 
 def order_text(order: Doc, *, outputs: bool = False) -> str:
@@ -57,9 +71,10 @@ def order_text(order: Doc, *, outputs: bool = False) -> str:
         + (f" ({run['doing']})" if run["doing"] and not run["ended_at"] else "")
         for run in order["runs"]
     ]
-    steps = transcript_lines(order["steps"], outputs=outputs)
+    steps = transcript_lines(order["steps"], outputs=outputs, ended=bool(order["ended_at"]))
     todo = [*todo_lines(order["todo"]), ""] if order["todo"] else []
-    return "\n".join([*head, *runs, "", *steps, "", *todo, outcome_text(order)])
+    parts = [*runs, "", *steps, ""] if runs or steps else []
+    return "\n".join([*head, *parts, *todo, outcome_text(order)])
 
 
 def money(usd: float | None) -> str:
@@ -88,6 +103,7 @@ def _waiting(order: Doc) -> list[str]:
     if call := order["waiting_for"]:
         until = f", denied automatically at {call['until']}" if call["until"] else ""
         lines.append(f"pending  {call['tool']}: {printable(call['why'])} (call {call['call_id']}{until})")
+        lines += command_lines(call.get("command", ""))
         lines.append(f"next     fleet approve {order['id']}    or    fleet deny {order['id']}")
     lines += [f"queued   {printable(word['text'])}" for word in order["unheard"]]
     return lines
@@ -95,7 +111,7 @@ def _waiting(order: Doc) -> list[str]:
 
 def _branch(order: Doc) -> str:
     if not order["branch"]:
-        return "none (nothing changed)" if order["ended_at"] else "none yet"
+        return "none (nothing changed)"
     if order["pushed"]:
         return f"{order['branch']} (pushed, {str(order['head_commit'])[:10]})"
     return f"{order['branch']} (not pushed{': ' + order['push_error'] if order['push_error'] else ''})"

@@ -41,7 +41,7 @@ def _lines(found: Doc) -> str:
     lines = [
         f"server   {found['server']} ({found['version']})",
         f"org      {found['organization']}{paused}",
-        f"drones   {_counts(found['drones'], 'none; add one: fleet token create, then drone register on its machine')}",
+        f"drones   {_counts(found['drones'], 'none; add one: fleet token add, then drone register on its machine')}",
         f"orders   {_counts(found['orders'], 'none active')}",
         f"tasks    {_counts(found['tasks'], 'none')}",
         f"runs     {found['active_runs']} running; capacity {found['max_concurrency']}",

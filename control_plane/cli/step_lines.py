@@ -8,7 +8,7 @@ from typing import Any
 
 from shared.events import TodoItem
 from shared.terminal import step_lines as rendered
-from shared.terminal.output import line_width, paint
+from shared.terminal.output import line_width, paint, printable
 
 Doc = dict[str, Any]
 
@@ -22,7 +22,7 @@ class StepLines:
 
     def __init__(self, *, outputs: bool = False, order_id: str = "") -> None:
         self._folded = rendered.FoldedCalls(outputs=outputs, width=line_width(sys.stdout))
-        self._order_id = order_id
+        self._order_id = printable(order_id)
 
     def lines(self, step: Doc) -> rendered.Lines:
         """The lines that show a step; empty if people need not see it, or if it is a call without a result yet."""
@@ -38,19 +38,19 @@ class StepLines:
         """The line of the call that runs now; empty if there is none."""
         return self._folded.running()
 
-    def left_open(self) -> rendered.Lines:
-        """The calls that have no result, once there are no more steps."""
-        return self._folded.left_open()
+    def left_open(self, *, ended: bool = True) -> rendered.Lines:
+        """The calls that have no result, after the last step; `ended` tells whether one may still come."""
+        return self._folded.left_open() if ended else self._folded.still_open()
 
     def _lines(self, step: Doc) -> rendered.Lines:
         body = rendered.parsed_body(step)
         return self._folded.lines(body) if body is not None else []
 
 
-def transcript_lines(steps: Iterable[Doc], *, outputs: bool = False) -> list[str]:
-    """All steps of an order as lines for stdout."""
+def transcript_lines(steps: Iterable[Doc], *, outputs: bool = False, ended: bool = True) -> list[str]:
+    """All steps of an order as lines for stdout; `ended` tells whether no more of them will come."""
     each = StepLines(outputs=outputs)
-    return _painted([*(line for step in steps for line in each.lines(step)), *each.left_open()])
+    return _painted([*(line for step in steps for line in each.lines(step)), *each.left_open(ended=ended)])
 
 
 def step_lines(step: Doc) -> list[str]:

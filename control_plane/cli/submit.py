@@ -14,6 +14,7 @@ from control_plane.cli.orders import PANEL, follow_to_the_end
 from control_plane.cli.tokens import seconds
 from shared.errors import Invalid, Precondition
 from shared.terminal.command_line import JsonFlag, examples, parse_labels, print_json, put, say
+from shared.terminal.output import printable
 
 if TYPE_CHECKING:
     from control_plane.client.fleet import FleetClient
@@ -178,6 +179,6 @@ def _print_order(order: Doc, *, as_json: bool) -> None:
     if as_json:
         print_json(order)
         return
-    put(f"{order['id']}\n")
+    put(f"{printable(order['id'])}\n")
     say(f"{order['status']}: {order['reason']}")
     say(f"  next  fleet follow {order['id']}")

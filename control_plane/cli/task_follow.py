@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
+from control_plane.cli.answers import for_people
 from control_plane.cli.orders import cost
 from control_plane.cli.task_text import Teller
 from shared.backoff import delay
@@ -35,7 +36,8 @@ def follow_task(fleet: Any, task_id: str, *, as_json: bool, clock: Clock | None 
         shown = _Json() if screen is None else _Text(screen, status)
         seen = _SeenEntries()
         task: Doc = {}
-        for task in _poll(fleet, task_id, seen, clock or SystemClock(), note=shown.note):
+        for received in _poll(fleet, task_id, seen, clock or SystemClock(), note=shown.note):
+            task = received if as_json else for_people(received)
             for entry in seen.new(task["timeline"]):
                 shown.entry(entry)
             shown.state(task)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
+from control_plane.cli.answers import print_answer
 from control_plane.cli.common_options import Org
 from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from control_plane.cli.orders import cost
 from shared.durations import duration_label
 from shared.errors import Invalid
-from shared.terminal.command_line import JsonFlag, examples, group, print_json, print_table, put
+from shared.terminal.command_line import JsonFlag, examples, group, print_json, print_table
 
 PANEL = "Teams"
 Doc = dict[str, Any]
@@ -69,9 +71,6 @@ def show(
     from control_plane.declarations import task_runs
 
     run = client(org).call(task_runs.SHOW_RUN, run_id=run_id)
-    if as_json:
-        print_json(run)
-        return
     from control_plane.cli.task_text import run_text
 
-    put(run_text(run, full=full))
+    print_answer(run, partial(run_text, full=full), as_json=as_json)

@@ -24,7 +24,7 @@ def print_join_tokens(tokens: list[Doc]) -> str:
         for token in tokens
     ]
     columns = ("ID", "USED", "LABELS", "SERVES", "EXPIRES", "REVOKED")
-    print_table(columns, rows, empty="no join tokens; create one: fleet token create")
+    print_table(columns, rows, empty="no join tokens; create one: fleet token add")
     return ""
 
 
@@ -35,11 +35,12 @@ def print_api_tokens(tokens: list[Doc]) -> str:
             token["id"],
             f"{token['role']} everywhere" if token["everywhere"] else token["role"],
             token["name"],
+            token.get("made_by"),
             token["last_used_at"],
             token["expires_at"],
             token["revoked_at"],
         )
         for token in tokens
     ]
-    print_table(("ID", "ROLE", "NAME", "LAST USED", "EXPIRES", "REVOKED"), rows)
+    print_table(("ID", "ROLE", "NAME", "CREATED BY", "LAST USED", "EXPIRES", "REVOKED"), rows)
     return ""

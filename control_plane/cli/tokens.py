@@ -24,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _add_create(group: typer.Typer) -> None:
-    group.command("add", epilog=examples("fleet token create --expires 1h --label gpu=yes"))(create)
+    group.command("add", epilog=examples("fleet token add --expires 1h --label gpu=yes"))(create)
 
 
 def create(
@@ -53,7 +53,7 @@ def create(
         "labels": parse_labels(label or []),
         "serves": ["*"] if serves_all else serves or [],
     }
-    request = checked(JoinTokenRequest, fields, form="fleet token create --help")
+    request = checked(JoinTokenRequest, fields, form="fleet token add --help")
     print_answer(client(org).call(CREATE_JOIN, request), lambda token: str(token["token"]), as_json=as_json)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from shared.errors import Precondition
 from shared.terminal.command_line import JsonFlag, examples, print_json, say
+from shared.terminal.output import content_writer
 
 PANEL = "Orders"
 
@@ -46,7 +46,7 @@ def trajectory(
     content = client(org).trajectory(order_id, run)
     if output is None:
         # The output is a document in any case; `--json` changes nothing.
-        sys.stdout.buffer.write(content + b"\n")
+        content_writer()(content + b"\n")
         return
     _write(output, content + b"\n")
     messages = len(json.loads(content)["messages"])

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -18,7 +18,7 @@ from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from shared.errors import FleetFault, NotFound, Precondition
 from shared.terminal.command_line import JsonFlag, examples, print_json, say
-from shared.terminal.output import printable
+from shared.terminal.output import content_writer, printable
 
 _CHUNK = 64 * 1024
 _LAST = 1024 * 1024
@@ -43,11 +43,7 @@ def export(
 ) -> None:
     """Export an organization as JSON lines, without secrets."""
     chunks = client(org).export_organization(name)
-    if output == "-":
-        last = _written(chunks, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-    else:
-        last = _into(Path(output), chunks)
+    last = _written(chunks, content_writer()) if output == "-" else _into(Path(output), chunks)
     end = _end_of(last)
     rows = sum(end["counts"].values())
     say(f"exported {name}: {rows:,} rows, {end['totals']['runs']:,} runs")
@@ -87,7 +83,7 @@ def _into(path: Path, chunks: Iterable[bytes]) -> bytes:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            last = _written(chunks, file)
+            last = _written(chunks, file.write)
         _end_of(last)
         draft.replace(path)
     except OSError as error:
@@ -98,11 +94,11 @@ def _into(path: Path, chunks: Iterable[bytes]) -> bytes:
     return last
 
 
-def _written(chunks: Iterable[bytes], into: BinaryIO) -> bytes:
+def _written(chunks: Iterable[bytes], write: Callable[[bytes], object]) -> bytes:
     """Write all chunks; returns the last bytes."""
     last = b""
     for chunk in chunks:
-        into.write(chunk)
+        write(chunk)
         last = (last + chunk)[-_LAST:]
     return last
 

@@ -30,12 +30,20 @@ class HttpCalls:
     """One control plane at one address, for one caller and one organization."""
 
     def __init__(
-        self, url: str, token: str | None = None, organization: str = "default", *, timeout_s: float = 30.0
+        self,
+        url: str,
+        token: str | None = None,
+        organization: str = "default",
+        *,
+        timeout_s: float = 30.0,
+        token_from: str = "",
     ) -> None:
+        """`token_from` says where the token was found, for the error of a wrong one."""
         self.url = url.rstrip("/")
         self.organization = organization
         self._token = token
         self._timeout_s = timeout_s
+        self._token_from = token_from
         self._http: httpx.Client | None = None
 
     def __enter__(self) -> Self:
@@ -102,7 +110,7 @@ class HttpCalls:
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise unreachable(self.url, error) from error
         if not response.is_success:
-            raise refusal(self.url, response)
+            raise refusal(self.url, response, self._token_from)
         return response
 
     def _stream(self, path: str, last_seq: int) -> AbstractContextManager[Iterator[bytes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from shared.errors import FleetError, FleetFault, Unreachable
+from shared.errors import FleetError, FleetFault, Unauthenticated, Unreachable
 from shared.problems import error_of, kind_of
 
 if TYPE_CHECKING:
@@ -14,13 +14,19 @@ CUT_OFF = "E-SERVER-SILENT"
 """The server received the request but never finished the response: the request may have been carried out."""
 
 
-def refusal(url: str, response: httpx.Response) -> FleetError:
-    """The error that a problem document describes: the class from its status, the text from the server."""
+def refusal(url: str, response: httpx.Response, token_from: str = "") -> FleetError:
+    """The error that a problem document describes: the class from its status, the text from the server.
+
+    If the token was refused, the error says where it came from.
+    """
     try:
         document = response.json()
     except ValueError:
         document = None
-    return error_of(response.status_code, document) or not_a_fleet(url, response)
+    error = error_of(response.status_code, document) or not_a_fleet(url, response)
+    if isinstance(error, Unauthenticated) and token_from and not error.why:
+        error.why = f"the token is from {token_from}"
+    return error
 
 
 def unreachable(url: str, error: Exception) -> Unreachable:

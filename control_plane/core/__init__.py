@@ -74,3 +74,7 @@ class Caller:
     user: str
     everywhere: bool = False
     """May act in every organization, and create new ones."""
+    token_id: str | None = None
+    """The API token behind the call, directly or through a browser session; None for the control plane itself."""
+    login_session_id: str | None = None
+    """The browser session that the call came through, if any."""

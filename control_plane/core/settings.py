@@ -6,7 +6,7 @@ import ipaddress
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import Invalid
@@ -39,6 +39,16 @@ class FleetSettings(BaseSettings):
 
     webhook_private: bool = False
     """Whether webhooks may be sent to addresses inside the network: loopback, private, link-local."""
+
+    trusted_proxies: str = ""
+    """Addresses or networks, separated by commas. Only of these is it believed for whom they forward a request."""
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, proxies: str) -> str:
+        for each in proxies.split(",") if proxies else ():
+            ipaddress.ip_network(each.strip())
+        return proxies
 
     @property
     def url(self) -> str:

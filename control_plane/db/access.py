@@ -19,6 +19,8 @@ class ApiToken(Owned, Row):
     everywhere: Mapped[bool] = mapped_column(default=False)
     """It may act in every organization, and create new ones."""
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    made_by: Mapped[str | None] = mapped_column(Id)
+    """The API token with which it was created. No foreign key: its organization may be removed."""
     created_at: Mapped[datetime]
     last_used_at: Mapped[datetime | None]
     expires_at: Mapped[datetime | None]
@@ -30,6 +32,8 @@ class LoginLink(Owned, Row):
 
     __tablename__ = "login_links"
     id: Mapped[str] = mapped_column(Id, primary_key=True)
+    token_id: Mapped[str | None] = mapped_column(Id)
+    """As of a session."""
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     role: Mapped[str] = mapped_column(String(16))
     everywhere: Mapped[bool] = mapped_column(default=False)
@@ -41,12 +45,23 @@ class LoginLink(Owned, Row):
 class WebSession(Owned, Row):
     """A logged-in browser."""
 
+    ADDRESS_LENGTH = 64
+
     __tablename__ = "web_sessions"
     id: Mapped[str] = mapped_column(Id, primary_key=True)
+    token_id: Mapped[str | None] = mapped_column(Id)
+    """The API token that it comes from, with which it ends; a row of an earlier version has none and is not accepted.
+    No foreign key: the token may belong to another organization, which may be removed.
+    """
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     role: Mapped[str] = mapped_column(String(16))
     everywhere: Mapped[bool] = mapped_column(default=False)
+    browser_key_hash: Mapped[str | None] = mapped_column(String(64))
+    """Of the key that the browser keeps besides its cookie; without one, the session only reads."""
     created_at: Mapped[datetime]
+    last_used_at: Mapped[datetime | None]
+    address: Mapped[str] = mapped_column(String(ADDRESS_LENGTH), default="")
+    """The client's network address at that time."""
     expires_at: Mapped[datetime]
 
 

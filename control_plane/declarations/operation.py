@@ -177,7 +177,7 @@ class Operation:
     """A second sentence for the OpenAPI document."""
     status: int = 200
     errors: tuple[int, ...] = ()
-    """Statuses besides 401 and 403 that the OpenAPI document lists."""
+    """Statuses that the OpenAPI document lists besides 401, 403 and, for an unknown organization, 404."""
     everywhere: bool = False
     """Only for a token that may act in every organization."""
     in_organization: bool = True

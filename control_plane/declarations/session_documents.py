@@ -57,6 +57,8 @@ class SessionSummary(Document):
 
     id: Annotated[str, About("session")]
     name: Annotated[str, About("name")]
+    title: Annotated[str, About("title")]
+    """The name; without one, the first line of the first prompt."""
     project: Annotated[str, About("project")]
     mode: Annotated[str, About("mode")]
     approve: str | None

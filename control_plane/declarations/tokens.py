@@ -54,6 +54,8 @@ class ApiTokenDocument(Document):
     name: str
     role: str
     everywhere: bool
+    made_by: str | None = None
+    """The id of the API token with which it was created."""
     created_at: datetime
     last_used_at: datetime | None
     expires_at: datetime | None
@@ -68,7 +70,29 @@ class LoginLinkDocument(BaseModel):
     """The token in the address."""
 
 
+class LoginSessionDocument(Document):
+    """A logged-in browser."""
+
+    id: Annotated[str, About("id")]
+    token_id: Annotated[str, About("token")]
+    """The API token that it was started with, and ends with."""
+    token_name: Annotated[str, About("name")]
+    role: Annotated[str, About("role")]
+    everywhere: bool
+    current: bool
+    """Whether the request itself came through it."""
+    created_at: Annotated[datetime, About("started")]
+    last_used_at: Annotated[datetime | None, About("last used")]
+    """Accurate to a minute."""
+    address: Annotated[str, About("address")]
+    """The network address from which it was used then."""
+    expires_at: Annotated[datetime, About("expires")]
+
+
 NAMES = {"token_id": Annotated[str, About("token", "The token's id, from `ls`.", metavar="ID")]}
+SESSION_NAMES = {
+    "login_session_id": Annotated[str, About("login session", "The login session's id, from `ls`.", metavar="ID")]
+}
 SECRETS_STAY_OUT = NoDoor("a token must not pass through a model's conversation")
 FOR_PEOPLE = NoDoor("only people decide who gets access")
 
@@ -174,4 +198,39 @@ CREATE_LOGIN_LINK = Operation(
     more="The browser session has the caller's role and organization.",
     tool=SECRETS_STAY_OUT,
     command=ByHand("login-link", "it prints the link alone, and belongs to no group"),
+)
+LIST_LOGIN_SESSIONS = Operation(
+    name="list_login_sessions",
+    role="viewer",
+    route="GET /login-sessions",
+    run="access.login_sessions:list_login_sessions",
+    answer=list[LoginSessionDocument],
+    summary="List the browsers that are logged in",
+    more="Those of the caller's own token; for an admin, all of the organization.",
+    tool=FOR_PEOPLE,
+    command=Command(
+        "login-session ls",
+        "List logged-in browsers: your token's own; for an admin, all of the organization.",
+        "fleet login-session ls",
+        columns=("id", "token_id", "token_name", "role", "created_at", "last_used_at", "address", "expires_at"),
+        empty="no browser is logged in",
+    ),
+)
+END_LOGIN_SESSION = Operation(
+    name="end_login_session",
+    role="viewer",
+    route="DELETE /login-sessions/{login_session_id}",
+    names=SESSION_NAMES,
+    errors=(403, 404),
+    run="access.login_sessions:end_login_session",
+    answer=LoginSessionDocument,
+    summary="Log out a browser",
+    more="One of the caller's own token; for an admin, any of the organization.",
+    tool=FOR_PEOPLE,
+    command=Command(
+        "login-session rm",
+        "Log out a browser; to end all sessions of a token, revoke the token.",
+        "fleet login-session rm ID",
+        done="login session {login_session_id} ended",
+    ),
 )

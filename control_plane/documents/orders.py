@@ -127,6 +127,8 @@ class WaitingDocument(Document):
     call_id: str
     tool: str
     why: str
+    command: str = ""
+    """All of what would run: a shell line, or the call's arguments; empty for a drone that did not send it yet."""
     until: datetime | None
     """When it is denied automatically; null: never."""
 

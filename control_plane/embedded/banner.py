@@ -57,7 +57,7 @@ def next_step(set_up: SetUp) -> str:
 _STEPS = {
     "provider": "fleet provider add main --model openai/MODEL --api-base URL --api-key-stdin",
     "project": "fleet project add NAME --git-url URL",
-    "drone": "fleet token create    then on a workstation: drone register",
+    "drone": "fleet token add    then on a workstation: drone register",
 }
 _ORDER = "fleet submit 'Fix the failing test' --follow"
 _DEMO_ORDER = f"fleet submit '{seeding.PROMPT}' --project {seeding.NAME} --follow"

@@ -42,7 +42,7 @@ class McpEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         refuse_strangers(headers, self._core.settings.url)
-        _require_token(headers, scope)
+        _require_token(scope)
         if scope["method"] != "POST":
             raise HTTPException(405, headers={"Allow": "POST"})
         assert self._manager is not None, "the application's lifespan has not begun"
@@ -86,15 +86,15 @@ def _hostname(url: str) -> str | None:
         return None
 
 
-def _require_token(headers: Headers, scope: Scope) -> None:
+def _require_token(scope: Scope) -> None:
     """Raise if the caller uses a browser session, which is for pages, or is a drone."""
     identity: Any = scope["state"]["identity"]
     if not isinstance(identity, Caller):
         raise Forbidden("a drone's token cannot be used here: an API token is required", code="E-TOKEN-KIND")
-    if "authorization" not in headers:
+    if identity.login_session_id is not None:
         raise Unauthenticated(
             "an API token is required",
             code="E-TOKEN-MISSING",
             why="a browser session is only valid for pages",
-            next="fleet api-token create --role operator    then send it as: Authorization: Bearer fa_...",
+            next="fleet api-token add --role operator    then send it as: Authorization: Bearer fa_...",
         )

@@ -119,7 +119,7 @@ def _drones(core: Core, organization_id: str) -> Check:
             WARN,
             "drones",
             f"none of {len(drones)} is online" if drones else "none is registered",
-            fix="drone start" if drones else "fleet token create, then drone register --url … --token …",
+            fix="drone start" if drones else "fleet token add, then drone register --url … --token …",
         )
     if open_ones:
         found = f"{len(alive)} online; without a sandbox: {', '.join(open_ones)}"

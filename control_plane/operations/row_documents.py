@@ -150,6 +150,7 @@ def _waiting_document(wait: Wait) -> WaitingDocument:
         call_id=wait.subject,
         tool=wait.details["tool"],
         why=wait.details["why"],
+        command=wait.details.get("command", ""),
         until=wait.deadline,
     )
 

@@ -33,7 +33,8 @@ def ask_approval(db: Session, core: Core, run: Run, step: ApprovalStep) -> Wait:
     wait = find_wait(db, run.id, step.call_id) or Wait(run_id=run.id, subject=step.call_id)
     wait.organization_id, wait.order_id = run.organization_id, run.order_id
     wait.kind, wait.role = APPROVAL, "operator"
-    wait.text, wait.details = f"Approve {step.tool}? {step.why}", {"tool": step.tool, "why": step.why}
+    wait.text = f"Approve {step.tool}? {step.why}"
+    wait.details = {"tool": step.tool, "why": step.why, "command": step.command}
     wait.choices, wait.default, wait.deadline = [APPROVE, DENY], DENY, step.until
     wait.asked_at, wait.comment = core.clock.now(), ""
     wait.answer = wait.answered_by = wait.answered_at = wait.decided_by = wait.closed_at = None

@@ -22,12 +22,14 @@ VERIFICATION = "## Verification"
 """Ends the first part of the text, which goes under a form's own heading."""
 _MARK = re.compile(r"^(?:#{1,6}|[-*+>])\s+")
 _TAG = re.compile(r"(?<![\w`@/.+-])@([A-Za-z0-9][\w-]*)")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+"""As in Markdown."""
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)")
 
 
 def title_of(about: str) -> str:
     """The first line of what the work is about, as one line of at most 72 characters; empty if there is none."""
-    first = next((line.strip() for line in about.splitlines() if line.strip()), "")
+    first = next((line.strip() for line in about.split("\n") if line.strip()), "")
     words = " ".join(_MARK.sub("", first).split())
     return words if len(words) <= MAX_TITLE else words[: MAX_TITLE - 1].rstrip() + "…"
 
@@ -56,7 +58,7 @@ def body_of(db: Session, order: Order) -> str:
 def quiet(text: str) -> str:
     """The text with its tags as code: on a code host, `@tester` would mention an unrelated user."""
     lines, fenced = [], False
-    for line in text.splitlines():
+    for line in _LINE_END.split(text.removesuffix("\n")):
         if _FENCE.match(line):
             fenced = not fenced
         lines.append(line if fenced else _TAG.sub(r"`@\1`", line))

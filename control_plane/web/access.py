@@ -55,11 +55,12 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        if scope["method"] not in SAFE and "authorization" not in headers:
+        # Other credentials than a bearer token, of a proxy for example, leave it to the cookie who the caller is.
+        if scope["method"] not in SAFE and not bearer_of(headers):
             refuse_other_sites(headers, self._core.settings.url)
         if not is_open(scope["method"], scope["path"]):
             try:
-                identity = await to_thread.run_sync(identify, self._core, headers)
+                identity = await to_thread.run_sync(identify, self._core, scope)
             except Unauthenticated:
                 if scope["method"] != "GET" or not wants_page(scope):
                     raise
@@ -69,22 +70,33 @@ class Gate:
         await self._app(scope, receive, send)
 
 
-def identify(core: Core, headers: Headers) -> Caller | AuthenticatedDrone:
+def identify(core: Core, scope: Scope) -> Caller | AuthenticatedDrone:
     """The caller of a request, by its bearer token, else by its session. Raises Unauthenticated."""
-    kind, _, bearer = headers.get("authorization", "").partition(" ")
-    bearer = bearer.strip()
-    if kind.lower() == "bearer" and bearer.startswith(f"{DRONE_PREFIX}_"):
+    bearer = bearer_of(Headers(scope=scope))
+    if bearer.startswith(f"{DRONE_PREFIX}_"):
         return registration.authenticate_drone(core, bearer)
-    if kind.lower() == "bearer" and bearer:
+    if bearer:
         return tokens.authenticate(core, bearer)
-    if secret := session_secret(headers, core):
-        return tokens.authenticate_session(core, secret)
+    if secret := session_secret(core, scope):
+        return tokens.authenticate_session(core, secret, client_address(scope))
     raise Unauthenticated(
         "a token is required",
         code="E-TOKEN-MISSING",
         why="the request has neither a bearer token nor a session",
-        next="fleet api-token create --role operator    then send it as: Authorization: Bearer fa_...",
+        next="fleet api-token add --role operator    then send it as: Authorization: Bearer fa_...",
     )
+
+
+def bearer_of(headers: Headers) -> str:
+    """The bearer token of the request, or nothing."""
+    kind, _, credentials = headers.get("authorization", "").partition(" ")
+    return credentials.strip() if kind.lower() == "bearer" else ""
+
+
+def client_address(scope: Scope) -> str:
+    """The network address of the client."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def is_open(method: str, path: str) -> bool:
@@ -97,15 +109,24 @@ def is_open(method: str, path: str) -> bool:
     )
 
 
-def cookie_name(core: Core) -> str:
-    """The session cookie. Browsers share cookies between all ports of a host: the port keeps two fleets apart."""
-    return f"fleet_session_{core.settings.port}"
+def cookie_name(core: Core, scope: Scope) -> str:
+    """The session cookie. Browsers share cookies between all ports of a host: the port keeps two fleets apart.
+
+    Over TLS, its prefix makes browsers refuse one that another server of the host or of the domain sets.
+    """
+    name = f"fleet_session_{core.settings.port}"
+    return f"__Host-{name}" if is_https(core, scope) else name
 
 
-def session_secret(headers: Headers, core: Core) -> str | None:
+def is_https(core: Core, scope: Scope) -> bool:
+    """Whether the browser uses TLS. Behind a proxy that ends it, the public address decides."""
+    return scope["scheme"] == "https" or core.settings.url.startswith("https://")
+
+
+def session_secret(core: Core, scope: Scope) -> str | None:
     """The secret in the session cookie, if there is one."""
     try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(cookie_name(core))
+        cookie = SimpleCookie(Headers(scope=scope).get("cookie", "")).get(cookie_name(core, scope))
     except CookieError:
         return None
     return cookie.value if cookie else None
@@ -122,13 +143,20 @@ def refuse_other_sites(headers: Headers, public_url: str) -> None:
         own = fetch_site in {"same-origin", "none"}
     else:
         origin = headers.get("origin")
-        own = origin is None or urlsplit(origin).netloc in {headers.get("host"), urlsplit(public_url).netloc}
+        own = origin is None or _netloc(origin) in {headers.get("host"), _netloc(public_url)}
     if not own:
         raise Forbidden(
             "request refused: it was sent by a page of another site",
             code="E-OTHER-SITE",
             next=f"open {public_url} and repeat the action there",
         )
+
+
+def _netloc(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return origin
 
 
 def _address(scope: Scope) -> str:

@@ -16,6 +16,7 @@ from control_plane.mcp_server.endpoint import McpEndpoint
 from control_plane.web import code_host_requests, openapi, problems
 from control_plane.web.access import Gate
 from control_plane.web.api import api_routes
+from control_plane.web.browser_key import BrowserKey
 from control_plane.web.hub import Hub
 from control_plane.web.middleware import SecurityHeaders, WholeBody
 from control_plane.web.pages import page_routes
@@ -53,6 +54,7 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     # The last one added is the outermost: every answer has the headers, every error below becomes a document, and no
     # body is read before the caller is known.
+    app.add_middleware(BrowserKey, core=core)
     app.add_middleware(WholeBody)
     app.add_middleware(Gate, core=core)
     app.add_middleware(problems.Boundary)

@@ -87,7 +87,7 @@ class WholeBody:
         # A code host has signed what people wrote, including a NUL: characters that are not text are removed later.
         if not hook:
             refuse_no_text(body)
-        await self._app(scope, _replay(body, receive), send)
+        await self._app(scope, replay(body, receive), send)
 
 
 def refuse_nul(scope: MutableMapping[str, Any]) -> None:
@@ -138,7 +138,7 @@ async def _read(headers: Headers, receive: Receive, limit: int) -> bytes:
     )
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
+def replay(body: bytes, receive: Receive) -> Receive:
     """A `receive` that returns the body once, and then the server's messages: that the client disconnected."""
     given = False
 

@@ -1,8 +1,7 @@
-"""Pages from templates: every inserted value is escaped, times and figures are in words."""
+"""Pages from templates: every inserted value is escaped and has nothing hidden, times and figures are in words."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
@@ -13,16 +12,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
 from shared.durations import duration_label
+from shared.terminal.ansi import safe_lines, uncolored
 from shared.terminal.output import iso
+from shared.visible_text import visible, visible_prose
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHOWN_PATCH_LINES = 3000
-_CONTROL = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours and cursor movements
-    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles and links
-    r"|\x1b[@-Z\\-_]"
-    r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]"
-)
 
 
 def page(
@@ -43,6 +38,7 @@ def environment() -> Environment:
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -52,25 +48,25 @@ def environment() -> Environment:
         duration=duration_label,
         iso=iso,
         money=money,
+        output_text=output_text,
         patch_lines=patch_lines,
-        plain=plain,
+        visible=visible,
         words=words,
     )
     return environment
 
 
+def _shown(value: object) -> object:
+    """Every inserted text without hidden characters; markup stays, because its texts have been through here."""
+    return visible_prose(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
 # --- filters ---------------------------------------------------------------------------------------
 
 
-def plain(text: str) -> str:
-    """`text` as a page can show it: without terminal codes, and with only the last state of an overwritten line."""
-    lines = (line.rstrip("\r").rpartition("\r")[2] for line in _CONTROL.sub(_keep_breaks, text).split("\n"))
-    return "\n".join(lines)
-
-
-def _keep_breaks(found: re.Match[str]) -> str:
-    # "Erase the line" is how progress bars return to its start.
-    return "\r" if found.group().endswith("K") else ""
+def output_text(output: str) -> str:
+    """The output of a command as a terminal would show it at the end: without codes and overwritten text."""
+    return "\n".join(map(uncolored, safe_lines(output)))
 
 
 def ago(moment: datetime | None, now: datetime) -> str:
@@ -102,9 +98,12 @@ def words(status: str) -> str:
 
 
 def patch_lines(patch: str) -> list[tuple[str, str]]:
-    """Each line of a patch with the kind that colours it: file, hunk, add, del or same."""
+    """Each line of a patch with the kind that colours it: file, hunk, add, del or same.
+
+    A line ends at a line feed only, as for git: anything else that looks like an end of line is marked.
+    """
     shown, in_hunk = [], False
-    for line in plain(patch).removesuffix("\n").split("\n")[:SHOWN_PATCH_LINES]:
+    for line in map(visible, patch.removesuffix("\n").split("\n")[:SHOWN_PATCH_LINES]):
         # "--- " names a file only outside a hunk; inside, it is a line that began with two dashes.
         in_hunk = line.startswith("@@") or (in_hunk and not line.startswith("diff "))
         shown.append((_IN_HUNK.get(line[:1], "same") if in_hunk else "file", line))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from control_plane.core import Core
 from control_plane.web.app import create_app
@@ -12,6 +14,50 @@ from control_plane.web.stream import Pace
 
 GRACE_S = 10
 """How long running requests may take after the server was asked to stop."""
+
+
+class BoundedHeadProtocol(H11Protocol):
+    """uvicorn's HTTP, but a connection is closed if its next request has not begun within `seconds`.
+
+    uvicorn itself only limits how long a connection is silent after an answer: one that sends nothing at all, or an
+    endless head, would stay open. A request has begun once its head is complete; `WholeBody` bounds the body.
+    """
+
+    seconds: float = 10
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)
+
+    @property
+    def _awaits_request(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _watch(self) -> None:
+        if not self._awaits_request:
+            self._forget()
+        elif self._deadline is None:
+            # Not renewed by further bytes: a head that arrives byte by byte has no more time than another.
+            self._deadline = self.loop.call_later(self.seconds, self._close_if_late)
+
+    def _forget(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _close_if_late(self) -> None:
+        self._deadline = None
+        if self._awaits_request:
+            self.timeout_keep_alive_handler()
 
 
 class ApiServer(uvicorn.Server):
@@ -29,6 +75,9 @@ def api_server(core: Core, *, host: str, port: int, pace: Pace | None = None) ->
         create_app(core, pace),
         host=host,
         port=port,
+        http=BoundedHeadProtocol,
+        proxy_headers=bool(core.settings.trusted_proxies),
+        forwarded_allow_ips=core.settings.trusted_proxies,
         log_config=None,
         access_log=False,
         server_header=False,

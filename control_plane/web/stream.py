@@ -35,6 +35,8 @@ class Pace:
     """The intervals of a stream's timed actions, in seconds."""
 
     heartbeat_s: float = 10.0
+    allowed_s: float = 3.0
+    """How often the client's token or session is checked: a stream ends within 5 s of a revocation."""
     poll_s: float = 1.0
     """How often the database is polled while the broker is unavailable."""
     figures_s: float = 2.0
@@ -110,8 +112,8 @@ class OrderStream:
                     yield event
 
     async def _is_allowed(self) -> bool:
-        """Checked again with each heartbeat: a revoked token must not be able to follow for as long as a run takes."""
-        if time.monotonic() - self._allowed_at < self._pace.heartbeat_s:
+        """Checked again and again: a revoked token must not be able to follow for as long as a run takes."""
+        if time.monotonic() - self._allowed_at < self._pace.allowed_s:
             return True
         try:
             await self._read(self._still_allowed)
@@ -119,7 +121,7 @@ class OrderStream:
             # The client reconnects, and receives a 401.
             return False
         except FleetFault:
-            return True
+            pass
         self._allowed_at = time.monotonic()
         return True
 
@@ -145,7 +147,7 @@ class OrderStream:
     async def _until_changed(self, mailbox: Subscription, *, calm: bool) -> AsyncIterator[bytes]:
         """Deltas and heartbeats, until it is time to query the database again."""
         looked_at = time.monotonic()
-        while not mailbox.closing:
+        while not mailbox.closing and await self._is_allowed():
             now = time.monotonic()
             asking = self._pace.heartbeat_s if calm and self._hub.connected else self._pace.poll_s
             if self._withheld:
@@ -153,7 +155,11 @@ class OrderStream:
             if now - self._beat_at >= self._pace.heartbeat_s:
                 self._beat_at = now
                 yield format_sse_event(event="heartbeat", data_str=f'{{"at":"{iso(self._core.clock.now())}"}}')
-            due = min(looked_at + asking, self._beat_at + self._pace.heartbeat_s)
+            due = min(
+                looked_at + asking,
+                self._beat_at + self._pace.heartbeat_s,
+                self._allowed_at + self._pace.allowed_s,
+            )
             for delta in self._due(mailbox):
                 yield _event("delta", _Delta.of(delta))
             changed = await mailbox.wait(max(due - now, 0.05))

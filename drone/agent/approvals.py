@@ -78,7 +78,7 @@ class AskingFor:
         if self.approve == "yolo" or call.name in READING or call.name in self.read_only:
             return None
         if call.name == "shell":
-            return self._why_command(_command(call))
+            return self._why_command(command_of(call))
         if self.approve == "all":
             return f"Every change needs approval: {call.name}"
         return None if call.name in WORKING else f"Its effects are unknown: {call.name}"
@@ -141,7 +141,10 @@ def _words(part: str) -> list[str]:
         return part.split()
 
 
-def _command(call: ToolCall) -> str:
+def command_of(call: ToolCall) -> str:
+    """All of what a call would run: the line of a shell, or the arguments as they are."""
+    if call.name != "shell":
+        return call.arguments
     try:
         arguments: Any = json.loads(call.arguments)
     except (ValueError, RecursionError):

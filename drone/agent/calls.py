@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from drone.agent.answer_checks import call_problem
+from drone.agent.approvals import command_of
 from drone.agent.budget import Budget, BudgetedControls
 from drone.agent.protocols import Approvals, Guardrails, Hooks, Recorder, Toolbox
 from drone.agent.recorded_transcript import RecordedTranscript
@@ -20,6 +21,12 @@ from shared.outcome import ExitStatus, Outcome
 
 LOOK_UP_EVERY = 0.2
 """Seconds between two checks for a person's answer."""
+LONGEST_APPROVED = 20_000
+"""Characters of a shell call; an event holds that many, so that whoever approves it sees all of it."""
+TOO_LONG_TO_APPROVE = (
+    f"This call was not run: a command that needs approval may have at most {LONGEST_APPROVED:,} characters. "
+    "Write a script into a file and run that."
+)
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,8 @@ class Calls:
         why = self.approvals.why(call) if self.approvals else None
         if why is None:
             return None
+        if call.name == "shell" and len(call.arguments) > LONGEST_APPROVED:
+            return _held_back(TOO_LONG_TO_APPROVE)
         ruling = self._asked(call, why)
         if ruling.approved:
             return None
@@ -92,7 +101,9 @@ class Calls:
         """Wait for a person's ruling while the run's clock is paused. Raises what the controls raise meanwhile."""
         timeout = self.approval_timeout
         until = self.clock.now() + timedelta(seconds=timeout) if timeout else None
-        self.recorder.record(ApprovalStep(call_id=call.id, tool=call.name, why=why, until=until))
+        self.recorder.record(
+            ApprovalStep(call_id=call.id, tool=call.name, why=why, command=command_of(call), until=until)
+        )
         self.recorder.doing(f"waiting for approval of {call.name}", "person")
         try:
             with self.budget.waiting():

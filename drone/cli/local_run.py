@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from shared.terminal.command_line import JsonFlag, print_json, say
+from shared.terminal.output import content_writer
 
 if TYPE_CHECKING:
     from drone.local.document import LocalResult
@@ -102,7 +103,6 @@ def _show(result: LocalResult, trajectory: Path | None, *, as_json: bool) -> Non
 def _print_patch(result: LocalResult) -> None:
     """Print the patch byte for byte: files may be in any encoding, and the patch must apply."""
     if result.patch:
-        sys.stdout.buffer.write(result.patch)
-        sys.stdout.buffer.flush()
+        content_writer()(result.patch)
     else:
         say("no files were changed" if result.patch == b"" else "no patch was created")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "drone register --url https://fleet.example.org --token fj_...",
-    "fleet token create | drone register --url http://127.0.0.1:8420 --token - --label gpu=yes",
+    "fleet token add | drone register --url http://127.0.0.1:8420 --token - --label gpu=yes",
 )
 
 

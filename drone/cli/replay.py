@@ -10,6 +10,7 @@ import typer
 
 from shared.terminal.command_line import JsonFlag, print_json, put
 from shared.terminal.output import printable
+from shared.visible_text import visible
 
 if TYPE_CHECKING:
     from drone.replay import ReplayResult
@@ -73,7 +74,7 @@ def _text(result: ReplayResult) -> str:
 def _difference(found: Difference) -> str:
     lines = [
         f"step {found.step}, call {found.call} differs: {found.made.tool}",
-        *(f"  {line}" for line in found.made.command.splitlines()),
+        *(f"  {line}" for line in visible(found.made.command).split("\n")),
         f"expected: {_ended(found.expected)}",
         f"actual:   {_ended(found.actual)}",
     ]

@@ -13,6 +13,7 @@ from drone.agent.hooks.calling import CallFailed, Calling, WrongAnswer, plain
 from drone.agent.values import ToolResult, ToolSpec
 from drone.sandbox.output import HeadAndTail
 from shared.messages import ToolCall
+from shared.redaction import shortened
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 SHOWN = 10_000
@@ -51,7 +52,7 @@ class ExtensionTool:
         except (ValueError, RecursionError) as error:
             raise _WrongUse(f"the arguments are not JSON ({type(error).__name__}); send one JSON object") from error
         problems = [
-            f"{'.'.join(map(str, error.absolute_path)) or 'the arguments'}: {error.message[:200]}"
+            f"{'.'.join(map(str, error.absolute_path)) or 'the arguments'}: {shortened(error.message, 200)}"
             for error in validator(self.spec.parameters).iter_errors(given)
         ]
         if problems or not isinstance(given, dict):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 OLDEST_GIT = (2, 39)
 CLOCK_WARN_S, CLOCK_FAIL_S = 5, 60
 DISK_WARN, DISK_FAIL = 5 * 10**9, 5 * 10**8
-REGISTER = "drone register --url URL --token TOKEN        (the token: fleet token create)"
+REGISTER = "drone register --url URL --token TOKEN        (the token: fleet token add)"
 
 
 def examine(settings: DroneSettings) -> list[Check]:
@@ -45,9 +46,22 @@ def examine(settings: DroneSettings) -> list[Check]:
     ]
     config = home.config() if checks[-1].state is OK else None
     checks += [check_sandbox(config.sandbox if config else "auto", settings.environ), check_limits(home)]
+    checks += check_network(settings.policy_file, checks[-2])
     if config:
         checks += [check_files(home), check_workspace(config), *check_server(config), check_broker(home)]
     return checks
+
+
+def try_break_outs(settings: DroneSettings) -> list[Check]:
+    """Real break-outs from this drone's sandbox; the one that a new drone would get, if it is not registered.
+
+    Raises Precondition if the sandbox or the policy cannot be used.
+    """
+    from drone.installation.break_outs import examine_sandbox
+
+    home = settings.home
+    kind = home.config().sandbox if check_registration(home).state is OK else "auto"
+    return examine_sandbox(kind, settings.environ, policy.load(settings.policy_file), home.path)
 
 
 def check_python() -> Check:
@@ -152,15 +166,35 @@ def check_sandbox(kind: str, environ: Mapping[str, str]) -> Check:
     if tried:
         return Check("D-SANDBOX", FAIL, "sandbox", f"{sandbox.kind}: {tried}", "apt-get install bubblewrap")
     if sandbox.kind == "none":
-        found = "none: the model's commands can read and change everything you can"
-        return Check("D-SANDBOX", WARN, "sandbox", found, "apt-get install bubblewrap")
-    return Check("D-SANDBOX", OK, "sandbox", f"{sandbox.kind}, tested")
+        return Check("D-SANDBOX", WARN, "sandbox", f"none: {sandbox.warning}", "apt-get install bubblewrap")
+    account = "" if sandbox.user is None else f"; root runs this drone, user {sandbox.user} the commands"
+    return Check("D-SANDBOX", OK, "sandbox", f"{sandbox.kind}, tested{account}")
+
+
+def check_network(policy_path: Path, sandbox: Check) -> list[Check]:
+    """Whether the owner's limits on the network can be enforced; nothing about a policy that cannot be read."""
+    from drone.sandbox.network import explain_missing
+
+    with suppress(FleetError):
+        access = policy.load(policy_path).network
+        found = f"{access.kind}{'; also ' if access.hosts else ''}{', '.join(access.hosts)}"
+        if sandbox.state is not OK and access.kind != "host":
+            fix = "apt-get install bubblewrap"
+            return [Check("D-NETWORK", FAIL if access.chosen else WARN, "network", f"{found}: needs a sandbox", fix)]
+        if access.kind in {"public", "hosts"} and (why := explain_missing()):
+            fix = f'in {policy_path}, under [network]: access = "host", which allows everything'
+            return [Check("D-NETWORK", FAIL if access.chosen else WARN, "network", f"{found}: {why}", fix)]
+        return [Check("D-NETWORK", OK, "network", found)]
+    return []
 
 
 def _trial(sandbox: Sandbox) -> str:
     """Run a small command in the sandbox and return its failure; empty if it succeeded."""
+    from drone.sandbox.network import close_all
+
     with tempfile.TemporaryDirectory() as directory:
         result = sandbox.run("echo tried > file && cat file", workspace=Path(directory), timeout=20)
+    close_all()
     if result.return_code == 0 and result.output.strip() == "tried":
         return ""
     return f"a test command ended with exit code {result.return_code}: {result.output.strip()[:200]}"

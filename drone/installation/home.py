@@ -227,7 +227,7 @@ def _not_registered(home: Path) -> Precondition:
         "this drone is not registered",
         code="E-NOT-REGISTERED",
         why=f"no registration in {home}",
-        next="drone register --url URL --token TOKEN    (the token: fleet token create)",
+        next="drone register --url URL --token TOKEN    (the token: fleet token add)",
     )
 
 

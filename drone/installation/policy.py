@@ -11,6 +11,10 @@ It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the file that
     [keys]                    # which variables may serve as a key or token, and the hosts they may be sent to
     OPENAI_API_KEY = ["api.openai.com"]
 
+    [network]                 # what commands in bubblewrap can reach
+    access = "public"         # HTTP and HTTPS on the public web; none; hosts: only those listed; host: everything
+    hosts = ["git.example.org", "*.example.net", "192.0.2.7:3000"]    # allowed in any case
+
 Without a file, only pull requests are allowed, and fetching from `file://` for a control plane on loopback. A file that
 cannot be understood stops the drone: a guess could allow something that its owner forbade.
 """
@@ -24,6 +28,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from drone.sandbox.network.access import KINDS as ACCESS_KINDS
+from drone.sandbox.network.access import NetworkAccess
 from shared.errors import Forbidden, Precondition
 from shared.loopback import is_loopback
 from shared.terminal.directories import config_home
@@ -44,6 +50,8 @@ class Policy:
     """Whether the owner's logins at code hosts may open them, as the owner's git credentials may push."""
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Variables that may serve as a key or token, each with the hosts that it may be sent to."""
+    network: NetworkAccess = field(default_factory=NetworkAccess)
+    """What the commands of a run can reach."""
     file: Path | None = field(default=None, compare=False)
     """The file it was read from, or would be; None: no file applies."""
 
@@ -107,11 +115,11 @@ def load(file: Path) -> Policy:
 
 
 def _parse(document: Mapping[str, Any], path: Path) -> Policy:
-    unknown = set(document) - {"repositories", "keys"}
+    unknown = set(document) - {"repositories", "keys", "network"}
     repositories, keys = document.get("repositories", {}), document.get("keys", {})
     if unknown or not isinstance(repositories, dict) or not isinstance(keys, dict):
         raise _damaged(
-            path, f"only [repositories] and [keys] are allowed, not {', '.join(sorted(unknown)) or 'values'}"
+            path, f"only [repositories], [keys] and [network] are allowed, not {', '.join(sorted(unknown)) or 'values'}"
         )
     for name, value in repositories.items():
         if name not in _SETTINGS or not isinstance(value, bool):
@@ -121,7 +129,21 @@ def _parse(document: Mapping[str, Any], path: Path) -> Policy:
     for name, hosts in keys.items():
         if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
             raise _damaged(path, f"keys.{name} must be a list of host names")
-    return Policy(**repositories, keys={name: tuple(hosts) for name, hosts in keys.items()}, file=path)
+    network = _network(document["network"], path) if "network" in document else NetworkAccess()
+    return Policy(**repositories, keys={name: tuple(hosts) for name, hosts in keys.items()}, network=network, file=path)
+
+
+def _network(table: object, path: Path) -> NetworkAccess:
+    if not isinstance(table, dict) or set(table) - {"access", "hosts"}:
+        raise _damaged(path, "[network] may contain only access and hosts")
+    access, hosts = table.get("access", "public"), table.get("hosts", [])
+    if access not in ACCESS_KINDS:
+        raise _damaged(path, f"network.access is invalid: expected one of {', '.join(ACCESS_KINDS)}")
+    if not isinstance(hosts, list) or not all(isinstance(host, str) and host for host in hosts):
+        raise _damaged(path, "network.hosts must be a list of host names")
+    if hosts and access in {"none", "host"}:
+        raise _damaged(path, f'network.hosts has no effect with access = "{access}": use access = "hosts" or "public"')
+    return NetworkAccess(access, tuple(hosts), chosen=True)
 
 
 def _damaged(path: Path, why: str) -> Precondition:

@@ -122,7 +122,7 @@ def open_answer(answer: RegistrationAnswer, *, token: JoinTokenString, key: byte
             "this server did not issue the join token",
             code="E-FINGERPRINT",
             why=f"its key has the fingerprint {key_id(sender)}; the token expects {token.fingerprint}",
-            next="fleet token create        on the control plane to join; also check the URL",
+            next="fleet token add        on the control plane to join; also check the URL",
         )
     try:
         opened = open_envelope(
@@ -143,7 +143,7 @@ def _token(text: str) -> JoinTokenString:
             "invalid join token",
             code="E-TOKEN-FORM",
             why="expected the form fj_<secret>_<fingerprint>",
-            next="fleet token create",
+            next="fleet token add",
         )
     return token
 

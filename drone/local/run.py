@@ -37,11 +37,12 @@ from drone.runs.provider_keys import keys_of, litellm_model
 from drone.runs.recorder import JournalRecorder
 from drone.runs.run import execute
 from drone.sandbox import Sandbox, choose
+from drone.sandbox.network import close_all
 from drone.workspace import Workspaces, copy_owner_config, git_environment
 from shared.clock import SystemClock
 from shared.errors import FleetError
 from shared.events import Delivered, Prepared
-from shared.redaction import Redactor
+from shared.redaction import know
 from shared.terminal.output import say
 from shared.work_order import WorkOrder
 
@@ -54,7 +55,7 @@ def run_here(wishes: LocalWishes, environ: Mapping[str, str]) -> LocalResult:
     """
     order = order_of(wishes, environ)
     policy = load_policy(policy_file(environ))
-    sandbox = choose(wishes.sandbox, environ)
+    sandbox = choose(wishes.sandbox, environ, policy.network)
     if sandbox.warning:
         say(f"WARNING: {sandbox.warning}")
     # Before the run begins: loading takes seconds, which must not count against the run's time.
@@ -62,7 +63,11 @@ def run_here(wishes: LocalWishes, environ: Mapping[str, str]) -> LocalResult:
     # Children that already existed do not belong to the run: it must not end them.
     others = tuple(child.pid for child in psutil.Process().children())
     directory = Path(tempfile.mkdtemp(prefix="drone-run-"))
-    return _LocalRun(order, policy, sandbox, directory, others, DroneHome.locate(environ).path, environ).to_its_end()
+    run = _LocalRun(order, policy, sandbox, directory, others, DroneHome.locate(environ).path, environ)
+    try:
+        return run.to_its_end()
+    finally:
+        close_all()
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ class _LocalRun:
         order, clock = self.order, SystemClock()
         servers = secrets_of(self.home, self.environ)
         secrets = (*keys_of(order.provider, {}), *_passwords(order.project.git_url), *servers)
-        redactor = Redactor(secrets)
+        redactor = know(secrets)
         identity = RunIdentity(order.run_id, order.order_id, order.generation)
         with journal.opened(self._journal, identity, clock) as writer, TerminalLink(self._journal) as screen:
             context = RunContext(
@@ -130,6 +135,7 @@ class _LocalRun:
         return Workspaces(self.directory / "workspace", environment, self.sandbox)
 
     def _end_processes(self, *, at_once: bool = False) -> Ended:
+        close_all()
         return end_all(spare=self.others, at_once=at_once)
 
     def _result(self, store: MemoryStore, *, interrupted: bool) -> LocalResult:

@@ -13,6 +13,7 @@ from mcp_types import CONNECTION_CLOSED, PARSE_ERROR, Implementation
 from pydantic import ValidationError
 
 from drone.processes.receipt import Ended
+from shared.redaction import shortened
 
 _CLOSE_SECONDS = 10.0
 _WHY_SECONDS = 0.5
@@ -129,7 +130,7 @@ class Start:
 def sentence(error: BaseException) -> str:
     """Describe an error in a few words that can follow a name."""
     first = next(_leaves(error))
-    text = " ".join(str(first).split())[:_SHOWN]
+    text = shortened(" ".join(str(first).split()), _SHOWN)
     if isinstance(first, ValidationError):
         return f"sent an answer that is not valid MCP: {text}"
     if isinstance(first, MCPError) and first.code == PARSE_ERROR:

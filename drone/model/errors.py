@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from drone.model.retry_after import asked_for
+from shared.redaction import shortened
 from shared.work_order import OrderProvider
 
 
@@ -184,7 +185,7 @@ def classify(error: BaseException, now: datetime) -> Failure | None:
         if error_class in within and pattern.search(text):
             error_class = meaning
             break
-    return Failure(error_class, text[:4000], asked_for(error, now))
+    return Failure(error_class, shortened(text, 4000), asked_for(error, now))
 
 
 def sentence(failure: Failure, provider: OrderProvider) -> str:
@@ -192,7 +193,7 @@ def sentence(failure: Failure, provider: OrderProvider) -> str:
     where = _where(provider)
     if failure.error_class is _E.SERVER and _UNREACHABLE.search(failure.detail):
         return f"{where} cannot be reached."
-    short = " ".join(failure.detail.split())[:120]
+    short = shortened(" ".join(failure.detail.split()), 120)
     return _SENTENCES[failure.error_class].format(where=where, model=provider.model, short=short)
 
 

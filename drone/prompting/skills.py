@@ -11,6 +11,7 @@ from pathlib import Path
 import yaml  # type: ignore[import-untyped]
 
 from drone.prompting.files import Folder
+from shared.redaction import shortened
 
 FILE = "SKILL.md"
 MOST = 100
@@ -99,7 +100,7 @@ def _front_matter(text: str) -> dict[str, object]:
     try:
         front = yaml.safe_load(matched[1])
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        first = str(error).strip().split("\n")[0][:200]
+        first = shortened(str(error).strip().split("\n")[0], 200)
         raise ValueError(f"its front matter is not valid YAML ({first})") from error
     if not isinstance(front, dict):
         raise ValueError("its front matter has no fields")

@@ -19,6 +19,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from drone.prompting.files import MAX_CHARACTERS, Folder
 from drone.prompting.time_limit import within
+from shared.redaction import shortened
 
 RENDER_SECONDS = 5.0
 _LARGEST = 10 * MAX_CHARACTERS
@@ -94,7 +95,7 @@ def names() -> tuple[str, ...]:
 def _said(error: Exception) -> str:
     line = f", line {number}" if (number := getattr(error, "lineno", None)) else ""
     what = f"{error.name} not found" if isinstance(error, TemplateNotFound) else str(error)
-    return f"{type(error).__name__}{line}: {what[:300]}"
+    return f"{type(error).__name__}{line}: {shortened(what, 300)}"
 
 
 @cache

@@ -14,6 +14,8 @@ from typing import Any, get_args
 import psutil
 
 from drone.agent.agent import Agent
+from drone.installation.policy import load as load_policy
+from drone.installation.policy import policy_file
 from drone.local.context import MemoryStore
 from drone.local.order import LocalWishes, order_of
 from drone.processes.ending import end_all
@@ -23,6 +25,7 @@ from drone.replay.playback import RecordedModel, RecordedPeople, RecordedToolbox
 from drone.replay.recording import Recording
 from drone.replay.shell import RecordedShell
 from drone.sandbox import Sandbox, choose
+from drone.sandbox.network import close_all
 from drone.tools import build_toolbox
 from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
 from shared.clock import SystemClock
@@ -85,7 +88,7 @@ def replay(recording: Recording, wishes: ReplayWishes, environ: Mapping[str, str
     repository cannot be fetched. KeyboardInterrupt propagates after cleanup.
     """
     order = _order(recording, wishes)
-    sandbox = choose(wishes.sandbox, environ)
+    sandbox = choose(wishes.sandbox, environ, load_policy(policy_file(environ)).network)
     if sandbox.warning:
         say(f"WARNING: {sandbox.warning}")
     with _throw_away() as directory:
@@ -176,6 +179,7 @@ def _throw_away() -> Iterator[Path]:
         yield directory
     finally:
         signal.signal(signal.SIGTERM, before)
+        close_all()
         end_all(spare=others, at_once=True)
         shutil.rmtree(directory, onerror=_unlocked)
 

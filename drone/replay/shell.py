@@ -33,6 +33,10 @@ class RecordedShell:
         return self.sandbox.warning
 
     @property
+    def user(self) -> int | None:
+        return self.sandbox.user
+
+    @property
     def tally(self) -> Tally:
         return self.sandbox.tally
 

@@ -11,6 +11,7 @@ from drone.runs.stop_requests import Wish
 from shared.errors import FleetError, FleetFault, OrderError, Refused
 from shared.events import ErrorStep
 from shared.outcome import ExitStatus, Outcome
+from shared.redaction import shortened
 
 
 @dataclass(frozen=True)
@@ -86,5 +87,5 @@ def sentence(error: Exception) -> str:
     """The error as one readable sentence."""
     if isinstance(error, FleetError):
         return f"{error.what}: {error.why}" if error.why else error.what
-    first = str(error).partition("\n")[0][:200]
+    first = shortened(str(error).partition("\n")[0], 200)
     return f"Unexpected error on the drone: {type(error).__name__}{': ' if first else ''}{first}"

@@ -15,7 +15,7 @@ from drone.runs.blobs import Store
 from drone.runs.delivery import Pushing
 from drone.runs.stop_requests import Wish
 from drone.sandbox import Sandbox
-from drone.workspace import Workspaces
+from drone.workspace import SecretFinder, Workspaces
 from shared.clock import Clock
 from shared.work_order import WorkOrder
 
@@ -79,4 +79,6 @@ class RunContext:
     store_log: StoreLog | None = None
     checkpoint_store: CheckpointStore | None = None
     """Where checkpoints go; None: none are taken."""
+    secrets: SecretFinder | None = None
+    """Recognizes the secrets that the work must not contain; None: the work stays on this machine."""
     policy: Policy = field(default_factory=Policy)

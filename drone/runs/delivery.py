@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from drone.runs.blobs import Grant, Pushes, Store
 from drone.runs.lease import RunLease
 from drone.runs.stop_requests import Wish
-from drone.workspace import Workspace
+from drone.workspace import SecretFinder, Workspace
 from shared import names
 from shared.backoff import delay
 from shared.clock import Clock
-from shared.errors import Conflict, FleetError, FleetFault, Preempted
+from shared.errors import Conflict, FleetError, FleetFault, OrderError, Preempted
 from shared.events import Delivered
 from shared.titles import title
 from shared.trailers import trailers_of
+from shared.visible_text import visible
 from shared.work_order import WorkOrder
 
 AUTHOR = "Dronefleet <drone@localhost>"
@@ -55,7 +56,7 @@ class _Tried:
 
 
 def deliver(
-    order: WorkOrder, workspace: Workspace, store: Store, pushing: Pushing | None
+    order: WorkOrder, workspace: Workspace, store: Store, pushing: Pushing | None, secrets: SecretFinder | None = None
 ) -> tuple[Delivered, tuple[str, ...]]:
     """Commit the changes, store patch and bundle, and push the branch if `pushing` is given and a grant is received.
 
@@ -63,12 +64,16 @@ def deliver(
     retried for some minutes. A failed push does not fail the run; the reason is in the result, and patch and bundle
     hold the same work. The result comes with remarks for users: files that were left out, and other notes.
 
-    Raises FleetError if patch or bundle cannot be stored.
+    `secrets` recognizes what must not leave the drone; None: it all stays on this machine.
+
+    Raises FleetError if patch or bundle cannot be stored, and OrderError `E-WORK-SECRET`.
     """
     made = workspace.deliver(names.branch(order.order_id), commit_message(order), AUTHOR)
     remarks = (*(f"Left out: {each}" for each in made.left_out), *made.notes)
     if made.head_commit is None:
         return Delivered(base_commit=workspace.base_commit), remarks
+    if secrets is not None and (places := workspace.places_of_secrets(made, secrets)):
+        raise _with_secret(order, places)
     stored = Delivered(
         branch=names.branch(order.order_id),
         base_commit=workspace.base_commit,
@@ -81,11 +86,20 @@ def deliver(
     return (stored if pushing is None else _pushed(stored, order, workspace, pushing)), remarks
 
 
+def _with_secret(order: WorkOrder, places: Sequence[str]) -> OrderError:
+    return OrderError(
+        "the work contains a secret, so it was neither pushed nor uploaded",
+        code="E-WORK-SECRET",
+        why=f"found in {'; '.join(places)}; the work is kept on the drone in session {order.session.id}",
+        next="order the same work without the secret, or see docs/security.md to get the work from the drone",
+    )
+
+
 def commit_message(order: WorkOrder) -> str:
     """The commit message: the first line of the prompt as the subject, and the trailers of the project."""
     # The briefing of a task begins with a heading: `# Task PAYM-0001: Fix the sum`.
     text = order.prompt.lstrip().removeprefix("# Task ") if order.task is not None else order.prompt
-    subject = title(text) or "Work order"
+    subject = visible(title(text)) or "Work order"
     trailers = trailers_of(order.project.trailers, model=order.provider.model, order_id=order.order_id)
     return "\n".join([subject, "", *trailers, ""])
 

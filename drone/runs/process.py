@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -17,6 +18,7 @@ from drone.installation.home import DroneHome
 from drone.mcp_servers import secrets_of
 from drone.processes.ending import end_all
 from drone.processes.reaping import become_reaper
+from drone.processes.receipt import Ended
 from drone.reporting import journal
 from drone.reporting.journal import Journal
 from drone.runs.blobs import RunApi, Uploads
@@ -31,11 +33,12 @@ from drone.runs.provider_keys import keys_of, litellm_model
 from drone.runs.recorder import JournalRecorder
 from drone.runs.run import execute
 from drone.sandbox import Sandbox, choose
+from drone.sandbox.network import NetworkAccess, close_all
 from drone.workspace import Workspaces, git_environment
 from shared.clock import SystemClock
 from shared.control import Compact
 from shared.errors import FleetFault, Refused
-from shared.redaction import Redactor
+from shared.redaction import know
 from shared.terminal import logs
 
 log = logging.getLogger(__name__)
@@ -103,12 +106,12 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     order = job.order
     controls, link = ends
     clock = SystemClock()
-    redactor = Redactor(_secrets(job, environ))
+    redactor = know(_secrets(job, environ))
     recorder = JournalRecorder(writer, link, redactor)
     api = RunApi(job.server_url, job.credentials.api_token, order.run_id, clock, partial(_patience, controls))
     uploads = Uploads(api, redactor)
     home = DroneHome(job.home)
-    sandbox = choose(job.sandbox, environ, owner=f"{job.boot_id}.{job.run_id}", trial=False)
+    sandbox = choose(job.sandbox, environ, _network(job), owner=f"{job.boot_id}.{job.run_id}", trial=False)
     context = RunContext(
         boot_id=job.boot_id,
         recorder=recorder,
@@ -127,18 +130,34 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
         log_dir=RunDirectory(home.run_dir(job.run_id)).logs,
         make_model=partial(litellm_model, clock=clock, policy=job.policy, environ=environ),
         check_url=lambda url: job.policy.check_git_url(url, job.server_url),
-        end_processes=partial(end_all, asked_at=lambda: sandbox.tally.asked_at),
+        end_processes=partial(_end_processes, sandbox),
         store_log=uploads.add_log,
         checkpoint_store=uploads,
+        secrets=redactor,
         policy=job.policy,
         home=home.path,
         environ=environ,
     )
     if problem := _cold():
         log.warning("this run starts cold: %s", problem)
-    execute(order, context)
+    try:
+        execute(order, context)
+    finally:
+        close_all()  # a delivery, after the processes were ended, may have opened it again
     uploads.finish(LOG_SECONDS)
     api.close()
+
+
+def _network(job: Job) -> NetworkAccess:
+    """What the owner allows, without the fleet's own servers, which a command has no business with."""
+    urls = (job.server_url, job.credentials.broker_url)
+    return replace(job.policy.network, own=tuple(host for url in urls if (host := urlsplit(url).hostname)))
+
+
+def _end_processes(sandbox: Sandbox) -> Ended:
+    """End what the commands left behind, and count it; the network's own processes are not among it."""
+    close_all()
+    return end_all(asked_at=lambda: sandbox.tally.asked_at)
 
 
 def _workspaces(job: Job, sandbox: Sandbox, environ: Mapping[str, str]) -> Workspaces:
@@ -167,6 +186,7 @@ def _end_without_worker(directory: RunDirectory, writer: Journal) -> None:
     """
     # First: a command that we end here must not look as if its step were complete.
     writer.stop()
+    close_all()
     ended = end_all(at_once=True)
     with contextlib.suppress(OSError):
         directory.orphaned.write_text(ended.receipt(SystemClock().now()).model_dump_json())

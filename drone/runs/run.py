@@ -26,6 +26,7 @@ from shared.errors import OrderError, Preempted
 from shared.events import CommentStep, Phase, Prepared, Receipt, ResumedStep, RunEnded, RunStarted, Stats
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome, Verification
+from shared.redaction import last_part
 from shared.work_order import Resumed, WorkOrder
 
 CHECKPOINT_SECONDS = 10.0
@@ -178,7 +179,7 @@ class _Run:
                 raise OrderError(
                     f"The project's command `{command}` {how_it_ended(result)}",
                     code="E-SETUP",
-                    why=result.output[-SHOWN_OF_COMMAND:],
+                    why=last_part(result.output, SHOWN_OF_COMMAND),
                 )
 
     def _command(self, workspace: Workspace, phase: str, command: str) -> CommandResult:
@@ -200,7 +201,9 @@ class _Run:
 
         def part() -> RunConclusion:
             self._phase("delivering")
-            delivered, remarks = deliver(self._order, workspace, self._context.store, self._pushing(conclusion))
+            context = self._context
+            pushing = self._pushing(conclusion)
+            delivered, remarks = deliver(self._order, workspace, context.store, pushing, context.secrets)
             for remark in remarks:
                 self._record(CommentStep(text=remark))
             self._record(delivered)

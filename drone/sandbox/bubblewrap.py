@@ -2,39 +2,49 @@
 
 The visible paths are listed, not the hidden ones: the owner's home, other users, the drone's keys, /run with its
 sockets and every data directory stay out without being named. Processes run in their own PID namespace, which dies
-with its first process.
+with its first process. On a drone that root runs, commands have another account (`account.py`).
 """
 
 from __future__ import annotations
 
 import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from drone.sandbox import account
 from drone.sandbox.command import Watch, run_line
 from drone.sandbox.environment import clean_environment, search_path
 from drone.sandbox.limits import limited, new_mark, shell_line
+from drone.sandbox.network import Network
 from drone.sandbox.own_variables import carried
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
 
 HOME = "/home/drone"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/sys")
 """Read-only if they exist."""
-HIDDEN = ("/etc/dronefleet",)
-"""Below SYSTEM, but hidden from commands: settings of the drone's own service."""
-_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session")
+HIDDEN = ("/etc/dronefleet", "/etc/ssh", "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-")
+"""Below SYSTEM, but hidden from commands: settings of the drone's own service, host keys and password hashes."""
+_NAMESPACES = (
+    *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--die-with-parent", "--new-session"),
+)
 
 
 @dataclass(frozen=True)
 class Bubblewrap:
-    """Runs commands in bubblewrap. `network` is on unless policy says otherwise; if off, there is not even loopback."""
+    """Runs commands in bubblewrap."""
 
     environ: Mapping[str, str] = field(repr=False, compare=False)
     """The drone's own environment."""
-    network: bool = True
+    network: Network | None = None
+    """What commands can reach; None: all that the machine can."""
     owner: str = ""
+    user: int | None = None
+    """The account of the commands, on a drone that root runs (`account.of_commands`)."""
     scratch: Path | None = None
     read_only: tuple[Path, ...] = ()
     tally: Tally = field(default_factory=Tally)
@@ -55,9 +65,15 @@ class Bubblewrap:
         check: Check | None = None,
         read_only: Sequence[Path] = (),
     ) -> CommandResult:
-        also_read = replace(self, read_only=(*self.read_only, *read_only))
-        line = also_read.line(command, workspace=workspace)
-        return run_line(line, Watch(timeout, log, on_output, check), self.tally)
+        with ExitStack() as stack:
+            scratch = self.scratch
+            if scratch is None and self.user is not None:
+                # A tmpfs belongs to root, and the account of the commands could not write there.
+                scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drone-")))
+            also_read = replace(self, scratch=scratch, read_only=(*self.read_only, *read_only))
+            line = also_read.line(command, workspace=workspace)
+            result = run_line(line, Watch(timeout, log, on_output, check), self.tally)
+            return replace(result, refused=self.network.take_refused()) if self.network else result
 
     def line(
         self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
@@ -67,30 +83,75 @@ class Bubblewrap:
         path = search_path(visible, self.environ)
         environment = clean_environment(home=HOME, tmp="/tmp", path=path, mark=mark, source=self.environ)  # noqa: S108
         inside, carriers = carried(shell_line(command), variables)
+        if self.user is not None:
+            inside = account.switched(inside)
+        enter, options, proxies = self.network.connected() if self.network else ([], [], {})
         arguments = [
-            *("bwrap", *_NAMESPACES, "--cap-drop", "ALL"),
-            *([] if self.network else ["--unshare-net"]),
+            *(*enter, "bwrap", *_NAMESPACES, *_capabilities(self.user)),
+            *options,
             *_mounts(visible, self.environ),
+            # The settings of the kernel belong to root, whatever its capabilities.
+            *(["--ro-bind", "/proc/sys", "/proc/sys"] if self.user is not None else []),
             *self._places(workspace.resolve()),
             *("--", *inside),
         ]
-        return CommandLine(limited(arguments), environment | carriers, Path("/"), mark)
+        return CommandLine(limited(arguments), environment | proxies | carriers, Path("/"), mark)
 
     def _places(self, workspace: Path) -> list[str]:
         """Home, /tmp, additional readable paths, the workspace. A later mount covers an earlier one."""
-        mounts = ["--tmpfs", HOME, "--tmpfs", "/tmp"]  # noqa: S108
-        if self.scratch:
-            # On disk and for the whole session: the next command finds the files that a command leaves in /tmp, and
-            # a large file there does not fill the memory, as it would in a tmpfs.
-            mounts = []
-            for directory, place in ((self.scratch / "home", HOME), (self.scratch / "tmp", "/tmp")):  # noqa: S108
-                directory.mkdir(parents=True, exist_ok=True)
-                mounts += ["--bind", str(directory), place]
+        mounts = self._scratch_places()
+        if self.user is not None:
+            _hand_over(workspace, self.user)
         for path in self.read_only:
-            mounts += ["--ro-bind", str(path), str(path)]
-        mounts += ["--bind", str(workspace), str(workspace), "--chdir", str(workspace)]
+            mounts += [*_parents(path), "--ro-bind", str(path), str(path)]
+        mounts += [*_parents(workspace), "--bind", str(workspace), str(workspace), "--chdir", str(workspace)]
         # Last, or bwrap could not create the mount points. A write outside the workspace fails instead of vanishing.
         return [*mounts, "--remount-ro", "/"]
+
+    def _scratch_places(self) -> list[str]:
+        if self.scratch is None:
+            if self.user is not None:
+                raise ValueError("commands of a drone that root runs need a session's home: use for_session")
+            return ["--tmpfs", HOME, "--tmpfs", "/tmp"]  # noqa: S108
+        # On disk and for the whole session: the next command finds the files that a command leaves in /tmp, and a
+        # large file there does not fill the memory, as it would in a tmpfs.
+        places = {"home": HOME, "tmp": "/tmp"}  # noqa: S108
+        if self.user is not None:
+            places["shm"] = "/dev/shm"  # noqa: S108 - bwrap's own belongs to root
+        mounts = []
+        for name, place in places.items():
+            directory = self.scratch / name
+            directory.mkdir(parents=True, exist_ok=True)
+            if self.user is not None:
+                _hand_over(directory, self.user)
+            mounts += [*_parents(Path(place)), "--bind", str(directory), place]
+        return mounts if self.user is None else [*mounts, *_named(self.user, self.scratch)]
+
+
+def _hand_over(top: Path, user: int) -> None:
+    """Give a tree to the commands' account, if that has not been done: `give_tree` does `top` last."""
+    if top.lstat().st_uid != user:
+        account.give_tree(top, user)
+
+
+def _named(user: int, scratch: Path) -> list[str]:
+    """Give the account a name: some programs do not start without one."""
+    mounts = []
+    for name, entry in (("passwd", f"drone:x:{user}:{user}::{HOME}:/bin/sh"), ("group", f"drone:x:{user}:")):
+        system, own = Path("/etc", name), scratch / name
+        own.write_text(f"{system.read_text(errors='surrogateescape').rstrip()}\n{entry}\n", errors="surrogateescape")
+        mounts += ["--ro-bind", str(own), str(system)]
+    return mounts
+
+
+def _parents(place: Path) -> list[str]:
+    """The directories above a mount point, open to all: bwrap would make them its own user's alone."""
+    return [part for parent in reversed(place.parents[:-1]) for part in ("--dir", str(parent))]
+
+
+def _capabilities(user: int | None) -> list[str]:
+    kept = account.KEPT_FOR_THE_SWITCH if user is not None else ()
+    return ["--cap-drop", "ALL", *(part for name in kept for part in ("--cap-add", name))]
 
 
 def _visible_directories() -> list[Path]:
@@ -101,17 +162,17 @@ def _visible_directories() -> list[Path]:
 
 
 def _mounts(visible: Sequence[Path], environ: Mapping[str, str]) -> list[str]:
-    mounts = ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/var/tmp"]  # noqa: S108
+    mounts = ["--proc", "/proc", "--dev", "/dev", "--dir", "/var", "--symlink", "/tmp", "/var/tmp"]  # noqa: S108
     for path in visible:
         if path.is_symlink():
             mounts += ["--symlink", str(path.readlink()), str(path)]
         else:
-            mounts += ["--ro-bind", str(path), str(path)]
-    for path in filter(Path.is_dir, map(Path, HIDDEN)):
-        mounts += ["--tmpfs", str(path)]
+            mounts += [*_parents(path), "--ro-bind", str(path), str(path)]
+    for path in filter(Path.exists, map(Path, HIDDEN)):
+        mounts += ["--tmpfs", str(path)] if path.is_dir() else ["--ro-bind", "/dev/null", str(path)]
     for needed in _needed_files(environ):
         if not any(needed.is_relative_to(root) for root in visible):
-            mounts += ["--ro-bind-try", str(needed), str(needed)]
+            mounts += [*_parents(needed), "--ro-bind-try", str(needed), str(needed)]
     return mounts
 
 

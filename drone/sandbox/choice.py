@@ -8,21 +8,31 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from drone.sandbox import bubblewrap
+from drone.sandbox import account, bubblewrap
 from drone.sandbox.bubblewrap import Bubblewrap
 from drone.sandbox.direct import Direct
+from drone.sandbox.network import Network, NetworkAccess
 from drone.sandbox.protocol import Sandbox
 from shared.errors import Precondition
 
 SandboxKind = Literal["auto", "bwrap", "docker", "none"]
 KINDS: tuple[SandboxKind, ...] = ("auto", "bwrap", "docker", "none")
+DEFAULT_ACCESS = NetworkAccess()
 _INSTALL = "sudo apt install bubblewrap   (Fedora: dnf install bubblewrap, Arch: pacman -S bubblewrap)"
 
 
 def choose(
-    kind: str, environ: Mapping[str, str], *, network: bool = True, owner: str = "", trial: bool = True
+    kind: str,
+    environ: Mapping[str, str],
+    access: NetworkAccess = DEFAULT_ACCESS,
+    *,
+    owner: str = "",
+    trial: bool = True,
 ) -> Sandbox:
     """Return the sandbox of that kind. `owner`, for example a boot id, begins every command's mark (`end_marked`).
+
+    `access` says what commands may reach; without a sandbox it has no effect. Whoever runs commands with it calls
+    `close_all` at the end.
 
     Without `trial`, only whether it is installed is checked: for a drone that tried it when it started.
     `environ` is the drone's own environment; commands get the few variables of it that `environment.py` lists.
@@ -34,7 +44,7 @@ def choose(
     if kind in {"auto", "bwrap"}:
         reason = explain_missing(environ, trial=trial)
         if not reason:
-            return Bubblewrap(environ, network=network, owner=owner)
+            return Bubblewrap(environ, Network(access, environ), owner=owner, user=account.of_commands())
         if kind == "auto":
             return Direct(environ, owner=owner)
         raise _missing(kind, reason, _INSTALL)
@@ -56,10 +66,12 @@ def explain_missing(environ: Mapping[str, str], *, trial: bool = True) -> str:
         return "bubblewrap runs on Linux only"
     if not bubblewrap.is_installed():
         return "bwrap is not installed"
+    if account.is_root() and account.switch_program() is None:
+        return "setpriv, of util-linux, is not installed; a drone that root runs needs it"
     if not trial:
         return ""
     with tempfile.TemporaryDirectory(prefix="drone-") as directory:
-        tried = Bubblewrap(environ).run(["true"], workspace=Path(directory), timeout=10)
+        tried = Bubblewrap(environ, user=account.of_commands()).run(["true"], workspace=Path(directory), timeout=10)
     if tried.return_code == 0:
         return ""
     return f"bwrap does not work here: {tried.output.strip()[:300] or 'its trial run did not complete'}"

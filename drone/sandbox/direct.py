@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from drone.sandbox import keeper
+from drone.sandbox.account import is_root
 from drone.sandbox.command import Watch, run_line
 from drone.sandbox.environment import clean_environment, search_path
 from drone.sandbox.limits import limited, new_mark, shell_line
@@ -19,6 +20,10 @@ from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResu
 
 WARNING = (
     "commands run without a sandbox: they can read and change everything that this user can; "
+    "install bubblewrap, or run the drone as a separate user"
+)
+ROOT_WARNING = (
+    "commands run as root and without a sandbox: they can read and change everything on this machine; "
     "install bubblewrap, or run the drone as a separate user"
 )
 
@@ -33,7 +38,12 @@ class Direct:
     scratch: Path | None = None
     tally: Tally = field(default_factory=Tally)
     kind: str = "none"
-    warning: str = WARNING
+    warning: str = field(default_factory=lambda: ROOT_WARNING if is_root() else WARNING)
+
+    @property
+    def user(self) -> int | None:
+        # A workspace that was used with another sandbox may belong to that one's account.
+        return 0 if is_root() else None
 
     def for_session(self, *, scratch: Path, read_only: Sequence[Path] = ()) -> Direct:
         del read_only  # everything can be read anyway

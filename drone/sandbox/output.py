@@ -7,6 +7,8 @@ import threading
 from pathlib import Path
 from typing import BinaryIO
 
+from shared.redaction import cut_off, cut_short
+
 SHOWN = 10_000
 """Characters shown to the model in full; of a longer output, half from the head and half from the tail."""
 LOG_BYTES = 50 * 1024 * 1024
@@ -68,6 +70,10 @@ class Output:
                 self._live.append("\n[further output is not shown live]\n")
 
 
+_MARGIN = 4096
+"""Characters before the tail that show whether a secret begins there."""
+
+
 class HeadAndTail:
     """A text of which only the beginning and the end are kept once it is longer than `limit` characters."""
 
@@ -88,12 +94,14 @@ class HeadAndTail:
         room = self._limit - len(self._head)
         if room > 0:
             self._head += text[:room]
-        self._tail = (self._tail + text)[-self._half :] if len(text) < self._half else text[-self._half :]
+        kept = self._half + _MARGIN
+        self._tail = (self._tail + text)[-kept:] if len(text) < kept else text[-kept:]
 
     def text(self) -> str:
         if not self.elided:
             return self._head
-        return f"{self._head[: self._half]}\n[… {self.elided:,} characters elided …]\n{self._tail}"
+        head, tail = cut_short(self._head, self._half), cut_off(self._tail, self._half)
+        return f"{head}\n[… {self.elided:,} characters elided …]\n{tail}"
 
 
 class LogFile:

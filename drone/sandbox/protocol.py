@@ -40,6 +40,8 @@ class CommandResult:
     """Processes that were alive when the command was ended by force."""
     ended: int = 0
     survivors: int = 0
+    refused: tuple[str, ...] = ()
+    """Connections that the network policy refused meanwhile, each as a sentence."""
     log: Path | None = None
     """The whole output (at most 50 MB, head and tail), if `output` is not all of it."""
 
@@ -69,6 +71,11 @@ class Sandbox(Protocol):
     @property
     def warning(self) -> str:
         """What this sandbox does not protect from; empty if it does protect."""
+        ...
+
+    @property
+    def user(self) -> int | None:
+        """The account that must own the workspace, on a drone that root runs; None on others."""
         ...
 
     @property

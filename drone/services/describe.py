@@ -17,6 +17,7 @@ from drone.workspace import read_agent_instructions
 from shared.errors import OrderError, Submitted
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus, Outcome
+from shared.redaction import shortened
 from shared.work_order import Describe, WorkOrder
 
 MAX_DESCRIPTION = 1000
@@ -57,7 +58,7 @@ def describe(order: WorkOrder, context: ServiceContext, budget: Budget) -> Outco
         raise OrderError(
             f"the model did not provide a description of agent {asked.agent}",
             code="E-DESCRIPTION",
-            why=f"it did not call set_description; its last answer: {outcome.response[:200]!r}",
+            why=f"it did not call set_description; its last answer: {shortened(outcome.response, 200)!r}",
             next=f"fleet retry {order.order_id}",
         )
     return outcome

@@ -18,6 +18,7 @@ from drone.tools.arguments import FileReadArguments, GlobArguments, GrepArgument
 from drone.tools.paths import open_file
 from drone.tools.search import ENTRIES, Search
 from drone.tools.wrong_use import WrongUse
+from shared.redaction import cut_short
 
 VIEW_LINES = 2000
 VIEW_CHARACTERS = 40_000
@@ -77,7 +78,7 @@ class FileRead:
             if count % 10_000 == 0:
                 self.check()
             text = whole.decode(errors="replace").rstrip("\r\n")
-            yield text if len(text) <= LINE_CHARACTERS else f"{text[:LINE_CHARACTERS]} [… the line continues]"
+            yield text if len(text) <= LINE_CHARACTERS else f"{cut_short(text, LINE_CHARACTERS)} [… the line continues]"
 
 
 def _range(call: FileReadArguments) -> tuple[int, int | None]:

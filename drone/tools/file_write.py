@@ -25,7 +25,7 @@ class FileWrite:
         path = resolve(self.workspace, call.path)
         check_writable(path, call.path)
         content = as_bytes(call.content, "content")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_directory(path.parent)
         replace_content(path, content)
         return ToolResult(f"wrote {len(content):,} bytes to {shown(self.workspace, path)}")
 
@@ -44,17 +44,18 @@ def as_bytes(text: str, argument: str) -> bytes:
 
 
 def replace_content(path: Path, content: bytes) -> None:
-    """Replace the content atomically: a full disk leaves the old file unchanged. The file keeps its mode.
+    """Replace the content atomically: a full disk leaves the old file unchanged. The file keeps its mode and owner.
 
-    Raises WrongUse when that is not possible.
+    A new file belongs to the owner of its directory. Raises WrongUse when that is not possible.
     """
-    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    old = path.stat() if path.exists() else None
     fresh = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.new")
     try:
         with fresh.open("xb") as file:
             file.write(content)
-            if mode is not None:
-                os.fchmod(file.fileno(), mode)
+            _own_like(file.fileno(), old or path.parent.stat())
+            if old is not None:
+                os.fchmod(file.fileno(), stat.S_IMODE(old.st_mode))
         fresh.replace(path)
     except BaseException as error:
         with suppress(OSError):
@@ -63,3 +64,17 @@ def replace_content(path: Path, content: bytes) -> None:
             # The error names the requested file, not the temporary one next to it.
             raise WrongUse(f"{path.name!r} cannot be written: {error.strerror}; it is unchanged") from error
         raise
+
+
+def _make_directory(path: Path) -> None:
+    """Make a directory and its parents; each belongs to the owner of the one above it."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+        _own_like(each, each.parent.stat())
+
+
+def _own_like(target: Path | int, other: os.stat_result) -> None:
+    """Only root can: on its drones, the workspace belongs to the account of the commands."""
+    if os.geteuid() == 0:
+        os.chown(target, other.st_uid, other.st_gid)

@@ -49,6 +49,8 @@ class Shell:
         )
         _submit_if_asked(call.command, result)
         note = _how_it_ended(result, timeout)
+        if result.refused:
+            note += "".join(f"\n(network policy of this drone: {each})" for each in result.refused)
         return ToolResult(
             with_note(result.output, note),
             return_code=result.return_code,

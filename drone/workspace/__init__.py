@@ -18,6 +18,7 @@ from drone.workspace.checkpoint import Snapshot
 from drone.workspace.delivery import Delivery
 from drone.workspace.git_environment import git_environment
 from drone.workspace.local import LocalSource, local_source
+from drone.workspace.outgoing import SecretFinder
 from drone.workspace.owner_config import copy_owner_config
 from drone.workspace.push import PushResult
 from drone.workspace.workspaces import Workspace, Workspaces
@@ -27,6 +28,7 @@ __all__ = [
     "Delivery",
     "LocalSource",
     "PushResult",
+    "SecretFinder",
     "Snapshot",
     "Workspace",
     "Workspaces",

@@ -12,6 +12,7 @@ from drone.workspace.bundles import read_bundle
 from drone.workspace.git import GitFailed
 from drone.workspace.plain_head import plain_head
 from drone.workspace.session_directory import SessionDirectory, remove
+from shared.redaction import last_part
 
 _BUNDLE_SECONDS = 300.0
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -58,7 +59,8 @@ def bring_over(
         if "empty bundle" in made.output:
             return AgentCommits(None, apart=head if session.history.has(head) else "")
         if made.return_code != 0:
-            return AgentCommits(None, f"the commits up to {head[:12]} could not be read: {made.output.strip()[-200:]}")
+            said = last_part(made.output.strip(), 200)
+            return AgentCommits(None, f"the commits up to {head[:12]} could not be read: {said}")
         return AgentCommits(known) if head == known else _fetch(session, bundle, base, head)
     finally:
         remove(bundle)
@@ -70,7 +72,7 @@ def _fetch(session: SessionDirectory, bundle: Path, base: str | None, head: str)
         read_bundle(git, bundle)
         git.text("update-ref", _REF, git.text("rev-parse", "--verify", f"{head}^{{commit}}"))
     except GitFailed as failure:
-        return AgentCommits(None, f"the agent's own commits are damaged: {failure.message.strip()[-200:]}")
+        return AgentCommits(None, f"the agent's own commits are damaged: {last_part(failure.message.strip(), 200)}")
     if base and not git.is_ancestor(base, head):
         note = "the agent's own commits do not descend from the base; their content is in one commit here"
         return AgentCommits(None, note, head)

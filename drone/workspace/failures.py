@@ -16,6 +16,7 @@ from drone.installation.disk import FULL, fault_of
 from drone.workspace.git import GitFailed
 from drone.workspace.remote import Remote
 from shared.errors import FleetError, FleetFault, OrderError
+from shared.redaction import shortened
 
 NOT_FOUND = "E-GIT-NOT-FOUND"
 
@@ -132,6 +133,6 @@ def reading(repository: Path | None) -> Iterator[None]:
 
 def _last_words(message: str) -> str:
     """The lines that say what went wrong; progress and hints are left out."""
-    lines = [line.strip() for line in message.replace("\r", "\n").splitlines() if line.strip()]
+    lines = [line.strip() for line in message.replace("\r", "\n").split("\n") if line.strip()]
     telling = [line for line in lines if line.startswith(("fatal:", "error:", "remote:", "ssh:", "!"))]
-    return "; ".join((telling or lines)[-3:])[:500]
+    return shortened("; ".join((telling or lines)[-3:]), 500)

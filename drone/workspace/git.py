@@ -15,6 +15,7 @@ from typing import IO
 
 from drone.processes.waiting import exit_of
 from shared.errors import FleetError, FleetFault
+from shared.redaction import shortened
 
 LOCAL_SECONDS = 600.0
 _TICK = 0.05
@@ -30,7 +31,7 @@ class GitFailed(Exception):
     """git ended with an error, or did not end in time. `message` is its output."""
 
     def __init__(self, command: str, code: int | None, message: str) -> None:
-        super().__init__(f"git {command}: {message.strip()[:500]}")
+        super().__init__(f"git {command}: {shortened(message.strip(), 500)}")
         self.command = command
         self.code = code
         """None: it was ended because the time was up."""

@@ -175,7 +175,7 @@ def _advertised(listing: str) -> Advertised:
     """Read the lines of `git ls-remote --symref`: `ref: <ref>\\tHEAD` and `<commit>\\t<ref>`."""
     refs: dict[str, str] = {}
     head_ref = None
-    for line in listing.splitlines():
+    for line in listing.split("\n"):
         value, _, name = line.partition("\t")
         if value.startswith("ref: ") and name == "HEAD":
             head_ref = value.removeprefix("ref: ")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from drone.workspace.git import git_is_missing
 from shared.errors import Precondition
+from shared.redaction import shortened
 
 COPIED = ("credential.", "url.", "http.", "user.", "core.sshcommand")
 """Keys that begin with one of these; of `url.` only the rewriting rules."""
@@ -77,7 +78,7 @@ def _nothing_or_raise(message: str) -> list[tuple[str, str | None]]:
     raise Precondition(
         "your git configuration cannot be read",
         code="E-GIT-CONFIG",
-        why=message.strip()[:300],
+        why=shortened(message.strip(), 300),
         next="git config --global --list",
     )
 

@@ -10,6 +10,7 @@ from drone.workspace.git import Git, GitFailed
 from drone.workspace.remote import Remote
 from drone.workspace.session_directory import AUTHOR_EMAIL
 from shared.errors import FleetFault
+from shared.redaction import shortened
 
 _THERE = "refs/dronefleet/there"
 """The actual commit of a branch on the remote, if it was not the known one."""
@@ -115,6 +116,6 @@ def _sentence(failure: GitFailed, remote: Remote, target: PushTarget) -> str:
 
 def _words(message: str) -> str:
     lines = [
-        line.removeprefix("remote:").strip() for line in message.splitlines() if "remote:" in line or "rejected" in line
+        line.removeprefix("remote:").strip() for line in message.split("\n") if "remote:" in line or "rejected" in line
     ]
-    return "; ".join(filter(None, lines))[:300] or message.strip()[:300]
+    return shortened("; ".join(filter(None, lines)) or message.strip(), 300)

@@ -44,7 +44,7 @@ class SecretScan:
             for name in names:
                 yield name, *self.history.kind_and_size(name)
         elif names:
-            for line in self.git.text("cat-file", "--batch-check", stdin=_lines(names)).splitlines():
+            for line in self.git.text("cat-file", "--batch-check", stdin=_lines(names)).split("\n"):
                 yield _facts(line)
 
     def _portions(self, objects: list[str]) -> Iterator[list[str]]:

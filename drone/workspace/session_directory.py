@@ -15,11 +15,12 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from drone.sandbox.account import give_tree
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.history import History
 from drone.workspace.locks import Busy, FileLock
 from drone.workspace.mirror import Mirror
-from drone.workspace.staging import remove_special_files
+from drone.workspace.staging import refresh, remove_special_files
 from drone.workspace.starting_point import StartingPoint
 from shared.errors import FleetFault
 
@@ -33,8 +34,10 @@ CHECKPOINT_REFS = "refs/dronefleet/checkpoint"
 class SessionDirectory:
     """Lays out the workspace of one session, and holds its lock while a run works in it."""
 
-    def __init__(self, directory: Path, git: Git) -> None:
+    def __init__(self, directory: Path, git: Git, user: int | None = None) -> None:
+        """`user` is the account of the commands, if it is not the drone's own (`Sandbox.user`)."""
         self.directory = directory
+        self._user = user
         self.work = directory / "work"
         self.git_dir = directory / "git"
         self.scratch = directory / "scratch"
@@ -152,6 +155,9 @@ class SessionDirectory:
         if clean:
             # Twice -f: repositories inside the workspace are removed too. Ignored files stay: they take time to make.
             self.git.text("clean", "-ffdq")
+        if self._user is not None and give_tree(self.work, self._user):
+            # Otherwise git takes the files for changed, because of their new owner, and reads all of them each time.
+            refresh(self.git)
 
     def tree_of(self, commit: str | None) -> str:
         """The id of the commit's tree; of the empty tree if there is no commit."""
@@ -184,7 +190,7 @@ class SessionDirectory:
         refs = git.at(mirror.directory).text(
             "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/tags"
         )
-        lines = [_as_clone(line) for line in refs.splitlines()]
+        lines = [_as_clone(line) for line in refs.split("\n") if line]
         if head:
             lines.append(f"{head} refs/heads/{start.branch}")
             # The index contains what git knows about the files' times: `git status` need not read them all again.
@@ -201,11 +207,17 @@ class SessionDirectory:
             "remote.origin.fetch": "+refs/heads/*:refs/remotes/origin/*",
         }
         _configure(own, settings)
+        self._give_agents_git()
 
     def show_changes_to(self, head: str | None) -> None:
         """Make the agent's `git status` show the changes against `head`; its index keeps its data about the files."""
         if head:
             self.git.at(self.work / ".git").text("read-tree", "--reset", head)
+            self._give_agents_git()
+
+    def _give_agents_git(self) -> None:
+        if self._user is not None:
+            give_tree(self.work / ".git", self._user)
 
     def _hand_over(self, agents: Git, base: str | None, head: str) -> None:
         """Restore the agent's own commits to its new `.git`."""

@@ -14,10 +14,11 @@ from drone.workspace.delivery import DELIVERED, Delivery, DeliveryRequest, make_
 from drone.workspace.failures import explained, reading
 from drone.workspace.git import Git
 from drone.workspace.mirror import Mirror
+from drone.workspace.outgoing import Outgoing, SecretFinder, places_of_secrets
 from drone.workspace.push import PushResult, PushTarget, push
 from drone.workspace.remote import Remote
 from drone.workspace.restore import Workplace, go_back
-from drone.workspace.secret_scan import HasSecret
+from drone.workspace.secret_scan import HasSecret, SecretScan
 from drone.workspace.session_directory import SessionDirectory
 from drone.workspace.starting_point import FetchBlob, StartingPoint, default_of, find_base
 from shared.work_order import Resumed, WorkOrder
@@ -56,7 +57,7 @@ class Workspaces:
         """
         git = self._git.checking(check)
         remote = Remote(order.project.git_url)
-        session = SessionDirectory(self.root / "sessions" / order.session.id, git)
+        session = SessionDirectory(self.root / "sessions" / order.session.id, git, self._sandbox.user)
         session.take(check)
         try:
             with explained(remote):
@@ -185,6 +186,14 @@ class Workspace:
         with explained(self.mirror.remote):
             wanted = DeliveryRequest(branch, message, author, self.order_id, self.start.published)
             return make_delivery(self.session, self.sandbox, self.base_commit, wanted)
+
+    def places_of_secrets(self, made: Delivery, secrets: SecretFinder) -> list[str]:
+        """Where secrets are in what `deliver` returned and a push would publish, without the secrets themselves."""
+        git = self.session.git.at(self.session.git_dir).uninterrupted()
+        scan = SecretScan(git, self.session.history, lambda _: False)
+        with explained(self.mirror.remote):
+            work = Outgoing(git, scan, made.head_commit or "", self.start.published, made.patch)
+            return places_of_secrets(work, secrets) if made.head_commit else []
 
     def push(
         self, ref: str, expect: str | None, deadline_s: float, check: Callable[[], None] = lambda: None

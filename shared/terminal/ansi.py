@@ -1,8 +1,14 @@
-"""Output of commands, made safe for a terminal: colors stay, and nothing moves the cursor or changes settings."""
+"""Output of commands, made safe for a terminal: colors stay, and nothing moves the cursor or changes settings.
+
+Only output is treated like this. In any other text, overwriting would hide something: `shared.visible_text` marks it.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+
+from shared.visible_text import visible
 
 _SEQUENCE = re.compile(
     r"\x1b\[([0-?]*)[ -/]*([@-~])"  # CSI: colors end in m, everything else moves the cursor or erases
@@ -10,7 +16,8 @@ _SEQUENCE = re.compile(
     r"|\x1b\[[0-?]*[ -/]*|\x1b[ -/]*[0-~]?",
     re.DOTALL,
 )
-_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+_COLOR = re.compile(r"(\x1b\[[0-9;]*m)")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _RESET = "\x1b[0m"
 _HIDING = {"5", "6", "8"}
 """Blinking and invisible text."""
@@ -25,7 +32,7 @@ def safe_lines(output: str) -> list[str]:
     for line in _SEQUENCE.sub(_kept, output).split("\n"):
         shown = colors + line.rstrip("\r").rpartition("\r")[2]
         colors = _colors_at_end(colors + line)
-        shown = "".join(c for c in shown if c == "\x1b" or _is_shown(c))
+        shown = between_colors(shown, lambda text: visible(_CONTROL.sub("", text)))
         lines.append(shown + _RESET if _COLOR.search(shown) else shown)
     return lines
 
@@ -35,9 +42,16 @@ def uncolored(line: str) -> str:
     return _COLOR.sub("", line)
 
 
+def between_colors(text: str, made: Callable[[str], str]) -> str:
+    """The text with its colors unchanged, and with what `made` makes of the text between them."""
+    parts = _COLOR.split(text)
+    parts[::2] = map(made, parts[::2])
+    return "".join(parts)
+
+
 def _kept(found: re.Match[str]) -> str:
     parameters, final = found[1], found[2]
-    if final != "m" or _HIDING & set((parameters or "").split(";")):
+    if final != "m" or _HIDING & {each.lstrip("0") for each in (parameters or "").split(";")}:
         return ""
     return f"\x1b[{parameters}m" if re.fullmatch("[0-9;]*", parameters) else ""
 
@@ -47,7 +61,3 @@ def _colors_at_end(text: str) -> str:
     sequences = _COLOR.findall(text)
     last_reset = max((n for n, each in enumerate(sequences) if each in {_RESET, "\x1b[m"}), default=-1)
     return "".join(sequences[last_reset + 1 :])
-
-
-def _is_shown(character: str) -> bool:
-    return character == "\t" or (character >= " " and not "\x7f" <= character <= "\x9f")

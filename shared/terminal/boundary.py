@@ -12,6 +12,7 @@ import typer
 from typer.models import CommandInfo, TyperInfo
 
 from shared.errors import FleetError, FleetFault, Invalid
+from shared.redaction import shortened
 from shared.terminal.directories import state_home
 from shared.terminal.output import paint, printable, say
 
@@ -43,10 +44,11 @@ def report(error: FleetError, *, as_json: bool = False) -> int:
     sys.stdout.flush()
     if as_json:
         document = {"code": error.code, "what": error.what, "why": error.why or None, "next": error.next or None}
-        sys.stderr.write(json.dumps({**document, "help": error.help, "exit_code": error.exit_code}) + "\n")
+        whole = {**document, "help": error.help, "exit_code": error.exit_code}
+        sys.stderr.write(json.dumps(whole).replace("\x7f", "\\u007f") + "\n")
         return error.exit_code
     label = paint("error:", "red", sys.stderr)
-    lines = [f"{label} {printable(error.what)}   [{error.code}]"]
+    lines = [f"{label} {printable(error.what)}   [{printable(error.code)}]"]
     for name, text in (("why", error.why), ("next", error.next), ("help", error.help)):
         if text:
             lines.append(f"  {paint(f'{name:<4}', 'dim', sys.stderr)}  " + printable(text).replace("\n", "\n        "))
@@ -125,7 +127,7 @@ def _misused(error: typer.TyperException, words: list[str]) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "fleet"
     if type(error).__name__ == "NoArgsIsHelpError":
-        sys.stderr.write(error.format_message() + "\n")
+        sys.stderr.write(printable(error.format_message()) + "\n")
         return error.exit_code
     near = getattr(error, "possibilities", None) or ()
     what = error.message if near else error.format_message().replace("Value error, ", "")
@@ -141,7 +143,7 @@ def _misused(error: typer.TyperException, words: list[str]) -> int:
 
 def _unexpected(name: str, error: Exception) -> FleetError:
     """Build the error for an unexpected exception; the traceback goes to a file that only its owner can read."""
-    first = str(error).partition("\n")[0][:200]
+    first = shortened(str(error).partition("\n")[0], 200)
     return FleetFault(
         f"unexpected error in {name}: {type(error).__name__}{': ' if first else ''}{first}",
         code="E-UNEXPECTED",

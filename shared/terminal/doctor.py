@@ -101,7 +101,7 @@ def render(checks: Sequence[Check]) -> str:
     lines = []
     for check in checks:
         state = paint(f"{check.state:<4}", _STYLES[check.state], sys.stdout)
-        lines.append(f"  {state}  {check.what:<{width}}  {_clean(check.found)}  [{check.code}]")
+        lines.append(f"  {state}  {_clean(check.what):<{width}}  {_clean(check.found)}  [{_clean(check.code)}]")
         if check.state is not OK and check.fix:
             lines.append(f"        → {_clean(check.fix)}")
     return "\n".join([*lines, _sum(checks)]) + "\n"

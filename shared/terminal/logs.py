@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import structlog
 
 from shared.terminal.doctor import without_secrets
-from shared.terminal.output import coloured
+from shared.terminal.output import coloured, printable
 
 _QUIET = ("httpx", "httpcore", "httpx2", "mcp", "urllib3", "LiteLLM", "asyncio", "kombu", "amqp")
 """Libraries that log every request at INFO; only their warnings are of interest."""
@@ -31,7 +31,8 @@ def configure(*, level: str = "info", stream: TextIO | None = None, file: Path |
     else:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handler = logging.FileHandler(file, encoding="utf-8")
-    handler.setFormatter(_formatter(_for_people(target) if people else structlog.processors.JSONRenderer()))
+    renderers = (_printable, _for_people(target)) if people else (structlog.processors.JSONRenderer(),)
+    handler.setFormatter(_formatter(*renderers))
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -79,20 +80,28 @@ def _shared() -> list[structlog.typing.Processor]:
     ]
 
 
-def _formatter(renderer: structlog.typing.Processor) -> logging.Formatter:
+def _formatter(*renderers: structlog.typing.Processor) -> logging.Formatter:
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=_shared(),
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
             _hide_secrets,
-            renderer,
+            *renderers,
         ],
     )
 
 
 def _for_people(stream: TextIO) -> structlog.typing.Processor:
     return structlog.dev.ConsoleRenderer(colors=coloured(stream), timestamp_key="at", pad_event_to=32)
+
+
+def _printable(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Foreign text in a line, or in the traceback below it, must not drive the terminal."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = printable(value)
+    return event
 
 
 def _hide_secrets(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -1,22 +1,26 @@
 """Output for a person's terminal or a script's pipe: colors, tables, one JSON document.
 
 Messages go to stderr and results to stdout, so that a result can always be piped. Meaning never depends on color alone.
+Foreign text (of a model, a server, a repository) goes through `printable` where it is put into a line. `put`, `say`,
+`content_writer` and `RunScreen` are the only writers: nothing but colors passes them, whatever a renderer forgot.
 """
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
-from shared.terminal.ansi import uncolored
+from shared.terminal.ansi import between_colors, uncolored
 from shared.terminal.tables import GAP, fitted
+from shared.visible_text import JOINERS, visible, visible_prose
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,6 +36,8 @@ _SGR: dict[Style, str] = {
     "cyan": "36",
     "output": "2",
 }
+_WITHOUT_JOINERS = dict.fromkeys(map(ord, JOINERS))
+"""Terminals do not shape text: joiners would only be invisible there."""
 _UNBOUNDED = 100_000
 """Columns of a stream that is not a terminal: nothing is cut or wrapped there."""
 
@@ -54,8 +60,13 @@ def paint(text: str, style: Style, stream: TextIO) -> str:
 
 
 def printable(text: str) -> str:
-    """`text` without control characters (tab and newline stay): a model or a server must not drive the terminal."""
-    return "".join(c for c in text if c in "\n\t" or (c >= " " and not "\x7f" <= c <= "\x9f"))
+    """Foreign text for a terminal: hidden characters are marked, and none of them can drive the terminal."""
+    return visible_prose(text).translate(_WITHOUT_JOINERS)
+
+
+def only_colored(text: str) -> str:
+    """Our own text for a terminal: its colors stay, anything else that a terminal would act on is marked."""
+    return between_colors(text, printable)
 
 
 def say(text: str = "") -> None:
@@ -64,13 +75,25 @@ def say(text: str = "") -> None:
 
 
 def put(text: str) -> None:
-    """Write the text of a result to stdout, unchanged."""
-    write(sys.stdout, text)
+    """Write the text of a result to stdout, with no other control sequences than those of colors."""
+    write(sys.stdout, only_colored(text))
+
+
+def content_writer() -> Callable[[bytes], None]:
+    """A function that writes the next piece of a file's content to stdout.
+
+    A pipe or a file gets the exact bytes; a terminal gets text with its hidden characters marked.
+    """
+    if not sys.stdout.isatty():
+        sys.stdout.flush()
+        return lambda piece: _write_bytes(sys.stdout, piece)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    return lambda piece: write(sys.stdout, visible(decoder.decode(piece)).translate(_WITHOUT_JOINERS))
 
 
 def page(text: str) -> None:
     """Write the text of a result to stdout; on a terminal that is too small for it through $PAGER, or less."""
-    rows = sum(1 + len(uncolored(line)) // max(1, console(sys.stdout).width) for line in text.splitlines())
+    rows = sum(1 + len(uncolored(line)) // max(1, console(sys.stdout).width) for line in text.split("\n"))
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb" or rows < console(sys.stdout).height:
         put(text)
         return
@@ -146,12 +169,17 @@ def _cut(text: str, width: int) -> str:
 
 def print_json(document: object) -> None:
     """Print exactly one JSON document on stdout: indented on a terminal, on one line in a pipe."""
-    put(json.dumps(plain(document), indent=2 if sys.stdout.isatty() else None, allow_nan=False) + "\n")
+    put(_json(document, indent=2 if sys.stdout.isatty() else None) + "\n")
 
 
 def print_json_line(document: object) -> None:
     """Print one of several documents, each on a separate line."""
-    put(json.dumps(plain(document), allow_nan=False) + "\n")
+    put(_json(document) + "\n")
+
+
+def _json(document: object, indent: int | None = None) -> str:
+    """The document in ASCII; DEL is the one control character that `dumps` leaves as it is."""
+    return json.dumps(plain(document), indent=indent, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def plain(value: object) -> Any:
@@ -191,3 +219,8 @@ def write(stream: TextIO, text: str) -> None:
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
     stream.flush()
+
+
+def _write_bytes(stream: TextIO, content: bytes) -> None:
+    stream.buffer.write(content)
+    stream.buffer.flush()

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, Self, TextIO
 
-from shared.terminal.output import Style, console, paint, printable, say, write
+from shared.terminal.output import Style, console, only_colored, paint, printable, say, write
 from shared.terminal.step_lines import Lines, output_lines, text_lines, thinking_lines
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ class RunScreen:
         """Show lines that stay."""
         if not lines:
             return
-        text = "\n".join(paint(line, style, self._stream) if style else line for line, style in lines) + "\n"
+        painted = (paint(line, style, self._stream) if style else line for line, style in lines)
+        text = only_colored("\n".join(painted)) + "\n"
         if self._live is None:
             write(self._stream, text)
             return
@@ -170,7 +171,7 @@ class RunScreen:
     def _styled(self, line: str, style: Style | None) -> Text:
         from rich.text import Text
 
-        return Text.from_ansi(paint(line, style, self._stream) if style else line)
+        return Text.from_ansi(only_colored(paint(line, style, self._stream) if style else line))
 
 
 class _Message:

@@ -34,6 +34,7 @@ from shared.events import (
 )
 from shared.terminal.ansi import safe_lines
 from shared.terminal.output import Style, printable
+from shared.visible_text import visible
 
 Lines = list[tuple[str, Style | None]]
 LINE, VALUE = 160, 60
@@ -89,6 +90,10 @@ class FoldedCalls:
         """The line of the call that was made last and still runs; empty if there is none."""
         return next(reversed(self._open.values()), "")
 
+    def still_open(self) -> Lines:
+        """The calls of a run that continues, without those that are shown above."""
+        return [line for call_id in self._open for line in self._name(call_id)]
+
     def left_open(self) -> Lines:
         """The calls that have no result; call this when the run has ended."""
         left: Lines = [(f"→ {line} (no result)", _FAILED) for line in self._open.values()]
@@ -139,6 +144,11 @@ def parsed_body(document: object) -> Body | None:
 def todo_lines(items: Iterable[TodoItem]) -> list[str]:
     """The model's to-do list."""
     return [f"  {_MARKS[item.status]} {one_line(item.text)}" for item in items]
+
+
+def command_lines(command: str) -> list[str]:
+    """All of a command that waits for approval, behind a bar; nothing of it is cut or hidden."""
+    return [f"  ┃ {line}" for line in printable(visible(command)).split("\n")] if command else []
 
 
 def one_line(text: str) -> str:
@@ -231,7 +241,8 @@ def _guardrail(body: GuardrailStep) -> Lines:
 
 
 def _approval(body: ApprovalStep) -> Lines:
-    return [(one_line(f"? approval required for {body.tool}: {body.why}"), "yellow")]
+    head = one_line(f"? approval required for {body.tool}: {body.why}")
+    return [(head, "yellow"), *((line, None) for line in command_lines(body.command))]
 
 
 def _decision(body: DecisionStep) -> Lines:
@@ -264,7 +275,7 @@ def _child(body: ChildStep) -> Lines:
     # A child's step is stored as its drone sent it, and its text was not streamed.
     inner = parsed_body(body.step)
     lines = event_lines(inner) if inner is not None else []
-    shown = [one_line(part) for text, _ in lines for part in text.splitlines()]
+    shown = [one_line(part) for text, _ in lines for part in text.split("\n")]
     rest = [_more(len(shown) - CHILD_LINES)] if len(shown) > CHILD_LINES else []
     return [(f"  ┆ {line}", _DIM) for line in [*shown[:CHILD_LINES], *rest]]
 
@@ -321,5 +332,5 @@ def _short(value: Any) -> str:
 
 
 def _joined(text: str, length: int) -> str:
-    line = " ⏎ ".join(text.splitlines())
+    line = " ⏎ ".join(text.removesuffix("\n").split("\n"))
     return line if len(line) <= length else f"{line[: length - 1]}…"

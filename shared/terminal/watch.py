@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from shared.errors import FleetFault, Invalid, TooOften
-from shared.terminal.output import paint, put
+from shared.terminal.output import paint, say, write
 
 EVERY_SECONDS = 2.0
 _HOME_AND_CLEAR = "\x1b[H\x1b[J"
@@ -41,7 +41,7 @@ def watched(draw: Callable[[], None], *, watch: bool, as_json: bool) -> None:
             size = shutil.get_terminal_size()
             text = f"every {EVERY_SECONDS:.0f} s, Ctrl-C ends  {time.strftime('%X')}"
             head = paint(text[: size.columns - 1], "dim", sys.stdout)
-            put(_HOME_AND_CLEAR + "\n".join([head, *_fitted(shown, size.lines - 2)]) + "\n")
+            write(sys.stdout, _HOME_AND_CLEAR + "\n".join([head, *_fitted(shown, size.lines - 2)]) + "\n")
             time.sleep(EVERY_SECONDS)
     except KeyboardInterrupt:
         return
@@ -59,12 +59,12 @@ def _drawn(draw: Callable[[], None]) -> str:
         try:
             draw()
         except (FleetFault, TooOften) as trouble:
-            screen.write(f"{trouble.what}; trying again\n")
+            say(f"{trouble.what}; trying again")
     return screen.getvalue()
 
 
 def _fitted(text: str, rows: int) -> list[str]:
-    lines = text.splitlines()
+    lines = text.removesuffix("\n").split("\n")
     if len(lines) <= rows:
         return lines
     kept = max(1, rows - 1)

@@ -429,7 +429,7 @@ def test_the_doctor_looks_at_everything_a_registered_drone_needs(joined: Run) ->
     found = states(joined("doctor", "--json"))
 
     assert set(found) == {
-        *("D-PYTHON", "D-GIT", "D-LITELLM", "D-POLICY", "D-DISK", "D-REGISTERED", "D-SANDBOX", "D-LIMITS"),
+        *("D-PYTHON", "D-GIT", "D-LITELLM", "D-POLICY", "D-DISK", "D-REGISTERED", "D-SANDBOX", "D-LIMITS", "D-NETWORK"),
         *("D-FILES", "D-WORKSPACE", "D-SERVER", "D-CLOCK", "D-BROKER"),
     }
     assert found["D-SERVER"] == "OK"

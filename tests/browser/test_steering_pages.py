@@ -95,7 +95,7 @@ def test_an_answer_that_comes_too_late_says_why_beside_the_buttons(person: Perso
     page.route("**/parts*", lambda route: route.abort())
     person.api.client.call(steering.DENY, order_id=run.order_id)
     page.get_by_role("button", name="Approve").click()
-    person.sees("was denied already")
+    person.sees("was already denied")
 
 
 @pytest.mark.browser

@@ -88,17 +88,20 @@ def commands_in(page: str) -> Iterator[list[str]]:
             yield from (shlex.split(part) for part in re.split(r"\||&&", inner) if part.strip())
 
 
-def parse(words: Sequence[str]) -> None:
-    """Parse a `fleet` or `drone` command line completely, without running it.
+def parse(words: Sequence[str]) -> list[str]:
+    """Parse a `fleet` or `drone` command line completely, without running it; the names of its commands in the help.
 
     Raises the command line's own error for an unknown command, an unknown option or an invalid value.
     """
     command = built({"fleet": fleet_app, "drone": drone_app}[words[0]])
-    context = command.make_context(words[0], list(words[1:]))
+    context, names = command.make_context(words[0], list(words[1:])), [words[0]]
     while isinstance(command, TyperGroup):
         # click keeps the word that selects the command separately.
-        name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
-        context = command.make_context(name, rest, parent=context)
+        group = command
+        typed, command, rest = group.resolve_command(context, [*context._protected_args, *context.args])
+        context = command.make_context(typed, rest, parent=context)
+        names.append(next(name for name, each in group.commands.items() if each is command))
+    return names
 
 
 def _text(path: Path) -> str | None:

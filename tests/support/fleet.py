@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,7 +64,9 @@ from tests.support.database import CoreFactory, core_on
 from tests.support.quiet_logs import quiet_logs
 
 Doc = dict[str, Any]
-FAST = Pace(heartbeat_s=1.0, poll_s=0.3, figures_s=0.2)
+BROWSER_KEY = "k" * 64
+KEY_HEADER = "X-Fleet-Browser-Key"
+FAST = Pace(heartbeat_s=1.0, allowed_s=1.0, poll_s=0.3, figures_s=0.2)
 """Streams with shorter intervals than in production."""
 
 
@@ -147,6 +149,14 @@ class Api:
         if bearer:
             headers["Authorization"] = f"Bearer {bearer}"
         return httpx.Client(base_url=self.url, headers=headers, trust_env=False, verify=False, timeout=15)
+
+    @contextmanager
+    def browser(self, headers: Mapping[str, str] | None = None, **log_in: str) -> Iterator[httpx.Client]:
+        """A logged-in browser, by default the admin's, that sends its key as scripts of the pages do."""
+        form = {**(log_in or {"token": self.token}), "browser_key": BROWSER_KEY}
+        with self.http(None, **{**(headers or {}), KEY_HEADER: BROWSER_KEY}) as browser:
+            assert browser.post("/login", data=form).status_code == 303
+            yield browser
 
     def token_for(self, role: str) -> str:
         """The text of a new API token."""
@@ -467,10 +477,10 @@ def api(api_lender: ApiLender, valkey: BrokerServer) -> Iterator[Api]:
 
 
 @contextmanager
-def api_on(database_url: str, valkey: BrokerServer, core_factory: CoreFactory) -> Iterator[Api]:
-    """The HTTP interface on any database; it logs to `api.log`."""
+def api_on(database_url: str, valkey: BrokerServer, core_factory: CoreFactory, **settings: Any) -> Iterator[Api]:
+    """The HTTP interface on any database, with more settings; it logs to `api.log`."""
     port, broker = free_port(), Broker(valkey.url)
-    core = core_factory(database_url, broker=broker, broker_url=valkey.url, port=port)
+    core = core_factory(database_url, broker=broker, broker_url=valkey.url, port=port, **settings)
     running = Api(core, port, tokens.bootstrap_admin(core), valkey)
     with logs_in(running.log):
         running.start()

@@ -22,6 +22,7 @@ from drone.agent.values import ToolResult
 from drone.mcp_servers import McpServers, ServerConfig, connect
 from drone.mcp_servers.config import parsed
 from drone.sandbox import Sandbox, choose
+from drone.sandbox.network import close_all
 from shared.messages import ToolCall
 from tests.support import free_port, mcp_program, wait_until, warm_processes
 from tests.support.sandboxes import sandbox_of
@@ -120,6 +121,7 @@ def mcp(tmp_path: Path) -> Iterator[McpBench]:
 def mcp_in(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[McpBench]:
     """Servers in each sandbox."""
     bench = McpBench(tmp_path, sandbox_of(request.param))
+    bench.stack.callback(close_all)
     with bench.stack:
         yield bench
 

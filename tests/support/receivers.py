@@ -75,13 +75,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         receiver = self.receiver
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         receiver.sent.append(Sent(self.path, {k.lower(): v for k, v in self.headers.items()}, body))
         with suppress(OSError):
             if receiver.drips:
                 self._drip()
             receiver.open.wait()
             self._answer(receiver.answers.pop(0) if len(receiver.answers) > 1 else receiver.answers[0])
+
+    def do_GET(self) -> None:
+        self.do_POST()
 
     def _drip(self) -> None:
         while not self.receiver.closed.wait(0.05):

@@ -129,6 +129,7 @@ class Bench:
         self.on_doing: Callable[[str], object] = lambda _: None
         self.blobs: dict[str, bytes] = {}
         self.checkpoint_store: CheckpointStore | None = None
+        self.secrets: Redactor | None = None
         self.workspaces = directory / "workspace"
 
     def run(self, model_url: str) -> RunEnded:
@@ -182,6 +183,7 @@ class Bench:
                 environ=os.environ,
                 policy=self.policy,
                 checkpoint_store=self.checkpoint_store,
+                secrets=self.secrets,
             )
             return execute(self.order, context)
 

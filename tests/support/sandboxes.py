@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from drone.sandbox import CommandResult, Sandbox, choose, explain_missing
+from drone.sandbox.network import close_all
 from tests.support import needs
 
 
@@ -48,11 +49,13 @@ def raise_when(condition: Callable[[], bool], error: BaseException) -> Callable[
 
 
 @pytest.fixture(params=["bwrap", "none"])
-def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """Each kind of sandbox."""
-    return sandbox_of(request.param)
+    yield sandbox_of(request.param)
+    close_all()
 
 
 @pytest.fixture
-def bwrap() -> Sandbox:
-    return sandbox_of("bwrap")
+def bwrap() -> Iterator[Sandbox]:
+    yield sandbox_of("bwrap")
+    close_all()

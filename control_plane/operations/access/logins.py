@@ -1,22 +1,38 @@
-"""Browser logins: one-time login links and the sessions that they start."""
+"""Browser logins: one-time login links and the sessions that they start. Both end with the API token behind them."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import cast
 
-from sqlalchemy import delete, update
+from sqlalchemy import ColumnElement, delete, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core, Role
-from control_plane.db.access import LoginLink, WebSession
+from control_plane.db.access import ApiToken, LoginLink, WebSession
 from control_plane.db.installation import Organization
+from control_plane.operations.access.validity import is_valid
 from control_plane.validation.issued_secrets import LOGIN_PREFIX, SESSION_PREFIX, hashed, new_secret
-from shared.errors import Unauthenticated
+from shared.errors import Forbidden, Unauthenticated
 from shared.names import new_id
 
 LINK_LASTS = timedelta(minutes=15)
 SESSION_LASTS = timedelta(days=7)
+LEAST_KEY = 32
+"""Characters of a browser's key; a shorter one is none."""
+_NOTE_USE_EVERY = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class Browser:
+    """The browser that logs in."""
+
+    address: str = ""
+    """Its network address."""
+    key: str = ""
+    """A secret that it keeps besides its cookie, if it can."""
 
 
 def create_login_link(core: Core, caller: Caller) -> str:
@@ -28,6 +44,7 @@ def create_login_link(core: Core, caller: Caller) -> str:
             LoginLink(
                 id=new_id(),
                 organization_id=caller.organization_id,
+                token_id=caller.token_id,
                 secret_hash=hashed(secret),
                 role=caller.role,
                 everywhere=caller.everywhere,
@@ -39,11 +56,11 @@ def create_login_link(core: Core, caller: Caller) -> str:
     return secret
 
 
-def use_login_link(core: Core, secret: str) -> tuple[str, Caller]:
+def use_login_link(core: Core, secret: str, browser: Browser = Browser()) -> tuple[str, Caller]:
     """The secret of a new browser session, and its caller. Raises Unauthenticated for a used or expired link."""
     now = core.clock.now()
     # A single statement claims the link: if two browsers open it at the same time, only one is logged in.
-    fresh = LoginLink.used_at.is_(None), LoginLink.expires_at > now
+    fresh = LoginLink.used_at.is_(None), LoginLink.expires_at > now, _of_valid_token(LoginLink, now)
     take = update(LoginLink).where(LoginLink.secret_hash == hashed(secret), *fresh).values(used_at=now)
     with core.database.write() as db:
         link = db.scalar(take.returning(LoginLink))
@@ -51,26 +68,50 @@ def use_login_link(core: Core, secret: str) -> tuple[str, Caller]:
             raise Unauthenticated(
                 "this login link was already used or has expired",
                 code="E-LOGIN-LINK",
-                why="a login link works once, within 15 minutes",
+                why="a login link works once, within 15 minutes, while the API token that created it is valid",
                 next="fleet login-link    or log in with an API token",
             )
         caller = _caller(db, link)
-        return _start(db, core, caller), caller
+        return _start(db, core, caller, browser), caller
 
 
-def start_session(core: Core, caller: Caller) -> str:
+def start_session(core: Core, caller: Caller, browser: Browser = Browser()) -> str:
     """The secret of a new browser session for a caller with an API token."""
     with core.database.write() as db:
-        return _start(db, core, caller)
+        return _start(db, core, caller, browser)
 
 
-def authenticate_session(core: Core, secret: str) -> Caller:
-    """The caller of a browser session. Raises Unauthenticated if the session has ended."""
+def authenticate_session(core: Core, secret: str, address: str = "") -> Caller:
+    """The caller of a browser session. Raises Unauthenticated if the session or its API token has ended."""
+    now = core.clock.now()
     with core.database.read() as db:
-        row = db.query(WebSession).filter(WebSession.secret_hash == hashed(secret)).one_or_none()
-        if row is None or row.expires_at <= core.clock.now():
-            raise Unauthenticated("you are logged out", code="E-SESSION", next="log in again")
-        return _caller(db, row)
+        row = db.scalar(select(WebSession).where(WebSession.secret_hash == hashed(secret), session_is_valid(now)))
+        if row is None:
+            raise Unauthenticated(
+                "you are logged out",
+                code="E-SESSION",
+                why="the session was ended or has expired, or its API token is no longer valid",
+                next="log in again",
+            )
+        caller = _caller(db, row)
+    if row.last_used_at is None or now - row.last_used_at >= _NOTE_USE_EVERY:
+        note = update(WebSession).where(WebSession.id == row.id).values(last_used_at=now, address=_short(address))
+        with core.database.write() as db:
+            db.execute(note)
+    return caller
+
+
+def require_browser_key(core: Core, login_session_id: str, key: str) -> None:
+    """Check that the browser that logged in has this key. Raises Forbidden."""
+    same = WebSession.id == login_session_id, WebSession.browser_key_hash == hashed(key)
+    with core.database.read() as db:
+        if db.scalar(select(WebSession.id).where(*same)) is None:
+            raise Forbidden(
+                "this needs the key of the browser that logged in, and the request does not have it",
+                code="E-BROWSER-KEY",
+                why="the cookie alone only reads pages, because browsers send it to every server of a host",
+                next="allow scripts and site data for this address, then log in again; in programs, use an API token",
+            )
 
 
 def end_session(core: Core, secret: str) -> None:
@@ -79,24 +120,57 @@ def end_session(core: Core, secret: str) -> None:
         db.execute(delete(WebSession).where(WebSession.secret_hash == hashed(secret)))
 
 
-def _start(db: Session, core: Core, caller: Caller) -> str:
+def end_logins_of(db: Session, token_ids: Collection[str]) -> None:
+    """End all sessions of these API tokens, and void their login links."""
+    for table in (WebSession, LoginLink):
+        db.execute(delete(table).where(table.token_id.in_(token_ids)))
+
+
+def session_is_valid(now: datetime) -> ColumnElement[bool]:
+    """The condition that a session and its API token are valid, for a query."""
+    return (WebSession.expires_at > now) & _of_valid_token(WebSession, now)
+
+
+def _of_valid_token(table: type[LoginLink | WebSession], now: datetime) -> ColumnElement[bool]:
+    # Checked on every use, besides the deletion on revocation: a token can also expire, or be removed with its
+    # organization, and a session may be starting while its token is revoked.
+    return table.token_id.in_(select(ApiToken.id).where(is_valid(now)))
+
+
+def _start(db: Session, core: Core, caller: Caller, browser: Browser) -> str:
     secret, now = new_secret(SESSION_PREFIX), core.clock.now()
     db.execute(delete(WebSession).where(WebSession.expires_at <= now))
+    token_ends = db.scalar(select(ApiToken.expires_at).where(ApiToken.id == caller.token_id))
     db.add(
         WebSession(
             id=new_id(),
             organization_id=caller.organization_id,
+            token_id=caller.token_id,
             secret_hash=hashed(secret),
             role=caller.role,
             everywhere=caller.everywhere,
             created_at=now,
-            expires_at=now + SESSION_LASTS,
+            last_used_at=now,
+            browser_key_hash=hashed(browser.key) if len(browser.key) >= LEAST_KEY else None,
+            address=_short(browser.address),
+            expires_at=min(now + SESSION_LASTS, token_ends or now + SESSION_LASTS),
         )
     )
     return secret
 
 
+def _short(address: str) -> str:
+    return address[: WebSession.ADDRESS_LENGTH]
+
+
 def _caller(db: Session, row: LoginLink | WebSession) -> Caller:
     organization = db.get_one(Organization, row.organization_id)
-    role = cast("Role", row.role)
-    return Caller(organization.id, organization.name, role, user="browser", everywhere=row.everywhere)
+    return Caller(
+        organization.id,
+        organization.name,
+        cast("Role", row.role),
+        user="browser",
+        everywhere=row.everywhere,
+        token_id=row.token_id,
+        login_session_id=row.id if isinstance(row, WebSession) else None,
+    )

@@ -16,7 +16,7 @@ def require(caller: Caller, role: Role) -> None:
         raise Forbidden(
             f"this requires the role {role}; your token has the role {caller.role}",
             code="E-ROLE",
-            next=f"ask an admin for: fleet api-token create --role {role}",
+            next=f"ask an admin for: fleet api-token add --role {role}",
         )
 
 
@@ -27,7 +27,7 @@ def require_everywhere(caller: Caller) -> None:
             "this requires a token for all organizations",
             code="E-EVERYWHERE",
             why=f"your token is limited to organization {caller.organization!r}",
-            next="ask the fleet administrator for: fleet api-token create --role admin --everywhere",
+            next="ask the fleet administrator for: fleet api-token add --role admin --everywhere",
         )
 
 

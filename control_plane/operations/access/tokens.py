@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import cast
 
-from sqlalchemy import ColumnElement, select, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core, Role
@@ -23,18 +23,20 @@ from control_plane.lookups.organizations import system_caller
 from control_plane.operations.access.logins import (
     authenticate_session,
     create_login_link,
+    end_logins_of,
     end_session,
     start_session,
     use_login_link,
 )
 from control_plane.operations.access.roles import parse_role, require_everywhere
+from control_plane.operations.access.validity import is_valid, require_valid
 from control_plane.operations.drones.visibility import names_known_to, served_ids
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import Eyes, document_of
 from control_plane.validation.checks import check_labels, check_text, shown
 from control_plane.validation.issued_secrets import API_PREFIX, hashed, new_secret
 from shared.envelope import key_id
-from shared.errors import Conflict, NotFound, Unauthenticated
+from shared.errors import Conflict, NotFound
 from shared.names import new_id
 from shared.registration import JoinTokenString
 
@@ -127,7 +129,7 @@ def create_api_token(core: Core, caller: Caller, request: ApiTokenRequest) -> Ap
     name = check_text("the token name", request.name, limit=128, empty=True)
     lasts = timedelta(seconds=request.expires_s) if request.expires_s else None
     with core.database.write() as db:
-        row, token = _issue(core, caller.organization_id, role, name)
+        row, token = _issue(core, caller, role, name)
         row.everywhere, row.expires_at = request.everywhere, row.created_at + lasts if lasts else None
         db.add(row)
         return document_of(ApiTokenDocument, row, token=token)
@@ -146,7 +148,9 @@ def list_api_tokens(core: Core, caller: Caller) -> list[ApiTokenDocument]:
 
 @performs(declared.REVOKE_API)
 def revoke_api_token(core: Core, caller: Caller, token_id: str) -> ApiTokenDocument:
-    """Revoke an API token with immediate effect. Idempotent.
+    """Revoke an API token with immediate effect, and end its browser sessions and login links. Idempotent.
+
+    Tokens that were created with it stay valid: `made_by` names it there.
 
     A token that may act everywhere can only be revoked by a caller that may do so too: otherwise an organization's
     admin could lock everyone out.
@@ -158,6 +162,7 @@ def revoke_api_token(core: Core, caller: Caller, token_id: str) -> ApiTokenDocum
         if row.everywhere:
             require_everywhere(caller)
         row.revoked_at = row.revoked_at or core.clock.now()
+        end_logins_of(db, [row.id])
         return document_of(ApiTokenDocument, row, token=None)
 
 
@@ -175,13 +180,14 @@ def bootstrap_admin(core: Core, *, only_first: bool = False) -> str:
     """
     caller = system_caller(core)
     now = core.clock.now()
-    working = select(ApiToken.id).where(_working(now), ApiToken.role == "admin", ApiToken.everywhere)
+    working = select(ApiToken.id).where(is_valid(now), ApiToken.role == "admin", ApiToken.everywhere)
     with core.database.write() as db:
         if only_first and db.scalar(working.limit(1)):
             raise Conflict("an admin token already exists", code="E-BOOTSTRAP", next="fleet api-token ls")
         last = ApiToken.name == BOOTSTRAP, ApiToken.everywhere, ApiToken.revoked_at.is_(None)
-        db.execute(update(ApiToken).where(*last).values(revoked_at=now))
-        row, token = _issue(core, caller.organization_id, "admin", BOOTSTRAP)
+        revoked = db.scalars(update(ApiToken).where(*last).values(revoked_at=now).returning(ApiToken.id)).all()
+        end_logins_of(db, revoked)
+        row, token = _issue(core, caller, "admin", BOOTSTRAP)
         row.everywhere = True
         db.add(row)
         return token
@@ -190,10 +196,8 @@ def bootstrap_admin(core: Core, *, only_first: bool = False) -> str:
 def authenticate(core: Core, bearer: str) -> Caller:
     """The caller of an API token. Raises Unauthenticated, which says whether it is unknown, expired or revoked."""
     with core.database.read() as db:
-        row = db.scalar(select(ApiToken).where(ApiToken.secret_hash == hashed(bearer)))
         now = core.clock.now()
-        _refuse_dead(row, now)
-        assert row is not None
+        row = require_valid(db.scalar(select(ApiToken).where(ApiToken.secret_hash == hashed(bearer))), now)
         organization = db.get_one(Organization, row.organization_id)
     if row.last_used_at is None or now - row.last_used_at >= _NOTE_USE_EVERY:
         # Updated once a minute rather than on every call: following an order must not write to the database constantly.
@@ -205,31 +209,17 @@ def authenticate(core: Core, bearer: str) -> Caller:
         role=cast("Role", row.role),
         user=row.name or f"{row.role} {row.id}",
         everywhere=row.everywhere,
+        token_id=row.id,
     )
 
 
-def _refuse_dead(row: ApiToken | None, now: datetime) -> None:
-    if row is None:
-        what, code = "this API token is unknown", "E-TOKEN-UNKNOWN"
-    elif row.revoked_at is not None:
-        what, code = f"API token {row.id} was revoked", "E-TOKEN-REVOKED"
-    elif row.expires_at is not None and row.expires_at <= now:
-        what, code = f"API token {row.id} expired at {row.expires_at:%Y-%m-%d %H:%M} UTC", "E-TOKEN-EXPIRED"
-    else:
-        return
-    raise Unauthenticated(what, code=code, next="ask an admin for: fleet api-token create --role ROLE")
-
-
-def _working(now: datetime) -> ColumnElement[bool]:
-    return ApiToken.revoked_at.is_(None) & (ApiToken.expires_at.is_(None) | (ApiToken.expires_at > now))
-
-
-def _issue(core: Core, organization_id: str, role: Role, name: str) -> tuple[ApiToken, str]:
+def _issue(core: Core, caller: Caller, role: Role, name: str) -> tuple[ApiToken, str]:
     """A new row, which the caller must add to the session, and the token's text."""
     token = new_secret(API_PREFIX)
     row = ApiToken(
         id=new_id(),
-        organization_id=organization_id,
+        organization_id=caller.organization_id,
+        made_by=caller.token_id,
         name=name,
         role=role,
         everywhere=False,

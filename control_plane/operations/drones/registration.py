@@ -25,7 +25,7 @@ from shared.errors import Conflict, Invalid, Unauthenticated
 from shared.names import new_id
 from shared.registration import Credentials, RegistrationAnswer, RegistrationRequest
 
-_NEW_TOKEN = "ask an admin for a new one: fleet token create"  # noqa: S105 - advice
+_NEW_TOKEN = "ask an admin for a new one: fleet token add"  # noqa: S105 - advice
 
 
 @dataclass(frozen=True)
@@ -203,5 +203,5 @@ def _name_taken(name: str) -> Conflict:
         f"another drone is already named {shown(name)}",
         code="E-DRONE-NAME",
         why="its key is different",
-        next=f"drone register --name OTHER-NAME    or, if it no longer exists: fleet drone remove {name}",
+        next=f"drone register --name OTHER-NAME    or, if it no longer exists: fleet drone rm {name}",
     )

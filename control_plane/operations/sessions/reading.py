@@ -30,8 +30,11 @@ from control_plane.orders import totals
 from shared.errors import NotFound
 from shared.events import Stats
 from shared.states import ENDED, TurnStatus
+from shared.titles import title
 
 MAX_LISTED = 1000
+_BEGINNING = 1000
+"""Characters of a prompt that are read for its title."""
 
 
 class _Row(NamedTuple):
@@ -42,6 +45,8 @@ class _Row(NamedTuple):
     turns: int | None
     began: datetime | None
     ended: datetime | None
+    prompt: str | None
+    """The beginning of its first prompt, for a session without a name."""
 
 
 @performs(declared.LIST)
@@ -128,7 +133,9 @@ def _head(db: Db, caller: Caller, session_id: str) -> tuple[ChatSession, Order]:
     return chat, order
 
 
-def _sessions(caller: Caller) -> Select[ChatSession, str, int | None, datetime | None, datetime | None]:
+def _sessions(
+    caller: Caller,
+) -> Select[ChatSession, str, int | None, datetime | None, datetime | None, str | None]:
     turns = (
         select(
             Turn.session_id,
@@ -141,12 +148,27 @@ def _sessions(caller: Caller) -> Select[ChatSession, str, int | None, datetime |
         .subquery()
     )
     return (
-        select(ChatSession, Project.slug, turns.c.turns, turns.c.began, turns.c.ended)
+        select(ChatSession, Project.slug, turns.c.turns, turns.c.began, turns.c.ended, _first_prompt())
         .join(Project, Project.id == ChatSession.project_id)
         .outerjoin(turns, turns.c.session_id == ChatSession.id)
         .where(ChatSession.organization_id == caller.organization_id)
         .order_by(func.coalesce(turns.c.began, ChatSession.created_at).desc(), ChatSession.id)
     )
+
+
+def _first_prompt() -> ColumnElement[str | None]:
+    """The first prompt of the session; of the session that it was forked from while it has none of its own."""
+    first = [
+        select(func.substr(Turn.prompt, 1, _BEGINNING))
+        .join(Order, Order.id == Turn.order_id)
+        .where(Turn.session_id == session_id)
+        .order_by(Order.number)
+        .limit(1)
+        .correlate(ChatSession)
+        .scalar_subquery()
+        for session_id in (ChatSession.id, ChatSession.forked_from_id)
+    ]
+    return func.coalesce(*first)
 
 
 def _of_a_service() -> ColumnElement[bool]:
@@ -167,6 +189,7 @@ def _summary(row: _Row, running: str | None) -> SessionSummary:
     return SessionSummary(
         id=chat.id,
         name=chat.name,
+        title=chat.name or title(row.prompt or ""),
         project=row.project,
         mode=chat.mode,
         approve=chat.approve,

@@ -293,8 +293,8 @@ class _Import:
             if counts.get("trigger") or counts.get("webhook")
             else "",
             f"{len(self.put_back)} tasks that were in progress are assigned to the user" if self.put_back else "",
-            "drones and tokens were not imported (next: fleet token create --org "
-            f"{self.name}, fleet api-token create --org {self.name})",
+            "drones and tokens were not imported (next: fleet token add --org "
+            f"{self.name}, fleet api-token add --org {self.name})",
         ]
         return [each for each in said if each]
 

@@ -48,7 +48,6 @@ async def follow_order(  # noqa: PLR0913, PLR0917 - one per part of the request
     without steps, when it changed), `heartbeat` (every 10 s), `end` (the whole document; the stream closes).
     """
     order = await to_thread.run_sync(reading.order_summary, core, caller, order_id)
-    stream = OrderStream(
-        core, request.app.state.live, caller, order.id, functools.partial(identify, core, request.headers)
-    )
+    still_allowed = functools.partial(identify, core, request.scope)
+    stream = OrderStream(core, request.app.state.live, caller, order.id, still_allowed)
     return EventStream(stream.events(max(after, last_event_id)), headers=HEADERS)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from control_plane.core import Core
 from control_plane.operations.access import tokens
-from control_plane.operations.access.logins import SESSION_LASTS
-from control_plane.web.access import CoreDep, cookie_name, session_secret
+from control_plane.operations.access.logins import SESSION_LASTS, Browser
+from control_plane.web.access import CoreDep, client_address, cookie_name, is_https, session_secret
 from control_plane.web.problems import problem_of
 from control_plane.web.rendering import page
 from control_plane.web.throttle import throttled
@@ -32,27 +31,29 @@ def login_page(
 
 
 @router.post("/login", dependencies=[Depends(throttled("log-in"))])
-def login(
+def login(  # noqa: PLR0913, PLR0917 - one per field of the form
     core: CoreDep,
     request: Request,
     token: Annotated[str, Form(max_length=200)] = "",
     link: Annotated[str, Form(max_length=200)] = "",
     next: Annotated[str, Form(max_length=1000)] = "/",
+    browser_key: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
     """Start a session and go to `next`; if refused, show the form again with the reason."""
+    browser = Browser(client_address(request.scope), browser_key)
     try:
-        secret = _session(core, token.strip(), link.strip())
+        secret = _session(core, browser, token.strip(), link.strip())
     except Refused as error:
         problem = problem_of(request.scope, error)
         return _form(link="", next_page=next, problem=problem.model_dump(), status=problem.status)
     response = RedirectResponse(local_page(next), 303)
     response.set_cookie(
-        cookie_name(core),
+        cookie_name(core, request.scope),
         secret,
         max_age=int(SESSION_LASTS.total_seconds()),
         httponly=True,
         samesite="lax",
-        secure=_is_https(core, request),
+        secure=is_https(core, request.scope),
     )
     return response
 
@@ -60,31 +61,26 @@ def login(
 @router.post("/logout")
 def logout(core: CoreDep, request: Request) -> Response:
     """End the session here and in the database."""
-    if secret := session_secret(request.headers, core):
+    if secret := session_secret(core, request.scope):
         tokens.end_session(core, secret)
     response = RedirectResponse("/login", 303)
-    response.delete_cookie(cookie_name(core), httponly=True, samesite="lax", secure=_is_https(core, request))
+    name, secure = cookie_name(core, request.scope), is_https(core, request.scope)
+    response.delete_cookie(name, httponly=True, samesite="lax", secure=secure)
     return response
 
 
 def local_page(address: str) -> str:
     """`address` if it is a page of ours, else the board: a log-in must not lead to another site."""
-    parts = urlsplit(address)
     harmless = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
-    return address if harmless and not parts.scheme and not parts.netloc else "/"
+    return address if harmless else "/"
 
 
-def _session(core: Core, token: str, link: str) -> str:
+def _session(core: Core, browser: Browser, token: str, link: str) -> str:
     if link:
-        return tokens.use_login_link(core, link)[0]
+        return tokens.use_login_link(core, link, browser)[0]
     if not token:
-        raise Invalid("a token is required", code="E-TOKEN-MISSING", next="fleet api-token create --role operator")
-    return tokens.start_session(core, tokens.authenticate(core, token))
-
-
-def _is_https(core: Core, request: Request) -> bool:
-    # Behind a proxy that ends TLS, the request itself arrives over http: then the public address decides.
-    return request.url.scheme == "https" or core.settings.url.startswith("https://")
+        raise Invalid("a token is required", code="E-TOKEN-MISSING", next="fleet api-token add --role operator")
+    return tokens.start_session(core, tokens.authenticate(core, token), browser)
 
 
 def _form(*, link: str, next_page: str, problem: dict[str, object] | None = None, status: int = 200) -> Response:

@@ -6,7 +6,19 @@ const REFRESH_MS = 3000;
 const PARTS_MS = 120;
 const IN_FLIGHT_CHARS = 20000;
 
+const KEY = "fleet-browser-key";
+
 const byId = (id) => document.getElementById(id);
+
+// As shared/visible_text.py, for text in flight: nothing in it may hide, reorder or overwrite what is beside it.
+const HIDDEN = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
+const mark = (character) => {
+  const code = character.codePointAt(0);
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+};
+const visible = (text) => text.replaceAll("\r\n", "\n").replace(HIDDEN, mark);
+const withoutCodes = (output) => output.replace(/\x1b\[[0-?]*[ -/]*[@-~]/g, "").replace(/\r+\n?/g, "\n");
 
 function note(text) {
   const line = byId("live-note");
@@ -23,6 +35,25 @@ async function fetchPart(address) {
   if (!response.ok) throw new Error(`the server answered ${response.status}`);
   return new DOMParser().parseFromString(await response.text(), "text/html");
 }
+
+// The browser's own secret. Cookies go to every port of a host, and so to other servers there; storage belongs to one
+// origin. The server takes changes only from the browser that logged in with this key, and never sends it back.
+function browserKey() {
+  try {
+    if (!localStorage.getItem(KEY)) {
+      const bytes = [...crypto.getRandomValues(new Uint8Array(32))];
+      localStorage.setItem(KEY, bytes.map((byte) => byte.toString(16).padStart(2, "0")).join(""));
+    }
+    return localStorage.getItem(KEY);
+  } catch {
+    return ""; // storage is blocked here: this browser can only read
+  }
+}
+
+// Fired for every form, however it is sent; never added to an address.
+document.addEventListener("formdata", (event) => {
+  if (event.target.method === "post") event.formData.set("browser_key", browserKey());
+});
 
 // Turn `old` into `fresh` and touch only what differs: focus, selection and scrolling stay where they were.
 function morph(old, fresh) {
@@ -131,12 +162,14 @@ function followOrder(article) {
   // Text in flight by kind. It travels faster than steps do, so what follows a step may be here before the step is:
   // a step takes away only its own text.
   const pieces = Object.fromEntries([...inFlight.querySelectorAll("pre")].map((each) => [each.dataset.kind, each]));
+  const texts = Object.fromEntries(Object.keys(pieces).map((kind) => [kind, ""]));
   const put = (kind, text) => {
-    pieces[kind].textContent = text.slice(-IN_FLIGHT_CHARS);
-    inFlight.hidden = Object.values(pieces).every((each) => each.textContent === "");
+    texts[kind] = text.slice(-IN_FLIGHT_CHARS);
+    pieces[kind].textContent = kind === "output" ? visible(withoutCodes(texts[kind])) : visible(texts[kind]);
+    inFlight.hidden = Object.values(texts).every((each) => each === "");
   };
   const takeAway = (kind, whole) => {
-    const text = pieces[kind].textContent;
+    const text = texts[kind];
     put(kind, whole && text.startsWith(whole) ? text.slice(whole.length) : "");
   };
   const landed = {
@@ -196,7 +229,7 @@ function followOrder(article) {
 
   const onDelta = (event) => {
     const delta = JSON.parse(event.data);
-    if (pieces[delta.kind]) keepingPlace(() => put(delta.kind, pieces[delta.kind].textContent + delta.text), 0);
+    if (pieces[delta.kind]) keepingPlace(() => put(delta.kind, texts[delta.kind] + delta.text), 0);
   };
 
   const onStep = (event) => {

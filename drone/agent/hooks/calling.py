@@ -7,6 +7,8 @@ import traceback
 from collections.abc import Callable
 from typing import Literal
 
+from shared.redaction import last_part, shortened
+
 Calling = Callable[[Callable[[], object]], object]
 """Calls the given function and returns its answer. Raises only CallFailed."""
 
@@ -40,13 +42,13 @@ class CallFailed(Exception):
             whole = "".join(traceback.format_exception(error))
         except Exception:  # noqa: BLE001 - a foreign class whose own text fails
             whole = type(error).__name__
-        return cls(described(error), detail=plain(whole[-DETAIL:]))
+        return cls(described(error), detail=plain(last_part(whole, DETAIL)))
 
 
 def described(error: BaseException) -> str:
     """Describe an error in one line: its type, and the first line of its text."""
     try:
-        text = str(error).strip().partition("\n")[0][:300].rstrip(".")
+        text = shortened(str(error).strip().partition("\n")[0], 300).rstrip(".")
     except Exception:  # noqa: BLE001 - a foreign class whose own text fails
         text = ""
     return plain(f"{type(error).__name__}: {text}" if text else type(error).__name__)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from shared.redaction import shortened
+
 Json = Any
 SHOWN = 500
 """Characters of a host's answer that are shown to users."""
@@ -40,7 +42,7 @@ class HostRefused(Exception):
 
 def refusal_of(host: str, status: int, answer: Json) -> HostRefused:
     """A host's error, in its own words."""
-    said = "; ".join(dict.fromkeys(_words(answer)))[:SHOWN] or "no reason given"
+    said = shortened("; ".join(dict.fromkeys(_words(answer))), SHOWN) or "no reason given"
     return HostRefused(f"{host} rejected the request (HTTP {status}): {said}", status)
 
 

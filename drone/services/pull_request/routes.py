@@ -133,7 +133,7 @@ def _login(around: Surroundings) -> tuple[str, str] | None:
         answer = around.git.text("credential", "fill", stdin=asked.encode(), seconds=GIT_SECONDS)
     except GitFailed:
         return None
-    found = dict(line.partition("=")[::2] for line in answer.splitlines())
+    found = dict(line.partition("=")[::2] for line in answer.split("\n"))
     same = (found.get("protocol"), found.get("host")) == (scheme, netloc)
     return (found.get("username", ""), found["password"]) if same and found.get("password") else None
 

@@ -9,7 +9,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from mcp.shared.exceptions import MCPError
 from sqlalchemy import text
@@ -53,11 +52,10 @@ def test_a_drones_token_is_for_drones(api: Api) -> None:
 
 
 def test_the_session_of_a_browser_opens_no_tools(api: Api) -> None:
-    with httpx.Client(base_url=api.url, trust_env=False, verify=False) as browser:
-        browser.get("/login", params={"token": api.client.call(tokens.CREATE_LOGIN_LINK)["secret"]})
-        browser.post("/login", data={"token": api.token})
-        answer = browser.post("/mcp", json=INITIALIZE, headers=ACCEPT)
-    assert (answer.status_code, answer.json()["code"]) == (401, "E-TOKEN-MISSING")
+    with api.browser(link=api.client.call(tokens.CREATE_LOGIN_LINK)["secret"]) as browser:
+        for authorization in ({}, {"Authorization": "Basic eDp5"}, {"Authorization": "Bearer"}):
+            answer = browser.post("/mcp", json=INITIALIZE, headers={**ACCEPT, **authorization})
+            assert (answer.status_code, answer.json()["code"]) == (401, "E-TOKEN-MISSING")
 
 
 STRANGE: list[tuple[Doc, str]] = [

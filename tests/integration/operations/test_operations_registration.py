@@ -145,7 +145,7 @@ def test_a_forged_an_expired_a_used_and_a_revoked_token_are_told_apart(core: Cor
     ]
     assert [each.code for each in refusals] == ["E-JOIN-UNKNOWN", "E-JOIN-EXPIRED", "E-JOIN-USED", "E-JOIN-REVOKED"]
     assert {type(each) for each in refusals} == {Unauthenticated}
-    assert all("fleet token create" in each.next for each in refusals)
+    assert all("fleet token add" in each.next for each in refusals)
 
 
 def test_a_token_for_three_lets_three_of_ten_in_that_come_at_once(core: Core) -> None:

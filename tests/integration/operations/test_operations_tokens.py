@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import select
@@ -22,9 +23,16 @@ def issue(core: Core, caller: Caller, role: str = "operator", **fields: object) 
     return str(tokens.create_api_token(core, caller, ApiTokenRequest(role=role, **fields)).token)
 
 
+def owner(core: Core, caller: Caller) -> Caller:
+    """The operator with a new token."""
+    return tokens.authenticate(core, issue(core, caller))
+
+
 def test_an_api_token_stands_for_its_role_its_name_and_its_organization(core: Core, admin: Caller) -> None:
     bearer = issue(core, admin, role="viewer", name="wall display")
-    assert tokens.authenticate(core, bearer) == Caller(admin.organization_id, "default", "viewer", "wall display")
+    token_id = tokens.list_api_tokens(core, admin)[0].id
+    meant = Caller(admin.organization_id, "default", "viewer", "wall display", token_id=token_id)
+    assert tokens.authenticate(core, bearer) == meant
 
 
 def test_the_text_of_a_token_is_shown_once_and_stored_nowhere(core: Core, admin: Caller) -> None:
@@ -154,16 +162,16 @@ def test_a_label_that_is_none_is_refused(core: Core, admin: Caller, labels: dict
 
 
 def test_a_login_link_lets_one_browser_in_and_then_nobody(core: Core, admin: Caller) -> None:
-    link = tokens.create_login_link(core, admin)
+    link = tokens.create_login_link(core, owner(core, admin))
     session, caller = tokens.use_login_link(core, link)
-    assert caller.role == "admin"
-    assert tokens.authenticate_session(core, session) == caller
+    assert caller.role == "operator"
+    assert replace(tokens.authenticate_session(core, session), login_session_id=None) == caller
     with pytest.raises(Unauthenticated, match="already used"):
         tokens.use_login_link(core, link)
 
 
 def test_of_many_browsers_that_open_one_link_at_once_one_gets_in(core: Core, admin: Caller) -> None:
-    link = tokens.create_login_link(core, admin)
+    link = tokens.create_login_link(core, owner(core, admin))
     with ThreadPoolExecutor(8) as pool:
         entered = list(pool.map(lambda _: gets_in(core, link), range(8)))
     assert sum(entered) == 1
@@ -179,7 +187,7 @@ def gets_in(core: Core, link: str) -> bool:
 
 
 def test_a_login_link_is_no_good_after_15_minutes(core: Core, admin: Caller) -> None:
-    link = tokens.create_login_link(core, admin)
+    link = tokens.create_login_link(core, owner(core, admin))
     later(core, minutes=15)
     with pytest.raises(Unauthenticated):
         tokens.use_login_link(core, link)
@@ -192,19 +200,22 @@ def test_a_login_link_has_the_role_of_who_made_it(core: Core, admin: Caller) -> 
 
 
 def test_a_session_ends_by_logging_out_and_by_time(core: Core, admin: Caller) -> None:
-    left, old = tokens.start_session(core, admin), tokens.start_session(core, admin)
+    left, old = (tokens.start_session(core, owner(core, admin)) for _ in range(2))
     tokens.end_session(core, left)
     with pytest.raises(Unauthenticated, match="logged out"):
         tokens.authenticate_session(core, left)
-    later(core, days=7)
+    later(core, days=6)
+    assert tokens.authenticate_session(core, old).role == "operator"
+    later(core, days=1)
     with pytest.raises(Unauthenticated, match="logged out"):
         tokens.authenticate_session(core, old)
 
 
 def test_links_and_sessions_that_are_over_do_not_pile_up(core: Core, admin: Caller) -> None:
-    tokens.use_login_link(core, tokens.create_login_link(core, admin))
+    caller = owner(core, admin)
+    tokens.use_login_link(core, tokens.create_login_link(core, caller))
     later(core, days=8)
-    tokens.use_login_link(core, tokens.create_login_link(core, admin))
+    tokens.use_login_link(core, tokens.create_login_link(core, caller))
     with core.database.read() as db:
         assert len(db.scalars(select(LoginLink)).all()) == 1
         assert len(db.scalars(select(WebSession)).all()) == 1

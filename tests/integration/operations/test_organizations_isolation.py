@@ -18,6 +18,7 @@ from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
 from control_plane.operations import organizations, providers
 from control_plane.operations.access import tokens
+from control_plane.operations.access.login_sessions import list_login_sessions
 from control_plane.operations.automation import webhooks
 from tests.support.fleet import Api
 from tests.support.made import make_drone, make_project, start_run, submit
@@ -96,6 +97,7 @@ def fill(api: Api, caller: Caller) -> Hidden:
     say(core, task, MARK)
     join = tokens.create_join_token(core, caller, JoinTokenRequest(labels={MARK: "yes"}))
     token = tokens.create_api_token(core, caller, ApiTokenRequest(role="viewer", name=MARK))
+    tokens.start_session(core, tokens.authenticate(core, str(token.token)))
     with inside(api, caller) as http:
         for resource, schema in (
             ("schedules", "ScheduleRequest"),
@@ -116,6 +118,7 @@ def fill(api: Api, caller: Caller) -> Hidden:
         "task-runs": run_id,
         "join-tokens": join.id,
         "api-tokens": token.id,
+        "login-sessions": list_login_sessions(core, caller)[0].id,
         "organizations": caller.organization,
         "agents": f"{MARK}_agent",
         **{each: f"{MARK}-{each}" for each in ("schedules", "triggers", "webhooks")},
@@ -282,8 +285,7 @@ def test_whoever_may_act_everywhere_reaches_all_of_it_with_org_also_in_a_browser
         listed = http.get("/api/v1/orders").json()
         shown = http.get(f"/api/v1/orders/{outside.hidden.names['orders']}")
         agents = http.get(f"/api/v1/organizations/{MARK}_team/agents")
-    with api.http(None) as browser:
-        assert browser.post("/login", data={"token": api.token}).status_code == 303
+    with api.browser() as browser:
         found = browser.get("/api/v1/orders", params={"org": f"{MARK}_team"}).json()
     assert [order["id"] for order in found] == [order["id"] for order in listed]
     assert (len(listed), shown.status_code, agents.status_code) == (2, 200, 200)
@@ -292,8 +294,7 @@ def test_whoever_may_act_everywhere_reaches_all_of_it_with_org_also_in_a_browser
 
 def test_a_browsers_session_stays_in_the_organization_of_the_token_that_began_it(api: Api, outside: Outside) -> None:
     link = outside.http.post("/api/v1/login-links").json()["secret"]
-    with api.http(None) as browser:
-        assert browser.post("/login", data={"link": link}).status_code == 303
+    with api.browser(link=link) as browser:
         page = browser.get("/", headers={"Accept": "text/html"})
         refused = browser.get("/api/v1/orders", params={"org": f"{MARK}_team"})
         orders = browser.get("/api/v1/orders")

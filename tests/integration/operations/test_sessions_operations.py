@@ -67,6 +67,20 @@ def test_sessions_are_listed_by_their_newest_turn_with_what_runs_in_them(core: C
     assert len(sessions.list_(core, admin, limit=1)) == 1
 
 
+def test_a_session_without_a_name_is_titled_by_its_first_prompt_and_a_fork_by_its_original(
+    core: Core, admin: Caller
+) -> None:
+    old = begin(core, admin).id
+    play(core, admin, "\nFix the parser\nIt fails on empty files.", old)
+    play(core, admin, "And the lexer", old)
+    fork = sessions.fork(core, admin, old, ForkRequest()).id
+    assert [sessions.show(core, admin, each).title for each in (old, fork)] == ["Fix the parser"] * 2
+    play(core, admin, "Try a table instead", fork)
+    assert sessions.show(core, admin, fork).title == "Try a table instead"
+    assert begin(core, admin, name="Types").title == "Types"
+    assert begin(core, admin).title == ""
+
+
 def test_a_session_is_shown_with_its_turns_their_figures_and_what_has_not_ended(core: Core, admin: Caller) -> None:
     session = submit(core, admin, "first").session
     waiting = submit(core, admin, "second", session=session)

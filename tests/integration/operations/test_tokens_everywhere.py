@@ -57,7 +57,8 @@ def test_whoever_acts_everywhere_keeps_its_role_and_its_name_in_each_organizatio
     other = add_organization(core, admin, "other")
     viewer = issue(core, admin, "viewer", everywhere=True)
     there = in_organization(core, viewer, "other")
-    assert there == Caller(other.organization_id, "other", "viewer", "n", everywhere=True)
+    assert there == replace(viewer, organization_id=other.organization_id, organization="other")
+    assert (there.role, there.user, there.everywhere) == ("viewer", "n", True)
     with pytest.raises(NotFound):
         in_organization(core, viewer, "nobody")
 
@@ -81,8 +82,7 @@ def test_an_admin_of_one_organization_does_not_stand_in_the_way_of_the_first_of_
 
 
 def test_a_browsers_session_is_what_its_token_or_link_was(core: Core, admin: Caller) -> None:
-    alone = replace(add_organization(core, admin, "other"), everywhere=False)
-    for caller in (admin, alone):
+    for caller in (issue(core, admin, everywhere=True), issue(core, add_organization(core, admin, "other"))):
         by_link, _ = tokens.use_login_link(core, tokens.create_login_link(core, caller))
         by_token = tokens.start_session(core, caller)
         seen = [tokens.authenticate_session(core, secret) for secret in (by_link, by_token)]

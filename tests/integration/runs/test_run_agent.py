@@ -91,10 +91,21 @@ def test_a_risky_command_waits_and_is_run_when_it_is_approved(bench: Bench, scri
     when(bench, "waiting for approval", lambda: bench.controls.receive(decision(bench, approved=True)))
     bench.run(scripted([shell("ls README"), shell("rm README"), says("done")]).url)
     assert [step.why for step in all_of(bench, ApprovalStep)] == ["Deletes files: rm README"]
+    assert [step.command for step in all_of(bench, ApprovalStep)] == ["rm README"]
     assert [(step.approved, step.by, step.comment) for step in all_of(bench, DecisionStep)] == [
         (True, "person", "fine")
     ]
     assert [step.return_code for step in all_of(bench, ToolResultStep)] == [0, 0]
+
+
+def test_a_command_that_is_too_long_to_be_shown_whole_is_not_run(bench: Bench, scripted: ScriptedFactory) -> None:
+    bench.order = bench.order.model_copy(update={"approve": "risky"})
+    when(bench, "waiting for approval", lambda: bench.controls.receive(decision(bench, approved=True)))
+    fits, too_long = (f"rm README; : {'x' * length}" for length in (15_000, 25_000))
+    bench.run(scripted([shell(too_long), shell(fits), says("done")]).url)
+    assert [step.command for step in all_of(bench, ApprovalStep)] == [fits]
+    assert "may have at most 20,000 characters" in all_of(bench, ToolResultStep)[0].output
+    assert all_of(bench, ToolResultStep)[0].execution == "held_back"
 
 
 def test_a_denied_command_is_not_run(bench: Bench, scripted: ScriptedFactory) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from drone.sandbox import Sandbox, choose
 from drone.sandbox.direct import Direct
+from drone.sandbox.network import NetworkAccess
 from shared.errors import Precondition
 from tests.support.sandboxes import shell
 
@@ -82,7 +83,7 @@ def test_the_system_cannot_be_changed(bwrap: Sandbox, tmp_path: Path) -> None:
 
 
 def test_without_network_not_even_loopback_is_there(tmp_path: Path, bwrap: Sandbox) -> None:
-    offline = choose("bwrap", os.environ, network=False)
+    offline = choose("bwrap", os.environ, NetworkAccess("none"))
 
     result = shell(offline, tmp_path, "cat /proc/net/dev | grep -v lo: | grep -c ':'; cat < /dev/tcp/127.0.0.1/22")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,19 @@ def test_every_field_that_is_typed_arrives(api: Api) -> None:
     assert document == api.client.call(projects.SHOW, slug="shop")
     assert (document["branch"], document["setup"], document["budget_usd_day"]) == ("main", ["make", "make deps"], 2.5)
     assert (document["pull_requests"], document["trailers"]) == ("ready", ["Assisted-by"])
+
+
+def test_a_wrong_token_is_refused_with_its_origin(api: Api, tmp_path: Path) -> None:
+    refused = fleet(api, "project", "ls", FLEET_API_TOKEN="fa_wrong")
+    assert refused.returncode == 6
+    assert "\n  why   the token is from FLEET_API_TOKEN\n" in refused.stderr
+
+    file = tmp_path / "dronefleet" / "fleet.toml"
+    file.parent.mkdir()
+    file.write_text(f'url = "{api.url}"\ntoken = "fa_wrong"\n')
+    file.chmod(0o600)
+    refused = fleet(api, "project", "ls", FLEET_API_TOKEN="", FLEET_URL="", XDG_CONFIG_HOME=str(tmp_path))
+    assert f"the token is from {file}\n" in refused.stderr
 
 
 def test_only_what_is_named_changes(api: Api) -> None:

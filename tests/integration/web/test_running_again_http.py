@@ -36,9 +36,8 @@ def failed(api: Api) -> PlayedRun:
 
 @pytest.fixture
 def browser(api: Api) -> Iterator[httpx.Client]:
-    """Somebody who is logged in, without scripts."""
-    with httpx.Client(base_url=api.url, trust_env=False, verify=False, headers=FORM, timeout=15) as client:
-        client.post("/login", data={"token": api.token})
+    """A logged-in admin."""
+    with api.browser(FORM) as client:
         yield client
 
 

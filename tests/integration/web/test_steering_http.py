@@ -39,9 +39,8 @@ def waiting(run: PlayedRun) -> PlayedRun:
 
 @pytest.fixture
 def browser(api: Api) -> Iterator[httpx.Client]:
-    """Somebody who is logged in, without scripts."""
-    with httpx.Client(base_url=api.url, trust_env=False, verify=False, headers=FORM, timeout=15) as client:
-        client.post("/login", data={"token": api.token})
+    """A logged-in admin."""
+    with api.browser(FORM) as client:
         yield client
 
 
@@ -81,6 +80,7 @@ def test_approve_and_deny_decide_once(api: Api, waiting: PlayedRun) -> None:
         "call_id": "c1",
         "tool": "shell",
         "why": "Publishes commits: git push",
+        "command": "",
         "until": None,
     }
     api.client.call(steering.APPROVE, order_id=waiting.order_id)
@@ -207,8 +207,7 @@ def test_the_parts_of_a_page_hold_the_list_the_question_and_the_steps_of_childre
 
 
 def test_a_viewer_sees_what_waits_and_no_buttons(api: Api, waiting: PlayedRun) -> None:
-    with httpx.Client(base_url=api.url, trust_env=False, verify=False, headers=FORM, timeout=15) as viewer:
-        viewer.post("/login", data={"token": api.token_for("viewer")})
+    with api.browser(FORM, token=api.token_for("viewer")) as viewer:
         page = viewer.get(f"/orders/{waiting.order_id}").text
     assert "waits for a person" in page
     assert "Approve</button>" not in page

@@ -6,7 +6,8 @@ import ipaddress
 
 import pytest
 
-from control_plane.automation.webhook_addresses import check_url, is_inside, read_url
+from control_plane.automation.webhook_addresses import check_url, read_url
+from shared.addresses import is_inside
 from shared.errors import Invalid, Refused
 
 INSIDE = [

@@ -134,7 +134,7 @@ def test_json_after_a_double_dash_is_a_word_and_not_the_option(capsys: pytest.Ca
 def test_an_error_cannot_drive_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     run(build(NotFound("no \x1b[2Jsuch\x07 thing\x9b1m", code="E-X")), ["make"])
 
-    assert "error: no [2Jsuch thing1m " in capsys.readouterr().err
+    assert "error: no ␛[2Jsuch␇ thing⟨U+009B⟩1m " in capsys.readouterr().err
 
 
 def test_an_unexpected_error_is_one_sentence_and_a_file(
@@ -280,9 +280,9 @@ def test_a_table_is_aligned_and_cut_nowhere_in_a_pipe(capsys: pytest.CaptureFixt
 
 
 def test_an_empty_table_is_a_sentence_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(("name",), [], empty="no drones yet: fleet token create")
+    print_table(("name",), [], empty="no drones yet: fleet token add")
 
-    assert capsys.readouterr() == ("", "no drones yet: fleet token create\n")
+    assert capsys.readouterr() == ("", "no drones yet: fleet token add\n")
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def test_the_summary_has_addresses_states_and_the_login_link_whole_on_a_line(dat
     [
         (["provider", "project", "drone"], "fleet provider add"),
         (["project", "drone"], "fleet project add"),
-        (["drone"], "fleet token create"),
+        (["drone"], "fleet token add"),
         ([], "fleet submit"),
     ],
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from drone.installation.policy import Policy, load, policy_file
+from drone.sandbox.network import NetworkAccess
 from shared.errors import Forbidden, Precondition
 
 HERE = "http://127.0.0.1:8420"
@@ -47,6 +48,13 @@ def test_a_policy_is_read_as_it_stands(tmp_path: Path) -> None:
         '[repositories]\nextensions = "yes"',
         'keys = "all"',
         '[keys]\nA = "host"',
+        '[network]\naccess = "some"',
+        "[network]\nhosts = [1]",
+        '[network]\nhosts = "a"',
+        '[network]\naccess = "none"\nhosts = ["a"]',
+        '[network]\naccess = "host"\nhosts = ["a"]',
+        "[network]\nports = [22]",
+        "network = 1",
         "[keys]\nA = [1]",
     ],
 )
@@ -89,6 +97,13 @@ def test_a_key_goes_only_to_the_hosts_it_was_allowed_for() -> None:
         policy.check_key("OTHER", "https://api.example.org/v1")
     with pytest.raises(Forbidden, match="the provider"):
         policy.check_key("KEY", None)
+
+
+def test_the_network_of_commands_is_the_public_web_or_what_the_owner_writes(tmp_path: Path) -> None:
+    assert Policy().network == NetworkAccess("public", chosen=False)
+    listed = written(tmp_path, '[network]\naccess = "hosts"\nhosts = ["git.example", "10.0.0.5:3000"]')
+    assert load(listed).network == NetworkAccess("hosts", ("git.example", "10.0.0.5:3000"), chosen=True)
+    assert load(written(tmp_path, "[network]\n")).network == NetworkAccess("public", chosen=True)
 
 
 def test_a_star_allows_every_host() -> None:

@@ -1,6 +1,7 @@
 """The program's texts: the page of all of them, the check of their words, and the commands that they name.
 
-Every `fleet` or `drone` command that is printed anywhere must exist, with the options that it names.
+Every `fleet` or `drone` command that is printed anywhere must exist, with the options that it names, and be called
+what the help calls it.
 """
 
 from __future__ import annotations
@@ -92,14 +93,15 @@ def _text(node: ast.AST) -> str:
 def problem(command: str) -> str:
     """Why a command line cannot be used as it is printed; empty if it can."""
     try:
-        parse(shlex.split(command))
+        words = shlex.split(command)
+        names = parse(words)
     except Invalid as refused:
         # A value stands for the word that selects the command.
         return "" if _VALUE in refused.what else refused.what
     except Exception as refused:  # noqa: BLE001 - the errors of typer's parser are not public
         # A value may stand for an option, and in an example for the time at which it is printed.
         return "" if type(refused).__name__ in {*_CUT_SHORT, "Exit"} or _VALUE in str(refused) else str(refused)
-    return ""
+    return "" if words[: len(names)] == names else f"the help lists it as {' '.join(names)}"
 
 
 def test_every_command_that_is_printed_can_be_used_as_it_stands() -> None:
@@ -116,6 +118,7 @@ def test_every_command_that_is_printed_can_be_used_as_it_stands() -> None:
         "'look: fleet show ORDER --lgo 7'",
         "'fleet session chekout S'",
         "'drone statsu'",
+        "'fleet token create'",
     ],
 )
 def test_a_command_that_does_not_exist_is_noticed(text: str) -> None:

@@ -51,7 +51,7 @@ KIM = CancelAsked(by="kim", text="not needed")
     [
         (JustSubmitted(), "just submitted; about to be assigned to a drone"),
         (EarlierOrder(order="o1"), "waiting for order o1 of the same session"),
-        (NoDrone(), "no drone is registered yet (next: fleet token create, then drone register on a workstation)"),
+        (NoDrone(), "no drone is registered yet (next: fleet token add, then drone register on a workstation)"),
         (
             NoDroneFits(labels=("gpu=yes", "os=linux"), fleet=(DroneLabels(drone="oka"), DroneLabels(drone="b"))),
             "no drone has label gpu=yes and os=linux; labels by drone: oka: none; b: none",
@@ -83,8 +83,9 @@ def test_a_queued_order_says_what_it_waits_for(waits: Waits, text: str) -> None:
             "the run was withdrawn before it started; resumes from step 4",
         ),
         (
-            GivenBack(drone="oka", detail="it stops", resumes=Resumption(step=4, drone="oka")),
-            "returned by oka: it stops; resumes from step 4 on oka, or from the beginning on another drone",
+            GivenBack(drone="oka", detail="the drone is stopping", resumes=Resumption(step=4, drone="oka")),
+            "returned by oka: the drone is stopping; resumes from step 4 on oka, "
+            "or from the beginning on another drone",
         ),
         (
             AttemptFailed(detail="no disk", attempt=1, attempts=3, resumes=Resumption(why_not="expired")),

@@ -1,0 +1,63 @@
+"""Listing and ending browser sessions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.access import ApiToken, WebSession
+from control_plane.declarations import tokens as declared
+from control_plane.declarations.tokens import LoginSessionDocument
+from control_plane.operations.access.logins import session_is_valid
+from control_plane.operations.access.roles import may, require_everywhere
+from control_plane.operations.gateway import performs
+from control_plane.operations.row_documents import document_of
+from control_plane.validation.checks import shown
+from shared.errors import NotFound
+
+
+@performs(declared.LIST_LOGIN_SESSIONS)
+def list_login_sessions(core: Core, caller: Caller) -> list[LoginSessionDocument]:
+    """The valid sessions that the caller may end, newest first."""
+    newest_first = WebSession.created_at.desc(), WebSession.id
+    with core.database.read() as db:
+        rows = db.scalars(_visible(caller, core.clock.now()).order_by(*newest_first)).all()
+        return [_document(db, caller, row) for row in rows]
+
+
+@performs(declared.END_LOGIN_SESSION)
+def end_login_session(core: Core, caller: Caller, login_session_id: str) -> LoginSessionDocument:
+    """End a session with immediate effect.
+
+    As with tokens, a session that may act everywhere can only be ended by its owner or a caller that may do so too.
+    """
+    with core.database.write() as db:
+        row = db.scalar(_visible(caller, core.clock.now()).where(WebSession.id == login_session_id))
+        if row is None:
+            raise NotFound(
+                f"login session {shown(login_session_id)} not found",
+                code="E-LOGIN-SESSION-404",
+                next="fleet login-session ls",
+            )
+        if row.everywhere and row.token_id != caller.token_id:
+            require_everywhere(caller)
+        ended = _document(db, caller, row)
+        db.delete(row)
+        return ended
+
+
+def _visible(caller: Caller, now: datetime) -> Select[WebSession]:
+    """The valid sessions of the caller's own token, and for an admin those in the organization."""
+    visible = WebSession.token_id == caller.token_id
+    if may(caller, "admin"):
+        visible |= WebSession.organization_id == caller.organization_id
+    return select(WebSession).where(session_is_valid(now), visible)
+
+
+def _document(db: Session, caller: Caller, row: WebSession) -> LoginSessionDocument:
+    token = db.get_one(ApiToken, row.token_id)
+    current = row.id == caller.login_session_id
+    return document_of(LoginSessionDocument, row, token_name=token.name, current=current)

@@ -1,0 +1,160 @@
+"""Break-outs that `drone doctor --sandbox` tries for real: each as a command of the model would, against decoys.
+
+A try that succeeds changes nothing: it reads a decoy, writes back the value that it read, or removes what it made.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from drone.installation.policy import Policy
+from drone.processes.ending import end_marked
+from drone.processes.tree import marked
+from drone.sandbox import Sandbox, choose
+from drone.sandbox.network import close_all
+from shared.terminal.doctor import FAIL, OK, WARN, Check
+
+OUT = "BROKEN-OUT"
+SECONDS = 20.0
+_PROXY = (
+    'exec 3<>/dev/tcp/127.0.0.1/3128 && printf "CONNECT %s HTTP/1.1\\r\\n\\r\\n" {target} >&3'
+    ' && head -1 <&3 | grep " 200 "'
+)
+_SOCKETS = '/run/docker.sock /run/podman/podman.sock /run/dbus/system_bus_socket "$SSH_AUTH_SOCK"'
+_CONNECT = 'import socket; socket.socket(socket.AF_UNIX).connect("\\0{word}")'
+_METADATA = "169.254.169.254"
+
+
+@dataclass(frozen=True)
+class _Decoys:
+    """What a command must not reach, made for this examination."""
+
+    word: str
+    """A secret: in the files, in the environment, on the command line of a process, and a socket's name."""
+    home: Path
+    """A file in the owner's home."""
+    tmp: Path
+    port: int
+    """Of a listener on this machine's loopback."""
+    keys: Path
+    """The drone's own home."""
+
+
+@dataclass(frozen=True)
+class _BreakOut:
+    """One try. It got out if its line succeeds, prints the secret word, changes the file or leaves a process."""
+
+    name: str
+    what: str
+    line: str
+    """A shell line with the fields of the decoys; `pattern` matches the word, and not itself."""
+    by_network: bool = False
+    """Whether it is open where the owner's policy allows the whole network."""
+
+
+_TRIES = (
+    _BreakOut("HOME", "read a file in your home", "grep . {home}"),
+    _BreakOut("TMP", "read a file in /tmp", "grep . {tmp}"),
+    _BreakOut("WRITE", "change a file outside", "echo changed >> {home}; false"),
+    _BreakOut("KEYS", "read this drone's keys", "find {keys} -type f -size +0 | grep ."),
+    _BreakOut("SSH", "read ssh keys", "cat {home.parent}/.ssh/* /etc/ssh/ssh_host_*_key | grep ."),
+    _BreakOut("PASSWORDS", "read the password hashes", "cat /etc/shadow /etc/gshadow | grep ."),
+    _BreakOut("SYSTEM", "change a system directory", "f=/usr/.drone-$$; touch $f && rm $f"),
+    _BreakOut("KERNEL", "change the kernel's settings", "f=/proc/sys/kernel/core_pattern; v=$(cat $f) && echo $v > $f"),
+    _BreakOut("HOSTNAME", "change the host name", "f=/proc/sys/kernel/hostname; v=$(cat $f) && echo $v > $f"),
+    _BreakOut("ENVIRONMENT", "read the drone's environment", "env; grep -qsa {pattern} /proc/*/environ"),
+    _BreakOut("PROCESSES", "see other processes", "grep -qsa {pattern} /proc/*/cmdline"),
+    _BreakOut("ROOT", "reach the files around", "grep . /proc/1/root{home} /proc/1/cwd{home}"),
+    _BreakOut("RIGHTS", "have rights of root", "grep CapEff /proc/self/status | grep -v ':.0*$'"),
+    _BreakOut(
+        "SUDO", "become root", "(sudo -n id -u || su -c 'id -u' </dev/null || setpriv --reuid 0 id -u) | grep -x 0"
+    ),
+    _BreakOut("MOUNT", "mount a file system", "mount -t tmpfs none /mnt && umount /mnt"),
+    _BreakOut("DISK", "read a disk or the memory", "head -c 1 /dev/sd? /dev/vd? /dev/nvme* /dev/mem | grep ."),
+    _BreakOut("DEVICE", "make a device", "cd && mknod disk b 8 0 && rm disk"),
+    _BreakOut("LOG", "read the kernel's log", "dmesg | grep . || timeout 1 head -c 1 /dev/kmsg | grep ."),
+    _BreakOut(
+        "SOCKETS", "reach docker, D-Bus or ssh-agent", f'for s in {_SOCKETS}; do test -S "$s" && exit; done; false'
+    ),
+    _BreakOut("ABSTRACT", "reach an abstract socket", f"python3 -c '{_CONNECT}'", by_network=True),
+    _BreakOut("LOOPBACK", "reach this machine's ports", "echo > /dev/tcp/127.0.0.1/{port}", by_network=True),
+    _BreakOut("PROXY", "reach them through the proxy", _PROXY.format(target="127.0.0.1:{port}"), by_network=True),
+    _BreakOut("METADATA", "reach a cloud's metadata", _PROXY.format(target=f"{_METADATA}:80"), by_network=True),
+    _BreakOut("LEFTOVER", "leave a process behind", "setsid nohup sleep 60 >/dev/null 2>&1 & sleep 0.3; false"),
+)
+
+
+def examine_sandbox(kind: str, environ: Mapping[str, str], policy: Policy, keys: Path) -> list[Check]:
+    """Try all break-outs in the sandbox that runs would get. Raises Precondition if that sandbox does not work here.
+
+    An open way is a failure in a sandbox; without one, which its owner knows, and for a network that the policy
+    opens, it is a warning.
+    """
+    with _decoys(environ, keys) as decoys, tempfile.TemporaryDirectory(prefix="drone-") as directory:
+        owner = f"doctor-{secrets.token_hex(8)}"
+        secret = {**environ, "DRONE_DECOY_KEY": decoys.word}
+        sandbox = choose(kind, secret, policy.network, owner=owner).for_session(scratch=Path(directory, "scratch"))
+        work = Path(directory, "work")
+        work.mkdir()
+        return [_check(each, _gets_out(each, sandbox, work, decoys, owner), sandbox, policy) for each in _TRIES]
+
+
+def _gets_out(each: _BreakOut, sandbox: Sandbox, work: Path, decoys: _Decoys, owner: str) -> bool:
+    pattern = f"[{decoys.word[0]}]{decoys.word[1:]}"
+    line = each.line.format(**vars(decoys), pattern=pattern)
+    # The word that tells of success is not on the command line, which the command can see.
+    done = sandbox.run(f"({line}) && echo BROKEN''-OUT", workspace=work, timeout=SECONDS)
+    changed = decoys.home.read_text() != f"{decoys.word}\n"
+    decoys.home.write_text(f"{decoys.word}\n")
+    left = bool(marked(owner)) and end_marked(owner).found > 0
+    return OUT in done.output or decoys.word in done.output or changed or left
+
+
+def _check(each: _BreakOut, out: bool, sandbox: Sandbox, policy: Policy) -> Check:
+    code = f"D-WALL-{each.name}"
+    if not out:
+        return Check(code, OK, each.what, "refused")
+    if sandbox.kind == "none":
+        return Check(code, WARN, each.what, "possible: there is no sandbox", "apt-get install bubblewrap")
+    if each.by_network and policy.network.kind == "host":
+        return Check(code, WARN, each.what, 'possible: the policy has access = "host"', f"edit {policy.place}")
+    return Check(code, FAIL, each.what, f"possible in {sandbox.kind}", "drone doctor    and report it: SECURITY.md")
+
+
+@contextmanager
+def _decoys(environ: Mapping[str, str], keys: Path) -> Iterator[_Decoys]:
+    word = f"decoy{secrets.token_hex(12)}"
+    with ExitStack() as stack:
+        home = stack.enter_context(_file(Path(environ.get("HOME") or Path.home()), word))
+        tmp = stack.enter_context(_file(Path(tempfile.gettempdir()), word))
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
+        abstract.bind(f"\0{word}")
+        abstract.listen()
+        sleeper = subprocess.Popen([word, "600"], env={"WORD": word}, executable="/bin/sleep")
+        stack.callback(sleeper.wait)
+        stack.callback(sleeper.kill)
+        yield _Decoys(word, home, tmp, int(listener.getsockname()[1]), keys)
+    close_all()
+
+
+@contextmanager
+def _file(directory: Path, word: str) -> Iterator[Path]:
+    """A file that every user could read."""
+    descriptor, name = tempfile.mkstemp(prefix=".drone-decoy-", dir=directory)
+    path = Path(name)
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{word}\n")
+        path.chmod(0o644)
+        yield path
+    finally:
+        path.unlink()

@@ -1,0 +1,88 @@
+"""The rules of the network: which host and port a command may be connected to, and at which addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from shared.addresses import is_inside
+
+AccessKind = Literal["none", "public", "hosts", "host"]
+KINDS: tuple[AccessKind, ...] = get_args(AccessKind)
+WEB_PORTS = (80, 443)
+Resolve = Callable[[str, int], Sequence[str]]
+"""The current addresses of a host. Raises OSError or UnicodeError."""
+
+
+class Refusal(Exception):
+    """The network policy does not allow the connection; the text tells the model why."""
+
+
+def resolve(host: str, port: int) -> Sequence[str]:
+    """The addresses that the machine's resolver knows, the preferred one first."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+@dataclass(frozen=True)
+class NetworkAccess:
+    """What the drone's owner allows."""
+
+    kind: AccessKind = "public"
+    """none; hosts: only those listed; public: the web, and those listed; host: all that the machine can reach."""
+    hosts: tuple[str, ...] = ()
+    """Names or addresses, each with an optional port; `*.` stands for any subdomain. The owner's word counts for
+    addresses inside the network too."""
+    own: tuple[str, ...] = ()
+    """The fleet's own servers: never reached, whatever their address, unless they are listed."""
+    chosen: bool = False
+    """Whether the owner wrote it down; a default that does not work here is replaced by `host`."""
+
+    def addresses(self, host: str, port: int, resolve: Resolve = resolve) -> Sequence[str]:
+        """Where to connect for a host and port: connect to one of these and to nothing else. Raises Refusal.
+
+        A name is resolved here, once: an answer that changes between a check and the connection has no effect.
+        """
+        name = host.rstrip(".").lower()
+        listed = any(_matches(entry.lower(), name, port) for entry in self.hosts)
+        if not listed and self.kind != "public":
+            raise Refusal(f"{host}:{port} is not among the hosts that the drone's owner allows")
+        if not listed and port not in WEB_PORTS:
+            raise Refusal(f"port {port} is not allowed: commands may use HTTP on port 80 and HTTPS on port 443")
+        try:
+            found = resolve(host, port)
+        except (OSError, UnicodeError) as error:
+            raise Refusal(f"{host} cannot be resolved: {getattr(error, 'strerror', None) or error}") from error
+        if not listed:
+            self._check(host, found, resolve)
+        return found
+
+    def _check(self, host: str, found: Sequence[str], resolve: Resolve) -> None:
+        """A name with addresses both inside and outside is refused as a whole."""
+        addresses = {ipaddress.ip_address(each.partition("%")[0]) for each in found}
+        if any(map(is_inside, addresses)):
+            raise Refusal(f"{host} is inside this network, and commands may only reach the public web")
+        if addresses & set(_addresses_of(self.own, resolve)):
+            raise Refusal(f"{host} belongs to the fleet itself, which commands may not reach")
+
+
+def _matches(entry: str, name: str, port: int) -> bool:
+    """Whether an entry of the owner's list names this host, at this port or, without one, at those of the web."""
+    host, colon, number = entry.rpartition(":")
+    if not colon or not number.isdigit() or (entry.count(":") > 1 and not host.endswith("]")):
+        host, number = entry, ""
+    if not (port == int(number) if number else port in WEB_PORTS):
+        return False
+    host = host.strip("[]").rstrip(".")
+    return name.endswith(host[1:]) and name != host[2:] if host.startswith("*.") else name == host
+
+
+def _addresses_of(names: Iterable[str], resolve: Resolve) -> Iterable[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+    for name in names:
+        try:
+            yield from (ipaddress.ip_address(each.partition("%")[0]) for each in resolve(name, WEB_PORTS[0]))
+        except (OSError, UnicodeError):
+            continue  # a name without an address cannot be reached under another one either

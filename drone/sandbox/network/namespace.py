@@ -1,0 +1,180 @@
+"""The network of a run's commands: a namespace of their own, whose only way out is a proxy in the run's process.
+
+A process started with bubblewrap holds the namespace, because the proxy's port must be opened inside it; the commands
+of the run then enter it one after another. Nothing runs between a command and the proxy, and starting one costs a
+millisecond more.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from drone.sandbox.account import is_root
+from drone.sandbox.network import holder
+from drone.sandbox.network.access import NetworkAccess
+from drone.sandbox.network.owners_proxy import owners_proxy
+from drone.sandbox.network.proxy import Proxy
+from shared.errors import FleetFault
+
+PORT = 3128
+"""Of the proxy, inside the namespace; the usual one of HTTP proxies."""
+START_SECONDS = 10.0
+_URL = f"http://127.0.0.1:{PORT}"
+_LOCAL = "localhost,127.0.0.1,::1"
+_SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+_opened: set[Network] = set()
+"""Those of this process that have a namespace."""
+log = logging.getLogger(__name__)
+
+
+class Network:
+    """Connects the commands of one drone or run as its owner's policy says. The namespace is made for the first one."""
+
+    def __init__(self, access: NetworkAccess, environ: Mapping[str, str]) -> None:
+        self.access = access
+        self._environ = environ
+        self._lock = threading.Lock()
+        self._namespace: _Namespace | None = None
+
+    @property
+    def _is_routed(self) -> bool:
+        return self.access.kind in {"public", "hosts"}
+
+    def connected(self) -> tuple[list[str], list[str], dict[str, str]]:
+        """For one command: the words before `bwrap`, bwrap's own options, and variables of the environment.
+
+        A default that cannot be had here gives way to the machine's network. Raises FleetFault if the owner chose it.
+        """
+        with self._lock:
+            if self._is_routed and self._namespace is None:
+                self._make()
+            if self._namespace is not None:
+                return self._namespace.enter(), [], self._variables()
+            return [], ["--unshare-net"] if self.access.kind == "none" else [], {}
+
+    def take_refused(self) -> tuple[str, ...]:
+        """The connections that were refused since the last time."""
+        with self._lock:
+            return self._namespace.proxy.take_refused() if self._namespace is not None else ()
+
+    def _make(self) -> None:
+        try:
+            self._namespace = _Namespace(self.access, self._environ)
+            _opened.add(self)
+        except FleetFault as fault:
+            if self.access.chosen:
+                raise
+            log.warning("commands use the machine's own network: %s", fault.why)
+            self.access = replace(self.access, kind="host")
+
+    def _variables(self) -> dict[str, str]:
+        """Variables that lead programs to the proxy; those of the owner's proxy do not apply."""
+        proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), _URL)
+        return {**proxies, "no_proxy": _LOCAL, "NO_PROXY": _LOCAL, "NODE_USE_ENV_PROXY": "1"}
+
+    def close(self) -> None:
+        """End the namespace and the proxy. Commands that still run lose their connections."""
+        with self._lock:
+            namespace, self._namespace = self._namespace, None
+            _opened.discard(self)
+        if namespace is not None:
+            namespace.close()
+
+
+def close_all() -> None:
+    """Close every network of this process: its helper processes are not among those that commands left behind."""
+    for network in list(_opened):
+        network.close()
+
+
+def explain_missing() -> str:
+    """Why commands cannot have a network namespace on this machine; empty if they can."""
+    if _nsenter() is None:
+        return "nsenter, of util-linux, is not installed"
+    try:
+        _Namespace(NetworkAccess("hosts"), {}).close()
+    except FleetFault as error:
+        return error.why
+    return ""
+
+
+class _Namespace:
+    """A network namespace with the loopback device alone, its holder, and the proxy that listens in it."""
+
+    def __init__(self, access: NetworkAccess, environ: Mapping[str, str]) -> None:
+        self.words = ""
+        """What the holder said, once it has ended."""
+        self._ours, theirs = socket.socketpair()
+        self._ours.settimeout(START_SECONDS)
+        with theirs:
+            self._holder = _start_holder(theirs.fileno())
+        try:
+            listener, self._pid = self._listener(), self._pid_inside()
+        except (OSError, ValueError) as error:
+            self._end_holder()
+            raise FleetFault(
+                "the network policy of this drone cannot be enforced",
+                code="E-SANDBOX",
+                why=f"a network namespace could not be created: {self.words or error}",
+                next='on the drone: drone doctor    or allow everything: access = "host" under [network]',
+            ) from error
+        self.proxy = Proxy(listener, access, owners_proxy(environ))
+        self.proxy.start()
+
+    def enter(self) -> list[str]:
+        user = [] if is_root() else ["--user", "--preserve-credentials"]
+        return [_nsenter() or "nsenter", "--target", str(self._pid), *user, "--net", "--"]
+
+    def close(self) -> None:
+        self.proxy.close()
+        self._end_holder()
+
+    def _listener(self) -> socket.socket:
+        _, descriptors, _, _ = socket.recv_fds(self._ours, 1, 1)
+        if not descriptors:
+            raise ValueError("its holder ended")
+        return socket.socket(fileno=descriptors[0])
+
+    def _pid_inside(self) -> int:
+        output = self._holder.stdout
+        return int(json.loads(os.read(output.fileno(), 4096))["child-pid"]) if output else 0
+
+    def _end_holder(self) -> None:
+        self._ours.close()
+        try:
+            self._holder.wait(START_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._holder.kill()
+            self._holder.wait()
+        self.words = self._holder.stderr.read(1000).decode(errors="replace").strip() if self._holder.stderr else ""
+        for stream in filter(None, (self._holder.stdout, self._holder.stderr)):
+            stream.close()
+
+
+def _start_holder(descriptor: int) -> subprocess.Popen[bytes]:
+    """bwrap only because it may create namespaces on machines where other programs may not."""
+    user = [] if is_root() else ["--unshare-user"]
+    sandbox = ["bwrap", *user, "--unshare-net", "--die-with-parent", "--info-fd", "1", "--dev-bind", "/", "/", "--"]
+    return subprocess.Popen(
+        [*sandbox, sys.executable, "-I", "-S", str(Path(holder.__file__)), str(descriptor), str(PORT)],
+        pass_fds=[descriptor],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"PATH": os.environ.get("PATH", _SYSTEM_PATH)},
+        start_new_session=True,
+    )
+
+
+def _nsenter() -> str | None:
+    return shutil.which("nsenter", path=_SYSTEM_PATH)

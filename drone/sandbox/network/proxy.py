@@ -1,0 +1,210 @@
+"""An HTTP proxy for commands: CONNECT for HTTPS, and plain HTTP requests, to the addresses that the policy allows."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import select
+import socket
+import threading
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from drone.sandbox.network.access import NetworkAccess, Refusal, Resolve, resolve
+from drone.sandbox.network.owners_proxy import OwnersProxy
+
+LARGEST_HEAD = 64 * 1024
+HEAD_SECONDS = 30.0
+CONNECT_SECONDS = 20.0
+IDLE_SECONDS = 600.0
+MAX_CONNECTIONS = 128
+MAX_REFUSALS = 20
+"""Kept for the result of one command."""
+_CHUNK = 64 * 1024
+_HOP_BY_HOP = (b"connection", b"proxy-connection", b"proxy-authorization", b"keep-alive")
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The head of a request, and what was read beyond it."""
+
+    method: str
+    host: str
+    port: int
+    head: bytes
+    """As the server must receive it; empty for CONNECT, which asks for a tunnel."""
+    rest: bytes
+
+
+class Proxy:
+    """Serves the commands of one run, in threads of the run's process."""
+
+    def __init__(
+        self, listener: socket.socket, access: NetworkAccess, owners: OwnersProxy | None, resolve: Resolve = resolve
+    ) -> None:
+        self._listener = listener
+        self._listener.settimeout(None)
+        self._access = access
+        self._owners = owners
+        self._resolve = resolve
+        self._places = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        self._lock = threading.Lock()
+        self._connections: dict[threading.Thread, socket.socket] = {}
+        self._refused: list[str] = []
+        self._thread = threading.Thread(target=self._accept, name="network proxy", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop, and break all connections off."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+        with self._lock:
+            connections = dict(self._connections)
+        for thread, connection in connections.items():
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            thread.join(CONNECT_SECONDS)
+
+    def take_refused(self) -> tuple[str, ...]:
+        """What was refused since the last time, without repetitions."""
+        with self._lock:
+            refused, self._refused = tuple(dict.fromkeys(self._refused)), []
+        return refused
+
+    def _remember(self, refusal: str) -> None:
+        with self._lock:
+            if len(self._refused) < MAX_REFUSALS:
+                self._refused.append(refusal[:200])
+
+    def _accept(self) -> None:
+        while True:
+            self._places.acquire()
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return  # closed
+            thread = threading.Thread(target=self._serve, args=(connection,), name="network proxy", daemon=True)
+            with self._lock:
+                self._connections[thread] = connection
+            thread.start()
+
+    def _serve(self, client: socket.socket) -> None:
+        try:
+            with client:
+                self._answer(client)
+        except OSError:
+            pass  # one of the two ends went away, or the time was up
+        finally:
+            with self._lock:
+                del self._connections[threading.current_thread()]
+            self._places.release()
+
+    def _answer(self, client: socket.socket) -> None:
+        client.settimeout(HEAD_SECONDS)
+        try:
+            request = _read(client)
+            server = self._connect(request)
+        except Refusal as refusal:
+            log.info("network request refused: %s", refusal)
+            self._remember(str(refusal))
+            client.sendall(_response("403 Forbidden", f"{refusal} (network policy of this drone)\n"))
+            return
+        except OSError as error:
+            client.sendall(_response("502 Bad Gateway", f"the server cannot be reached: {error.strerror or error}\n"))
+            return
+        with server:
+            if request.head:
+                server.sendall(request.head + request.rest)
+            else:
+                client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                server.sendall(request.rest)
+            _copy_both_ways(client, server)
+
+    def _connect(self, request: _Request) -> socket.socket:
+        addresses = self._access.addresses(request.host, request.port, self._resolve)
+        if self._owners is not None:
+            # By the checked address, so that the other proxy's resolver does not decide; the name is in the TLS hello.
+            return _through(self._owners, addresses[0], request.port)
+        failure: OSError = OSError("no address")
+        for address in addresses:
+            try:
+                return socket.create_connection((address, request.port), CONNECT_SECONDS)
+            except OSError as error:
+                failure = error
+        raise failure
+
+
+def _read(client: socket.socket) -> _Request:
+    """Read the head of a request. Raises Refusal if it is none for a proxy."""
+    received = b""
+    while b"\r\n\r\n" not in received:
+        chunk = client.recv(_CHUNK)
+        if not chunk or len(received) > LARGEST_HEAD:
+            raise Refusal("the request is not complete, or its head is too large")
+        received += chunk
+    head, _, rest = received.partition(b"\r\n\r\n")
+    line, *headers = head.split(b"\r\n")
+    try:
+        method, target, version = line.decode("ascii").split(" ")
+        parts = urlsplit(f"//{target}" if method == "CONNECT" else target)
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        raise Refusal("the request is not one for an HTTP proxy") from error
+    if method == "CONNECT":
+        return _Request(method, host, port or 443, b"", rest)
+    if parts.scheme != "http" or not host:
+        raise Refusal("the request is not one for an HTTP proxy: use http://HOST/… or CONNECT")
+    kept = [each for each in headers if each.partition(b":")[0].strip().lower() not in _HOP_BY_HOP]
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    # Closed afterwards: a client would send its next request, for another host, through the same connection.
+    lines = [f"{method} {path} {version}".encode(), *kept, b"Connection: close"]
+    return _Request(method, host, port or 80, b"\r\n".join(lines) + b"\r\n\r\n", rest)
+
+
+def _through(owners: OwnersProxy, address: str, port: int) -> socket.socket:
+    """A tunnel through the owner's proxy."""
+    server = socket.create_connection((owners.host, owners.port), CONNECT_SECONDS)
+    target = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    login = f"Proxy-Authorization: {owners.authorization}\r\n" if owners.authorization else ""
+    server.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{login}\r\n".encode())
+    answer = b""
+    while b"\r\n\r\n" not in answer:
+        chunk = server.recv(1)
+        if not chunk or len(answer) > LARGEST_HEAD:
+            break
+        answer += chunk
+    status = answer.split(b"\r\n")[0].split(b" ")
+    if len(status) < 2 or status[1] != b"200":
+        server.close()
+        raise OSError(f"the proxy {owners.host} answered {b' '.join(status[1:]).decode(errors='replace')[:80]}")
+    return server
+
+
+def _copy_both_ways(one: socket.socket, other: socket.socket) -> None:
+    """Until both sides have ended, or nothing was sent for a long time."""
+    ends = {one: other, other: one}
+    for each in ends:
+        each.settimeout(IDLE_SECONDS)
+    open_ends = set(ends)
+    while open_ends:
+        ready, _, _ = select.select(list(open_ends), [], [], IDLE_SECONDS)
+        if not ready:
+            return
+        for source in ready:
+            if chunk := source.recv(_CHUNK):
+                ends[source].sendall(chunk)
+            else:
+                open_ends.discard(source)
+                with contextlib.suppress(OSError):
+                    ends[source].shutdown(socket.SHUT_WR)
+
+
+def _response(status: str, text: str) -> bytes:
+    body = text.encode()
+    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
+    return f"{head}Connection: close\r\n\r\n".encode() + body

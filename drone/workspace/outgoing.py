@@ -1,0 +1,107 @@
+"""Finds secrets in what a delivery would give away: the patch, every version of a file, and messages of commits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from drone.workspace.git import Git
+from drone.workspace.secret_scan import SecretScan
+from shared.visible_text import visible
+
+MOST_SHOWN = 5
+"""Places that are named."""
+_HUNK = re.compile(r"@@ -\S+ \+(\d+)")
+_HIDDEN_NAME = "a file whose name contains a secret"
+
+
+class SecretFinder(Protocol):
+    """What recognizes secrets."""
+
+    def knows(self, text: str) -> bool:
+        """Whether a secret that the run knows is in the text."""
+        ...
+
+    def has_token(self, text: str) -> bool:
+        """Whether such a secret, or a token of a well-known shape, is in the text."""
+        ...
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """The work of a run as it would leave the drone."""
+
+    git: Git
+    """Has the drone's git directory and no work tree."""
+    scan: SecretScan
+    head: str
+    published: str | None
+    """The commit that the receiver has already."""
+    patch: bytes
+
+
+def places_of_secrets(work: Outgoing, secrets: SecretFinder) -> list[str]:
+    """Where secrets are, without the secrets themselves: `src/a.py line 3`; empty if there are none.
+
+    Known secrets count wherever they are; tokens of well-known shapes in added lines and in messages of commits: a file
+    that is only changed may have contained an example before.
+    """
+    found = [*_in_patch(work.patch, secrets), *_in_commits(work, secrets)]
+    named = {place.partition(" line ")[0] for place in found}
+    found += [f"a version of {path}" for path in _in_versions(work, secrets) if path not in named]
+    places = list(dict.fromkeys(found))
+    more = len(places) - MOST_SHOWN
+    return [*places[:MOST_SHOWN], f"and {more} more"] if more > 0 else places
+
+
+def _in_patch(patch: bytes, secrets: SecretFinder) -> Iterator[str]:
+    text = patch.decode("utf-8", "replace")
+    if not secrets.has_token(text):
+        return
+    for path, number, line in _added_lines(text):
+        name = _name(path, secrets)
+        if name == _HIDDEN_NAME:
+            yield name
+        elif secrets.has_token(line):
+            yield f"{name} line {number}"
+
+
+def _added_lines(patch: str) -> Iterator[tuple[str, int, str]]:
+    """Path, number and text of each added line. The head of a file counts as its line 0, so that its name is seen."""
+    path, number = "", 0
+    for line in patch.split("\n"):
+        if hunk := _HUNK.match(line):
+            number = int(hunk[1])
+        elif line.startswith("diff --git "):
+            path, number = line.rpartition(" b/")[2], 0
+            yield path, number, ""
+        elif number and line.startswith("+"):
+            yield path, number, line[1:]
+        number += bool(number) and line.startswith(("+", " "))
+
+
+def _in_commits(work: Outgoing, secrets: SecretFinder) -> Iterator[str]:
+    listing = work.git.raw("log", "-z", "--format=%h%n%B%n%an %ae%n%cn %ce", *_range(work)).decode("utf-8", "replace")
+    for entry in listing.split("\0"):
+        name, _, text = entry.partition("\n")
+        if secrets.has_token(text):
+            yield f"the message of commit {name}"
+
+
+def _in_versions(work: Outgoing, secrets: SecretFinder) -> Iterator[str]:
+    """The files of which some version has a known secret: all of them would be in the branch and in the bundle."""
+    listing = work.git.text("rev-list", "--objects", *_range(work)).split("\n")
+    paths = dict(line.split(" ", 1) for line in listing if " " in line)
+    work.scan.has_secret = lambda content: secrets.knows(content.decode("utf-8", "replace"))
+    found = work.scan.with_secrets(paths)
+    yield from sorted({_name(path, secrets) for name, path in paths.items() if name in found})
+
+
+def _range(work: Outgoing) -> list[str]:
+    return [work.head, *([f"^{work.published}"] if work.published else [])]
+
+
+def _name(path: str, secrets: SecretFinder) -> str:
+    return _HIDDEN_NAME if secrets.has_token(path) else visible(path)

@@ -1,0 +1,44 @@
+"""Tokens that are recognized by their shape, without being known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+LONGEST_SHAPE = 1024
+"""Maximum length of a match of any shape; a stream holds back at most this much for shapes."""
+
+_RANDOM = r"(?=[A-Za-z_\-]*[0-9A-Z])"
+"""A token has a digit or a capital; `fd_set_nonblocking_mode` is a name."""
+_PREFIXED: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("sk-",), rf"{_RANDOM}[A-Za-z0-9_\-]{{16,250}}"),
+    (("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"[A-Za-z0-9]{20,250}"),
+    (("github_pat_",), r"[A-Za-z0-9_]{20,250}"),
+    (("glpat-",), r"[A-Za-z0-9_\-]{16,250}"),
+    (tuple(f"xox{kind}-" for kind in "abeprs"), r"[A-Za-z0-9\-]{10,250}"),
+    (("AKIA", "ASIA"), r"[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    (("AIza",), r"[A-Za-z0-9_\-]{35}"),
+    (("fa_", "fd_", "fj_"), rf"{_RANDOM}[A-Za-z0-9_\-]{{16,250}}"),
+)
+"""Beginnings, and what follows them. None of it matches white space, see `StreamRedactor`."""
+# Each expression begins with its literal text, which `re` finds quickly; what must not precede it comes after it.
+_TOKENS = [
+    (prefix, re.compile(rf"({re.escape(prefix)}(?<![A-Za-z0-9]{re.escape(prefix)}){rest})"))
+    for prefixes, rest in _PREFIXED
+    for prefix in prefixes
+]
+_PASSWORD = ("://", re.compile(r"://([^\s/@:\"'<>]{0,250}:[^\s/@\"'<>]{1,250})(?=@)"))
+
+
+def shaped(text: str) -> Iterator[tuple[int, int]]:
+    """The positions of tokens, and of users and passwords in URLs."""
+    for prefix, pattern in (*_TOKENS, _PASSWORD):
+        if prefix in text:
+            yield from (match.span(1) for match in pattern.finditer(text))
+
+
+def tokens(text: str) -> Iterator[tuple[int, int]]:
+    """The positions of tokens alone: a URL with a password may be an example."""
+    for prefix, pattern in _TOKENS:
+        if prefix in text:
+            yield from (match.span(1) for match in pattern.finditer(text))

@@ -1,0 +1,95 @@
+"""Whatever a server, a model or a repository put into a text: nothing of it acts on a terminal or is hidden."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from control_plane.cli.main import app
+from shared.terminal.boundary import run
+from tests.support.command_tree import commands
+from tests.support.hostile_server import EVIL, hostile_server
+from tests.support.terminals import terminal
+
+ELSEWHERE = ("help", "completion", "up", "serve", "flower", "logs", "stop", "mcp", "install-skill", "db", "open")
+"""Commands that print nothing of a server."""
+EXAMPLES = [
+    shlex.split(re.split(r" [|<>] ", line.strip())[0])[1:]
+    for node in commands(app)
+    for line in (node.command.epilog or "").split("\n")
+    if node.words[0] not in ELSEWHERE and line.strip().startswith("fleet ")
+]
+OWN = re.compile(r"\x1b\[(?:0|1|2|3[1-6]|9[0-7]|1;3[1-6]|2;3[1-6])?m|\x1b\[\d+A|\x1b\[2K|\x1b\[\?25[lh]|\r(?=\n|\x1b)")
+"""What the command line sends itself: its colors, and what redraws the status line."""
+HIDDEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
+)
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with hostile_server() as address:
+        yield address
+
+
+@pytest.fixture
+def as_user(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "lead.md").write_text("Lead.")
+    (tmp_path / "payments.jsonl").write_text("{}\n")
+    monkeypatch.chdir(tmp_path)
+    variables = {"XDG_STATE_HOME": str(tmp_path), "FLEET_HOME": str(tmp_path)}
+    for name, value in {
+        **variables,
+        "FLEET_URL": url,
+        "FLEET_API_TOKEN": "fa_x",
+        "OPENAI_API_KEY": "sk-x",
+        "PAGER": "cat",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
+def printed(words: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the command writes to a terminal."""
+    with terminal(columns=200, rows=10_000) as (screen, stream), monkeypatch.context() as here:
+        here.setattr(sys, "stdout", stream)
+        here.setattr(sys, "stderr", stream)
+        here.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"words")))
+        run(app, words)
+        stream.flush()
+    return screen.raw.decode()
+
+
+@pytest.mark.usefixtures("as_user")
+@pytest.mark.parametrize("words", EXAMPLES, ids=" ".join)
+def test_no_text_of_a_server_acts_on_the_terminal(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = printed(words, monkeypatch)
+
+    assert re.findall(f"{HIDDEN.pattern}.{{,12}}", OWN.sub("", shown)) == []
+    assert re.findall("E-UNEXPECTED|E-SERVER", shown) == []
+
+
+@pytest.mark.usefixtures("as_user")
+@pytest.mark.parametrize("words", [["show", "ORDER"], ["orders", "--json"], ["follow", "ORDER"], ["patch", "ORDER"]])
+def test_no_refusal_acts_on_the_terminal(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with hostile_server(refuses=True) as address:
+        monkeypatch.setenv("FLEET_URL", address)
+        shown = printed(words, monkeypatch)
+
+    assert HIDDEN.findall(OWN.sub("", shown)) == []
+    assert "concealed" in shown
+
+
+@pytest.mark.usefixtures("as_user")
+def test_a_patch_is_exact_in_a_pipe_and_readable_on_a_terminal(
+    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "␛]52;c;ZWNobw==" in printed(["patch", "ORDER"], monkeypatch)
+    run(app, ["patch", "ORDER"])
+    assert capfdbinary.readouterr().out == EVIL.encode()

@@ -1,0 +1,62 @@
+"""`drone doctor --sandbox`: the break-outs are real, and bubblewrap holds them all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from drone.installation.break_outs import examine_sandbox
+from drone.installation.policy import Policy
+from drone.sandbox.bubblewrap import SYSTEM
+from drone.sandbox.network import AccessKind, NetworkAccess
+from shared.terminal.doctor import State
+from tests.support.sandboxes import sandbox_of
+
+OF_THE_NETWORK = {"D-WALL-ABSTRACT", "D-WALL-LOOPBACK"}
+ANYBODY = {f"D-WALL-{name}" for name in ("HOME", "TMP", "WRITE", "KEYS", "ENVIRONMENT", "PROCESSES")} | OF_THE_NETWORK
+"""What every user can do without a sandbox."""
+
+
+def examined(kind: str, home: Path, access: AccessKind = "public") -> dict[State, set[str]]:
+    """The codes of the checks, by their state."""
+    (home / "keys").mkdir()
+    (home / "keys" / "private").write_text("key")
+    found = defaultdict(set)
+    for check in examine_sandbox(
+        kind, {**os.environ, "HOME": str(home)}, Policy(network=NetworkAccess(access)), home / "keys"
+    ):
+        found[check.state].add(check.code)
+    return found
+
+
+def test_bubblewrap_holds_every_break_out(tmp_path: Path) -> None:
+    sandbox_of("bwrap")
+    found = examined("bwrap", tmp_path)
+    assert (len(found[State.OK]), set(found)) == (24, {State.OK})
+    assert [path.name for path in tmp_path.iterdir()] == ["keys"]
+
+
+def test_without_a_sandbox_the_same_tries_get_out(tmp_path: Path) -> None:
+    found = examined("none", tmp_path)
+    assert found[State.WARN] >= ANYBODY
+    assert found[State.FAIL] == set()
+
+
+def test_a_network_that_the_policy_opens_is_a_warning(tmp_path: Path) -> None:
+    sandbox_of("bwrap")
+    found = examined("bwrap", tmp_path, "host")
+    assert found[State.WARN] >= OF_THE_NETWORK
+    assert found[State.FAIL] == set()
+
+
+def test_a_try_that_gets_out_of_a_sandbox_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox_of("bwrap")
+    # Not in /tmp, which is another directory in the sandbox.
+    with tempfile.TemporaryDirectory(dir=Path.home()) as home:
+        Path(home).chmod(0o755)
+        monkeypatch.setattr("drone.sandbox.bubblewrap.SYSTEM", (*SYSTEM, home))
+        assert examined("bwrap", Path(home))[State.FAIL] >= {"D-WALL-HOME", "D-WALL-KEYS"}

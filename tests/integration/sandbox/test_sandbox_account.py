@@ -1,0 +1,113 @@
+"""A drone that root runs: its commands have another account, to which the machine's own files are closed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from drone.sandbox import Sandbox, account
+from drone.sandbox.bubblewrap import Bubblewrap
+from drone.sandbox.protocol import CommandLine
+from drone.tools.arguments import FileWriteArguments
+from drone.tools.file_write import FileWrite
+from tests.support.sandboxes import shell
+
+pytestmark = pytest.mark.skipif(not account.is_root(), reason="only root runs commands under another account")
+NOBODY = 65534
+KERNEL = ("kernel/hostname", "kernel/core_pattern", "vm/overcommit_memory", "net/ipv4/ip_forward", "fs/suid_dumpable")
+"""Written with the values that they have: where the wall is missing, a test changes nothing."""
+CLOSED = (
+    *(f'value=$(cat /proc/sys/{name}) && echo "$value" > /proc/sys/{name}' for name in KERNEL),
+    'hostname "$(cat /proc/sys/kernel/hostname)"',
+    "cat /etc/shadow | grep .",
+    "cat /etc/gshadow | grep .",
+    "cat /etc/shadow- | grep .",
+    "ls /etc/ssh | grep .",
+    "cat /etc/ssh/ssh_host_*_key",
+    "cat /proc/1/environ",
+    "ls /proc/1/root",
+    "cat /proc/kcore | head -c 1 | grep .",
+    "mknod /tmp/disk b 8 0",
+    "chown 0:0 /tmp",
+    "mount -t tmpfs none /mnt",
+    "chroot / true",
+    "setpriv --reuid 0 true",
+    "find / -xdev -newermt '1 hour ago' -user 0 -writable -type f 2>/dev/null | grep -v ^/proc",
+)
+
+
+@pytest.mark.parametrize("command", CLOSED)
+def test_what_only_root_may_do_is_refused(command: str, bwrap: Sandbox, tmp_path: Path) -> None:
+    assert shell(bwrap, tmp_path, f"{command} || echo refused").output.endswith("refused\n")
+
+
+def test_a_command_has_no_right_of_root(bwrap: Sandbox, tmp_path: Path) -> None:
+    status = shell(bwrap, tmp_path, "grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs)' /proc/self/status").output
+    facts = {name: set(values.split()) for name, _, values in (line.partition(":") for line in status.splitlines())}
+    assert facts["Uid"] == facts["Gid"] == facts["Groups"] | {"65533"} == {"65533"}
+    assert {*facts["CapEff"], *facts["CapPrm"], *facts["CapInh"], *facts["CapBnd"], *facts["CapAmb"]} == {"0" * 16}
+    assert facts["NoNewPrivs"] == {"1"}
+
+
+def test_a_command_can_use_the_usual_places_and_has_a_name(bwrap: Sandbox, tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    places = "touch here ~/a /tmp/b /var/tmp/c /dev/shm/d && mkdir -p sub/deep && whoami && id -gn"
+    assert shell(bwrap, tmp_path, places).output == "drone\ndrone\n"
+
+
+def test_files_that_were_there_can_be_changed_and_links_are_not_followed(bwrap: Sandbox, tmp_path: Path) -> None:
+    work, outside = tmp_path / "work", tmp_path / "outside"
+    (work / "sub").mkdir(parents=True)
+    (work / "sub" / "file").write_text("old\n")
+    outside.write_text("private")
+    (work / "link").symlink_to(outside)
+    assert shell(bwrap, work, "echo new > sub/file && chmod +x sub/file && cat sub/file").output == "new\n"
+    assert outside.stat().st_uid == 0
+
+
+def test_what_a_tool_writes_belongs_to_the_commands(bwrap: Sandbox, tmp_path: Path) -> None:
+    shell(bwrap, tmp_path, "echo one > old; chmod 600 old")
+    write = FileWrite(tmp_path)
+    for path in ("old", "new", "a/b/c"):
+        write(FileWriteArguments(path=path, content="two\n"))
+    assert shell(bwrap, tmp_path, "rm new && echo three >> old && mv a/b/c a/d && cat old").output == "two\nthree\n"
+
+
+def test_a_workspace_of_an_earlier_version_is_handed_over(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "file").touch()
+    assert account.give_tree(tmp_path, NOBODY)
+    assert not account.give_tree(tmp_path, NOBODY)
+    assert {path.stat().st_uid for path in (tmp_path, *tmp_path.rglob("*"))} == {NOBODY}
+
+
+def test_bubblewrap_also_works_for_a_user_who_is_not_root() -> None:
+    # Not in tmp_path: pytest's directories are root's alone.
+    with tempfile.TemporaryDirectory() as directory:
+        os.chown(directory, NOBODY, NOBODY)
+        line = Bubblewrap(os.environ).line(
+            "id -u; touch made; cat /proc/sys/kernel/hostname > /proc/sys/kernel/hostname", workspace=Path(directory)
+        )
+        done = as_nobody(line)
+        assert (done.stdout, Path(directory, "made").exists()) == (b"65534\n", True), done.stderr
+    assert b"hostname" in done.stderr
+
+
+def as_nobody(line: CommandLine) -> subprocess.CompletedProcess[bytes]:
+    """Run a line without the interpreter of the tests, which may be in a directory of root's own."""
+    words, interpreter = list(line.arguments), sys.base_prefix
+    at = words.index(interpreter) - 1 if interpreter in words else len(words)
+    return subprocess.run(
+        [*words[:at], *words[at + 3 :]],
+        env=dict(line.environment),
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        capture_output=True,
+        check=False,
+    )

@@ -1,0 +1,151 @@
+"""What commands in bubblewrap can reach, and through what."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+
+from drone.sandbox import CommandResult, choose
+from drone.sandbox.network import AccessKind, NetworkAccess, close_all
+from tests.support.sandboxes import sandbox_of
+
+HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n"
+
+
+class Server:
+    """Answers each connection with HELLO and closes it; remembers the requests."""
+
+    def __init__(self) -> None:
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self.socket.getsockname()[1])
+        self.requests: list[bytes] = []
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            with connection:
+                self.requests.append(connection.recv(65536))
+                connection.sendall(HELLO)
+
+    def close(self) -> None:
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self.socket.close()
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with closing(Server()) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    sandbox_of("bwrap")
+    yield
+    close_all()
+
+
+def run(command: str, workspace: Path, kind: AccessKind = "public", *hosts: str, **environ: str) -> CommandResult:
+    sandbox = choose("bwrap", {**os.environ, **environ}, NetworkAccess(kind, hosts, chosen=True), trial=False)
+    return sandbox.run(command, workspace=workspace, timeout=30)
+
+
+def test_the_machines_own_ports_are_out_of_reach(server: Server, tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{server.port}"
+    direct = run(f"curl -sS --noproxy '*' {url}; echo > /dev/tcp/127.0.0.1/{server.port}", tmp_path)
+    through = run(f"curl -sS --noproxy '' {url}; curl -sS -p --noproxy '' {url}", tmp_path)
+    assert (direct.return_code != 0, through.return_code != 0, server.requests) == (True, True, [])
+    assert through.refused == (
+        f"port {server.port} is not allowed: commands may use HTTP on port 80 and HTTPS on port 443",
+    )
+
+
+@pytest.mark.parametrize("url", ["http://169.254.169.254/latest", "https://10.0.0.1", "http://[::ffff:7f00:1]/"])
+def test_addresses_inside_the_network_are_refused_with_the_reason(url: str, tmp_path: Path) -> None:
+    result = run(f"curl -sS --noproxy '' {url}", tmp_path)
+    assert ["is inside this network" in each for each in result.refused] == [True]
+
+
+def test_abstract_sockets_and_other_protocols_do_not_lead_out(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as abstract:
+        abstract.bind("\0dronefleet-test-wall")
+        abstract.listen()
+        connect = 'import socket; socket.socket(socket.AF_UNIX).connect("\\0dronefleet-test-wall")'
+        result = run(f"python3 -c '{connect}'; echo > /dev/udp/192.0.2.1/53", tmp_path)
+    assert "ConnectionRefusedError" in result.output
+    assert "unreachable" in result.output
+
+
+@pytest.mark.parametrize("option", ["", "-p"])
+def test_a_host_of_the_owners_list_is_reached_by_request_and_by_tunnel(
+    option: str, server: Server, tmp_path: Path
+) -> None:
+    line = f"curl -sS {option} --noproxy '' http://127.0.0.1:{server.port}/path?x=1"
+    assert run(line, tmp_path, "hosts", f"127.0.0.1:{server.port}").output == "hello\n"
+    assert server.requests[0].startswith(b"GET /path?x=1 HTTP/1.1\r\n")
+    assert b"Proxy-" not in server.requests[0]
+
+
+def test_two_hosts_through_one_connection_are_two_requests(server: Server, tmp_path: Path) -> None:
+    urls = f"http://127.0.0.1:{server.port}/one http://127.0.0.2:{server.port}/two"
+    result = run(f"curl -sS --noproxy '' {urls}", tmp_path, "hosts", f"127.0.0.1:{server.port}")
+    assert [request.split()[1] for request in server.requests] == [b"/one"]
+    assert result.refused == (f"127.0.0.2:{server.port} is not among the hosts that the drone's owner allows",)
+
+
+def test_a_commands_own_server_can_be_reached(tmp_path: Path) -> None:
+    (tmp_path / "page").write_text("mine\n")
+    serve = "python3 -m http.server 8765 >/dev/null 2>&1 &"
+    assert (
+        run(
+            f"{serve} curl -sS --retry 30 --retry-connrefused --retry-delay 1 localhost:8765/page 2>/dev/null", tmp_path
+        ).output
+        == "mine\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "GET / HTTP/1.1",
+        "GET http:///x HTTP/1.1",
+        "CONNECT HTTP/1.1",
+        "FETCH ftp://127.0.0.1/ HTTP/1.1",
+        "\\x00\\xff",
+        "A" * 70000,
+    ],
+)
+def test_a_request_that_is_none_for_a_proxy_is_refused(request_: str, tmp_path: Path) -> None:
+    (tmp_path / "request").write_bytes(request_.encode().decode("unicode_escape").encode("latin-1") + b"\r\n\r\n")
+    asked = "exec 3<>/dev/tcp/127.0.0.1/3128; cat request >&3; head -1 <&3"
+    assert run(asked, tmp_path).output.startswith("HTTP/1.1 403 Forbidden")
+
+
+def test_the_owners_proxy_is_used_and_its_password_stays_outside(server: Server, tmp_path: Path) -> None:
+    proxy = f"http://me:pa55word@127.0.0.1:{server.port}"
+    result = run("env; curl -sS https://93.184.216.34/", tmp_path, https_proxy=proxy)
+    assert "pa55word" not in result.output
+    assert server.requests[0].startswith(b"CONNECT 93.184.216.34:443 HTTP/1.1\r\n")
+    assert b"Proxy-Authorization: Basic bWU6cGE1NXdvcmQ=" in server.requests[0]
+
+
+def test_nothing_is_left_of_a_network_that_was_closed(tmp_path: Path) -> None:
+    before = set(psutil.Process().children())
+    run("true", tmp_path)
+    (holder,) = set(psutil.Process().children()) - before
+    close_all()
+    assert not holder.is_running()
+    assert [each.name for each in threading.enumerate() if "proxy" in each.name] == []

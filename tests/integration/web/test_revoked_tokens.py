@@ -1,0 +1,76 @@
+"""What a revoked token leaves behind: no session, no login link, no open stream."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from control_plane.declarations import tokens
+from control_plane.declarations.tokens import ApiTokenRequest
+from control_plane.web.stream import Pace
+from tests.support.fleet import Api, Doc, PlayedRun
+
+
+@pytest.fixture
+def token(api: Api) -> Doc:
+    """A second admin's token, which a test may revoke."""
+    answer: Doc = api.client.call(tokens.CREATE_API, ApiTokenRequest(role="admin", name="kim"))
+    return answer
+
+
+def revoke(api: Api, token: Doc) -> None:
+    api.client.call(tokens.REVOKE_API, token_id=token["id"])
+
+
+def test_a_session_ends_with_its_token(api: Api, token: Doc) -> None:
+    with api.browser(token=token["token"]) as browser:
+        assert browser.get("/api/v1/whoami").json()["role"] == "admin"
+        revoke(api, token)
+        answers = [browser.get("/"), browser.post("/api/v1/api-tokens", json={"role": "admin"})]
+    assert [(each.status_code, each.json()["code"]) for each in answers] == [(401, "E-SESSION")] * 2
+
+
+def test_a_login_link_ends_with_its_token(api: Api, token: Doc) -> None:
+    with api.http(token["token"]) as http:
+        link = http.post("/api/v1/login-links").json()["secret"]
+    revoke(api, token)
+    with api.http(None) as browser:
+        answer = browser.post("/login", data={"link": link})
+    assert (answer.status_code, "set-cookie" in answer.headers) == (401, False)
+
+
+def test_a_login_link_made_by_a_session_ends_with_the_token_of_the_session(api: Api, token: Doc) -> None:
+    with api.browser(token=token["token"]) as browser:
+        link = browser.post("/api/v1/login-links").json()["secret"]
+    with api.browser(link=link) as second:
+        assert second.get("/").status_code == 200
+        revoke(api, token)
+        assert second.get("/").status_code == 401
+
+
+def test_a_quiet_stream_of_a_session_ends_soon_after_its_token_was_revoked(
+    api: Api, token: Doc, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No heartbeat falls into the test: only the check of the token can end the stream.
+    live = replace(api.app.state.live, pace=Pace(heartbeat_s=60, allowed_s=0.3))
+    monkeypatch.setitem(api.app.state._state, "live", live)
+    events = f"/api/v1/orders/{run.order_id}/events"
+    with api.browser(token=token["token"]) as browser, browser.stream("GET", events) as stream:
+        chunks = stream.iter_bytes()
+        assert b"event: order" in next(chunks)
+        revoke(api, token)
+        assert b"event: end" not in b"".join(chunks)
+
+
+def test_a_stream_is_checked_often_enough_to_end_within_five_seconds() -> None:
+    assert Pace().allowed_s <= 4
+
+
+def test_a_token_that_was_created_by_another_names_it(api: Api, token: Doc) -> None:
+    with api.browser(token=token["token"]) as browser:
+        child = browser.post("/api/v1/api-tokens", json={"role": "viewer", "name": "screen"}).json()
+    revoke(api, token)
+    listed = {each["name"]: each for each in api.client.call(tokens.LIST_API)}
+    assert (listed["screen"]["made_by"], listed["screen"]["revoked_at"]) == (token["id"], None)
+    assert child["made_by"] == token["id"]

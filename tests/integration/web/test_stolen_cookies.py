@@ -1,0 +1,109 @@
+"""A session cookie alone: browsers also send it to other servers of the same host, so it must not be worth much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from control_plane.declarations import orders, tokens
+from control_plane.web.access import is_open
+from tests.support.broker import BrokerServer
+from tests.support.database import CoreFactory
+from tests.support.fleet import BROWSER_KEY, KEY_HEADER, Api, PlayedRun, api_on
+from tests.support.routes import addresses
+
+READABLE = ("/", "/board", "/sessions", "/orders/{order}", "/orders/{order}/parts")
+
+
+@contextmanager
+def thief_of(api: Api) -> Iterator[httpx.Client]:
+    """A client with the cookie of an admin's browser, and nothing else of it."""
+    with api.browser() as browser, api.http(None) as thief:
+        thief.cookies = browser.cookies
+        yield thief
+
+
+def refused(answer: httpx.Response) -> bool:
+    return (answer.status_code, answer.json()["code"]) == (403, "E-BROWSER-KEY")
+
+
+def test_the_cookie_alone_changes_nothing_on_any_route(api: Api) -> None:
+    changing = [each for each in addresses(api.app) if each[0] != "GET" and not is_open(*each)]
+    with thief_of(api) as thief:
+        passed = [each for each in changing if each != ("POST", "/logout") and not refused(thief.request(*each))]
+    assert (len(changing) > 60, passed) == (True, [])
+
+
+def test_the_cookie_alone_reads_no_route_of_the_api_but_what_pages_link_to(api: Api) -> None:
+    reading = [each for each in addresses(api.app) if each[0] == "GET" and each[1].startswith("/api/")]
+    with thief_of(api) as thief:
+        answers = {path: thief.get(path) for _, path in reading if not is_open("GET", path)}
+    passed = [path.rpartition("0/")[2] for path, answer in answers.items() if not refused(answer)]
+    assert (len(answers) > 40, sorted(passed)) == (True, ["events", "log/000000000000", "patch"])
+
+
+def test_the_cookie_alone_reads_pages_and_logs_out(api: Api, run: PlayedRun) -> None:
+    with thief_of(api) as thief:
+        for path in READABLE:
+            assert thief.get(path.format(order=run.order_id)).status_code == 200
+        assert thief.post("/logout").status_code == 303
+        assert thief.get("/").status_code == 401
+
+
+def test_a_form_is_accepted_with_the_browsers_key_and_with_no_other(api: Api) -> None:
+    api.add_work()
+    form = {"prompt": "Fix it", "project": "demo"}
+    with thief_of(api) as thief:
+        for wrong in ({}, {"browser_key": ""}, {"browser_key": BROWSER_KEY[:-1]}, {"browser_key": "0" * 64}):
+            assert refused(thief.post("/orders", data={**form, **wrong}))
+        assert thief.post("/orders", data={**form, "browser_key": BROWSER_KEY}).status_code == 303
+    assert len(api.client.call(orders.LIST)) == 1
+
+
+def test_the_key_is_not_taken_from_an_address_or_a_cookie(api: Api) -> None:
+    with thief_of(api) as thief:
+        thief.cookies.set("browser_key", BROWSER_KEY)
+        answer = thief.post("/api/v1/login-links", params={"browser_key": BROWSER_KEY}, json={})
+    assert refused(answer)
+
+
+@pytest.mark.parametrize("key", ["", "short", "k" * 31, None])
+def test_a_browser_that_logs_in_without_a_key_reads_and_changes_nothing(api: Api, key: str | None) -> None:
+    with api.http(None) as browser:
+        browser.post("/login", data={"token": api.token, **({} if key is None else {"browser_key": key})})
+        assert browser.get("/").status_code == 200
+        assert refused(browser.post("/api/v1/login-links", headers={KEY_HEADER: key or ""}))
+
+
+def test_no_answer_contains_the_key(api: Api, run: PlayedRun) -> None:
+    with api.browser() as browser:
+        pages = [browser.get(path.format(order=run.order_id)) for path in READABLE]
+        listed = browser.get("/api/v1/login-sessions")
+    assert len(listed.json()) == 1
+    assert not [each for each in (*pages, listed) if BROWSER_KEY in each.text + str(each.headers)]
+
+
+def test_a_key_of_one_session_is_no_key_of_another(api: Api) -> None:
+    with api.browser() as browser, api.http(None) as other:
+        other.post("/login", data={"token": api.token, "browser_key": "o" * 64})
+        browser.cookies = other.cookies
+        assert refused(browser.post("/api/v1/login-links"))
+    assert api.client.call(tokens.CREATE_LOGIN_LINK)["secret"]
+
+
+def test_over_tls_only_a_cookie_that_the_host_itself_set_is_accepted(
+    sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
+) -> None:
+    with api_on(sqlite_url, valkey, core_factory, public_url="https://fleet.example") as api, api.browser() as browser:
+        cookie = next(iter(browser.cookies.jar))
+        set_by_others = cookie.name.removeprefix("__Host-")
+        answers = [
+            browser.get("/api/v1/whoami", headers={"Cookie": f"{name}={cookie.value}"})
+            for name in (cookie.name, set_by_others)
+        ]
+    assert cookie.name == f"__Host-fleet_session_{api.port}"
+    assert (cookie.secure, cookie.path, cookie.domain_specified) == (True, "/", False)
+    assert [each.status_code for each in answers] == [200, 401]
