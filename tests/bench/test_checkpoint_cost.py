@@ -20,7 +20,7 @@ from drone.workspace import Workspace, Workspaces
 from tests.support.repositories import calc_project, git, work_order
 from tests.support.sandboxes import shell
 
-pytestmark = pytest.mark.bench
+pytestmark = [pytest.mark.bench, pytest.mark.usefixtures("networks_closed")]
 
 RUN = "0run0run0run"
 

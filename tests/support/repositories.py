@@ -39,11 +39,16 @@ CALC = {
 
 
 def git(directory: Path, *words: str, stdin: bytes = b"") -> str:
-    """Run git in a directory and return its output; a failure fails the test with git's own message."""
+    """Run git in anyone's directory and return its output; a failure fails the test with git's own message."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {**_IDENTITY, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
     done = subprocess.run(
-        ["git", *words], cwd=directory, env=environment, input=stdin, capture_output=True, check=False
+        ["git", "-c", "safe.directory=*", *words],
+        cwd=directory,
+        env=environment,
+        input=stdin,
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0, f"git {' '.join(words)}: {done.stderr.decode(errors='replace')}"
     return done.stdout.decode(errors="replace").strip()
@@ -157,7 +162,7 @@ class _ClosedAtTheEnd(Workspaces):
 
 
 @pytest.fixture
-def workspaces_in() -> Iterator[MakeWorkspaces]:
+def workspaces_in(networks_closed: None) -> Iterator[MakeWorkspaces]:
     """A function that creates a drone's workspaces below a directory; all opened ones are closed after the test."""
     with ExitStack() as opened:
         yield partial(_ClosedAtTheEnd, opened)

@@ -48,14 +48,19 @@ def raise_when(condition: Callable[[], bool], error: BaseException) -> Callable[
     return check
 
 
-@pytest.fixture(params=["bwrap", "none"])
-def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """Each kind of sandbox."""
-    yield sandbox_of(request.param)
+@pytest.fixture
+def networks_closed() -> Iterator[None]:
+    """Ends the networks of the test's sandboxes, as a run does at its end."""
+    yield
     close_all()
+
+
+@pytest.fixture(params=["bwrap", "none"])
+def sandbox(request: pytest.FixtureRequest, networks_closed: None) -> Sandbox:
+    """Each kind of sandbox."""
+    return sandbox_of(request.param)
 
 
 @pytest.fixture
-def bwrap() -> Iterator[Sandbox]:
-    yield sandbox_of("bwrap")
-    close_all()
+def bwrap(networks_closed: None) -> Sandbox:
+    return sandbox_of("bwrap")

@@ -94,6 +94,7 @@ from pathlib import Path
 import psutil
 from drone.processes.reaping import become_reaper
 from drone.sandbox import choose
+from drone.sandbox.network import close_all
 
 become_reaper()
 sandbox, counts = choose(sys.argv[1], os.environ), []
@@ -102,6 +103,7 @@ with tempfile.TemporaryDirectory() as directory:
         after = "sleep 300" if timeout < 1 else "true"
         command = f"(setsid sleep 300 &); (nohup sleep 0.01 >/dev/null 2>&1 &); sleep 0.1; {after}"
         sandbox.run(command, workspace=Path(directory), timeout=timeout)
+        close_all()
         counts.append(len(psutil.Process().children()))
 print(json.dumps(counts))
 """

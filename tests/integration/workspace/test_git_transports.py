@@ -20,6 +20,8 @@ from tests.support.git_servers import GitHttpServer, SshServer, self_signed, ser
 from tests.support.repositories import calc_project, git, work_order
 from tests.support.sandboxes import shell
 
+pytestmark = pytest.mark.usefixtures("networks_closed")
+
 LOGIN = "robot:pa55-w0rd"
 
 
