@@ -19,7 +19,7 @@ from drone.installation.policy import Policy
 from drone.processes.ending import end_marked
 from drone.processes.tree import marked
 from drone.sandbox import Sandbox, choose
-from drone.sandbox.network import close_all
+from drone.sandbox.opened import close_all
 from shared.terminal.doctor import FAIL, OK, WARN, Check
 
 OUT = "BROKEN-OUT"
@@ -101,8 +101,8 @@ def examine_sandbox(kind: str, environ: Mapping[str, str], policy: Policy, keys:
     with _decoys(environ, keys) as decoys, tempfile.TemporaryDirectory(prefix="drone-") as directory:
         owner = f"doctor-{secrets.token_hex(8)}"
         secret = {**environ, "DRONE_DECOY_KEY": decoys.word}
-        sandbox = choose(kind, secret, policy.network, owner=owner).for_session(scratch=Path(directory, "scratch"))
-        work = Path(directory, "work")
+        chosen = choose(kind, secret, policy.network, policy.limits, owner=owner)
+        sandbox, work = chosen.for_session(scratch=Path(directory, "scratch")), Path(directory, "work")
         work.mkdir()
         return [_check(each, _gets_out(each, sandbox, work, decoys, owner), sandbox, policy) for each in _TRIES]
 

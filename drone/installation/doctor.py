@@ -15,6 +15,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import ByteSize
+
 from drone.installation import policy
 from drone.installation.client import ControlPlane
 from drone.installation.home import DroneConfig, DroneHome
@@ -45,8 +47,8 @@ def examine(settings: DroneSettings) -> list[Check]:
         check_registration(home),
     ]
     config = home.config() if checks[-1].state is OK else None
-    checks += [check_sandbox(config.sandbox if config else "auto", settings.environ), check_limits(home)]
-    checks += check_network(settings.policy_file, checks[-2])
+    sandbox = check_sandbox(config.sandbox if config else "auto", settings.environ)
+    checks += [sandbox, *check_limits(home, settings.policy_file), *check_network(settings.policy_file, sandbox)]
     if config:
         checks += [check_files(home), check_workspace(config), *check_server(config), check_broker(home)]
     return checks
@@ -190,7 +192,7 @@ def check_network(policy_path: Path, sandbox: Check) -> list[Check]:
 
 def _trial(sandbox: Sandbox) -> str:
     """Run a small command in the sandbox and return its failure; empty if it succeeded."""
-    from drone.sandbox.network import close_all
+    from drone.sandbox.opened import close_all
 
     with tempfile.TemporaryDirectory() as directory:
         result = sandbox.run("echo tried > file && cat file", workspace=Path(directory), timeout=20)
@@ -208,35 +210,26 @@ def _writable(directory: Path) -> bool:
         return False
 
 
-def check_limits(home: DroneHome) -> Check:
-    """The limits on the model's commands: always time, files and cores; memory and processes through a cgroup."""
-    always = "time, open files, core files"
-    bounds = cgroup_bounds(home.holder())
-    if len(bounds) == 2:
-        return Check("D-LIMITS", OK, "limits", f"{always}; cgroup: {', '.join(bounds)}")
-    missing = " and ".join(name for name in ("memory", "processes") if name not in bounds)
-    fix = "systemctl --user edit dronefleet-drone        and set MemoryMax= and TasksMax= in [Service]"
-    return Check("D-LIMITS", WARN, "limits", f"{always}; no limit on {missing}", fix)
+def check_limits(home: DroneHome, policy_path: Path) -> list[Check]:
+    """How the limits on commands are enforced; nothing about a policy that cannot be read."""
+    from drone.sandbox.account import is_root
+    from drone.sandbox.resources import available
 
-
-def cgroup_bounds(pid: int | None, root: Path = Path("/sys/fs/cgroup")) -> list[str]:
-    """The resources (memory, processes) that a cgroup (version 2) limits for a process, by default this one."""
-    try:
-        groups = Path(f"/proc/{pid or 'self'}/cgroup").read_text()
-    except OSError:
-        return []
-    unified = next((line[3:] for line in groups.splitlines() if line.startswith("0::")), "/")
-    directory = root / unified.lstrip("/")
-    levels = [directory, *directory.parents[: len(directory.parts) - len(root.parts)]]
-    files = {"memory": "memory.max", "processes": "pids.max"}
-    return [name for name, file in files.items() if any(_bounded(level / file) for level in levels)]
-
-
-def _bounded(file: Path) -> bool:
-    try:
-        return file.read_text().strip() != "max"
-    except OSError:
-        return False
+    with suppress(FleetError):
+        limits = policy.load(policy_path).limits
+        kernel = available(home.holder())
+        memory = "no limit" if limits.memory is None else ByteSize(limits.memory).human_readable()
+        processes = "no limit" if limits.processes is None else f"{limits.processes:,}"
+        found = f"memory {memory}, processes {processes} for the commands of a run"
+        fix = "drone install-service        runs the drone where the kernel enforces them"
+        if limits.cpus is not None and "cpus" not in kernel:
+            return [Check("D-LIMITS", FAIL, "limits", f"cpus = {limits.cpus:g} in {policy_path} needs a cgroup", fix)]
+        if {"memory", "processes"} <= kernel:
+            return [Check("D-LIMITS", OK, "limits", f"{found}, by cgroup")]
+        if is_root():
+            return [Check("D-LIMITS", WARN, "limits", f"{found}, only looked at twice a second", fix)]
+        return [Check("D-LIMITS", OK, "limits", f"{found}; the memory is looked at twice a second")]
+    return []
 
 
 def check_server(config: DroneConfig) -> Iterator[Check]:

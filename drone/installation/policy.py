@@ -15,6 +15,13 @@ It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the file that
     access = "public"         # HTTP and HTTPS on the public web; none; hosts: only those listed; host: everything
     hosts = ["git.example.org", "*.example.net", "192.0.2.7:3000"]    # allowed in any case
 
+    [limits]                  # on the machine's resources, for all commands of one run together; "none" lifts one
+    memory = "12 GiB"         # absent: three quarters of the machine's
+    processes = 2048
+    cpus = 4                  # cores' worth of processor time; absent: no limit
+    file_size = "4 GiB"       # of a single file; absent: no limit
+    disk = "30 GiB"           # of the workspace with home and /tmp; absent: each command half of the free disk
+
 Without a file, only pull requests are allowed, and fetching from `file://` for a control plane on loopback. A file that
 cannot be understood stops the drone: a guess could allow something that its owner forbade.
 """
@@ -24,12 +31,15 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from drone.installation.resource_limits import read_limits
 from drone.sandbox.network.access import KINDS as ACCESS_KINDS
 from drone.sandbox.network.access import NetworkAccess
+from drone.sandbox.resources import ResourceLimits
 from shared.errors import Forbidden, Precondition
 from shared.loopback import is_loopback
 from shared.terminal.directories import config_home
@@ -52,6 +62,8 @@ class Policy:
     """Variables that may serve as a key or token, each with the hosts that it may be sent to."""
     network: NetworkAccess = field(default_factory=NetworkAccess)
     """What the commands of a run can reach."""
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
+    """What they may use of the machine."""
     file: Path | None = field(default=None, compare=False)
     """The file it was read from, or would be; None: no file applies."""
 
@@ -115,11 +127,13 @@ def load(file: Path) -> Policy:
 
 
 def _parse(document: Mapping[str, Any], path: Path) -> Policy:
-    unknown = set(document) - {"repositories", "keys", "network"}
+    unknown = set(document) - {"repositories", "keys", "network", "limits"}
     repositories, keys = document.get("repositories", {}), document.get("keys", {})
     if unknown or not isinstance(repositories, dict) or not isinstance(keys, dict):
         raise _damaged(
-            path, f"only [repositories], [keys] and [network] are allowed, not {', '.join(sorted(unknown)) or 'values'}"
+            path,
+            "only [repositories], [keys], [network] and [limits] are allowed, not "
+            + (", ".join(sorted(unknown)) or "values"),
         )
     for name, value in repositories.items():
         if name not in _SETTINGS or not isinstance(value, bool):
@@ -130,7 +144,9 @@ def _parse(document: Mapping[str, Any], path: Path) -> Policy:
         if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
             raise _damaged(path, f"keys.{name} must be a list of host names")
     network = _network(document["network"], path) if "network" in document else NetworkAccess()
-    return Policy(**repositories, keys={name: tuple(hosts) for name, hosts in keys.items()}, network=network, file=path)
+    limits = read_limits(document.get("limits", {}), partial(_damaged, path))
+    checked = {name: tuple(hosts) for name, hosts in keys.items()}
+    return Policy(**repositories, keys=checked, network=network, limits=limits, file=path)
 
 
 def _network(table: object, path: Path) -> NetworkAccess:

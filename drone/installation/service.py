@@ -51,6 +51,9 @@ def unit_text(settings: DroneSettings) -> str:
             "KillMode=mixed",
             f"ExecStop={STOP}",
             f"TimeoutStopSec={STOP_SECONDS}",
+            # The commands of each run get a cgroup beside the drone's own (systemd before 254 ignores the second line).
+            "Delegate=cpu memory pids",
+            "DelegateSubgroup=drone",
             "",
             "[Install]",
             "WantedBy=default.target",

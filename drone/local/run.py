@@ -37,7 +37,7 @@ from drone.runs.provider_keys import keys_of, litellm_model
 from drone.runs.recorder import JournalRecorder
 from drone.runs.run import execute
 from drone.sandbox import Sandbox, choose
-from drone.sandbox.network import close_all
+from drone.sandbox.opened import close_all
 from drone.workspace import Workspaces, copy_owner_config, git_environment
 from shared.clock import SystemClock
 from shared.errors import FleetError
@@ -55,7 +55,7 @@ def run_here(wishes: LocalWishes, environ: Mapping[str, str]) -> LocalResult:
     """
     order = order_of(wishes, environ)
     policy = load_policy(policy_file(environ))
-    sandbox = choose(wishes.sandbox, environ, policy.network)
+    sandbox = choose(wishes.sandbox, environ, policy.network, policy.limits)
     if sandbox.warning:
         say(f"WARNING: {sandbox.warning}")
     # Before the run begins: loading takes seconds, which must not count against the run's time.

@@ -25,7 +25,7 @@ from drone.replay.playback import RecordedModel, RecordedPeople, RecordedToolbox
 from drone.replay.recording import Recording
 from drone.replay.shell import RecordedShell
 from drone.sandbox import Sandbox, choose
-from drone.sandbox.network import close_all
+from drone.sandbox.opened import close_all
 from drone.tools import build_toolbox
 from drone.workspace import Workspace, Workspaces, copy_owner_config, git_environment
 from shared.clock import SystemClock
@@ -88,7 +88,8 @@ def replay(recording: Recording, wishes: ReplayWishes, environ: Mapping[str, str
     repository cannot be fetched. KeyboardInterrupt propagates after cleanup.
     """
     order = _order(recording, wishes)
-    sandbox = choose(wishes.sandbox, environ, load_policy(policy_file(environ)).network)
+    policy = load_policy(policy_file(environ))
+    sandbox = choose(wishes.sandbox, environ, policy.network, policy.limits)
     if sandbox.warning:
         say(f"WARNING: {sandbox.warning}")
     with _throw_away() as directory:

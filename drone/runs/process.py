@@ -33,7 +33,8 @@ from drone.runs.provider_keys import keys_of, litellm_model
 from drone.runs.recorder import JournalRecorder
 from drone.runs.run import execute
 from drone.sandbox import Sandbox, choose
-from drone.sandbox.network import NetworkAccess, close_all
+from drone.sandbox.network import NetworkAccess
+from drone.sandbox.opened import close_all
 from drone.workspace import Workspaces, git_environment
 from shared.clock import SystemClock
 from shared.control import Compact
@@ -111,7 +112,8 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     api = RunApi(job.server_url, job.credentials.api_token, order.run_id, clock, partial(_patience, controls))
     uploads = Uploads(api, redactor)
     home = DroneHome(job.home)
-    sandbox = choose(job.sandbox, environ, _network(job), owner=f"{job.boot_id}.{job.run_id}", trial=False)
+    owner = f"{job.boot_id}.{job.run_id}"
+    sandbox = choose(job.sandbox, environ, _network(job), job.policy.limits, owner=owner, trial=False)
     context = RunContext(
         boot_id=job.boot_id,
         recorder=recorder,

@@ -8,6 +8,7 @@ with its first process. On a drone that root runs, commands have another account
 from __future__ import annotations
 
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ from drone.sandbox.limits import limited, new_mark, shell_line
 from drone.sandbox.network import Network
 from drone.sandbox.own_variables import carried
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
+from drone.sandbox.resources import Resources
 
 HOME = "/home/drone"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/sys")
@@ -42,6 +44,8 @@ class Bubblewrap:
     """The drone's own environment."""
     network: Network | None = None
     """What commands can reach; None: all that the machine can."""
+    resources: Resources | None = None
+    """What commands may use of the machine; None: all of it."""
     owner: str = ""
     user: int | None = None
     """The account of the commands, on a drone that root runs (`account.of_commands`)."""
@@ -72,8 +76,11 @@ class Bubblewrap:
                 scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drone-")))
             also_read = replace(self, scratch=scratch, read_only=(*self.read_only, *read_only))
             line = also_read.line(command, workspace=workspace)
-            result = run_line(line, Watch(timeout, log, on_output, check), self.tally)
-            return replace(result, refused=self.network.take_refused()) if self.network else result
+            usage = self.resources.watch([workspace, *([scratch] if scratch else [])]) if self.resources else None
+            result = run_line(line, Watch(timeout, log, on_output, check, usage), self.tally)
+            refused = self.network.take_refused() if self.network else ()
+            reached = self.resources.take_reached() if self.resources else ()
+            return replace(result, refused=refused, reached=reached)
 
     def line(
         self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
@@ -85,6 +92,8 @@ class Bubblewrap:
         inside, carriers = carried(shell_line(command), variables)
         if self.user is not None:
             inside = account.switched(inside)
+        elif self.resources is not None:
+            inside = self.resources.counted(inside, alone=_has_own_processes())
         enter, options, proxies = self.network.connected() if self.network else ([], [], {})
         arguments = [
             *(*enter, "bwrap", *_NAMESPACES, *_capabilities(self.user)),
@@ -95,7 +104,7 @@ class Bubblewrap:
             *self._places(workspace.resolve()),
             *("--", *inside),
         ]
-        return CommandLine(limited(arguments), environment | proxies | carriers, Path("/"), mark)
+        return CommandLine(limited(arguments, self.resources), environment | proxies | carriers, Path("/"), mark)
 
     def _places(self, workspace: Path) -> list[str]:
         """Home, /tmp, additional readable paths, the workspace. A later mount covers an earlier one."""
@@ -181,6 +190,15 @@ def _needed_files(environ: Mapping[str, str]) -> list[Path]:
     names = ["/etc/resolv.conf", "/etc/localtime", environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR")]
     paths = [Path(name) for name in names if name]
     return [place for path in paths for place in dict.fromkeys((path, path.resolve())) if place.exists()]
+
+
+def _has_own_processes() -> bool:
+    """Whether the kernel counts a command's processes apart from its user's: in a user namespace.
+
+    A set-user-id bwrap creates none.
+    """
+    program = shutil.which("bwrap")
+    return program is not None and not Path(program).stat().st_mode & stat.S_ISUID
 
 
 def is_installed() -> bool:

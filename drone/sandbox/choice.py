@@ -13,6 +13,7 @@ from drone.sandbox.bubblewrap import Bubblewrap
 from drone.sandbox.direct import Direct
 from drone.sandbox.network import Network, NetworkAccess
 from drone.sandbox.protocol import Sandbox
+from drone.sandbox.resources import ResourceLimits, Resources
 from shared.errors import Precondition
 
 SandboxKind = Literal["auto", "bwrap", "docker", "none"]
@@ -21,32 +22,35 @@ DEFAULT_ACCESS = NetworkAccess()
 _INSTALL = "sudo apt install bubblewrap   (Fedora: dnf install bubblewrap, Arch: pacman -S bubblewrap)"
 
 
-def choose(
+def choose(  # noqa: PLR0913 - one for each who decides
     kind: str,
     environ: Mapping[str, str],
     access: NetworkAccess = DEFAULT_ACCESS,
+    limits: ResourceLimits | None = None,
     *,
     owner: str = "",
     trial: bool = True,
 ) -> Sandbox:
     """Return the sandbox of that kind. `owner`, for example a boot id, begins every command's mark (`end_marked`).
 
-    `access` says what commands may reach; without a sandbox it has no effect. Whoever runs commands with it calls
-    `close_all` at the end.
+    `access` says what commands may reach; without a sandbox it has no effect. `limits` are those on the machine's
+    memory, processors and disk. Whoever runs commands with it calls `close_all` at the end.
 
     Without `trial`, only whether it is installed is checked: for a drone that tried it when it started.
     `environ` is the drone's own environment; commands get the few variables of it that `environment.py` lists.
 
     Raises Precondition if the requested kind does not work here; `auto` never does.
     """
+    resources = Resources(limits or ResourceLimits())
     if kind == "none":
-        return Direct(environ, owner=owner)
+        return Direct(environ, resources, owner=owner)
     if kind in {"auto", "bwrap"}:
         reason = explain_missing(environ, trial=trial)
         if not reason:
-            return Bubblewrap(environ, Network(access, environ), owner=owner, user=account.of_commands())
+            network = Network(access, environ)
+            return Bubblewrap(environ, network, resources, owner=owner, user=account.of_commands())
         if kind == "auto":
-            return Direct(environ, owner=owner)
+            return Direct(environ, resources, owner=owner)
         raise _missing(kind, reason, _INSTALL)
     if kind == "docker":
         raise _missing(

@@ -7,6 +7,7 @@ import select
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -34,6 +35,8 @@ class Watch:
     log: Path | None = None
     on_output: OnOutput | None = None
     check: Check | None = None
+    usage: Callable[[int], Callable[[], str]] | None = None
+    """Given the command's process, a function that says why it uses too much of the machine, or nothing."""
 
 
 def run_line(line: CommandLine, watch: Watch, tally: Tally) -> CommandResult:
@@ -42,7 +45,7 @@ def run_line(line: CommandLine, watch: Watch, tally: Tally) -> CommandResult:
     process = _start(line)
     reader = _Reader(process.stdout, output)
     try:
-        timed_out = not _follow(process, reader, watch)
+        end = _follow(process, reader, watch)
     except BaseException as error:
         # A cancel, Ctrl-C or a bug in a callback: in any case, nothing that was started may keep running.
         if not isinstance(error, Interrupted):
@@ -52,8 +55,9 @@ def run_line(line: CommandLine, watch: Watch, tally: Tally) -> CommandResult:
         tally.add(ended)
         tally.broken_off = _finish(process, reader, ended)
         raise
-    ended = end_command(process.pid, line.mark, grace=TIMEOUT_GRACE) if timed_out else end_marked(line.mark)
-    result = _finish(process, reader, ended, timed_out=timed_out)
+    by_itself = end == _ITS_OWN
+    ended = end_marked(line.mark) if by_itself else end_command(process.pid, line.mark, grace=TIMEOUT_GRACE)
+    result = _finish(process, reader, ended, end)
     _show(reader, watch)
     return result
 
@@ -70,8 +74,20 @@ def _start(line: CommandLine) -> subprocess.Popen[bytes]:
     )
 
 
-def _follow(process: subprocess.Popen[bytes], reader: _Reader, watch: Watch) -> bool:
-    """Wait for the end; False if the time is up first."""
+@dataclass(frozen=True)
+class _End:
+    """Why a command ends: by itself unless something is set."""
+
+    timed_out: bool = False
+    over: str = ""
+
+
+_ITS_OWN = _End()
+
+
+def _follow(process: subprocess.Popen[bytes], reader: _Reader, watch: Watch) -> _End:
+    """Wait for the end, or until there is a reason to end the command."""
+    usage = watch.usage(process.pid) if watch.usage else None
     deadline = time.monotonic() + watch.timeout if watch.timeout > 0 else float("inf")
     with exit_of(process) as wait:
         while True:
@@ -81,9 +97,11 @@ def _follow(process: subprocess.Popen[bytes], reader: _Reader, watch: Watch) -> 
                 watch.check()
             _show(reader, watch)
             if ended:
-                return True
+                return _ITS_OWN
             if time.monotonic() > deadline:
-                return False
+                return _End(timed_out=True)
+            if usage and (over := usage()):
+                return _End(over=over)
 
 
 def _show(reader: _Reader, watch: Watch) -> None:
@@ -91,18 +109,17 @@ def _show(reader: _Reader, watch: Watch) -> None:
         watch.on_output(text)
 
 
-def _finish(
-    process: subprocess.Popen[bytes], reader: _Reader, ended: Ended, *, timed_out: bool = False
-) -> CommandResult:
+def _finish(process: subprocess.Popen[bytes], reader: _Reader, ended: Ended, end: _End = _ITS_OWN) -> CommandResult:
     reader.stop(_DRAIN)
     code = process.wait()
     reap_adopted()
-    by_force = timed_out or (ended.found > 0 and code < 0)
+    by_force = end != _ITS_OWN or (ended.found > 0 and code < 0)
     return CommandResult(
         return_code=None if by_force else (128 - code if code < 0 else code),
         output=reader.output.text(),
         output_bytes=reader.output.total_bytes,
-        timed_out=timed_out,
+        timed_out=end.timed_out,
+        over=end.over,
         found=ended.found,
         ended=ended.ended,
         survivors=ended.survivors,

@@ -17,6 +17,7 @@ from drone.sandbox.environment import clean_environment, search_path
 from drone.sandbox.limits import limited, new_mark, shell_line
 from drone.sandbox.own_variables import carried
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
+from drone.sandbox.resources import Resources
 
 WARNING = (
     "commands run without a sandbox: they can read and change everything that this user can; "
@@ -34,6 +35,8 @@ class Direct:
 
     environ: Mapping[str, str] = field(repr=False, compare=False)
     """The drone's own environment."""
+    resources: Resources | None = None
+    """What commands may use of the machine; None: all of it."""
     owner: str = ""
     scratch: Path | None = None
     tally: Tally = field(default_factory=Tally)
@@ -64,7 +67,9 @@ class Direct:
         with ExitStack() as stack:
             scratch = self.scratch or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drone-")))
             line = replace(self, scratch=scratch).line(command, workspace=workspace)
-            return run_line(line, Watch(timeout, log, on_output, check), self.tally)
+            usage = self.resources.watch([workspace, scratch]) if self.resources else None
+            result = run_line(line, Watch(timeout, log, on_output, check, usage), self.tally)
+            return replace(result, reached=self.resources.take_reached() if self.resources else ())
 
     def line(
         self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
@@ -79,7 +84,9 @@ class Direct:
         path = search_path(None, self.environ)
         environment = clean_environment(home=str(home), tmp=str(tmp), path=path, mark=mark, source=self.environ)
         inside, carriers = carried(shell_line(command), variables)
-        return CommandLine(limited(_held(inside)), environment | carriers, workspace, mark)
+        if self.resources is not None:
+            inside = self.resources.counted(inside, alone=False)
+        return CommandLine(limited(_held(inside), self.resources), environment | carriers, workspace, mark)
 
 
 def _held(arguments: list[str]) -> list[str]:

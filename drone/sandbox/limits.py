@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import shutil
 from collections.abc import Sequence
 
+from drone.sandbox.resources import Resources
+
 OPEN_FILES = 4096
-_LIMITS = f'ulimit -c 0; ulimit -n {OPEN_FILES} 2>/dev/null; exec "$@"'
+_ALWAYS = ("ulimit -c 0", f"ulimit -n {OPEN_FILES} 2>/dev/null")
 """No core files. Set by a shell and not between fork and exec, where Python code may deadlock in a threaded process."""
+_BLOCK = 512
+"""Bytes in a unit of `ulimit -f`."""
 
 
-def limited(arguments: Sequence[str]) -> list[str]:
+def limited(arguments: Sequence[str], resources: Resources | None = None) -> list[str]:
     """Put the limits before a command line; the shell that sets them becomes the command."""
-    return ["/bin/sh", "-c", _LIMITS, "sh", *arguments]
+    steps = [*_ALWAYS, *(_of(resources) if resources else ())]
+    return ["/bin/sh", "-c", "; ".join([*steps, 'exec "$@"']), "sh", *arguments]
+
+
+def _of(resources: Resources) -> list[str]:
+    size = resources.limits.file_size
+    largest = [] if size is None else [f"ulimit -f {size // _BLOCK}"]
+    # A command that could not enter would run without its limits.
+    entered = [f"echo $$ > {shlex.quote(str(file))} || exit 125" for file in resources.entrances()]
+    return [*largest, *entered]
 
 
 def shell_line(command: str | Sequence[str]) -> list[str]:

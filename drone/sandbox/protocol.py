@@ -30,7 +30,7 @@ class CommandResult:
     """How a command ended and what it printed."""
 
     return_code: int | None
-    """None if the command was ended by us: a time limit, or `check` raised."""
+    """None if the command was ended by us: a time limit, too much memory or disk, or `check` raised."""
     output: str
     """stdout and stderr in order of arrival; over 10,000 characters the head and the tail, with the number elided."""
     output_bytes: int
@@ -42,6 +42,10 @@ class CommandResult:
     survivors: int = 0
     refused: tuple[str, ...] = ()
     """Connections that the network policy refused meanwhile, each as a sentence."""
+    over: str = ""
+    """Why the command was ended, if it used too much of the machine."""
+    reached: tuple[str, ...] = ()
+    """The owner's limits that the kernel enforced meanwhile, each as a sentence."""
     log: Path | None = None
     """The whole output (at most 50 MB, head and tail), if `output` is not all of it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,10 +14,12 @@ from drone.sandbox.protocol import Check, OnOutput
 from drone.tools.arguments import ShellArguments
 from drone.tools.wrong_use import WrongUse
 from shared.errors import Submitted
+from shared.events import Execution
 from shared.outcome import ExitStatus, Outcome
 
 SUBMIT_LINE = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """As the first line of a command's output, it submits the rest (M-003)."""
+_TOO_LARGE = 128 + signal.SIGXFSZ
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,13 @@ class Shell:
         )
         _submit_if_asked(call.command, result)
         note = _how_it_ended(result, timeout)
-        if result.refused:
-            note += "".join(f"\n(network policy of this drone: {each})" for each in result.refused)
+        note += "".join(f"\n(network policy of this drone: {each})" for each in result.refused)
+        note += "".join(f"\n(limit of this drone: {each})" for each in result.reached)
         return ToolResult(
             with_note(result.output, note),
             return_code=result.return_code,
-            is_error=result.timed_out,
-            execution="timed_out" if result.return_code is None else "answered",
+            is_error=result.return_code is None,
+            execution=_execution(result),
             note=note,
             output_bytes=result.output_bytes,
             log=result.log,
@@ -71,7 +74,17 @@ class Shell:
         return next(path for number in self.numbers if not (path := self.log_dir / f"shell-{number:04}.log").exists())
 
 
+def _execution(result: CommandResult) -> Execution:
+    if result.over:
+        return "broken_off"
+    return "timed_out" if result.return_code is None else "answered"
+
+
 def _how_it_ended(result: CommandResult, timeout: float) -> str:
+    if result.over:
+        return f"(ended by a limit of this drone: {result.over})"
+    if result.return_code == _TOO_LARGE:
+        return f"(return code {result.return_code}: a file reached the largest size that this drone allows)"
     if result.return_code is None:
         return f"(ended after {timeout:g} s; set a longer `timeout` or run less at a time)"
     return f"(return code {result.return_code})"

@@ -22,7 +22,7 @@ from drone.agent.values import ToolResult
 from drone.mcp_servers import McpServers, ServerConfig, connect
 from drone.mcp_servers.config import parsed
 from drone.sandbox import Sandbox, choose
-from drone.sandbox.network import close_all
+from drone.sandbox.opened import close_all
 from shared.messages import ToolCall
 from tests.support import free_port, mcp_program, wait_until, warm_processes
 from tests.support.sandboxes import sandbox_of

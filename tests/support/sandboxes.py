@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from drone.sandbox import CommandResult, Sandbox, choose, explain_missing
-from drone.sandbox.network import close_all
+from drone.sandbox.opened import close_all
 from tests.support import needs
 
 

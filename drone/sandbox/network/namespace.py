@@ -24,6 +24,7 @@ from drone.sandbox.network import holder
 from drone.sandbox.network.access import NetworkAccess
 from drone.sandbox.network.owners_proxy import owners_proxy
 from drone.sandbox.network.proxy import Proxy
+from drone.sandbox.opened import opened
 from shared.errors import FleetFault
 
 PORT = 3128
@@ -32,8 +33,6 @@ START_SECONDS = 10.0
 _URL = f"http://127.0.0.1:{PORT}"
 _LOCAL = "localhost,127.0.0.1,::1"
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
-_opened: set[Network] = set()
-"""Those of this process that have a namespace."""
 log = logging.getLogger(__name__)
 
 
@@ -70,7 +69,7 @@ class Network:
     def _make(self) -> None:
         try:
             self._namespace = _Namespace(self.access, self._environ)
-            _opened.add(self)
+            opened.add(self)
         except FleetFault as fault:
             if self.access.chosen:
                 raise
@@ -86,15 +85,9 @@ class Network:
         """End the namespace and the proxy. Commands that still run lose their connections."""
         with self._lock:
             namespace, self._namespace = self._namespace, None
-            _opened.discard(self)
+            opened.discard(self)
         if namespace is not None:
             namespace.close()
-
-
-def close_all() -> None:
-    """Close every network of this process: its helper processes are not among those that commands left behind."""
-    for network in list(_opened):
-        network.close()
 
 
 def explain_missing() -> str:

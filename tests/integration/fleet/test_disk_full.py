@@ -192,7 +192,8 @@ def test_a_command_that_fills_the_disk_is_told_so_and_the_run_goes_on(
     results = [
         event.body.output for event in stand_in.events(drone.id, sent.run_id) if event.body.kind == "tool_result"
     ]
-    assert "No space left on device" in results[0]
+    # Its limit ends it first, unless it is faster than the drone looks.
+    assert "on the drone's disk" in results[0] or "No space left on device" in results[0]
     assert end.status == "success"
 
 

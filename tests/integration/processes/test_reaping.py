@@ -94,7 +94,7 @@ from pathlib import Path
 import psutil
 from drone.processes.reaping import become_reaper
 from drone.sandbox import choose
-from drone.sandbox.network import close_all
+from drone.sandbox.opened import close_all
 
 become_reaper()
 sandbox, counts = choose(sys.argv[1], os.environ), []

@@ -16,6 +16,7 @@ from drone.local.order import LocalWishes
 from drone.local.run import run_here
 from drone.model.scripted.server import ScriptedServer
 from tests.support.local_runs import MEND, MODEL, TALK, WRITE, call, files_of, git, make_repository
+from tests.support.scripted import ScriptedFactory
 
 KEY = "right-key-9876"
 
@@ -109,6 +110,19 @@ def test_plan_mode_has_no_tools_that_write(repo: Path, talking: ScriptedServer) 
     names = {tool["function"]["name"] for tool in talking.requests[0]["tools"]}
     assert "file_read" in names
     assert "file_write" not in names
+
+
+def test_the_owners_limits_hold_in_a_run(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripted: ScriptedFactory
+) -> None:
+    (tmp_path / "policy.toml").write_text('[limits]\nfile_size = "1 MiB"\n')
+    monkeypatch.setenv("DRONE_POLICY", str(tmp_path / "policy.toml"))
+    server = scripted([call("shell", command="exec head -c 3000000 /dev/zero > big"), {"text": "Too large."}])
+
+    steps = document(work(repo, server))["steps"]
+
+    (result,) = (step for step in steps if step["kind"] == "tool_result")
+    assert "a file reached the largest size that this drone allows" in result["output"]
 
 
 def test_a_limit_that_is_reached_is_a_success_that_says_so(repo: Path, mending: ScriptedServer) -> None:

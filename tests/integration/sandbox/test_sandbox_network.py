@@ -13,7 +13,8 @@ import psutil
 import pytest
 
 from drone.sandbox import CommandResult, choose
-from drone.sandbox.network import AccessKind, NetworkAccess, close_all
+from drone.sandbox.network import AccessKind, NetworkAccess
+from drone.sandbox.opened import close_all
 from tests.support.sandboxes import sandbox_of
 
 HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from drone.installation.doctor import cgroup_bounds, check_clock, check_policy
+from drone.installation.doctor import check_clock, check_policy
 from shared.terminal.doctor import FAIL, OK, WARN, State
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -34,14 +34,3 @@ def test_what_the_owner_allows_is_told(tmp_path: Path) -> None:
     file.write_text('[repositories]\nextensions = true\n[keys]\nKEY = ["h"]\n')
 
     assert check_policy(file).found.startswith("allows extensions, key KEY ")
-
-
-def test_a_process_without_a_cgroup_has_no_bounds(tmp_path: Path) -> None:
-    assert cgroup_bounds(None, root=tmp_path) == []
-
-
-def test_a_cgroup_above_bounds_what_is_in_it(tmp_path: Path) -> None:
-    (tmp_path / "memory.max").write_text("1000000\n")
-    (tmp_path / "pids.max").write_text("max\n")
-
-    assert cgroup_bounds(None, root=tmp_path) == ["memory"]

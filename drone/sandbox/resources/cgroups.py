@@ -1,0 +1,198 @@
+"""The cgroup of a run's commands: the kernel's own bound on memory, processes and processor time.
+
+Version 1 needs root. Version 2 needs a group whose parent this process may write: systemd gives one to a service with
+`Delegate=` and `DelegateSubgroup=`, which puts the drone into a leaf below it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from drone.sandbox.resources.limits import ResourceLimits, readable
+
+PREFIX = "dronefleet-"
+Bound = Literal["memory", "processes", "cpus"]
+_CONTROLLERS: Mapping[str, Bound] = {"memory": "memory", "pids": "processes", "cpu": "cpus"}
+_PERIOD_US = 100_000
+_REMOVAL_S = 2.0
+
+
+@dataclass(frozen=True)
+class EventCount:
+    """An event that the kernel counts: a line `name number` of a file."""
+
+    file: Path
+    name: str
+    sentence: str
+    """What to say when the number has grown."""
+
+    def value(self) -> int:
+        with contextlib.suppress(OSError):
+            for line in self.file.read_text().splitlines():
+                name, _, number = line.partition(" ")
+                if name == self.name:
+                    return int(number)
+        return 0
+
+
+class Group:
+    """A cgroup in each hierarchy that could be had. What it bounds: `bounds`."""
+
+    def __init__(self, limits: ResourceLimits) -> None:
+        self._limits = limits
+        self._directories: list[Path] = []
+        self._counters: dict[EventCount, int] = {}
+        self.bounds: set[Bound] = set()
+        name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+        for parent, controllers in _parents():
+            with contextlib.suppress(OSError):
+                self._make(parent / name, controllers)
+
+    @property
+    def entrances(self) -> list[Path]:
+        """The files that a process writes its id to, to enter."""
+        return [directory / "cgroup.procs" for directory in self._directories]
+
+    def take_reached(self) -> tuple[str, ...]:
+        """The limits that were reached since the last time, each as a sentence."""
+        reached = []
+        for counter, before in self._counters.items():
+            now = counter.value()
+            if now > before:
+                reached.append(counter.sentence)
+            self._counters[counter] = now
+        return tuple(reached)
+
+    def close(self) -> None:
+        """Remove the group, once its last process is gone; what remains is removed by a later run's."""
+        deadline = time.monotonic() + _REMOVAL_S
+        for directory in self._directories:
+            while not _removed(directory) and time.monotonic() < deadline:
+                time.sleep(0.01)
+        self._directories.clear()
+
+    def _make(self, directory: Path, controllers: Mapping[str, _Controller]) -> None:
+        _remove_abandoned(directory.parent)
+        directory.mkdir()
+        self._directories.append(directory)
+        for name, controller in controllers.items():
+            bound = _CONTROLLERS[name]
+            with contextlib.suppress(OSError):
+                counter = controller(directory, self._limits)
+                self.bounds.add(bound)
+                if counter is not None:
+                    self._counters[counter] = counter.value()
+
+
+_Controller = Callable[[Path, ResourceLimits], EventCount | None]
+"""Sets one limit in a group's directory; returns what counts how often it was reached."""
+
+
+def _memory_v1(group: Path, limits: ResourceLimits) -> EventCount | None:
+    if limits.memory is None:
+        return None
+    (group / "memory.limit_in_bytes").write_text(str(limits.memory))
+    with contextlib.suppress(OSError):  # absent where the kernel does not account for swap
+        (group / "memory.memsw.limit_in_bytes").write_text(str(limits.memory))
+    return EventCount(group / "memory.oom_control", "oom_kill", _out_of_memory(limits.memory))
+
+
+def _memory_v2(group: Path, limits: ResourceLimits) -> EventCount | None:
+    if limits.memory is None:
+        return None
+    (group / "memory.max").write_text(str(limits.memory))
+    with contextlib.suppress(OSError):
+        (group / "memory.swap.max").write_text("0")
+    return EventCount(group / "memory.events", "oom_kill", _out_of_memory(limits.memory))
+
+
+def _pids(group: Path, limits: ResourceLimits) -> EventCount | None:
+    if limits.processes is None:
+        return None
+    (group / "pids.max").write_text(str(limits.processes))
+    why = f"a new process was refused: the commands of a run may have {limits.processes:,} processes and threads"
+    return EventCount(group / "pids.events", "max", why)
+
+
+def _cpu_v1(group: Path, limits: ResourceLimits) -> None:
+    if limits.cpus is not None:
+        (group / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
+        (group / "cpu.cfs_quota_us").write_text(str(int(limits.cpus * _PERIOD_US)))
+
+
+def _cpu_v2(group: Path, limits: ResourceLimits) -> None:
+    if limits.cpus is not None:
+        (group / "cpu.max").write_text(f"{int(limits.cpus * _PERIOD_US)} {_PERIOD_US}")
+
+
+_V1: Mapping[str, _Controller] = {"memory": _memory_v1, "pids": _pids, "cpu": _cpu_v1}
+_V2: Mapping[str, _Controller] = {"memory": _memory_v2, "pids": _pids, "cpu": _cpu_v2}
+
+
+def _out_of_memory(limit: int) -> str:
+    return f"a process was ended: the commands of a run may use {readable(limit)} of memory together"
+
+
+def available(pid: int | None = None) -> set[Bound]:
+    """What a cgroup of a process, by default this one, could bound."""
+    with contextlib.suppress(OSError):
+        return {_CONTROLLERS[name] for _, found in _parents(pid) for name in found}
+    return set()
+
+
+def _parents(pid: int | None = None) -> Iterator[tuple[Path, Mapping[str, _Controller]]]:
+    """The directories in which the process may make groups, each with the controllers that work there."""
+    for line in Path(f"/proc/{pid or 'self'}/cgroup").read_text().splitlines():
+        _, names, path = line.split(":", 2)
+        if names:
+            wanted = set(names.split(","))
+            found = {name: _V1[name] for name in wanted if name in _V1}
+            place = _place(path, wanted)
+            if found and place is not None and os.access(place, os.W_OK):
+                yield place, found
+        elif (place := _place(path)) is not None and os.access(place.parent, os.W_OK):
+            # The processes of a group with groups below it must be in leaves: ours is beside the drone's own.
+            with contextlib.suppress(OSError):
+                usable = (place.parent / "cgroup.subtree_control").read_text().split()
+                if found := {name: _V2[name] for name in usable if name in _V2}:
+                    yield place.parent, found
+
+
+def _place(path: str, controllers: set[str] | None = None) -> Path | None:
+    """Where a group is mounted: of version 1 with these controllers, else of version 2."""
+    kind = "cgroup" if controllers else "cgroup2"
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        root, point = before.split()[3:5]
+        found, _, options = after.split(" ", 2)
+        fits = found == kind and (not controllers or controllers <= set(options.split(",")))
+        if fits and Path(path).is_relative_to(root):
+            return Path(point) / Path(path).relative_to(root)
+    return None
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove the groups of processes that were killed before they could."""
+    for directory in parent.glob(f"{PREFIX}*"):
+        pid = directory.name.removeprefix(PREFIX).partition("-")[0]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            _removed(directory)
+
+
+def _removed(directory: Path) -> bool:
+    try:
+        directory.rmdir()
+    except FileNotFoundError:
+        pass
+    except OSError:
+        return False
+    return True
