@@ -76,8 +76,14 @@ class Bubblewrap:
                 scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drone-")))
             also_read = replace(self, scratch=scratch, read_only=(*self.read_only, *read_only))
             line = also_read.line(command, workspace=workspace)
-            usage = self.resources.watch([workspace, *([scratch] if scratch else [])]) if self.resources else None
-            result = run_line(line, Watch(timeout, log, on_output, check, usage), self.tally)
+            watch = Watch(timeout, log, on_output, check)
+            if self.resources:
+                watch = replace(
+                    watch,
+                    usage=self.resources.watch([workspace, *([scratch] if scratch else [])]),
+                    spawn=self.resources.spawn,
+                )
+            result = run_line(line, watch, self.tally)
             refused = self.network.take_refused() if self.network else ()
             reached = self.resources.take_reached() if self.resources else ()
             return replace(result, refused=refused, reached=reached)

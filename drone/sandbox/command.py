@@ -8,7 +8,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -20,6 +21,7 @@ from drone.sandbox.output import Output
 from drone.sandbox.protocol import Check, CommandLine, CommandResult, OnOutput, Tally
 from shared.errors import Interrupted
 
+Process = subprocess.Popen[bytes]
 CANCEL_GRACE = 10.0
 TIMEOUT_GRACE = 2.0
 _TICK = 0.05
@@ -37,12 +39,14 @@ class Watch:
     check: Check | None = None
     usage: Callable[[int], Callable[[], str]] | None = None
     """Given the command's process, a function that says why it uses too much of the machine, or nothing."""
+    spawn: Callable[[Callable[[], Process]], Process] = field(default=lambda start: start())
+    """Calls the function that starts the process."""
 
 
 def run_line(line: CommandLine, watch: Watch, tally: Tally) -> CommandResult:
     """Run to the end, to the time limit, or until a callback raises."""
     output = Output(watch.log)
-    process = _start(line)
+    process = watch.spawn(partial(_start, line))
     reader = _Reader(process.stdout, output)
     try:
         end = _follow(process, reader, watch)

@@ -67,8 +67,10 @@ class Direct:
         with ExitStack() as stack:
             scratch = self.scratch or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drone-")))
             line = replace(self, scratch=scratch).line(command, workspace=workspace)
-            usage = self.resources.watch([workspace, scratch]) if self.resources else None
-            result = run_line(line, Watch(timeout, log, on_output, check, usage), self.tally)
+            watch = Watch(timeout, log, on_output, check)
+            if self.resources:
+                watch = replace(watch, usage=self.resources.watch([workspace, scratch]), spawn=self.resources.spawn)
+            result = run_line(line, watch, self.tally)
             return replace(result, reached=self.resources.take_reached() if self.resources else ())
 
     def line(

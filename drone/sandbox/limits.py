@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import shlex
 import shutil
 from collections.abc import Sequence
 
@@ -25,9 +24,7 @@ def limited(arguments: Sequence[str], resources: Resources | None = None) -> lis
 def _of(resources: Resources) -> list[str]:
     size = resources.limits.file_size
     largest = [] if size is None else [f"ulimit -f {size // _BLOCK}"]
-    # A command that could not enter would run without its limits.
-    entered = [f"echo $$ > {shlex.quote(str(file))} || exit 125" for file in resources.entrances()]
-    return [*largest, *entered]
+    return [*largest, resources.entering()]
 
 
 def shell_line(command: str | Sequence[str]) -> list[str]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shlex
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -52,15 +54,25 @@ class Group:
         self._directories: list[Path] = []
         self._counters: dict[EventCount, int] = {}
         self.bounds: set[Bound] = set()
-        name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+        self._name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
         for parent, controllers in _parents():
             with contextlib.suppress(OSError):
-                self._make(parent / name, controllers)
+                self._make(parent / self._name, controllers)
 
-    @property
-    def entrances(self) -> list[Path]:
-        """The files that a process writes its id to, to enter."""
-        return [directory / "cgroup.procs" for directory in self._directories]
+    def entering(self) -> str:
+        """A shell line with which a process enters, unless it is inside. It ends one that cannot enter."""
+        if not self._directories:
+            return ":"
+        enter = "; ".join(f"echo $$ > {shlex.quote(str(each))}/cgroup.procs || exit 125" for each in self._directories)
+        inside = f"case $line in */{self._name}) inside=1; esac"
+        return f'inside=; while read -r line; do {inside}; done < /proc/self/cgroup; [ "$inside" ] || {{ {enter}; }}'
+
+    def enter(self) -> None:
+        """Bring the calling thread, and what it starts, into the group, if all of it is of version 1."""
+        tasks = [directory / "tasks" for directory in self._directories]
+        if all(each.exists() for each in tasks):
+            for each in tasks:
+                each.write_text(str(threading.get_native_id()))
 
     def take_reached(self) -> tuple[str, ...]:
         """The limits that were reached since the last time, each as a sentence."""
