@@ -14,9 +14,10 @@ from pydantic import Field
 from shared.messages import ToolCall
 from shared.wire import Wire
 
-ABILITIES = ("resume", "teams")
+ABILITIES = ("resume", "teams", "no-scripts")
 """Abilities that a drone of this version declares. `resume`: it resumes from a checkpoint if an order has `resumed`.
-`teams`: it runs agents on tasks and performs services: all orders whose purpose is not `work`."""
+`teams`: it runs agents on tasks and performs services: all orders whose purpose is not `work`. `no-scripts`: it needs
+neither scripts in Redis nor the right to write what drones share there."""
 
 
 class Usage(Wire):

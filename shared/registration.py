@@ -40,6 +40,8 @@ class RegistrationRequest(Wire):
     sandbox: str = "none"
     version: str = ""
     host: str = ""
+    abilities: tuple[str, ...] = ()
+    """As in `Beat`: the drone's first connection to the broker comes before its first beat."""
 
 
 class RegistrationAnswer(Wire):

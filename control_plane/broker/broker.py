@@ -18,6 +18,7 @@ from redis.client import PubSub
 from redis.retry import Retry
 
 from control_plane.broker import users as broker_users
+from control_plane.broker.users import DroneUser
 from shared import names
 from shared.errors import FleetFault, Invalid, Unreachable
 from shared.sockets import keepalive_options
@@ -64,7 +65,7 @@ class Broker:
         )
         self._offer = self.redis.register_script(_OFFER)
         self._withdraw = self.redis.register_script(_WITHDRAW)
-        self._granted: set[str] = set()
+        self._granted: dict[str, DroneUser] = {}
 
     # --- the server ------------------------------------------------------------------
 
@@ -177,26 +178,28 @@ class Broker:
         place = f"{drone_id}:{quote(password, safe='')}@{host}:{parts.port or 6379}"
         return urlunsplit((parts.scheme, place, "/0", parts.query, ""))
 
-    def ensure_user(self, drone_id: str, password_hash: str) -> None:
+    def ensure_user(self, drone_id: str, password_hash: str, *, needs_scripts: bool = False) -> None:
         """Create or renew the drone's user, with exactly the rights of `broker_users`."""
+        user = DroneUser(password_hash, needs_scripts)
         with self.reaching():
-            self._set_user(drone_id, password_hash)
+            self._set_user(drone_id, user)
             self._save_users()
-        self._granted.add(drone_id)
+        self._granted[drone_id] = user
 
     def users(self) -> set[str]:
         """The drones that have a user now."""
         with self.reaching():
             return {user for user in cast("list[str]", self.redis.acl_users()) if _is_drone(user)}
 
-    def ensure_users(self, wanted: Mapping[str, str], there: set[str]) -> list[str]:
-        """Give each drone (id to password hash) its user, and remove the users of drones that no longer exist.
+    def ensure_users(self, wanted: Mapping[str, DroneUser], there: set[str]) -> list[str]:
+        """Give each drone its user, and remove the users of drones that no longer exist.
 
         `there` is the result of `users` from before `wanted` was read: a drone that registers in between is
         never in `there` alone, and keeps its user. Returns the ids that were missing or surplus. The first call of a
-        process rewrites every user, so that a newer recipe takes effect; later calls write only the missing ones.
+        process rewrites every user, so that newer rules take effect; later calls write only those that are missing or
+        have changed.
         """
-        missing = [drone for drone in wanted if drone not in there or drone not in self._granted]
+        missing = [drone for drone, user in wanted.items() if drone not in there or self._granted.get(drone) != user]
         surplus = sorted(there - set(wanted))
         with self.reaching():
             for drone_id in missing:
@@ -205,7 +208,7 @@ class Broker:
                 self.redis.acl_deluser(*surplus)
             if missing or surplus:
                 self._save_users()
-        self._granted = set(wanted)
+        self._granted = dict(wanted)
         return [drone for drone in missing if drone not in there] + surplus
 
     def remove_user(self, drone_id: str) -> None:
@@ -216,10 +219,10 @@ class Broker:
             # The runs' keys stay for their 7 days: a revoked run must not be claimed, regardless of what happens to the
             # name.
             self.redis.delete(*_keys_of(drone_id))
-        self._granted.discard(drone_id)
+        self._granted.pop(drone_id, None)
 
-    def _set_user(self, drone_id: str, password_hash: str) -> None:
-        words = broker_users.rules(drone_id, password_hash, knows_setinfo=self._knows_setinfo)
+    def _set_user(self, drone_id: str, user: DroneUser) -> None:
+        words = broker_users.rules(drone_id, user, knows_setinfo=self._knows_setinfo)
         cast("Any", self.redis).execute_command("ACL SETUSER", drone_id, *words)
 
     def _save_users(self) -> None:
@@ -343,9 +346,9 @@ def _understood(url: str) -> str:
 def _keys_of(drone_id: str) -> list[str]:
     ours = [names.lease_key, names.boot_key, names.inbox_key, names.events_stream, names.queue]
     queue = names.queue(drone_id)
+    # Written by drones of earlier versions.
     kombu = [f"{name}.{drone_id}" for name in ("unacked", "unacked_index", "unacked_mutex")]
-    bindings = [f"_kombu.binding{kind}.{queue}" for kind in ("", "_permanent")]
-    return [*(name(drone_id) for name in ours), *bindings, *kombu]
+    return [*(name(drone_id) for name in ours), *broker_users.binding_keys(queue), *kombu]
 
 
 def _takes_no_writes(error: redis.ResponseError) -> bool:

@@ -1,55 +1,108 @@
-"""The rights of a drone's Redis user: only its own queue, stream, keys and channels."""
+"""The rights of a drone's Redis user: a short list of commands, each for the drone's own keys and channels only.
+
+A command that writes is allowed for keys of one type alone, so that no drone can put a value of another type where the
+control plane reads. Shared keys are read, never written, and there are no scripts: one that does not end would stop
+the broker for all. See docs/decisions/0012-broker-rights-of-drones.md.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from shared import names
+
+SHARED_EXCHANGES = ("celery.pidbox", "reply.celery.pidbox", "celeryev")
+"""Celery's exchanges for remote control, for the answers to it, and for events."""
+CONTROL_EXCHANGE = SHARED_EXCHANGES[0]
 
 _UP_TO_PRIORITIES = "\x06\x16*"
 """kombu keeps a queue's other priorities in lists named after it, with these two bytes between."""
+_REPLY_QUEUES = f"{'-'.join('?' * length for length in (8, 4, 4, 4, 12))}.reply.celery.pidbox"
+"""Queues for answers to remote control begin with a UUID; a shorter pattern would match the bindings, too."""
 
 # fmt: off
 _COMMANDS = (
+    "-@all",
+    "+ping", "+info",
+    "+multi", "+exec", "+discard", "+unwatch",
+    "+subscribe", "+unsubscribe", "+psubscribe", "+punsubscribe",
+)
+_COMMANDS_OF_PREVIOUS_VERSION = (
     "+@all", "-@admin", "-@dangerous", "-keys", "-scan", "-randomkey", "-dbsize",
-    "+info", "+client|setname", "+client|id",
+    "+info", "-client", "+client|setname", "+client|id",
     "-publish", "-spublish", "-function", "-script", "+script|load", "+script|exists",
     "-select", "-swapdb", "-move", "-copy", "-pubsub",
 )
 # fmt: on
 
 
-def rules(drone_id: str, password_hash: str, *, knows_setinfo: bool) -> list[str]:
+@dataclass(frozen=True)
+class DroneUser:
+    """What the drone's user is made from."""
+
+    password_hash: str
+    """SHA-256 of the password in hexadecimal."""
+    needs_scripts: bool = False
+    """The drone is of the version that claims by a script and writes bindings: it keeps the rights of that version."""
+
+
+def rules(drone_id: str, user: DroneUser, *, knows_setinfo: bool) -> list[str]:
     """The arguments of `ACL SETUSER <drone>`: they begin with a reset, so that no older right remains.
 
-    `password_hash` is the SHA-256 of the password in hexadecimal. `CLIENT SETINFO` came with Redis 7.2; naming it to an
-    older server is an error, and not granting it on a newer one fills the ACL log.
+    `CLIENT SETINFO` came with Redis 7.2; naming it to an older server is an error, and not granting it on a newer one
+    fills the ACL log.
     """
     setinfo = ["+client|setinfo"] if knows_setinfo else []
-    who = ["reset", "on", f"#{password_hash}"]
-    return [*who, *_keys(drone_id), *_channels(drone_id), *_COMMANDS, *setinfo, *_selectors(drone_id)]
+    who = ["reset", "on", f"#{user.password_hash}"]
+    if user.needs_scripts:
+        return [*who, *_previous_version(drone_id), *setinfo, *_selectors_of_previous_version(drone_id)]
+    channels = ["&/0.celery.pidbox", f"&{names.control_channel(drone_id)}"]
+    return [*who, *channels, *_COMMANDS, *setinfo, *_selectors(drone_id)]
 
 
-def _keys(drone_id: str) -> list[str]:
+def _selectors(drone_id: str) -> list[str]:
+    queue, mailbox = names.queue(drone_id), f"{drone_id}@*.celery.pidbox*"
+    bindings = " ".join(f"%R~{key}" for exchange in SHARED_EXCHANGES for key in binding_keys(exchange))
+    published = (names.live_channel(drone_id), names.beat_channel(drone_id), "/0.celeryev*")
+    return [
+        f"(+get +set +watch ~{names.run_key(drone_id, '*')} ~{names.boot_key(drone_id)})",
+        f"(+get +set +del ~{names.lease_key(drone_id)})",
+        f"(+xadd ~{names.events_stream(drone_id)})",
+        f"(+hgetall %R~{names.inbox_key(drone_id)})",
+        f"(+llen +brpop +rpop +lpush +rpush ~{queue} ~{queue}{_UP_TO_PRIORITIES})",
+        f"(+llen %R~{mailbox})",
+        f"(+smembers {bindings})",
+        f"(+lpush %W~{_REPLY_QUEUES})",
+        f"(+publish {' '.join(f'&{channel}' for channel in published)})",
+    ]
+
+
+def binding_keys(exchange: str) -> tuple[str, str]:
+    """The two sets in which kombu keeps the queues of an exchange: all, and those that never expire."""
+    return f"_kombu.binding.{exchange}", f"_kombu.binding_permanent.{exchange}"
+
+
+# --- drones of the previous version -----------------------------------------------------------
+
+
+def _previous_version(drone_id: str) -> list[str]:
     queue = names.queue(drone_id)
-    bound = (queue, "celery.pidbox", "reply.celery.pidbox", "celeryev")
     patterns = [
         queue,
         queue + _UP_TO_PRIORITIES,
         f"fleet:{drone_id}:*",
         *(f"{name}.{drone_id}" for name in ("unacked", "unacked_index", "unacked_mutex")),
-        *(f"_kombu.binding{kind}.{name}" for kind in ("", "_permanent") for name in bound),
+        *(key for exchange in (queue, *SHARED_EXCHANGES) for key in binding_keys(exchange)),
         "_kombu.binding_deadlines*",
         f"{drone_id}@*.celery.pidbox*",
     ]
-    return [f"~{pattern}" for pattern in patterns]
+    channels = ["&/0.celery.pidbox", f"&fleet:{drone_id}:*"]
+    return [*(f"~{pattern}" for pattern in patterns), *channels, *_COMMANDS_OF_PREVIOUS_VERSION]
 
 
-def _channels(drone_id: str) -> list[str]:
-    return ["&/0.celery.pidbox", f"&fleet:{drone_id}:*"]
-
-
-def _selectors(drone_id: str) -> list[str]:
+def _selectors_of_previous_version(drone_id: str) -> list[str]:
     return [
         f"(+publish &fleet:{drone_id}:* &/0.celeryev*)",
-        "(+lpush +rpush %W~*.reply.celery.pidbox)",
+        f"(+lpush +rpush %W~{_REPLY_QUEUES})",
         "(+smembers +sismember %R~_kombu.binding.reply.celery.pidbox)",
     ]

@@ -32,6 +32,8 @@ class Drone(Owned, Row):
     """SHA-256 of its bearer token."""
     broker_password_hash: Mapped[str] = mapped_column(String(64))
     """SHA-256 of its Redis password: enough to recreate its Redis user after Redis was emptied."""
+    needs_broker_scripts: Mapped[bool] = mapped_column(default=True)
+    """Its version runs scripts in Redis and writes bindings that all drones share, so its user may do both."""
     registered_at: Mapped[datetime]
     removed_at: Mapped[datetime | None]
     draining: Mapped[bool] = mapped_column(default=False)

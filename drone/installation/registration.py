@@ -20,6 +20,7 @@ from drone.installation.home import DroneConfig, DroneHome
 from drone.installation.workspace_marker import claim_root
 from shared.envelope import Binding, CannotOpen, key_id, open_envelope, public_key
 from shared.errors import Conflict, Forbidden, Invalid, Precondition, Unauthenticated
+from shared.events import ABILITIES
 from shared.loopback import is_loopback
 from shared.registration import Credentials, JoinTokenString, RegistrationAnswer, RegistrationRequest
 from shared.terminal.boundary import version
@@ -64,6 +65,7 @@ def register(home: DroneHome, wishes: Wishes, environ: Mapping[str, str]) -> Dro
         sandbox=sandbox,
         version=version(),
         host=platform.node(),
+        abilities=ABILITIES,
     )
     with ControlPlane(url) as server:
         answer = server.register(request)

@@ -14,6 +14,7 @@ from celery.worker.request import Request
 from celery.worker.state import revoked as revoked_runs
 from kombu import Connection
 
+from drone.worker.transport import DroneTransport
 from shared import names
 from shared.sockets import keepalive_options
 
@@ -26,6 +27,20 @@ ALLOWED_COMMANDS = frozenset(
 )  # fmt: skip
 """Remote control: ping, the inspect reads, revoke and terminate; and the command that Flower sends every few seconds,
 which changes nothing here, because events are always on."""
+
+
+TRANSPORT_OPTIONS = {
+    # No list of messages in hand, which kombu would lock by scripts: they are acknowledged early, and one that is lost
+    # in between is published again.
+    "ack_emulation": False,
+    "health_check_interval": 10,
+    "socket_connect_timeout": 5,
+    # The consumer's only thread may wait this long for an answer, and meanwhile neither takes a message nor notices a
+    # broken connection.
+    "socket_timeout": 10,
+    "socket_keepalive": True,
+    "socket_keepalive_options": keepalive_options(),
+}
 
 
 class RunFailed(Exception):
@@ -128,7 +143,10 @@ def build(drone_id: str, broker_url: str, concurrency: int, execute: Execute, sl
         broker_connection_retry=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
-        broker_transport_options=_transport(drone_id),
+        broker_transport=f"{DroneTransport.__module__}:DroneTransport",
+        broker_transport_options=TRANSPORT_OPTIONS,
+        # Kombu keeps queues that expire alive by scripts, which a drone may not run.
+        control_queue_expires=None,
     )
     app.task(execute, name=names.RUN_TASK, Request=f"{RunRequest.__module__}:RunRequest", throws=(RunFailed,))
     return app
@@ -139,19 +157,3 @@ def cut_down_remote_control() -> None:
     for command in set(Panel.data) - ALLOWED_COMMANDS:
         del Panel.data[command]
         Panel.meta.pop(command, None)
-
-
-def _transport(drone_id: str) -> dict[str, Any]:
-    """Kombu's bookkeeping under the drone's own keys, because its Redis user may access no others."""
-    return {
-        "unacked_key": f"unacked.{drone_id}",
-        "unacked_index_key": f"unacked_index.{drone_id}",
-        "unacked_mutex_key": f"unacked_mutex.{drone_id}",
-        "health_check_interval": 10,
-        "socket_connect_timeout": 5,
-        # The consumer's only thread may wait this long for an answer, and meanwhile neither takes a message nor
-        # notices a broken connection.
-        "socket_timeout": 10,
-        "socket_keepalive": True,
-        "socket_keepalive_options": keepalive_options(),
-    }

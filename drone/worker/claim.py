@@ -13,20 +13,6 @@ from redis import Redis
 
 from shared import names
 
-# The second branch makes the swap repeatable: if the connection broke after the server had executed it, a retry finds
-# our own claim. No other thread of this boot can hold it, because only one of them creates a run's directory.
-SCRIPT = """
-local found = redis.call('GET', KEYS[1])
-if found == ARGV[1] then
-    redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
-    return {1, found}
-end
-if found == ARGV[2] then
-    return {1, found}
-end
-return {0, found or ''}
-"""
-
 
 @dataclass(frozen=True)
 class Claim:
@@ -45,10 +31,9 @@ class Claims:
     """Claims runs for one boot of one drone."""
 
     def __init__(self, redis: Redis, drone_id: str, boot_id: str) -> None:
+        self._redis = redis
         self._drone_id = drone_id
         self._boot_id = boot_id
-        # EVALSHA, with SCRIPT LOAD if the server does not know the script: both are in the drone's ACL.
-        self._swap: Any = redis.register_script(SCRIPT)
 
     def claim(self, run_id: str, generation: int) -> Claim:
         """Swap `dispatched:<generation>` for our own claim. An absent key is never a claim; repeating is safe.
@@ -56,8 +41,21 @@ class Claims:
         Raises redis.exceptions.RedisError if the server does not answer: it is then unknown whether the run is ours,
         and the caller must retry before it does anything else with the run.
         """
-        granted, found = self._swap(
-            keys=[names.run_key(self._drone_id, run_id)],
-            args=[names.dispatched(generation), names.claimed(generation, self._boot_id)],
-        )
-        return Claim(bool(granted), found.decode() if isinstance(found, bytes) else str(found))
+        key = names.run_key(self._drone_id, run_id)
+        offered, ours = names.dispatched(generation), names.claimed(generation, self._boot_id)
+
+        # A transaction, because a drone may run no scripts: one that does not end would stop the broker for all.
+        def swap(pipe: Any) -> Claim:
+            value = pipe.get(key)
+            found = value.decode() if isinstance(value, bytes) else ""
+            pipe.multi()
+            if found == offered:
+                pipe.set(key, ours, keepttl=True)
+            # Finding our own claim makes the swap repeatable: the connection may have broken after the server executed
+            # it. No other thread of this boot can hold it, because only one of them creates a run's directory.
+            return Claim(found in {offered, ours}, found)
+
+        # Repeats the swap if the key has changed since it was read, or the connection broke in between.
+        redis: Any = self._redis
+        claim: Claim = redis.transaction(swap, key, value_from_callable=True)
+        return claim

@@ -175,6 +175,12 @@ def redis_server(tmp_path: Path) -> Iterator[BrokerServer]:
     server.close()
 
 
+@pytest.fixture(params=["valkey", "redis_server"])
+def broker_server(request: pytest.FixtureRequest) -> Any:
+    """Both kinds of server, one after the other."""
+    return request.getfixturevalue(request.param)
+
+
 @pytest.fixture
 def broker(valkey: BrokerServer) -> Iterator[Broker]:
     """The control plane's connection to the running Valkey."""

@@ -52,7 +52,7 @@ from shared import names
 from shared.blobs import digest
 from shared.clock import SystemClock
 from shared.envelope import Binding, new_private_key, open_envelope, public_key, seal
-from shared.events import ApprovalStep, AssistantStep, Delta, Event, RunEnded, RunStarted
+from shared.events import ABILITIES, ApprovalStep, AssistantStep, Delta, Event, RunEnded, RunStarted
 from shared.names import new_id
 from shared.reasons import GivenBack, Placed
 from shared.registration import Credentials, JoinTokenString, RegistrationRequest
@@ -182,7 +182,7 @@ class Api:
             name=name,
             machine_id=f"machine of {name}",
             public_key=base64.b64encode(public_key(key)).decode(),
-            **{"sandbox": "bwrap", "version": "0.1.0", "host": "workstation", **said},
+            **{"sandbox": "bwrap", "version": "0.1.0", "host": "workstation", "abilities": ABILITIES, **said},
         )
         with self.http(None) as http:
             answer = http.post("/api/v1/registrations", json=request.model_dump()).raise_for_status().json()

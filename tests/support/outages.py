@@ -51,6 +51,7 @@ from drone.runs.directory import RunDirectory
 from drone.workspace import copy_owner_config
 from shared import names
 from shared.envelope import Binding, key_id, open_envelope, public_key
+from shared.events import ABILITIES
 from shared.registration import Credentials, JoinTokenString, RegistrationRequest
 from tests.support import needs, wait_until
 from tests.support.broker import PASSWORD, BrokerServer
@@ -135,6 +136,7 @@ class OutageFleet:
             public_key=base64.b64encode(public_key(key)).decode(),
             concurrency=concurrency,
             host="testhost",
+            abilities=ABILITIES,
         )
         answer = registration.register(self.core, request)
         opened = open_envelope(

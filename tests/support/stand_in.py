@@ -39,8 +39,6 @@ from shared.events import (
 from shared.registration import Credentials, JoinTokenString, RegistrationRequest
 from shared.work_order import WorkOrder
 
-_CLAIM = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end redis.call('SET', KEYS[1], ARGV[2]) return 1"
-
 
 @dataclass
 class DroneStandIn:
@@ -75,8 +73,16 @@ class DroneStandIn:
 
     def claim(self, order: WorkOrder) -> bool:
         """Claim the run; True on success."""
-        words = [names.dispatched(order.generation), names.claimed(order.generation, self.boot)]
-        return bool(self.redis.eval(_CLAIM, 1, names.run_key(self.id, order.run_id), *words))
+        key = names.run_key(self.id, order.run_id)
+
+        def swap(pipe: Any) -> bool:
+            offered = bool(pipe.get(key) == names.dispatched(order.generation))
+            pipe.multi()
+            if offered:
+                pipe.set(key, names.claimed(order.generation, self.boot))
+            return offered
+
+        return bool(self.redis.transaction(swap, key, value_from_callable=True))
 
     # --- reports -----------------------------------------------------------------------
 
@@ -162,9 +168,9 @@ class DroneStandIn:
 
     def inbox(self) -> list[ControlMessage]:
         """The control plane's messages."""
-        sealed: Any = self.redis.hvals(names.inbox_key(self.id))
+        sealed: Any = self.redis.hgetall(names.inbox_key(self.id))
         binding = Binding(direction="control", drone=self.id)
-        return [ControlMessage.model_validate_json(self._open(each, binding)) for each in sealed]
+        return [ControlMessage.model_validate_json(self._open(each, binding)) for each in sealed.values()]
 
     def told(self, kind: str) -> list[ControlMessage]:
         """The messages of one kind in the inbox."""
@@ -208,6 +214,7 @@ def join(core: Core, caller: Caller, name: str, **fields: Any) -> DroneStandIn:
             "public_key": base64.b64encode(envelope.public_key(private_key)).decode(),
             "concurrency": 2,
             "host": "test-host",
+            "abilities": ABILITIES,
             **fields,
         }
     )

@@ -62,7 +62,7 @@ def register(core: Core, request: RegistrationRequest) -> RegistrationAnswer:
     except IntegrityError as error:
         # Another drone took the name between the check and the insert.
         raise _name_taken(request.name) from error
-    core.broker.ensure_user(drone.id, drone.broker_password_hash)
+    core.broker.ensure_user(drone.id, drone.broker_password_hash, needs_scripts=drone.needs_broker_scripts)
     credentials = Credentials(
         broker_url=core.broker.drone_url(drone.id, secrets.broker_password), api_token=secrets.bearer
     )
@@ -196,6 +196,7 @@ def _write(drone: Drone, request: RegistrationRequest, token: JoinToken, secrets
     drone.sandbox, drone.version, drone.host = request.sandbox, request.version, request.host
     drone.token_hash = hashed(secrets.bearer)
     drone.broker_password_hash = hashed(secrets.broker_password)
+    drone.needs_broker_scripts = "no-scripts" not in request.abilities
 
 
 def _name_taken(name: str) -> Conflict:

@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from control_plane.broker.broker import Broker
+from control_plane.broker.users import DroneUser
 from shared import names
 from tests.support.broker import BrokerServer
 
@@ -75,9 +76,9 @@ def test_users_outlive_a_restart(broker: Broker, valkey: BrokerServer) -> None:
 
 
 def test_users_that_the_server_lost_are_made_again_and_surplus_ones_go(broker: Broker) -> None:
-    broker.ensure_users({OKA: HASH, MILA: HASH}, there=set())
+    broker.ensure_users({OKA: DroneUser(HASH), MILA: DroneUser(HASH)}, there=set())
     broker.redis.acl_deluser(OKA)
-    changed = broker.ensure_users({OKA: HASH}, broker.users())
+    changed = broker.ensure_users({OKA: DroneUser(HASH)}, broker.users())
     assert changed == [OKA, MILA]
     assert set(broker.redis.acl_users()) == {"default", "control", OKA}
 

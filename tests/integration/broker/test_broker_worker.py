@@ -27,11 +27,6 @@ PASSWORD = "pass"
 PROGRAM = Path(__file__).parents[2] / "support" / "plain_worker.py"
 
 
-@pytest.fixture(params=["valkey", "redis_server"])
-def server(request: pytest.FixtureRequest) -> Any:
-    return request.getfixturevalue(request.param)
-
-
 @contextmanager
 def worker(broker: Broker, log: Path) -> Iterator[Any]:
     """A worker in a process of its own; gives the lines that it prints."""
@@ -56,14 +51,14 @@ def publish(broker: Broker, run_id: str) -> None:
     broker.publish_order(drone_id=OKA, order_id="0" * 12, run_id=run_id, generation=1, envelope="sealed")
 
 
-def test_a_worker_with_a_drones_rights_runs_and_answers(server: BrokerServer, tmp_path: Path) -> None:
-    broker, run_id = Broker(server.url), names.new_id()
+def test_a_worker_with_a_drones_rights_runs_and_answers(broker_server: BrokerServer, tmp_path: Path) -> None:
+    broker, run_id = Broker(broker_server.url), names.new_id()
     with worker(broker, tmp_path / "worker.log") as printed:
         publish(broker, run_id)
         wait_until(lambda: f"done {run_id}" in printed(), seconds=20)
         queues = broker.celery.control.inspect(timeout=2.0).active_queues()
     assert [queue["name"] for queue in queues[f"{OKA}@host"]] == [names.queue(OKA)]
-    assert server.acl_log() == []
+    assert broker_server.acl_log() == []
     broker.close()
 
 

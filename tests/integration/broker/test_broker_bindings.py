@@ -1,0 +1,100 @@
+"""The control plane writes the bindings that drones share, and repairs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from control_plane.broker.bindings import ensure_bindings
+from control_plane.broker.broker import Broker
+from control_plane.db.drones import Drone
+from shared.events import ABILITIES
+from tests.support import wait_until
+from tests.support.broker import BrokerServer, Plane
+
+OKA = "0" * 11 + "a"
+PIDBOX, PERMANENT = "_kombu.binding.celery.pidbox", "_kombu.binding_permanent.celery.pidbox"
+MEMBER = f"\x06\x16\x06\x16{OKA}@host.celery.pidbox"
+
+
+def test_each_drones_mailbox_is_bound_and_no_other(broker: Broker) -> None:
+    broker.redis.sadd(PIDBOX, "stale")
+    assert ensure_bindings(broker, {OKA: "host"}) == [PIDBOX, PERMANENT]
+    assert broker.redis.smembers(PIDBOX) == broker.redis.smembers(PERMANENT) == {MEMBER}
+    assert ensure_bindings(broker, {OKA: "host"}) == []
+
+
+def test_a_fleet_without_drones_has_no_mailboxes(broker: Broker) -> None:
+    ensure_bindings(broker, {OKA: "host"})
+    ensure_bindings(broker, {})
+    assert broker.redis.exists(PIDBOX, PERMANENT) == 0
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        PIDBOX,
+        PERMANENT,
+        "_kombu.binding.reply.celery.pidbox",
+        "_kombu.binding_permanent.reply.celery.pidbox",
+        "_kombu.binding.celeryev",
+        "_kombu.binding_permanent.celeryev",
+        "_kombu.binding_deadlines",
+        f"_kombu.binding.drone.{OKA}",
+    ],
+)
+def test_a_binding_of_a_wrong_type_is_repaired(broker: Broker, key: str) -> None:
+    ensure_bindings(broker, {OKA: "host"})
+    broker.redis.set(key, "x")
+    assert key in ensure_bindings(broker, {OKA: "host"})
+    assert broker.redis.type(key) in {"none", "set"}
+    assert broker.redis.smembers(PIDBOX) == {MEMBER}
+
+
+def test_answers_and_events_of_flower_stay_bound(broker: Broker) -> None:
+    broker.redis.sadd("_kombu.binding.reply.celery.pidbox", "flower")
+    broker.redis.zadd("_kombu.binding_deadlines", {"celeryev": 1})
+    ensure_bindings(broker, {OKA: "host"})
+    assert broker.redis.smembers("_kombu.binding.reply.celery.pidbox") == {"flower"}
+    assert broker.redis.zcard("_kombu.binding_deadlines") == 1
+
+
+def test_the_supervisor_repairs_what_a_drone_of_the_previous_version_overwrote(
+    plane: Plane, valkey: BrokerServer
+) -> None:
+    old = plane.drone("old", abilities=(), online=False)
+    plane.supervisor()
+    wait_until(lambda: valkey.redis.type(PIDBOX) == "set")
+    old.redis.delete(PIDBOX)
+    old.redis.set(PIDBOX, "x")
+    wait_until(lambda: valkey.redis.type(PIDBOX) == "set")
+    assert valkey.redis.smembers(PIDBOX) == {f"\x06\x16\x06\x16{old.id}@test-host.celery.pidbox"}
+
+
+# --- drones of the previous version -----------------------------------------------------------
+
+
+def may_run_scripts(plane: Plane, drone_id: str) -> bool:
+    answer: Any = plane.core.broker.redis.execute_command("ACL DRYRUN", drone_id, "EVAL", "return 1", "0")
+    return str(answer) == "OK"
+
+
+def test_a_drone_loses_the_rights_of_the_previous_version_when_it_is_updated(plane: Plane) -> None:
+    old = plane.drone("old", abilities=(), online=False)
+    plane.supervisor()
+    assert may_run_scripts(plane, old.id)
+    plane.edit(Drone, old.id, beat={"abilities": ["resume", "teams"]})
+    wait_until(lambda: plane.core.broker.redis.exists(PIDBOX))
+    assert may_run_scripts(plane, old.id)
+    plane.edit(Drone, old.id, beat={"abilities": list(ABILITIES)})
+    wait_until(lambda: not may_run_scripts(plane, old.id))
+
+
+def test_a_heartbeat_does_not_give_the_rights_of_the_previous_version_back(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.edit(Drone, oka.id, beat={"abilities": []})
+    plane.core.broker.redis.acl_deluser(oka.id)
+    plane.supervisor()
+    wait_until(lambda: oka.id in plane.core.broker.redis.acl_users())
+    assert not may_run_scripts(plane, oka.id)

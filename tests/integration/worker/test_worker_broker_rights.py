@@ -1,0 +1,93 @@
+"""A real drone asks the broker for nothing that it may not have: the server's log of refusals stays empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drone.installation.home import DroneHome
+from shared import names
+from shared.control import Cancel, ControlMessage, Drain
+from tests.support import wait_until
+from tests.support.broker import BrokerServer
+from tests.support.control_stand_in import ControlPlaneStandIn, window
+from tests.support.drones import DroneUnderTest, Workshop
+from tests.support.runs import shell, small_repository
+from tests.support.scripted import ScriptedFactory
+
+pytestmark = pytest.mark.timeout(240)
+SLOW = [shell("echo begun; sleep 300"), {"text": "Done."}]
+
+
+@pytest.fixture
+def workshop(broker_server: BrokerServer, tmp_path: Path) -> Iterator[Workshop]:
+    """A drone as `drone start` starts it, on each kind of server."""
+    fleet = ControlPlaneStandIn(broker_server)
+    home = DroneHome(tmp_path / "drone")
+    drone = DroneUnderTest(fleet, home, fleet.register(home, concurrency=2))
+    drone.start()
+    yield Workshop(fleet, drone, small_repository(tmp_path / "repository.git"))
+    drone.close()
+    fleet.close()
+
+
+def test_the_broker_refuses_nothing_while_orders_are_carried_out_and_the_drone_is_controlled(
+    workshop: Workshop, broker_server: BrokerServer, scripted: ScriptedFactory
+) -> None:
+    fleet, drone = workshop.fleet, workshop.drone
+    with window(fleet) as state:
+        done = workshop.submit(scripted([shell("echo new > file.txt"), {"text": "Done."}]).url)
+        assert fleet.ended(done, seconds=90).status == "success"
+        wait_until(lambda: shown(state, done.run_id) == "SUCCESS", seconds=30)
+        stopped, canceled = workshop.submit(scripted(SLOW).url), workshop.submit(scripted(SLOW).url)
+        wait_until(lambda: shown(state, stopped.run_id) == shown(state, canceled.run_id) == "STARTED", seconds=30)
+        fleet.broker.celery.control.terminate(stopped.run_id)
+        tell(workshop, Cancel(run_id=canceled.run_id, generation=1))
+        assert [fleet.ended(each).exit_status for each in (stopped, canceled)] == ["canceled"] * 2
+    tell(workshop, Drain(on=True))
+    wait_until(lambda: fleet.beats(drone.id)[-1].draining)
+    tell(workshop, Drain(on=False))
+    wait_until(lambda: not fleet.beats(drone.id)[-1].draining)
+    assert_answers(workshop)
+
+    assert drone.stop() == 0
+    drone.start()
+    fleet.restart_broker()
+    again = workshop.submit(scripted([{"text": "Done."}]).url)
+    assert fleet.ended(again, seconds=90).status == "success"
+    assert_answers(workshop)
+    assert drone.stop() == 0
+    assert broker_server.acl_log() == []
+
+
+def test_a_drone_leaves_nothing_among_the_keys_that_all_share(
+    workshop: Workshop, broker_server: BrokerServer, scripted: ScriptedFactory
+) -> None:
+    sent = workshop.submit(scripted([{"text": "Done."}]).url)
+    workshop.fleet.ended(sent, seconds=90)
+    ours = {
+        f"_kombu.binding.{names.queue(workshop.drone.id)}",
+        f"_kombu.binding_permanent.{names.queue(workshop.drone.id)}",
+    }
+    assert set(broker_server.redis.keys("_kombu*")) - ours == set()
+    assert broker_server.redis.keys("unacked*") == []
+
+
+def assert_answers(workshop: Workshop) -> None:
+    """The drone's worker answers the questions that Flower asks."""
+    worker = f"{workshop.drone.id}@testhost"
+    inspect = workshop.fleet.broker.celery.control.inspect(timeout=2.0, destination=[worker])
+    for question in (inspect.ping, inspect.active_queues, inspect.stats, inspect.conf, inspect.registered):
+        assert wait_until(question, seconds=30)[worker]
+
+
+def shown(state: Any, run_id: str) -> str | None:
+    task = state.tasks.get(run_id)
+    return task.state if task else None
+
+
+def tell(workshop: Workshop, body: Cancel | Drain) -> None:
+    workshop.fleet.tell(workshop.drone.id, ControlMessage(id=names.new_id(), body=body))
