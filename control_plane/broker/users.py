@@ -69,7 +69,7 @@ def _selectors(drone_id: str) -> list[str]:
         f"(+get +set +del ~{names.lease_key(drone_id)})",
         f"(+xadd ~{names.events_stream(drone_id)})",
         f"(+hgetall %R~{names.inbox_key(drone_id)})",
-        f"(+llen +brpop +rpop +lpush +rpush ~{queue} ~{queue}{_UP_TO_PRIORITIES})",
+        f"(+llen +brpop +rpop +lpush ~{queue} ~{queue}{_UP_TO_PRIORITIES})",
         f"(+llen %R~{mailbox})",
         f"(+smembers {bindings})",
         f"(+lpush %W~{_REPLY_QUEUES})",

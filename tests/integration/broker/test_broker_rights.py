@@ -25,7 +25,7 @@ ALLOWED = {
     "multi", "exec", "discard", "watch", "unwatch",
     "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "publish",
     "get", "set", "del", "xadd", "hgetall",
-    "llen", "brpop", "rpop", "lpush", "rpush", "smembers",
+    "llen", "brpop", "rpop", "lpush", "smembers",
 }
 # fmt: on
 BUSY = "while true do end"
