@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,9 +13,10 @@ from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.demo.seeding import SCRIPT
 from control_plane.embedded.plan import LOOPBACK, Plan
 from shared.errors import FleetFault, Unreachable
+from shared.own_programs import module_command
 
-FLEET = (sys.executable, "-m", "control_plane.cli.main")
-DRONE = (sys.executable, "-m", "drone.cli.main")
+FLEET = module_command("control_plane.cli.main")
+DRONE = module_command("drone.cli.main")
 
 
 def broker(plan: Plan, data: DataDir) -> Child:
@@ -61,7 +61,7 @@ def drone(name: str, home: Path, data: DataDir) -> Child:
 
 def scripted_model(plan: Plan, data: DataDir) -> Child:
     """The demo's stand-in for a model: it plays one script, slowly enough to watch."""
-    command = (sys.executable, "-m", "drone.model.scripted.server", "--script", str(SCRIPT), "--chunk-delay", "0.02")
+    command = module_command("drone.model.scripted.server", "--script", str(SCRIPT), "--chunk-delay", "0.02")
     port = str(plan.chosen.demo_port)
     log = data.log("scripted-model")
     return Child("scripted model", (*command, "--port", port), log, without_fleet_secrets(), stop_seconds=5.0)

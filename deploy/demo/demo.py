@@ -135,7 +135,7 @@ def introduce_model(stage: Stage) -> None:
 
 def scripted_model(stage: Stage) -> str:
     """Start the stand-in and return its address."""
-    command = [sys.executable, "-m", "drone.model.scripted.server", "--script", SCRIPT, "--chunk-delay", "0.02"]
+    command = [sys.executable, "-P", "-m", "drone.model.scripted.server", "--script", SCRIPT, "--chunk-delay", "0.02"]
     model = stage.start("scripted model", command)
     wait_for("the scripted model", lambda: model.log.read_text().endswith("\n"), seconds=20, part=model)
     return model.log.read_text().split()[0]

@@ -18,8 +18,9 @@ from pathlib import Path
 
 import psutil
 
-FLEET = (sys.executable, "-m", "control_plane.cli.main")
-DRONE = (sys.executable, "-m", "drone.cli.main")
+# -P: nothing is imported from the directory in which the demo is started.
+FLEET = (sys.executable, "-P", "-m", "control_plane.cli.main")
+DRONE = (sys.executable, "-P", "-m", "drone.cli.main")
 STOP_S = 20.0
 TITLE = 66
 SETTINGS = ("FLEET_", "DRONE_", "MAKE", "MFLAGS", "API_KEY", "API_BASE", "MODEL")

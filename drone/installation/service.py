@@ -41,7 +41,7 @@ def unit_text(settings: DroneSettings) -> str:
             "After=network-online.target",
             "",
             "[Service]",
-            f"ExecStart={_quoted(sys.executable).replace('$', '$$')} -m drone.cli.main start",
+            f"ExecStart={_quoted(sys.executable).replace('$', '$$')} -P -m drone.cli.main start",
             *lines,
             "Restart=on-failure",
             "RestartSec=5",

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 _SETTINGS = {
+    "LITELLM_MODE": "PRODUCTION",  # otherwise the import reads variables from a file .env in the current directory
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # otherwise the import fetches the price list from the network
     "LOGGING_EXECUTOR_MAX_PENDING_TASKS": "0",  # otherwise tasks queue up for a thread that did not survive the fork
 }

@@ -16,6 +16,7 @@ from drone.processes.reaping import become_reaper
 from drone.worker.status_line import CLEAR, StatusLine, can_show
 from shared.clock import Clock, SystemClock
 from shared.errors import Conflict, Forbidden, NotFound, Precondition
+from shared.own_programs import module_command
 from shared.terminal.output import say
 
 log = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ class _Supervisor:
 
     def _one_worker(self) -> int:
         """Start a worker, wait for its end, and end all processes that it left behind."""
-        command = [sys.executable, "-m", "drone.worker", "--home", str(self._home.path)]
+        command = list(module_command("drone.worker", "--home", str(self._home.path)))
         # A separate session: Ctrl-C in the terminal goes only to this process, which decides what it means.
         # stdin is never written to: the worker ends when it closes, so it cannot outlive this process.
         status = self.status

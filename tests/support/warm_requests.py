@@ -90,7 +90,7 @@ class Image:
 def program(arguments: Sequence[str]) -> tuple[str, str, Sequence[str]]:
     """The option by which Python finds the program (`-m`, `-c`), the program, and its arguments."""
     words = list(arguments[1:])
-    while words[:1] == ["-B"]:
+    while words[:1] in (["-B"], ["-P"]):
         del words[0]
     return (words[0], words[1], words[2:]) if len(words) > 1 else ("", "", ())
 

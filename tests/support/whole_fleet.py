@@ -113,6 +113,10 @@ class WholeFleet:
             lasts(self.process.pid)
         wait_until(lambda: self._is_up(begin), seconds=START_SECONDS)
 
+    def process_ended(self) -> bool:
+        """Whether `fleet up` is gone."""
+        return self.process is not None and self.process.poll() is not None
+
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         """Stop it as Ctrl-C does and return its exit code."""
         assert self.process is not None

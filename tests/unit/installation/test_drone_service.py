@@ -23,7 +23,7 @@ def test_the_unit_starts_this_drone_and_not_the_one_of_somebody_else() -> None:
     lines = unit("/home/me/my drone")
 
     assert 'Environment="DRONE_HOME=/home/me/my drone"' in lines
-    assert next(line for line in lines if line.startswith("ExecStart=")).endswith('" -m drone.cli.main start')
+    assert next(line for line in lines if line.startswith("ExecStart=")).endswith('" -P -m drone.cli.main start')
 
 
 def test_what_systemd_would_expand_is_escaped() -> None:
