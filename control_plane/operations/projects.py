@@ -20,7 +20,7 @@ from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
 from control_plane.validation.checks import check_name, check_text, shown
 from control_plane.validation.git_urls import check_branch, parse_git_url
-from shared.errors import Conflict, Invalid
+from shared.errors import Conflict, Forbidden, Invalid
 from shared.names import new_id
 from shared.states import ENDED
 from shared.trailers import TRAILERS
@@ -49,7 +49,7 @@ def add(core: Core, caller: Caller, request: ProjectRequest) -> ProjectDocument:
         created_at=core.clock.now(),
         removed_at=None,
     )
-    _set_url(core, row, request.git_url)
+    _set_url(core, caller, row, request.git_url)
     try:
         with core.database.write() as db:
             if request.provider is not None:
@@ -86,7 +86,7 @@ def edit(core: Core, caller: Caller, slug: str, changes: ProjectEdit) -> Project
     with core.database.write() as db:
         row = find_project(db, caller.organization_id, slug)
         if changes.git_url is not None:
-            _set_url(core, row, changes.git_url)
+            _set_url(core, caller, row, changes.git_url)
         _edit_texts(row, changes)
         if "branch" in given:
             row.branch = check_branch(changes.branch) if changes.branch is not None else None
@@ -130,8 +130,15 @@ def _document(db: Session, row: Project) -> ProjectDocument:
     return document_of(ProjectDocument, row, provider=provider.name if provider else None)
 
 
-def _set_url(core: Core, row: Project, text: str) -> None:
+def _set_url(core: Core, caller: Caller, row: Project, text: str) -> None:
     url = parse_git_url(text, files_allowed=core.settings.file_urls_allowed)
+    if url.is_file and not caller.everywhere:
+        raise Forbidden(
+            "a file:// URL requires a token for all organizations",
+            code="E-GIT-FILE-SCOPE",
+            why=f"it may lead to files of others, and your token is limited to organization {caller.organization!r}",
+            next="use https or ssh, or ask the fleet administrator to set the URL",
+        )
     row.git_url = url.shown
     row.sealed_git_url = core.vault.seal_at_rest(url.secret) if url.secret is not None else None
 

@@ -33,6 +33,11 @@ class GitUrl:
     shown: str
     secret: str | None
 
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a path on the drone's machine."""
+        return self.shown.startswith("file://")
+
 
 def parse_git_url(text: str, *, files_allowed: bool) -> GitUrl:
     """The URL as it is stored and shown. Raises Invalid (`E-GIT-URL`), which never repeats a password."""

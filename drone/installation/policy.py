@@ -29,13 +29,14 @@ cannot be understood stops the drone: a guess could allow something that its own
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from drone.installation.git_urls import is_local, is_remote, leads_into
 from drone.installation.resource_limits import read_limits
 from drone.sandbox.network.access import KINDS as ACCESS_KINDS
 from drone.sandbox.network.access import NetworkAccess
@@ -44,7 +45,6 @@ from shared.errors import Forbidden, Precondition
 from shared.loopback import is_loopback
 from shared.terminal.directories import config_home
 
-_REMOTE_SCHEMES = frozenset({"https", "http", "ssh", "git", "git+ssh", "ssh+git"})
 _SETTINGS = ("extensions", "mcp_servers", "file_urls", "pull_requests")
 
 
@@ -72,8 +72,12 @@ class Policy:
         """The file, as messages name it."""
         return str(self.file or "policy.toml")
 
-    def check_git_url(self, url: str, server_url: str | None) -> None:
-        """Allow a repository URL, or raise Forbidden. `server_url`: the control plane's, None for `drone run`."""
+    def check_git_url(self, url: str, server_url: str | None, own: Sequence[Path] = ()) -> None:
+        """Allow a repository URL, or raise Forbidden. `server_url`: the control plane's, None for `drone run`.
+
+        `own`: the drone's directories, with keys, and with the work of other projects and organizations. No policy
+        opens them.
+        """
         if is_remote(url):
             return
         if not is_local(url):
@@ -90,6 +94,13 @@ class Policy:
                 code="E-POLICY-FILE",
                 why="file:// is allowed only with a control plane on loopback, or by the policy file",
                 next=f"on the drone: file_urls = true under [repositories] in {self.place}",
+            )
+        if leads_into(url, own):
+            raise Forbidden(
+                "the repository URL leads into the drone's own directories",
+                code="E-POLICY-OWN",
+                why="they hold the drone's keys and the work of other projects",
+                next="use the address of the repository itself",
             )
 
     def check_key(self, variable: str, api_base: str | None) -> None:
@@ -164,21 +175,3 @@ def _network(table: object, path: Path) -> NetworkAccess:
 
 def _damaged(path: Path, why: str) -> Precondition:
     return Precondition(f"the policy file {path} cannot be loaded", code="E-POLICY", why=why, next=f"edit {path}")
-
-
-def is_remote(url: str) -> bool:
-    """Whether git would contact another machine: a URL with a remote scheme, or `user@host:path`."""
-    scheme, separator, _ = url.partition("://")
-    if separator:
-        return scheme.lower() in _REMOTE_SCHEMES
-    # git's short form, user@host:path; a colon after the first slash belongs to a path, two colons name a helper.
-    host, colon, rest = url.partition(":")
-    return bool(colon) and "/" not in host and not rest.startswith(":")
-
-
-def is_local(url: str) -> bool:
-    """Whether git would read this machine's disk: `file://` or a path. Other URLs that are not remote name a helper."""
-    scheme, separator, _ = url.partition("://")
-    if separator:
-        return scheme.lower() == "file"
-    return not is_remote(url) and "::" not in url.partition("/")[0]

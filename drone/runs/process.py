@@ -131,7 +131,7 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
         ),
         log_dir=RunDirectory(home.run_dir(job.run_id)).logs,
         make_model=partial(litellm_model, clock=clock, policy=job.policy, environ=environ),
-        check_url=lambda url: job.policy.check_git_url(url, job.server_url),
+        check_url=lambda url: job.policy.check_git_url(url, job.server_url, own=(job.home, job.workspace)),
         end_processes=partial(_end_processes, sandbox),
         store_log=uploads.add_log,
         checkpoint_store=uploads,

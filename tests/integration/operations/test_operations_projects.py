@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -243,3 +244,15 @@ def test_a_removed_provider_is_gone_with_its_key_and_its_name_is_free(core: Core
     with core.database.read() as db:
         assert db.scalars(select(Provider.sealed_key)).one() is None
     assert add_provider(core, admin).key == "none"
+
+
+def test_a_file_url_needs_a_token_for_all_organizations(core: Core, admin: Caller) -> None:
+    limited = replace(admin, everywhere=False)
+    add_project(core, limited)
+    with pytest.raises(Forbidden) as adding:
+        add_project(core, limited, slug="local", git_url="file:///srv/web.git")
+    with pytest.raises(Forbidden) as editing:
+        projects.edit(core, limited, "web", ProjectEdit(git_url="/srv/web.git"))
+
+    assert (adding.value.code, editing.value.code) == ("E-GIT-FILE-SCOPE", "E-GIT-FILE-SCOPE")
+    assert projects.edit(core, admin, "web", ProjectEdit(git_url="/srv/web.git")).git_url == "file:///srv/web.git"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 from shared import names
 from shared.control import Cancel, Confirm, ControlMessage, Drain, Resend, Say
@@ -53,6 +54,22 @@ def test_a_late_run_pushes_below_a_name_of_its_own(busy_fleet: Workshop, scripte
     assert delivered.late_ref == names.late_branch(order.order_id, 1)
     assert not delivered.pushed
     assert names.branch(order.order_id) not in branches
+
+
+def test_no_order_reads_the_work_of_another_project_from_the_drones_own_directories(
+    busy_fleet: Workshop, scripted: ScriptedFactory
+) -> None:
+    model = scripted([{"text": "Done."}] * 2)
+    busy_fleet.fleet.ended(busy_fleet.submit(model.url))
+    mirror = next(Path(busy_fleet.drone.config.workspace, "mirrors").glob("*.git"))
+    session = next(Path(busy_fleet.drone.config.workspace, "sessions").glob("*/work"))
+    order = busy_fleet.order(model.url)
+    for url in (f"file://{mirror}", f"file://localhost{session}", str(busy_fleet.drone.home.path)):
+        project = order.project.model_copy(update={"git_url": url})
+        sent = busy_fleet.submit(model.url, project=project)
+        end = busy_fleet.fleet.ended(sent)
+        assert (end.exit_status, end.order_at_fault) == ("refused", False)
+        assert "leads into the drone's own directories" in end.reason
 
 
 def test_the_text_of_the_model_is_shown_while_it_streams(busy_fleet: Workshop, scripted: ScriptedFactory) -> None:

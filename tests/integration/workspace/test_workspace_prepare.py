@@ -25,7 +25,7 @@ from tests.support.repositories import (
     work_order,
     work_tree,
 )
-from tests.support.sandboxes import shell
+from tests.support.sandboxes import sandbox_of, shell
 
 
 @pytest.fixture
@@ -69,6 +69,23 @@ def test_git_works_inside_the_sandbox_with_the_borrowed_objects(workspaces: Work
 
     assert result.return_code == 0, result.output
     assert "Begin" in result.output
+
+
+def test_a_command_cannot_borrow_the_objects_of_another_project(
+    tmp_path: Path, drone_git: dict[str, str], workspaces_in: MakeWorkspaces, remote: Path
+) -> None:
+    sandboxed = workspaces_in(tmp_path / "workspace", drone_git, sandbox_of("bwrap"))
+    other = prepare(sandboxed, calc_project(tmp_path / "secret.git"))
+    theirs = push_commit(tmp_path / "secret.git", {"secret.txt": "secret\n"})
+    other.mirror.refresh()
+    workspace = prepare(sandboxed, remote)
+    line = f"echo {other.mirror.objects} >> .git/objects/info/alternates; git cat-file -p {theirs}:secret.txt"
+
+    result = shell(workspace.sandbox, workspace.path, f"{line}; ls {sandboxed.root}/mirrors {sandboxed.root}/sessions")
+
+    assert "secret\n" not in result.output
+    assert other.mirror.directory.name not in result.output.replace(str(other.mirror.objects), "")
+    assert workspace.mirror.directory.name in result.output
 
 
 def test_the_agents_git_knows_the_remote_whatever_its_path(workspaces: Workspaces, tmp_path: Path) -> None:

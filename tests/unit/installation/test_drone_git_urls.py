@@ -1,0 +1,79 @@
+"""A repository URL must not lead into the drone's own directories, however it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from drone.installation.git_urls import leads_into
+from drone.installation.policy import Policy
+from shared.errors import Forbidden
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """The drone's workspace, with the mirror of a project."""
+    (tmp_path / "drone" / "mirrors" / "abc.git").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    return tmp_path / "drone"
+
+
+SPELLINGS: dict[str, Callable[[Path], str]] = {
+    "path": lambda own: f"{own}/mirrors/abc.git",
+    "url": lambda own: f"file://{own}/mirrors/abc.git",
+    "url of localhost": lambda own: f"file://localhost{own}/mirrors/abc.git",
+    "url of another host, which git ignores": lambda own: f"file://example.org{own}/mirrors/abc.git",
+    "large letters": lambda own: f"FILE://{own}/mirrors/abc.git",
+    "escaped": lambda own: f"file://{str(own).replace('drone', '%64rone')}/mirrors/abc%2egit",
+    "without the suffix": lambda own: f"file://{own}/mirrors/abc",
+    "with dots": lambda own: f"file://{own.parent}/outside/../drone/mirrors/abc.git",
+    "many slashes": lambda own: f"file:////{own}//mirrors///abc.git//",
+    "the directory": str,
+    "a session": lambda own: f"{own}/sessions/s/work",
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_every_spelling_of_an_own_directory_is_refused(own: Path, spelling: str) -> None:
+    with pytest.raises(Forbidden) as refusal:
+        Policy(file_urls=True).check_git_url(SPELLINGS[spelling](own), None, own=(own,))
+
+    assert refusal.value.code == "E-POLICY-OWN"
+
+
+def test_links_and_git_files_that_lead_there_are_refused(own: Path) -> None:
+    outside = own.parent / "outside"
+    (outside / "link").symlink_to(own / "mirrors")
+    (outside / "linked.git").symlink_to(own / "mirrors" / "abc.git")
+    (outside / "worktree").mkdir()
+    (outside / "worktree" / ".git").write_text("gitdir: ../../drone/mirrors/abc.git\n")
+    urls = [f"file://{outside}/{name}" for name in ("link/abc.git", "linked.git", "linked", "worktree")]
+
+    assert [leads_into(url, [own]) for url in urls] == [True] * 4
+
+
+def test_a_link_inside_is_refused_wherever_it_leads(own: Path) -> None:
+    (own / "work").symlink_to(own.parent / "outside")
+
+    assert leads_into(f"file://{own}/work", [own])
+
+
+def test_the_own_home_may_be_a_link_itself_or_be_written_from_the_owners(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(own.parent))
+    alias = own.parent / "alias"
+    alias.symlink_to(own)
+
+    assert leads_into("~/drone/mirrors/abc.git", [own])
+    assert leads_into(f"{own}/mirrors/abc.git", [alias])
+
+
+def test_other_places_and_other_machines_are_not_refused(own: Path) -> None:
+    (own.parent / "drone-two").mkdir()
+    urls = [f"file://{own.parent}/outside", str(own.parent), f"{own.parent}/drone-two/x", "/nowhere/x.git", "a\0b"]
+
+    assert not any(leads_into(url, [own, own.parent / "missing"]) for url in urls)
+    Policy().check_git_url(f"ssh://host{own}/mirrors/abc.git", None, own=(own,))
