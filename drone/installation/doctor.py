@@ -22,6 +22,7 @@ from drone.installation.client import ControlPlane
 from drone.installation.home import DroneConfig, DroneHome
 from drone.installation.settings import DroneSettings
 from drone.installation.workspace_marker import WORKSPACE_MARKER, claim_root
+from drone.sandbox.bwrap_program import bwrap_program
 from shared.errors import FleetError
 from shared.loopback import is_loopback
 from shared.terminal.doctor import FAIL, OK, WARN, Check
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 OLDEST_GIT = (2, 39)
 CLOCK_WARN_S, CLOCK_FAIL_S = 5, 60
 DISK_WARN, DISK_FAIL = 5 * 10**9, 5 * 10**8
+INSTALL_SANDBOX = "apt-get install bubblewrap"
 REGISTER = "drone register --url URL --token TOKEN        (the token: fleet token add)"
 
 
@@ -166,11 +168,16 @@ def check_sandbox(kind: str, environ: Mapping[str, str]) -> Check:
     except FleetError as error:
         return Check("D-SANDBOX", FAIL, "sandbox", f"{error.what} {error.why}".strip(), error.next)
     if tried:
-        return Check("D-SANDBOX", FAIL, "sandbox", f"{sandbox.kind}: {tried}", "apt-get install bubblewrap")
+        return Check("D-SANDBOX", FAIL, "sandbox", f"{sandbox.kind}: {tried}", _sandbox_fix(environ))
     if sandbox.kind == "none":
-        return Check("D-SANDBOX", WARN, "sandbox", f"none: {sandbox.warning}", "apt-get install bubblewrap")
+        return Check("D-SANDBOX", WARN, "sandbox", f"none: {sandbox.warning}", _sandbox_fix(environ))
     account = "" if sandbox.user is None else f"; root runs this drone, user {sandbox.user} the commands"
-    return Check("D-SANDBOX", OK, "sandbox", f"{sandbox.kind}, tested{account}")
+    return Check("D-SANDBOX", OK, "sandbox", f"{sandbox.kind}, tested ({bwrap_program(environ)}){account}")
+
+
+def _sandbox_fix(environ: Mapping[str, str]) -> str:
+    program = bwrap_program(environ)
+    return f"{program} --unshare-pid --ro-bind / / true        shows what fails" if program else INSTALL_SANDBOX
 
 
 def check_network(policy_path: Path, sandbox: Check) -> list[Check]:
@@ -181,7 +188,7 @@ def check_network(policy_path: Path, sandbox: Check) -> list[Check]:
         access = policy.load(policy_path).network
         found = f"{access.kind}{'; also ' if access.hosts else ''}{', '.join(access.hosts)}"
         if sandbox.state is not OK and access.kind != "host":
-            fix = "apt-get install bubblewrap"
+            fix = sandbox.fix or INSTALL_SANDBOX
             return [Check("D-NETWORK", FAIL if access.chosen else WARN, "network", f"{found}: needs a sandbox", fix)]
         if access.kind in {"public", "hosts"} and (why := explain_missing()):
             fix = f'in {policy_path}, under [network]: access = "host", which allows everything'

@@ -7,7 +7,6 @@ with its first process. On a drone that root runs, commands have another account
 
 from __future__ import annotations
 
-import shutil
 import stat
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from drone.sandbox import account
+from drone.sandbox.bwrap_program import bwrap_program
 from drone.sandbox.command import Watch, run_line
 from drone.sandbox.environment import clean_environment, search_path
 from drone.sandbox.limits import limited, new_mark, shell_line
@@ -96,13 +96,14 @@ class Bubblewrap:
         path = search_path(visible, self.environ)
         environment = clean_environment(home=HOME, tmp="/tmp", path=path, mark=mark, source=self.environ)  # noqa: S108
         inside, carriers = carried(shell_line(command), variables)
+        program = bwrap_program(self.environ) or "bwrap"
         if self.user is not None:
             inside = account.switched(inside)
         elif self.resources is not None:
-            inside = self.resources.counted(inside, alone=_has_own_processes())
+            inside = self.resources.counted(inside, alone=not _is_set_user_id(program))
         enter, options, proxies = self.network.connected() if self.network else ([], [], {})
         arguments = [
-            *(*enter, "bwrap", *_NAMESPACES, *_capabilities(self.user)),
+            *(*enter, program, *_NAMESPACES, *_capabilities(self.user)),
             *options,
             *_mounts(visible, self.environ),
             # The settings of the kernel belong to root, whatever its capabilities.
@@ -198,14 +199,6 @@ def _needed_files(environ: Mapping[str, str]) -> list[Path]:
     return [place for path in paths for place in dict.fromkeys((path, path.resolve())) if place.exists()]
 
 
-def _has_own_processes() -> bool:
-    """Whether the kernel counts a command's processes apart from its user's: in a user namespace.
-
-    A set-user-id bwrap creates none.
-    """
-    program = shutil.which("bwrap")
-    return program is not None and not Path(program).stat().st_mode & stat.S_ISUID
-
-
-def is_installed() -> bool:
-    return shutil.which("bwrap") is not None
+def _is_set_user_id(program: str) -> bool:
+    """Whether bwrap needs no user namespace, in which the kernel would count a command's processes apart."""
+    return Path(program).exists() and bool(Path(program).stat().st_mode & stat.S_ISUID)

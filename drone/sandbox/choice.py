@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from drone.sandbox import account, bubblewrap
+from drone.sandbox import account
 from drone.sandbox.bubblewrap import Bubblewrap
-from drone.sandbox.direct import Direct
+from drone.sandbox.bwrap_program import bwrap_program
+from drone.sandbox.direct import Direct, warning_of
 from drone.sandbox.network import Network, NetworkAccess
 from drone.sandbox.protocol import Sandbox
 from drone.sandbox.resources import ResourceLimits, Resources
@@ -18,6 +19,7 @@ from shared.errors import Precondition
 
 SandboxKind = Literal["auto", "bwrap", "docker", "none"]
 KINDS: tuple[SandboxKind, ...] = ("auto", "bwrap", "docker", "none")
+NOT_INSTALLED = "bwrap is not installed"
 DEFAULT_ACCESS = NetworkAccess()
 _INSTALL = "sudo apt install bubblewrap   (Fedora: dnf install bubblewrap, Arch: pacman -S bubblewrap)"
 
@@ -50,7 +52,9 @@ def choose(  # noqa: PLR0913 - one for each who decides
             network = Network(access, environ)
             return Bubblewrap(environ, network, resources, owner=owner, user=account.of_commands())
         if kind == "auto":
-            return Direct(environ, resources, owner=owner)
+            return Direct(
+                environ, resources, owner=owner, warning=warning_of(reason if reason != NOT_INSTALLED else "")
+            )
         raise _missing(kind, reason, _INSTALL)
     if kind == "docker":
         raise _missing(
@@ -68,8 +72,9 @@ def explain_missing(environ: Mapping[str, str], *, trial: bool = True) -> str:
     """Why bubblewrap cannot be used here, in a few words; empty if it can: a `trial` run worked."""
     if sys.platform != "linux":
         return "bubblewrap runs on Linux only"
-    if not bubblewrap.is_installed():
-        return "bwrap is not installed"
+    program = bwrap_program(environ)
+    if program is None:
+        return NOT_INSTALLED
     if account.is_root() and account.switch_program() is None:
         return "setpriv, of util-linux, is not installed; a drone that root runs needs it"
     if not trial:
@@ -78,7 +83,7 @@ def explain_missing(environ: Mapping[str, str], *, trial: bool = True) -> str:
         tried = Bubblewrap(environ, user=account.of_commands()).run(["true"], workspace=Path(directory), timeout=10)
     if tried.return_code == 0:
         return ""
-    return f"bwrap does not work here: {tried.output.strip()[:300] or 'its trial run did not complete'}"
+    return f"{program} does not work here: {tried.output.strip()[:300] or 'its trial run did not complete'}"
 
 
 def _missing(kind: str, why: str, fix: str) -> Precondition:

@@ -19,14 +19,15 @@ from drone.sandbox.own_variables import carried
 from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
 from drone.sandbox.resources import Resources
 
-WARNING = (
-    "commands run without a sandbox: they can read and change everything that this user can; "
-    "install bubblewrap, or run the drone as a separate user"
-)
-ROOT_WARNING = (
-    "commands run as root and without a sandbox: they can read and change everything on this machine; "
-    "install bubblewrap, or run the drone as a separate user"
-)
+
+def warning_of(broken: str = "") -> str:
+    """What a drone without a sandbox says; `broken` is why bubblewrap, although installed, does not work."""
+    rights = ("as root and ", "on this machine") if is_root() else ("", "that this user can")
+    fix = f"fix bubblewrap ({broken})" if broken else "install bubblewrap"
+    return (
+        f"commands run {rights[0]}without a sandbox: they can read and change everything {rights[1]}; "
+        f"{fix}, or run the drone as a separate user"
+    )
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Direct:
     scratch: Path | None = None
     tally: Tally = field(default_factory=Tally)
     kind: str = "none"
-    warning: str = field(default_factory=lambda: ROOT_WARNING if is_root() else WARNING)
+    warning: str = field(default_factory=warning_of)
 
     @property
     def user(self) -> int | None:

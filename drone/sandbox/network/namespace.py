@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from drone.sandbox.account import is_root
+from drone.sandbox.bwrap_program import bwrap_program
 from drone.sandbox.network import holder
 from drone.sandbox.network.access import NetworkAccess
 from drone.sandbox.network.owners_proxy import owners_proxy
@@ -157,7 +158,18 @@ class _Namespace:
 def _start_holder(descriptor: int) -> subprocess.Popen[bytes]:
     """bwrap only because it may create namespaces on machines where other programs may not."""
     user = [] if is_root() else ["--unshare-user"]
-    sandbox = ["bwrap", *user, "--unshare-net", "--die-with-parent", "--info-fd", "1", "--dev-bind", "/", "/", "--"]
+    sandbox = [
+        bwrap_program(os.environ) or "bwrap",
+        *user,
+        "--unshare-net",
+        "--die-with-parent",
+        "--info-fd",
+        "1",
+        "--dev-bind",
+        "/",
+        "/",
+        "--",
+    ]
     return subprocess.Popen(
         [*sandbox, sys.executable, "-I", "-S", str(Path(holder.__file__)), str(descriptor), str(PORT)],
         pass_fds=[descriptor],
