@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from drone.sandbox.account import give_tree
+from drone.workspace.encodings import reading_files
 from drone.workspace.git import Git, GitFailed
 from drone.workspace.history import History
 from drone.workspace.locks import Busy, FileLock
@@ -151,7 +152,7 @@ class SessionDirectory:
         """Make `work` hold the files of a commit, whatever is there now; with `clean` nothing else that git sees."""
         tree = commit or self._empty_tree()
         (self.git_dir / "index.lock").unlink(missing_ok=True)
-        self.git.text("read-tree", "--reset", "-u", tree)
+        reading_files(self.git, "read-tree", "--reset", "-u", tree)
         if clean:
             # Twice -f: repositories inside the workspace are removed too. Ignored files stay: they take time to make.
             self.git.text("clean", "-ffdq")

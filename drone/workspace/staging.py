@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from drone.workspace.encodings import add_unencoded, cannot_encode, encodings_of, reading_files
 from drone.workspace.git import Git, GitFailed
 
 LARGEST_FILE = 100 * 1000 * 1000
@@ -88,7 +89,7 @@ def read_tree(git: Git, commit: str | None) -> None:
 def refresh(git: Git, *options: str) -> None:
     """Update the index's record of which files are unchanged, so that these need not be read again."""
     try:
-        git.text("update-index", "-q", "--ignore-submodules", "--refresh", *options)
+        reading_files(git, "update-index", "-q", "--ignore-submodules", "--refresh", *options)
     except GitFailed as failure:
         # 1: some files differ, which is expected here.
         if failure.code != 1:
@@ -97,7 +98,7 @@ def refresh(git: Git, *options: str) -> None:
 
 def changed(git: Git) -> Iterable[bytes]:
     """Tracked files that differ or are gone. Submodules are not checked: git would run in the agent's directories."""
-    listing = git.raw("diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=all")
+    listing = reading_files(git, "diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=all")
     return filter(None, listing.split(b"\0"))
 
 
@@ -132,13 +133,34 @@ def update_index(git: Git, wanted: list[bytes], left_out: dict[bytes, str]) -> N
     """Add all wanted paths to the index; a path that git refuses is left out, and the rest is retried."""
     for _ in range(_TRIES):
         paths = [path for path in wanted if path not in left_out]
-        listing = b"".join(path + b"\0" for path in paths)
         try:
-            git.text("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=listing)
+            _add(git, paths)
             return
         except GitFailed as failure:
+            if cannot_encode(failure):
+                encoded = encodings_of(git, paths)
+                _add_encoded(git, encoded, left_out)
+                wanted = [path for path in paths if path not in encoded]
+                continue
             refused = _REFUSED.search(failure.message.encode(errors="surrogateescape"))
             if refused is None or refused.group(1) in left_out:
                 raise
             left_out[refused.group(1)] = "rejected by git"
     raise GitFailed("update-index", None, f"git rejected more than {_TRIES} files")
+
+
+def _add(git: Git, paths: Iterable[bytes]) -> None:
+    listing = b"".join(path + b"\0" for path in paths)
+    reading_files(git, "update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=listing)
+
+
+def _add_encoded(git: Git, paths: Iterable[bytes], left_out: dict[bytes, str]) -> None:
+    """Add files with a declared encoding; those that do not have it are added as they are."""
+    for path in paths:
+        try:
+            _add(git, [path])
+        except GitFailed:
+            try:
+                add_unencoded(git, path)
+            except (GitFailed, OSError):
+                left_out[path] = "rejected by git"

@@ -339,3 +339,78 @@ def test_the_sandbox_sees_neither_the_drones_git_dir_nor_other_sessions(workspac
     result = shell(workspace.sandbox, workspace.path, f"ls {workspace.session.directory} {root} {root}/mirrors/*; true")
 
     assert workspace.sandbox.kind != "bwrap" or "HEAD" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("attribute", "content"),
+    [
+        ("working-tree-encoding=UTF-16", b"no byte order mark\n"),
+        ("working-tree-encoding=UTF-32", b"no byte order mark\n"),
+        ("working-tree-encoding=UTF-16LE-BOM", b"odd"),
+        ("working-tree-encoding=SHIFT-JIS", b"\xff\xfe not Shift-JIS\n"),
+        ("working-tree-encoding=US-ASCII", "grün\n".encode()),
+        ("working-tree-encoding=no-such-encoding", b"unknown\n"),
+        ("working-tree-encoding", b"no name\n"),
+        ("-working-tree-encoding", b"no name either\n"),
+    ],
+)
+def test_a_file_without_its_declared_encoding_is_delivered_as_it_is(
+    workspace: Workspace, attribute: str, content: bytes
+) -> None:
+    (workspace.path / ".gitattributes").write_text(f"*.txt {attribute}\n")
+    (workspace.path / "report.txt").write_bytes(content)
+    (workspace.path / "tool.txt").write_bytes(content)
+    (workspace.path / "tool.txt").chmod(0o755)
+
+    delivery = work(workspace, "sed -i 's/a - b/a + b/' calc.py")
+
+    head = delivery.head_commit or ""
+    names = git(workspace.session.git_dir, "show", "--format=", "--name-only", head).split()
+    assert names == [".gitattributes", "calc.py", "report.txt", "tool.txt"]
+    assert workspace.session.git.raw("cat-file", "blob", f"{head}:report.txt") == content
+    assert git(workspace.session.git_dir, "ls-tree", head, "tool.txt").startswith("100755 ")
+
+
+def test_a_file_with_its_declared_encoding_is_delivered_as_git_would(workspace: Workspace) -> None:
+    (workspace.path / ".gitattributes").write_text("*.txt working-tree-encoding=UTF-16\n")
+    (workspace.path / "good.txt").write_bytes("grün\n".encode("utf-16"))
+    (workspace.path / "bad.txt").write_bytes(b"no byte order mark\n")
+
+    head = work(workspace, "true").head_commit or ""
+
+    assert workspace.session.git.raw("cat-file", "blob", f"{head}:good.txt") == "grün\n".encode()
+    assert workspace.session.git.raw("cat-file", "blob", f"{head}:bad.txt") == b"no byte order mark\n"
+
+
+def test_a_link_in_place_of_a_badly_encoded_file_does_not_bring_the_owners_file(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.txt").write_text("owner's")
+    (workspace.path / ".gitattributes").write_text("*.txt working-tree-encoding=UTF-16\n")
+    (workspace.path / "bad.txt").write_text("no byte order mark")
+    (workspace.path / "link.txt").symlink_to(tmp_path / "secret.txt")
+
+    head = work(workspace, "true").head_commit or ""
+
+    assert git(workspace.session.git_dir, "ls-tree", head, "link.txt").startswith("120000 ")
+
+
+@pytest.mark.parametrize("attribute", ["=UTF-16", "=no-such-encoding", "", "=UTF-7"])
+def test_a_repository_that_declares_a_wrong_encoding_can_be_worked_on_order_after_order(
+    workspaces: Workspaces, remote: Path, attribute: str
+) -> None:
+    push_commit(remote, {"plain.txt": "grün, without a mark\n"})
+    # Not with `git add`, which would read plain.txt and refuse it.
+    file = git(remote, "hash-object", "-w", "--stdin", stdin=f"*.txt working-tree-encoding{attribute}\n".encode())
+    entries = f"{git(remote, 'ls-tree', 'main')}\n100644 blob {file}\t.gitattributes\n"
+    tree = git(remote, "mktree", stdin=entries.encode())
+    git(remote, "update-ref", "refs/heads/main", git(remote, "commit-tree", "-p", "main", "-m", "Encode", tree))
+    for order, content in (("0rder0rder01", "first\n"), ("0rder0rder02", "second\n")):
+        workspace = workspaces.prepare(work_order(remote, order_id=order), lambda run, sha: b"", lambda: None)
+        (workspace.path / "new.txt").write_text(content)
+        delivery = workspace.deliver(f"fleet/{order}", "Fix it", AUTHOR)
+
+        head = delivery.head_commit or ""
+        assert workspace.session.git.raw("cat-file", "blob", f"{head}:new.txt") == content.encode()
+        listed = git(workspace.session.git_dir, "show", "--format=", "--name-only", head).split()
+        assert listed == ["new.txt"], listed
