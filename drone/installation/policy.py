@@ -8,8 +8,9 @@ It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the file that
     file_urls = false         # fetch from this machine's own disk; absent: only from a control plane on loopback
     pull_requests = true      # open pull requests with your logins, where a project asks for it
 
-    [keys]                    # which variables may serve as a key or token, and the hosts they may be sent to
-    OPENAI_API_KEY = ["api.openai.com"]
+    [keys]                    # which variables may serve as a key or token, and the addresses they may be sent to
+    OPENAI_API_KEY = ["api.openai.com"]           # https at port 443; another port: "api.openai.com:8443"
+    LOCAL_KEY = ["http://127.0.0.1:8000"]         # http only where it is written; "*": every address
 
     [network]                 # what commands in bubblewrap can reach
     access = "public"         # HTTP and HTTPS on the public web; none; hosts: only those listed; host: everything
@@ -34,9 +35,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from drone.installation import key_addresses
 from drone.installation.git_urls import is_local, is_remote, leads_into
+from drone.installation.key_addresses import is_key_address
 from drone.installation.resource_limits import read_limits
 from drone.sandbox.network.access import KINDS as ACCESS_KINDS
 from drone.sandbox.network.access import NetworkAccess
@@ -59,7 +61,7 @@ class Policy:
     pull_requests: bool = True
     """Whether the owner's logins at code hosts may open them, as the owner's git credentials may push."""
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Variables that may serve as a key or token, each with the hosts that it may be sent to."""
+    """Variables that may serve as a key or token, each with the addresses that it may be sent to."""
     network: NetworkAccess = field(default_factory=NetworkAccess)
     """What the commands of a run can reach."""
     limits: ResourceLimits = field(default_factory=ResourceLimits)
@@ -106,18 +108,22 @@ class Policy:
     def check_key(self, variable: str, api_base: str | None) -> None:
         """Allow a variable as the key for the endpoint at `api_base`, or raise Forbidden.
 
-        Without `api_base` (LiteLLM knows the provider's own address) the hosts must be given as `"*"`.
+        Without `api_base` (LiteLLM knows the provider's own address) the addresses must be given as `"*"`.
         """
-        hosts = self.keys.get(variable)
-        target = urlsplit(api_base).hostname if api_base else None
-        if hosts is not None and ("*" in hosts or target in hosts):
+        if self.allows_key(variable, api_base):
             return
+        address = key_addresses.shown(api_base)
         raise Forbidden(
-            f"this drone's policy does not allow sending {variable} to {target or 'the provider'}",
+            f"this drone's policy does not allow sending {variable} to "
+            f"{'the provider' if address == key_addresses.ANY else address}",
             code="E-POLICY-KEY",
-            why="the policy file must list the variables that may be used as keys",
-            next=f'on the drone: {variable} = ["{target or "*"}"] under [keys] in {self.place}',
+            why="the policy file must list the variables that may be used as keys, with scheme, host and port",
+            next=f'on the drone: {variable} = ["{address}"] under [keys] in {self.place}',
         )
+
+    def allows_key(self, variable: str, url: str | None) -> bool:
+        """Whether the variable may be sent to this URL."""
+        return key_addresses.may_go(url, self.keys.get(variable, ()))
 
 
 def policy_file(environ: Mapping[str, str]) -> Path:
@@ -152,8 +158,8 @@ def _parse(document: Mapping[str, Any], path: Path) -> Policy:
                 path, f"repositories.{name} is invalid: expected one of {', '.join(_SETTINGS)} with true or false"
             )
     for name, hosts in keys.items():
-        if not isinstance(hosts, list) or not all(isinstance(host, str) for host in hosts):
-            raise _damaged(path, f"keys.{name} must be a list of host names")
+        if not isinstance(hosts, list) or not all(isinstance(host, str) and is_key_address(host) for host in hosts):
+            raise _damaged(path, f'keys.{name} must be a list of addresses, such as "api.example.org" (https)')
     network = _network(document["network"], path) if "network" in document else NetworkAccess()
     limits = read_limits(document.get("limits", {}), partial(_damaged, path))
     checked = {name: tuple(hosts) for name, hosts in keys.items()}

@@ -7,6 +7,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from drone.installation.key_addresses import shown
 from drone.installation.policy import Policy
 from drone.services.pull_request.address import Address
 from drone.services.pull_request.api import HostApi
@@ -99,15 +100,15 @@ def _by_token(around: Surroundings, kind: str) -> HostApi | None:
 
 def _may_go(around: Surroundings, kind: str, name: str) -> bool:
     """Whether a variable may be sent to the repository's host: by the policy, or because it is the host's own."""
-    host = around.address.host
-    named = around.policy.keys.get(name, ())
-    return host in named or "*" in named or (name in VARIABLES[kind] and OWN.get(kind) == host)
+    origin = around.address.origin
+    own = name in VARIABLES[kind] and kind in OWN and origin == f"https://{OWN[kind]}"
+    return own or around.policy.allows_key(name, origin)
 
 
 def _not_allowed(around: Surroundings, name: str) -> str:
-    host = around.address.host
+    address = shown(around.address.origin)
     where = f"under [keys] in {around.policy.place}"
-    return f'{name} may not be sent to {host} (next: on the drone, {name} = ["{host}"] {where})'
+    return f'{name} may not be sent to {address} (next: on the drone, {name} = ["{address}"] {where})'
 
 
 def _by_git(around: Surroundings, known: str | None) -> Access | None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -21,7 +22,6 @@ from tests.support.runs import Bench
 
 HEAD = "fleet/0rder0rder00"
 BODY = "The sign was wrong.\n\n## Verification\n\nPassed: `make`.\n\nOrder: 0rder0rder00\n\nFleet-Order: 0rder0rder00\n"
-ALLOWED = Policy(keys={"GITEA_TOKEN": ("127.0.0.1",)})
 FORM = "# Thanks!\n\n## What does this change?\n<!-- say\n## Summary\n-->\n\n- [ ] I tested it\n- [ ] I wrote docs\n"
 GITHUB = {"number": 7, "html_url": "https://github.example/shop/calc/pull/7", "state": "open"}
 GITLAB = {"iid": 7, "web_url": "https://gitlab.example/shop/calc/-/merge_requests/7", "state": "opened"}
@@ -53,8 +53,14 @@ def asking(bench: Bench, host: CodeHost, login: str = "", **changes: Any) -> Ben
 
 def with_token(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setenv("GITEA_TOKEN", TOKEN)
-    bench.policy = ALLOWED
+    bench.policy = Policy(keys={"GITEA_TOKEN": (origin(bench),)})
     return bench
+
+
+def origin(bench: Bench) -> str:
+    """Scheme, host and port of the project's host."""
+    parts = urlsplit(bench.order.project.git_url)
+    return f"{parts.scheme}://{parts.hostname}:{parts.port}"
 
 
 def opened(bench: Bench) -> PullRequestStep:
@@ -133,7 +139,8 @@ def test_a_token_is_never_sent_where_the_policy_does_not_name_the_host(
     monkeypatch.setenv("GITHUB_TOKEN", "ghp_notforthishost")
     step = opened(bench)
     assert step.state == "ready"
-    assert 'GITEA_TOKEN may not be sent to 127.0.0.1 (next: on the drone, GITEA_TOKEN = ["127.0.0.1"]' in step.why
+    place = origin(bench)
+    assert f'GITEA_TOKEN may not be sent to {place} (next: on the drone, GITEA_TOKEN = ["{place}"]' in step.why
     assert (step.title, step.body, step.head) == ("Mend the sum", BODY, HEAD)
     assert [login for _, _, login in host.asked if login] == []
 
@@ -152,14 +159,14 @@ def test_a_token_that_the_host_does_not_know_makes_it_ready_for_a_person(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITEA_TOKEN", "wrong-token-123456")
-    bench.policy = ALLOWED
+    bench.policy = Policy(keys={"GITEA_TOKEN": (origin(bench),)})
     step = opened(bench)
     assert (step.state, step.url) == ("ready", None)
     assert "rejected the login" in step.why
 
 
 def test_an_owner_who_forbids_them_is_obeyed(bench: Bench, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    with_token(bench, monkeypatch).policy = Policy(keys=ALLOWED.keys, pull_requests=False)
+    with_token(bench, monkeypatch).policy = Policy(keys={"GITEA_TOKEN": (origin(bench),)}, pull_requests=False)
     step = opened(bench)
     assert (step.state, step.why) == ("ready", "the drone's policy does not allow pull requests")
     assert host.asked == []

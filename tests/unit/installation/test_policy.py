@@ -56,6 +56,10 @@ def test_a_policy_is_read_as_it_stands(tmp_path: Path) -> None:
         "[network]\nports = [22]",
         "network = 1",
         "[keys]\nA = [1]",
+        '[keys]\nA = ["https://h/v1"]',
+        '[keys]\nA = ["ftp://h"]',
+        '[keys]\nA = ["*.h"]',
+        '[keys]\nA = ["h:port"]',
     ],
 )
 def test_a_policy_that_cannot_be_understood_stops_the_drone(tmp_path: Path, text: str) -> None:
@@ -97,6 +101,38 @@ def test_a_key_goes_only_to_the_hosts_it_was_allowed_for() -> None:
         policy.check_key("OTHER", "https://api.example.org/v1")
     with pytest.raises(Forbidden, match="the provider"):
         policy.check_key("KEY", None)
+
+
+@pytest.mark.parametrize(
+    ("rule", "allowed", "refused"),
+    [
+        (
+            "api.example",
+            ["https://api.example/v1", "https://api.example:443", "HTTPS://API.example./v1", "https://me@api.example"],
+            ["http://api.example", "https://api.example:8443", "https://api.example.evil.example", "api.example"],
+        ),
+        ("https://api.example", ["https://api.example/v1"], ["http://api.example:8080", "http://api.example:443"]),
+        ("api.example:8443", ["https://api.example:8443/v1"], ["https://api.example", "http://api.example:8443"]),
+        ("http://127.0.0.1:8000", ["http://127.0.0.1:8000/v1"], ["http://127.0.0.1", "https://127.0.0.1:8000"]),
+        ("http://[::1]:8000", ["http://[::1]:8000/v1"], ["http://127.0.0.1:8000", "http://[::1]:8001"]),
+        ("api.example", [], [r"https://evil.example\@api.example", "https://a@evil.example@api.example", "https://["]),
+    ],
+)
+def test_a_key_goes_only_to_the_same_scheme_host_and_port(rule: str, allowed: list[str], refused: list[str]) -> None:
+    policy = Policy(keys={"KEY": (rule,)})
+
+    for url in allowed:
+        policy.check_key("KEY", url)
+    for url in refused:
+        with pytest.raises(Forbidden, match="KEY"):
+            policy.check_key("KEY", url)
+
+
+def test_a_refused_key_names_the_line_that_allows_it() -> None:
+    with pytest.raises(Forbidden) as refused:
+        Policy(keys={"KEY": ("127.0.0.1",)}).check_key("KEY", "http://127.0.0.1:8000/v1")
+
+    assert refused.value.next == 'on the drone: KEY = ["http://127.0.0.1:8000"] under [keys] in policy.toml'
 
 
 def test_the_network_of_commands_is_the_public_web_or_what_the_owner_writes(tmp_path: Path) -> None:
