@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from shared.errors import Conflict, Invalid
+from shared.terminal.private_files import make_private
 
 _LOCK_TRIES = 5
 _LOCK_PAUSE = 0.02
@@ -73,6 +74,15 @@ class DataDir:
         self._lock.truncate(0)
         self._lock.write(str(os.getpid()))
         self._lock.flush()
+
+    def make_private(self) -> str:
+        """Take access to what is kept here from other users; '' or a sentence about what is left.
+
+        A drone does the same for its own home, in which commands of another account must read the workspaces.
+        """
+        ours = [self.broker, self.blobs, self.logs, self.master_key, self.admin_token, self._remembered]
+        ours += [self.root / "lock", *self.root.glob("fleet.db*")]
+        return make_private(self.root, ours) or make_private(self.drones, [])
 
     def _is_locked(self) -> bool:
         """Take the lock; retried for a moment, because `holder` holds it while it looks."""

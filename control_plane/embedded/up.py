@@ -25,6 +25,7 @@ from control_plane.embedded.logs import rotate
 from control_plane.embedded.plan import LOOPBACK, Plan, UpOptions, make_plan
 from shared.errors import Conflict, FleetError
 from shared.terminal.output import put, say
+from shared.terminal.private_files import PRIVATE_UMASK
 
 if TYPE_CHECKING:
     from control_plane.core import Core
@@ -49,7 +50,10 @@ class EmbeddedFleet:
 
     def run(self) -> int:
         """Start, serve until a signal arrives, stop. Returns the exit code; every child has ended by then."""
+        os.umask(PRIVATE_UMASK)
         self.data.open()
+        if open_to_others := self.data.make_private():
+            say(f"WARNING: {open_to_others}")
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
         plan: Plan | None = None

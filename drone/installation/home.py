@@ -23,6 +23,7 @@ from shared.errors import Conflict, Precondition
 from shared.names import new_id
 from shared.registration import Credentials
 from shared.terminal.directories import data_home
+from shared.terminal.private_files import make_private
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -172,6 +173,15 @@ class DroneHome:
         """Files with secrets that users other than the owner can access."""
         files = (self.credentials_file, self.key_file)
         return [file for file in files if file.exists() and file.stat().st_mode & 0o077]
+
+    def make_private(self) -> str:
+        """Take access to the home from other users; '' or a sentence about what is left.
+
+        Below the workspaces, modes stay: there, root's drones run commands as another user.
+        """
+        files = (self.config_file, self.credentials_file, self.key_file, self.lock_file, self.boot_file)
+        others = (self.drained_file, self.git_config_file, self.path / "machine-id", self.log_dir, self.runs_dir)
+        return make_private(self.path, [*files, *others])
 
     def free_bytes(self) -> int:
         """Free space on the disk that the home is on, or will be."""

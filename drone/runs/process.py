@@ -50,6 +50,7 @@ ORPHANED = 4
 WISHED_PATIENCE_SECONDS = 10.0
 """Time for the control plane to accept the work of a run that was asked to end."""
 LOG_SECONDS = 20.0
+SHARED_UMASK = 0o022
 OOM_SCORE = "500"
 """When memory runs out, the kernel should kill a run and not the worker that watches it."""
 
@@ -77,6 +78,9 @@ def probe(connection: Connection) -> None:
 
 def _settle_in(job: Job) -> None:
     os.setsid()
+    # The commands and the drone's git share the workspace and the mirrors, on root's drones as two accounts. They lie
+    # in directories that only the drone's user can enter.
+    os.umask(SHARED_UMASK)
     become_reaper()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError):  # no such file outside Linux
