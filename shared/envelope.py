@@ -21,6 +21,8 @@ from nacl.public import Box, PrivateKey, PublicKey
 from shared.wire import Wire
 
 Direction = Literal["order", "control", "event", "live", "beat", "hello", "credentials"]
+_IDS = {"drone_id": "drone", "order_id": "order", "run_id": "run", "generation": "generation"}
+"""Fields of messages, and the field of the binding that has the same value."""
 
 
 class CannotOpen(Exception):
@@ -97,6 +99,17 @@ def open_envelope(envelope: str, *, recipients: Mapping[str, bytes], sender: byt
     if wrong:
         raise CannotOpen(f"bound to another {', '.join(wrong)}")
     return Opened(sealed.binding, sealed.issued_at, sealed.body)
+
+
+def check_ids(body: Wire, binding: Binding) -> None:
+    """Compare the ids that a message contains with those that its envelope is bound to.
+
+    Raises CannotOpen if any of them differs: a sender can write any id into the content.
+    """
+    present = _IDS.keys() & type(body).model_fields.keys()
+    wrong = sorted(name for name in present if getattr(body, name) != getattr(binding, _IDS[name]))
+    if wrong:
+        raise CannotOpen(f"its content has another {', '.join(wrong)} than its envelope")
 
 
 def _differences(found: Binding, expect: Binding) -> list[str]:

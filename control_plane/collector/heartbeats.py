@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -20,13 +18,10 @@ from control_plane.db.orders import Dispatch
 from control_plane.db.runs import Run
 from control_plane.drones.inbox import acted_on, forget, notify_drone, pending
 from control_plane.drones.load import Load, status_of
+from control_plane.drones.reports import InvalidReport, RefusalLog, open_report, sender_of
 from shared.control import Confirm, Resend
-from shared.envelope import Binding, CannotOpen, open_envelope
 from shared.events import Beat, RunBeat
 from shared.states import RunStatus
-from shared.terminal import logs
-
-log = logs.get(__name__)
 
 _STALE = 3.0
 """Seconds after which a beat that could not be written no longer counts as a sign of life."""
@@ -49,6 +44,7 @@ class Beats:
         self._streams = streams
         self._listener = listener
         self._timings = timings
+        self._refusals = RefusalLog(core.clock)
         self._behind: dict[str, tuple[int, float]] = {}
         """Runs for which a beat named later events than are stored: the last stored seq, and since when."""
 
@@ -69,32 +65,29 @@ class Beats:
         if written.wake:
             self._core.broker.wake()
 
-    def _opened(self, sealed: Mapping[str, str]) -> list[Beat]:
+    def _opened(self, sealed: Mapping[str, str]) -> dict[str, Beat]:
+        """The valid beats, by the drone through whose channel they came."""
+        found = {}
         with self._core.database.read() as db:
-            drones = db.scalars(select(Drone).where(Drone.id.in_(sealed), Drone.removed_at.is_(None))).all()
             keys = self._core.vault.box_keys(db).private_keys()
-        found = []
-        for drone in drones:
-            sender = base64.b64decode(drone.public_key)
-            expect = Binding(direction="beat", drone=drone.id)
-            try:
-                opened = open_envelope(sealed[drone.id], recipients=keys, sender=sender, expect=expect)
-                found.append(Beat.model_validate_json(opened.body))
-            except (CannotOpen, ValidationError) as error:
-                log.warning("a heartbeat cannot be read", drone=drone.id, why=str(error)[:300])
+            for drone in db.scalars(select(Drone).where(Drone.id.in_(sealed), Drone.removed_at.is_(None))):
+                try:
+                    found[drone.id] = open_report(Beat, sealed[drone.id], sender_of(db, drone), keys)
+                except InvalidReport as error:
+                    self._refusals.note("a heartbeat was refused", drone.id, error)
         return found
 
-    def _write(self, db: Session, beats: Iterable[Beat]) -> _Written:
+    def _write(self, db: Session, beats: Mapping[str, Beat]) -> _Written:
         written = _Written()
-        for beat in beats:
-            drone = db.get(Drone, beat.drone_id)
+        for drone_id, beat in beats.items():
+            drone = db.get(Drone, drone_id)
             if drone is None or drone.removed_at is not None:
                 continue
             if self._note_alive(drone, beat):
                 written.wake = True
             for run in beat.runs:
                 written.wake = self._note_run(db, drone, run) or written.wake
-                written.revoke += _given_up(db, drone, run)
+                written.revoke += _given_up(db, run)
             if ids := acted_on(db, self._core, drone.id, beat.done):
                 written.forget[drone.id] = ids
         return written
@@ -115,7 +108,7 @@ class Beats:
     def _note_run(self, db: Session, drone: Drone, beat: RunBeat) -> bool:
         """Write the run's activity; true if a message for the drone was written."""
         dispatch = db.get(Dispatch, beat.run_id)
-        if dispatch is None or dispatch.drone_id != drone.id:
+        if dispatch is None:
             return False
         now = self._core.clock.now()
         dispatch.claimed_at = dispatch.claimed_at or now
@@ -162,10 +155,10 @@ def _note_doing(run: Run, beat: RunBeat, now: datetime) -> None:
     run.progress_at = now - timedelta(seconds=beat.quiet_seconds)
 
 
-def _given_up(db: Session, drone: Drone, beat: RunBeat) -> list[Dispatch]:
+def _given_up(db: Session, beat: RunBeat) -> list[Dispatch]:
     """The dispatch of a run that is still running although it was given up."""
     run = db.get(Run, beat.run_id)
     if beat.ended or run is None or run.status != RunStatus.LOST:
         return []
     dispatch = db.get(Dispatch, beat.run_id)
-    return [dispatch] if dispatch is not None and dispatch.drone_id == drone.id else []
+    return [dispatch] if dispatch is not None else []

@@ -33,7 +33,9 @@ def note(core: Core, drone: Drone, said: Hello) -> None:
     drone.stopped_at = None
 
 
-def lose_missing_runs(db: Session, core: Core, said: Hello, outcome: IntakeOutcome, *, patient: bool) -> dict[str, int]:
+def lose_missing_runs(  # noqa: PLR0913 - a hello, and where it counts
+    db: Session, core: Core, drone: Drone, said: Hello, outcome: IntakeOutcome, *, patient: bool
+) -> dict[str, int]:
     """Record the runs that did not survive the drone's new start as lost; may be repeated.
 
     Each start has its own boot id, and ends all runs of older boots before it says hello. A listed run therefore
@@ -42,7 +44,6 @@ def lose_missing_runs(db: Session, core: Core, said: Hello, outcome: IntakeOutco
     last stored step. These runs are returned, each with its last stored event. The drone sent everything it had before
     this hello, so the events still missing are those that Redis lost.
     """
-    drone = db.get_one(Drone, said.drone_id)
     recorded = {each.run_id: each.last_seq for each in said.runs}
     behind: dict[str, int] = {}
     for loss in list(_losses(db, core, drone, said)):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 from functools import cached_property
 
-from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from control_plane.background.timings import Timings
@@ -14,20 +12,15 @@ from control_plane.collector import effects, hello
 from control_plane.collector.gaps import Gaps
 from control_plane.collector.intake_outcome import IntakeOutcome
 from control_plane.collector.stream_entries import StreamEntry, has_later_hello
-from control_plane.collector.unknown_events import newer_event
 from control_plane.core import Core
 from control_plane.db.drones import Drone, RawEvent
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run, Step
 from control_plane.drones.inbox import notify_drone
+from control_plane.drones.reports import InvalidReport, Report, ReportSender, open_report, sender_of
 from shared.control import Resend
-from shared.envelope import Binding, CannotOpen, Direction, Opened, open_envelope
 from shared.events import Event, GapStep, Hello
 from shared.states import RunStatus
-
-
-class InvalidEntry(Exception):
-    """The entry is not valid in a drone's stream; a retry would not change that."""
 
 
 class Intake:
@@ -51,7 +44,7 @@ class Intake:
         for entry in entries:
             try:
                 self._entry(entry)
-            except InvalidEntry as error:
+            except InvalidReport as error:
                 self.keep_raw(entry, str(error))
         self._process_gaps()
         self._process_hello()
@@ -76,11 +69,11 @@ class Intake:
             # Deleted by an earlier owner between its read and its acknowledgment: already stored.
             self.outcome.acknowledge.append(entry.id)
         elif kind == "event":
-            self._event(entry.id, self._read_event(entry))
+            self._event(entry.id, self._open(Event, entry))
         elif kind == "hello":
-            self._hello(entry.id, self._read_hello(entry))
+            self._hello(entry.id, self._open(Hello, entry))
         else:
-            raise InvalidEntry(f"unknown entry kind {kind!r}")
+            raise InvalidReport(f"unknown entry kind {kind!r}")
 
     # --- events ----------------------------------------------------------------------
 
@@ -188,7 +181,7 @@ class Intake:
         behind: dict[str, int] = {}
         if not self._is_outdated(held.entry_id):
             patient = now - held.since < self._timings.hello_wait
-            behind = hello.lose_missing_runs(self.db, self.core, held.said, self.outcome, patient=patient)
+            behind = hello.lose_missing_runs(self.db, self.core, self.drone, held.said, self.outcome, patient=patient)
         for run_id, stored in behind.items():
             self._request_resend(run_id, stored, now)
         if not behind:
@@ -227,49 +220,21 @@ class Intake:
 
     # --- reading ---------------------------------------------------------------------
 
-    def _read_event(self, entry: StreamEntry) -> Event:
-        opened = self._open(entry, "event")
-        try:
-            event = Event.model_validate_json(opened.body)
-        except ValidationError as error:
-            newer = newer_event(opened.body)
-            if newer is None:
-                raise InvalidEntry(f"not an event: {error.error_count()} invalid fields: {error}"[:500]) from error
-            event = newer
-        bound = (opened.binding.order, opened.binding.run, opened.binding.generation)
-        if bound != (event.order_id, event.run_id, event.generation):
-            raise InvalidEntry("the event belongs to another order, run or generation than its envelope")
-        return event
+    def _open(self, kind: type[Report], entry: StreamEntry) -> Report:
+        return open_report(kind, entry.fields.get("e", ""), self._sender, self._keys)
 
-    def _read_hello(self, entry: StreamEntry) -> Hello:
-        opened = self._open(entry, "hello")
-        try:
-            said = Hello.model_validate_json(opened.body)
-        except ValidationError as error:
-            raise InvalidEntry(f"not a hello: {error}"[:500]) from error
-        if said.drone_id != self.drone.id:
-            raise InvalidEntry(f"the hello is from drone {said.drone_id}")
-        return said
-
-    def _open(self, entry: StreamEntry, direction: Direction) -> Opened:
-        expect = Binding(direction=direction, drone=self.drone.id)
-        sender = base64.b64decode(self.drone.public_key)
-        try:
-            return open_envelope(entry.fields.get("e", ""), recipients=self._keys, sender=sender, expect=expect)
-        except CannotOpen as error:
-            raise InvalidEntry(f"the envelope cannot be opened: {error}") from error
+    @cached_property
+    def _sender(self) -> ReportSender:
+        return sender_of(self.db, self.drone)
 
     @cached_property
     def _keys(self) -> dict[str, bytes]:
         return self.core.vault.box_keys(self.db).private_keys()
 
     def _dispatch_of(self, event: Event) -> Dispatch:
-        """The dispatch of the event's run. A drone may send events of its own runs only."""
-        dispatch = self.db.get(Dispatch, event.run_id)
-        if dispatch is None or dispatch.drone_id != self.drone.id:
-            raise InvalidEntry(f"run {event.run_id} does not belong to this drone")
+        dispatch = self.db.get_one(Dispatch, event.run_id)
         if (dispatch.order_id, dispatch.generation) != (event.order_id, event.generation):
-            raise InvalidEntry(f"run {event.run_id} belongs to another order or generation")
+            raise InvalidReport(f"run {event.run_id} belongs to another order or generation")
         return dispatch
 
     def _order(self, order_id: str) -> Order:

@@ -18,6 +18,7 @@ from anyio import CapacityLimiter
 from redis.exceptions import RedisError
 
 from control_plane.core import Core
+from control_plane.drones.reports import ReportSender
 from control_plane.web.text_in_flight import LiveKeys, Source
 from shared import names
 from shared.errors import FleetError
@@ -191,12 +192,14 @@ class Hub:
 
     def _pass_on_live(self, drone_id: str, data: str) -> None:
         """Open a drone's piece of text, if a stream waits for this drone, and pass it to the streams of its order."""
-        source = next((each.source for each in self._all() if each.source and each.source.drone_id == drone_id), None)
-        if source is None:
+        sources = [each.source for each in self._all() if each.source and each.source.drone_id == drone_id]
+        if not sources:
             return
+        runs = {source.run_id: drone_id for source in sources if source.run_id}
+        sender = ReportSender(drone_id, sources[0].public_key, runs.get)
         try:
             message = json.loads(data)
-            delta = self._keys.open_delta(source, message["e"]) if message["t"] == "delta" else None
+            delta = self._keys.open_delta(sender, message["e"]) if message["t"] == "delta" else None
         except (ValueError, KeyError, TypeError):
             log.warning("invalid message on a live channel", drone=drone_id)
             return

@@ -6,18 +6,16 @@ import base64
 import time
 from dataclasses import dataclass
 
-from pydantic import ValidationError
 from sqlalchemy import select
 
 from control_plane.core import Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.db.runs import Step
-from shared.envelope import Binding, CannotOpen, open_envelope, recipient_of
+from control_plane.drones.reports import ForeignRun, InvalidReport, RefusalLog, ReportSender, open_report
+from shared.envelope import recipient_of
 from shared.events import Delta
-from shared.terminal import logs
 
-log = logs.get(__name__)
 KEYS_AGAIN_S = 5.0
 
 
@@ -68,19 +66,17 @@ class LiveKeys:
         self._core = core
         self._keys: dict[str, bytes] = {}
         self._read_at = -KEYS_AGAIN_S
+        self._refusals = RefusalLog(core.clock)
 
-    def open_delta(self, source: Source, envelope: str) -> Delta | None:
-        """The piece of text, or None, with a line in the log, if it is not this drone's or cannot be opened."""
-        keys = self._keys_for(recipient_of(envelope))
+    def open_delta(self, sender: ReportSender, envelope: str) -> Delta | None:
+        """The piece of text; None if no stream waits for its run, or if it is refused, which is logged."""
         try:
-            expected = Binding(direction="live", drone=source.drone_id)
-            opened = open_envelope(envelope, recipients=keys, sender=source.public_key, expect=expected)
-            delta = Delta.model_validate_json(opened.body)
-        except (CannotOpen, ValidationError) as error:
-            log.warning("text in flight was dropped", drone=source.drone_id, why=str(error)[:200])
+            return open_report(Delta, envelope, sender, self._keys_for(recipient_of(envelope)))
+        except ForeignRun:
             return None
-        # The content must match its binding.
-        return delta if (opened.binding.order, opened.binding.run) == (delta.order_id, delta.run_id) else None
+        except InvalidReport as error:
+            self._refusals.note("text in flight was refused", sender.drone_id, error)
+            return None
 
     def _keys_for(self, wanted: str) -> dict[str, bytes]:
         # Keys may be rotated while we run; an unknown key id must not cause a database read each time.

@@ -45,17 +45,13 @@ class Sealer:
             body, binding, sender=self.private_key, recipient=self.control_plane_key, issued_at=self.clock.now()
         )
 
-    def open(self, envelope: str, direction: Direction, *, order: str = "", run: str = "", generation: int = 0) -> str:
+    def open(
+        self, envelope: str, direction: Direction, *, order: str = "", run: str = "", generation: int = 0
+    ) -> Opened:
         """Open an envelope that the control plane sealed for this drone, with this binding.
 
         Raises CannotOpen if it is for another recipient, was altered, or has another binding.
         """
-        return self.open_dated(envelope, direction, order=order, run=run, generation=generation).body
-
-    def open_dated(
-        self, envelope: str, direction: Direction, *, order: str = "", run: str = "", generation: int = 0
-    ) -> Opened:
-        """Like `open`, with the time of sealing as well as the body."""
         expect = Binding(direction=direction, drone=self.drone_id, order=order, run=run, generation=generation)
         own = {key_id(public_key(self.private_key)): self.private_key}
         return open_envelope(envelope, recipients=own, sender=self.control_plane_key, expect=expect)

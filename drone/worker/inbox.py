@@ -60,8 +60,11 @@ class Inbox:
     def _open(self, envelope: bytes) -> tuple[datetime, ControlMessage] | None:
         """The message and when it was sealed; None if we must not act on it."""
         try:
-            opened = self._sealer.open_dated(envelope.decode(), "control")
-            return opened.issued_at, ControlMessage.model_validate_json(opened.body)
+            opened = self._sealer.open(envelope.decode(), "control")
+            message = ControlMessage.model_validate_json(opened.body)
+            if getattr(message.body, "run_id", "") != opened.binding.run:
+                raise CannotOpen("its content is about another run than its envelope")
+            return opened.issued_at, message
         except (CannotOpen, ValueError) as error:
             self._refuse(envelope, error)
             return None

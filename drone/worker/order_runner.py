@@ -33,7 +33,7 @@ from drone.worker.forking import ForkServer, RunProcess
 from drone.worker.tracked_runs import TrackedRun, TrackedRuns
 from shared.clock import Clock
 from shared.control import Say
-from shared.envelope import CannotOpen
+from shared.envelope import CannotOpen, check_ids
 from shared.errors import FleetFault
 from shared.events import Delta, ErrorStep, Receipt, RunEnded, RunStarted
 from shared.outcome import ExitStatus
@@ -174,10 +174,12 @@ class OrderRunner:
     def _opened(self, identity: RunIdentity, envelope: str) -> WorkOrder:
         """The order in the envelope. Raises FleetFault if it cannot be opened or read."""
         try:
-            order = self.sealer.open(
+            opened = self.sealer.open(
                 envelope, "order", order=identity.order_id, run=identity.run_id, generation=identity.generation
             )
-            return WorkOrder.model_validate_json(order)
+            order = WorkOrder.model_validate_json(opened.body)
+            check_ids(order, opened.binding)
+            return order
         except CannotOpen as error:
             raise FleetFault(
                 "this drone cannot open the order", code="E-ENVELOPE", why=str(error), next="fleet doctor"

@@ -208,11 +208,11 @@ class ControlPlaneStandIn:
 
     def tell(self, drone_id: str, message: ControlMessage) -> None:
         """Put a control message into the drone's inbox, and publish it."""
-        self.tell_text(drone_id, message.id, message.model_dump_json())
+        self.tell_text(drone_id, message.id, message.model_dump_json(), getattr(message.body, "run_id", ""))
 
-    def tell_text(self, drone_id: str, message_id: str, text: str) -> None:
+    def tell_text(self, drone_id: str, message_id: str, text: str, run_id: str = "") -> None:
         """Like `tell`, with the message's text verbatim."""
-        envelope = self._seal(text, Binding(direction="control", drone=drone_id))
+        envelope = self._seal(text, Binding(direction="control", drone=drone_id, run=run_id))
         self.broker.redis.hset(names.inbox_key(drone_id), message_id, envelope)
         self.broker.redis.publish(names.control_channel(drone_id), envelope)
 

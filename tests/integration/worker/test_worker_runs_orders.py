@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from shared import names
 from shared.control import Cancel, Confirm, ControlMessage, Drain, Resend, Say
@@ -120,6 +123,20 @@ def test_an_envelope_of_another_order_is_refused_and_reported(busy_fleet: Worksh
     assert (end.status, end.order_at_fault) == ("failed", False)
     assert "bound to another" in end.reason
     assert busy_fleet.fleet.kinds(sent) == ["run_started", "error", "run_ended"]
+    assert model.requests == []
+
+
+@pytest.mark.parametrize("other", [{"drone_id": "drone1111111"}, {"run_id": "run111111111"}, {"generation": 2}])
+def test_an_order_with_other_ids_than_its_envelope_is_not_run(
+    busy_fleet: Workshop, scripted: ScriptedFactory, other: dict[str, Any]
+) -> None:
+    model = scripted([{"text": "Done."}])
+    order = busy_fleet.order(model.url)
+    text = order.model_copy(update=other).model_dump_json()
+    sent = busy_fleet.fleet.dispatch(order, envelope=busy_fleet.fleet.sealed(order, text))
+    end = busy_fleet.fleet.ended(sent)
+    assert end.status == "failed"
+    assert "its content has another" in end.reason
     assert model.requests == []
 
 

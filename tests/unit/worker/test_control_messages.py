@@ -82,7 +82,7 @@ def test_words_that_lie_in_the_inbox_are_acted_on_in_the_order_of_their_saying()
     def letter(name: str) -> bytes:
         clock.sleep(0.001)
         message = ControlMessage(id=name, body=Say(run_id=RUN, text=name))
-        binding = Binding(direction="control", drone="drone0000000")
+        binding = Binding(direction="control", drone="drone0000000", run=RUN)
         body = message.model_dump_json()
         return seal(body, binding, sender=fleet, recipient=public_key(drone), issued_at=clock.now()).encode()
 

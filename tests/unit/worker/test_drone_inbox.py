@@ -8,7 +8,7 @@ import pytest
 
 from drone.reporting.uplink import Sealer
 from drone.worker.inbox import Inbox
-from shared.control import ControlMessage, Drain
+from shared.control import Cancel, ControlMessage, Drain
 from shared.envelope import Binding, new_private_key, public_key, seal
 from tests.support.clocks import HandClock
 
@@ -16,9 +16,16 @@ FLEET, DRONE = new_private_key(), new_private_key()
 SEALER = Sealer("drone0000000", DRONE, public_key(FLEET), HandClock())
 
 
-def letter(message_id: str, *, drone: str = "drone0000000", sender: bytes = FLEET) -> bytes:
-    message = ControlMessage(id=message_id, body=Drain(on=True))
-    binding = Binding(direction="control", drone=drone)
+def letter(
+    message_id: str,
+    *,
+    drone: str = "drone0000000",
+    sender: bytes = FLEET,
+    body: Cancel | Drain = Drain(on=True),  # noqa: B008 - frozen
+    run: str = "",
+) -> bytes:
+    message = ControlMessage(id=message_id, body=body)
+    binding = Binding(direction="control", drone=drone, run=run)
     return seal(
         message.model_dump_json(), binding, sender=sender, recipient=public_key(DRONE), issued_at=HandClock().now()
     ).encode()
@@ -66,4 +73,15 @@ def test_a_message_of_somebody_else_or_for_another_drone_is_not_acted_on_and_tol
         inbox.read(forged)
     assert acted == []
     assert inbox.done() == ()
+    assert len(caplog.records) == 2
+
+
+def test_a_message_about_another_run_than_its_envelope_is_not_acted_on(
+    inbox: Inbox, acted: list[ControlMessage], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        inbox.take(letter("a", body=Cancel(run_id="run1", generation=1), run="run2"))
+        inbox.take(letter("b", body=Drain(on=True), run="run2"))
+    inbox.take(letter("c", body=Cancel(run_id="run1", generation=1), run="run1"))
+    assert [message.id for message in acted] == ["c"]
     assert len(caplog.records) == 2

@@ -1,0 +1,114 @@
+"""What drones say is opened here and nowhere else: an envelope is verified, and so is whom its content speaks for."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeVar
+
+from pydantic import ValidationError
+from sqlalchemy.orm import Session
+
+from control_plane.db.drones import Drone
+from control_plane.db.orders import Dispatch
+from control_plane.drones.unknown_events import newer_event
+from shared.clock import Clock
+from shared.envelope import Binding, CannotOpen, Direction, check_ids, open_envelope
+from shared.events import Beat, Delta, Event, Hello
+from shared.terminal import logs
+
+log = logs.get(__name__)
+Report = TypeVar("Report", Event, Hello, Beat, Delta)
+REPORTS: Mapping[type[Event | Hello | Beat | Delta], Direction] = MappingProxyType(
+    {Event: "event", Hello: "hello", Beat: "beat", Delta: "live"}
+)
+"""Every kind of report, with the direction that its envelopes are bound to."""
+_REPEAT_AFTER_S = 600.0
+
+
+class InvalidReport(Exception):
+    """The report is not its sender's, or cannot be read; a retry would not change that."""
+
+
+class ForeignRun(InvalidReport):
+    """The report is about a run that was not given to its sender."""
+
+
+@dataclass(frozen=True)
+class ReportSender:
+    """A drone as the name of its stream or channel, and the key that it registered, authenticate it."""
+
+    drone_id: str
+    public_key: bytes
+    drone_of_run: Callable[[str], str | None]
+    """The id of the drone that was given a run; None for an unknown run."""
+
+
+def sender_of(db: Session, drone: Drone) -> ReportSender:
+    """The drone as the sender of reports. Runs are looked up in this session, each once."""
+    known: dict[str, str | None] = {}
+
+    def drone_of_run(run_id: str) -> str | None:
+        if run_id not in known:
+            dispatch = db.get(Dispatch, run_id)
+            known[run_id] = dispatch.drone_id if dispatch is not None else None
+        return known[run_id]
+
+    return ReportSender(drone.id, base64.b64decode(drone.public_key), drone_of_run)
+
+
+def open_report(kind: type[Report], envelope: str, sender: ReportSender, keys: Mapping[str, bytes]) -> Report:
+    """The report in an envelope, without entries about runs of other drones.
+
+    `keys` are the control plane's private keys. Raises InvalidReport if the envelope is not from the sender, or if the
+    content names another drone, order, run or generation than the envelope; ForeignRun if all of it is about a run of
+    another drone.
+    """
+    try:
+        binding = Binding(direction=REPORTS[kind], drone=sender.drone_id)
+        opened = open_envelope(envelope, recipients=keys, sender=sender.public_key, expect=binding)
+    except CannotOpen as error:
+        raise InvalidReport(f"the envelope cannot be opened: {error}") from error
+    report = _read(kind, opened.body)
+    try:
+        check_ids(report, opened.binding)
+    except CannotOpen as error:
+        raise InvalidReport(str(error)) from error
+    return _of_own_runs(report, sender)
+
+
+def _read(kind: type[Report], text: str) -> Report:
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        newer = newer_event(text) if kind is Event else None
+        if isinstance(newer, kind):
+            return newer
+        what = f"not a valid {kind.__name__.lower()}"
+        raise InvalidReport(f"{what}: {error.error_count()} invalid fields: {error}"[:500]) from error
+
+
+def _of_own_runs(report: Report, sender: ReportSender) -> Report:
+    if isinstance(report, (Event, Delta)):
+        if sender.drone_of_run(report.run_id) != sender.drone_id:
+            raise ForeignRun(f"run {report.run_id} does not belong to this drone")
+        return report
+    # Dropped, not refused: a home that was registered anew still contains the runs of its former drone.
+    own = tuple(run for run in report.runs if sender.drone_of_run(run.run_id) in {None, sender.drone_id})
+    return report.model_copy(update={"runs": own})
+
+
+class RefusalLog:
+    """Logs that reports of a drone are refused: at most once in ten minutes, as one drone can send any number."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._logged_at: dict[str, float] = {}
+
+    def note(self, what: str, drone_id: str, error: Exception) -> None:
+        now = self._clock.monotonic()
+        if now - self._logged_at.get(drone_id, float("-inf")) >= _REPEAT_AFTER_S:
+            self._logged_at[drone_id] = now
+            log.warning(what, drone=drone_id, why=str(error)[:300])

@@ -1,0 +1,122 @@
+"""A drone with its own key and channel names another drone in a report: nothing of that one changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from control_plane.db.drones import Drone, RawEvent
+from control_plane.db.runs import Run
+from control_plane.drones.reports import REPORTS, ReportSender
+from control_plane.operations.drones import managing
+from control_plane.web.text_in_flight import LiveKeys
+from shared import envelope, names
+from shared.envelope import Binding
+from shared.events import Beat, Delta, Event, Hello
+from shared.work_order import WorkOrder
+from tests.support import wait_until
+from tests.support.broker import Plane
+from tests.support.stand_in import DroneStandIn
+
+LIES: dict[str, Any] = {"boot_id": "b" * 12, "machine_id": "elsewhere", "version": "6.6.6", "sandbox": "none"}
+
+
+def says_event(plane: Plane, thief: DroneStandIn, order: WorkOrder) -> None:
+    thief.report(order, thief.ended(response="stolen"))
+    wait_until(lambda: plane.rows(RawEvent, RawEvent.drone_id == thief.id))
+
+
+def says_hello(plane: Plane, thief: DroneStandIn, order: WorkOrder) -> None:
+    hello = Hello(drone_id=order.drone_id, at=plane.core.clock.now(), concurrency=64, **LIES)
+    thief.put("hello", thief.seal(hello.model_dump_json(), Binding(direction="hello", drone=thief.id)))
+    wait_until(lambda: plane.rows(RawEvent, RawEvent.drone_id == thief.id))
+
+
+def says_beat(plane: Plane, thief: DroneStandIn, order: WorkOrder) -> None:
+    beat = Beat(drone_id=order.drone_id, sent_at=plane.core.clock.now(), concurrency=64, stopping=True, **LIES)
+    sealed = thief.seal(beat.model_dump_json(), Binding(direction="beat", drone=thief.id))
+
+    def refused() -> bool:
+        thief.redis.publish(names.beat_channel(thief.id), sealed)
+        return any(line["event"] == "a heartbeat was refused" for line in logged)
+
+    with capture_logs() as logged:
+        wait_until(refused)
+        for _ in range(5):
+            refused()
+            # Longer than the collector waits between two rounds.
+            time.sleep(0.3)
+    assert len([line for line in logged if line["event"] == "a heartbeat was refused"]) == 1
+
+
+def says_delta(plane: Plane, thief: DroneStandIn, order: WorkOrder) -> None:
+    delta = Delta(run_id=order.run_id, order_id=order.order_id, kind="text", text="forged")
+    key = envelope.public_key(thief.private_key)
+    sender = ReportSender(thief.id, key, {order.run_id: order.drone_id, "run-of-thief": thief.id}.get)
+    for binding in (
+        Binding(direction="live", drone=thief.id, order=order.order_id, run=order.run_id),
+        Binding(direction="live", drone=thief.id, order="order-of-thief", run="run-of-thief"),
+    ):
+        assert LiveKeys(plane.core).open_delta(sender, thief.seal(delta.model_dump_json(), binding)) is None
+
+
+SAYS: dict[type, Callable[[Plane, DroneStandIn, WorkOrder], None]] = {
+    Event: says_event,
+    Hello: says_hello,
+    Beat: says_beat,
+    Delta: says_delta,
+}
+
+
+def facts_of(plane: Plane, order: WorkOrder) -> list[Any]:
+    """What is known of the victim: its row, how it is shown, its run and its order."""
+    drone, run = plane.rows(Drone, Drone.id == order.drone_id)[0], plane.rows(Run, Run.id == order.run_id)[0]
+    shown = next(each for each in managing.list_drones(plane.core, plane.admin) if each.id == order.drone_id)
+    row = {column.name: getattr(drone, column.name) for column in Drone.__table__.columns}
+    return [row, shown.status, run.status, run.last_seq, run.boot_id, plane.status(order.order_id)]
+
+
+def test_every_kind_of_report_is_tried_here() -> None:
+    assert SAYS.keys() == REPORTS.keys()
+
+
+@pytest.mark.parametrize("kind", SAYS, ids=lambda kind: kind.__name__.lower())
+def test_a_report_that_names_another_drone_changes_nothing_of_it(plane: Plane, kind: type) -> None:
+    oka, mila = plane.drone("oka"), plane.drone("mila")
+    plane.collector(), plane.supervisor()
+    plane.submit(drone="oka")
+    order = wait_until(oka.take)
+    oka.claim(order)
+    oka.report(order, oka.started())
+    wait_until(lambda: plane.status(order.order_id) == "running")
+    before = facts_of(plane, order)
+
+    SAYS[kind](plane, mila, order)
+
+    assert facts_of(plane, order) == before
+    assert before[1] == "online"
+    plane.submit(drone="oka")
+    assert wait_until(oka.take).drone_id == oka.id
+
+
+def test_runs_of_another_drone_in_a_heartbeat_or_hello_are_ignored(plane: Plane) -> None:
+    oka, mila = plane.drone("oka"), plane.drone("mila")
+    plane.collector(), plane.supervisor()
+    plane.submit(drone="oka")
+    order = wait_until(oka.take)
+    oka.claim(order)
+    oka.report(order, oka.started())
+    wait_until(lambda: plane.status(order.order_id) == "running")
+    before = facts_of(plane, order)
+    stolen = oka.run_beat(order, doing="whatever", ended=True, last_seq=99)
+
+    wait_until(lambda: mila.beat(stolen) or plane.rows(Drone, Drone.id == mila.id)[0].boot_id == mila.boot)
+    mila.restart(stolen)
+    wait_until(lambda: plane.rows(Drone, Drone.id == mila.id)[0].boot_id == mila.boot)
+
+    assert facts_of(plane, order) == before
+    assert oka.told("resend") == mila.told("resend") == []

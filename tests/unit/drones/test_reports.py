@@ -1,0 +1,106 @@
+"""Each kind of report: opened if its sender, its envelope and its content agree, and refused otherwise."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from control_plane.drones.reports import REPORTS, ForeignRun, InvalidReport, RefusalLog, ReportSender, open_report
+from shared.envelope import Binding, key_id, new_private_key, public_key, seal
+from shared.events import Beat, Delta, Event, Hello, Phase, RunBeat
+from tests.support.clocks import HandClock
+from tests.support.quiet_logs import quiet_logs
+
+FLEET, DRONE = new_private_key(), new_private_key()
+KEYS = {key_id(public_key(FLEET)): FLEET}
+SENDER = ReportSender(
+    "drone0000000", public_key(DRONE), {"run000000000": "drone0000000", "run111111111": "drone1111111"}.get
+)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+IDS: dict[str, Any] = {"run_id": "run000000000", "order_id": "order0000000", "generation": 2}
+SELF: dict[str, Any] = {
+    "drone_id": "drone0000000",
+    "machine_id": "m",
+    "boot_id": "b",
+    "version": "1",
+    "sandbox": "none",
+    "concurrency": 1,
+}
+OWN, FOREIGN = RunBeat(**IDS), RunBeat(**{**IDS, "run_id": "run111111111"})
+SAMPLES: dict[type, Any] = {
+    Event: Event(**IDS, seq=1, at=NOW, body=Phase(name="setup")),
+    Hello: Hello(**SELF, at=NOW, runs=(OWN, FOREIGN)),
+    Beat: Beat(**SELF, sent_at=NOW, runs=(OWN, FOREIGN)),
+    Delta: Delta(run_id="run000000000", order_id="order0000000", kind="text", text="x"),
+}
+KINDS = pytest.mark.parametrize("kind", REPORTS, ids=lambda kind: kind.__name__.lower())
+FIELDS = [
+    (kind, field)
+    for kind in REPORTS
+    for field in ("drone_id", "order_id", "run_id", "generation")
+    if field in kind.model_fields
+]
+
+
+def sealed(kind: type, body: str, **bound: Any) -> str:
+    """A report in the envelope that the drone makes for it."""
+    sample = SAMPLES[kind]
+    own = {"direction": REPORTS[kind], "drone": "drone0000000"}
+    for field, name in (("order_id", "order"), ("run_id", "run"), ("generation", "generation")):
+        if hasattr(sample, field):
+            own[name] = getattr(sample, field)
+    binding = Binding.model_validate({**own, **bound})
+    return seal(body, binding, sender=DRONE, recipient=public_key(FLEET), issued_at=NOW)
+
+
+@KINDS
+def test_a_drones_own_report_is_opened_without_what_it_says_of_foreign_runs(kind: type) -> None:
+    report = open_report(kind, sealed(kind, SAMPLES[kind].model_dump_json()), SENDER, KEYS)
+    without = {"runs": (OWN,)} if "runs" in kind.model_fields else {}
+    assert report == SAMPLES[kind].model_copy(update=without)
+
+
+def test_every_kind_contains_an_id_of_its_sender() -> None:
+    assert {kind for kind, field in FIELDS if field in {"drone_id", "run_id"}} == set(REPORTS)
+
+
+@pytest.mark.parametrize(("kind", "field"), FIELDS, ids=[f"{kind.__name__}.{field}" for kind, field in FIELDS])
+def test_an_id_that_differs_from_the_envelopes_is_refused(kind: type, field: str) -> None:
+    other = SAMPLES[kind].model_copy(update={field: 3 if field == "generation" else "another00000"})
+    with pytest.raises(InvalidReport, match=f"its content has another {field} than its envelope"):
+        open_report(kind, sealed(kind, other.model_dump_json()), SENDER, KEYS)
+
+
+@KINDS
+def test_an_envelope_of_another_drone_or_direction_is_refused(kind: type) -> None:
+    body = SAMPLES[kind].model_dump_json()
+    for bound in ({"drone": "drone1111111"}, {"direction": "control"}):
+        with pytest.raises(InvalidReport, match="cannot be opened"):
+            open_report(kind, sealed(kind, body, **bound), SENDER, KEYS)
+
+
+@pytest.mark.parametrize("kind", [Event, Delta])
+def test_a_report_about_another_drones_run_is_refused(kind: type) -> None:
+    other = SAMPLES[kind].model_copy(update={"run_id": "run111111111"})
+    with pytest.raises(ForeignRun):
+        open_report(kind, sealed(kind, other.model_dump_json(), run="run111111111"), SENDER, KEYS)
+
+
+@KINDS
+def test_a_report_that_is_not_of_its_kind_is_refused(kind: type) -> None:
+    with pytest.raises(InvalidReport, match="invalid fields"):
+        open_report(kind, sealed(kind, '{"drone_id": 1}'), SENDER, KEYS)
+
+
+def test_refusals_of_one_drone_are_logged_once_in_ten_minutes(caplog: pytest.LogCaptureFixture) -> None:
+    quiet_logs()
+    clock = HandClock()
+    refusals = RefusalLog(clock)
+    with caplog.at_level(logging.WARNING):
+        [refusals.note("refused", drone, InvalidReport("x")) for drone in ("a", "a", "b", "a")]
+        clock.sleep(601)
+        refusals.note("refused", "a", InvalidReport("x"))
+    assert len(caplog.records) == 3

@@ -1,0 +1,44 @@
+"""Each side opens envelopes in one place, so that no new kind of message can do without the checks there."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import get_args
+
+from control_plane.drones.reports import REPORTS
+from shared.envelope import Direction
+
+ROOT = Path(__file__).parents[3]
+TO_DRONES = {"order", "control", "credentials"}
+
+
+def importers_of(name: str, package: str) -> set[str]:
+    """The modules of a package that import or use this name."""
+    found = set()
+    for path in (ROOT / package).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            imported = isinstance(node, ast.ImportFrom) and any(each.name == name for each in node.names)
+            if imported or (isinstance(node, ast.Attribute) and node.attr == name):
+                found.add(str(path.relative_to(ROOT)))
+    return found
+
+
+def test_only_one_module_of_the_control_plane_opens_envelopes() -> None:
+    assert importers_of("open_envelope", "control_plane") == {"control_plane/drones/reports.py"}
+
+
+def test_on_the_drone_only_its_sealer_and_the_registration_open_envelopes() -> None:
+    assert importers_of("open_envelope", "drone") == {
+        "drone/reporting/uplink.py",
+        "drone/installation/registration.py",
+    }
+
+
+def test_every_direction_goes_to_drones_or_is_a_kind_of_report() -> None:
+    assert set(get_args(Direction)) == TO_DRONES | set(REPORTS.values())
+
+
+def test_only_the_two_ends_know_nacls_boxes() -> None:
+    users = {path for package in ("control_plane", "drone", "shared") for path in importers_of("Box", package)}
+    assert users == {"shared/envelope.py"}
