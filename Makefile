@@ -21,7 +21,7 @@ PIP := $(PY) -m pip -qq --disable-pip-version-check --no-input install
 # These reach `make demo` through the environment: a key on a command line could be read by every user of the machine.
 export MODEL API_BASE API_KEY
 
-.PHONY: help venv demo test unit check format chaos hostile browser bench long lock clean
+.PHONY: help venv demo test unit check format chaos hostile browser bench long audit sbom licenses lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -69,6 +69,7 @@ check: $(STAMP) ## ruff, its formatter, mypy strict, the import rules, spelling 
 	@$(PY) .ci/module_cycles.py control_plane drone shared
 	@$(PY) .ci/plain_words.py control_plane drone shared docs/*.md *.md
 	@$(VENV)/bin/codespell control_plane drone shared docs README.md CONTRIBUTING.md
+	@$(PY) .ci/advisories.py || $(MAKE) --no-print-directory audit
 
 format: $(STAMP) ## let ruff fix what it can
 	@$(VENV)/bin/ruff check --fix .
@@ -90,12 +91,31 @@ long: $(STAMP) ## whatever is too long for `make test` and has a short form ther
 	@$(PYTEST) -m long $(ARGS)
 	@$(PYTEST) -m "hypothesis and not long" --hypothesis-profile=thorough $(ARGS)
 
-lock: ## write requirements.lock anew from pyproject.toml (needs uv)
+AUDIT := .venv-audit
+
+$(AUDIT)/.stamp: $(STAMP) requirements-audit.lock
+	@$(PY) -m venv --clear $(AUDIT)
+	@$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-audit.lock
+	@touch $@
+
+audit: $(AUDIT)/.stamp ## look for known vulnerabilities in what requirements.lock names
+	@$(AUDIT)/bin/pip-audit --disable-pip --require-hashes --progress-spinner off -r requirements.lock
+
+sbom: $(AUDIT)/.stamp ## write sbom.json: every installed package with version and license, in CycloneDX's format
+	@$(AUDIT)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file sbom.json $(PY)
+	@echo "sbom.json: $$(grep -c '"purl"' sbom.json) packages"
+
+licenses: $(STAMP) ## write docs/licenses.md anew: the licenses of what is installed to run Dronefleet
+	@$(PY) -m tests.support.licenses
+
+lock: ## write the lock files anew from pyproject.toml (needs uv)
 	@set -e; if $(PY) -m uv --version >/dev/null 2>&1; then uv="$(PY) -m uv"; \
 	elif uv --version >/dev/null 2>&1; then uv=uv; \
 	else echo "error: uv is not installed; next: pipx install uv" >&2; exit 2; fi; \
 	$$uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
 		--no-header --all-extras --output-file requirements.lock pyproject.toml; \
+	$$uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--no-header --output-file requirements-audit.lock .ci/audit.in; \
 	echo "requirements.lock: $$(grep -c '==' requirements.lock) releases"
 
 clean: ## remove .venv, caches and results

@@ -1,0 +1,73 @@
+"""Writes docs/licenses.md: the license of every package that runs with Dronefleet, as its own metadata names it.
+
+python -m tests.support.licenses
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+
+from packaging.requirements import Requirement
+
+from tests.support.documents import ROOT
+
+PAGE = ROOT / "docs" / "licenses.md"
+_HEAD = """# Licenses
+
+What is installed to run Dronefleet, beside Dronefleet itself, with the license that each package declares. Only
+packages for development are left out. `make licenses` writes this page, `make sbom` a bill of materials with versions.
+
+| package | license |
+|---|---|
+"""
+_TROVE = re.compile(r"^License :: (?:OSI Approved :: )?(.+)$")
+_LONGEST = 80
+
+
+def licenses() -> dict[str, str]:
+    """The license of each package that the installed Dronefleet requires, directly or not."""
+    found: dict[str, str] = {}
+    todo = ["dronefleet"]
+    while todo:
+        name = todo.pop()
+        try:
+            package = distribution(name)
+        except PackageNotFoundError:  # for another platform or version of Python
+            continue
+        todo += [each for each in _required(package) if each not in found]
+        if name != "dronefleet":
+            found[name] = _license(package)
+    return found
+
+
+def page(rows: dict[str, str]) -> str:
+    return _HEAD + "".join(f"| {name} | {rows[name]} |\n" for name in sorted(rows))
+
+
+def _required(package: Distribution) -> Iterator[str]:
+    for text in package.requires or ():
+        required = Requirement(text)
+        if required.marker is None or required.marker.evaluate({"extra": ""}):
+            yield re.sub(r"[-_.]+", "-", required.name).lower()
+
+
+def _license(package: Distribution) -> str:
+    """SPDX where there is one; older metadata has a classifier, or a text that begins with the license's name."""
+    metadata = package.metadata
+    if expression := metadata.get("License-Expression"):
+        return str(expression)
+    classified = [found[1] for each in metadata.get_all("Classifier") or () if (found := _TROVE.match(each))]
+    if classified:
+        return ", ".join(classified)
+    name = str(metadata.get("License") or "").strip().partition("\n")[0]
+    return name if 0 < len(name) <= _LONGEST else "unknown"
+
+
+def main() -> None:
+    PAGE.write_text(page(licenses()))
+
+
+if __name__ == "__main__":
+    main()
