@@ -451,6 +451,10 @@ class Beat(Wire):
     draining: bool = False
     full: str = ""
     """Where the drone's disks have too little space for another order (`80 MB free in /path`); '' if nowhere."""
+    withheld: str = ""
+    """Why the policy of its owner allows no new order now, with the line that says so; '' if it allows them."""
+    policy_age_s: float | None = None
+    """Seconds since that policy changed: older refusals may be asked again. None from an older drone."""
     leaving: bool = False
     """It drains because its process was asked to stop, which it does when the current runs have ended."""
     stopping: bool = False

@@ -27,6 +27,7 @@ from shared.reasons import (
     OrderFacts,
     PausesAfterFailure,
     Placed,
+    RefusedByDrone,
     Resumption,
     Returned,
     RunEnd,
@@ -80,6 +81,8 @@ def _returned(returned: Returned) -> str:
             return "the run was withdrawn before it started"
         case GivenBack(drone=drone, detail=detail):
             return f"returned by {drone}: {detail}"
+        case RefusedByDrone(drone=drone, detail=detail):
+            return f"refused by {drone}: {detail}; queued for another drone"
         case AttemptFailed(attempt=attempt, attempts=attempts):
             what = loss_text(returned.loss) if returned.loss is not None else returned.detail
             return f"attempt {attempt} of {attempts} failed: {what.rstrip('.')}; queued again"
@@ -158,23 +161,30 @@ def _decision(approved: bool) -> str:
     return "approved" if approved else "denied"
 
 
+_STATES = {
+    "removed": "was removed",
+    "never_started": "was registered but never started (next: drone start)",
+    "leaving": "stops after its current run",
+}
+
+
 def state_text(state: DroneState) -> str:
     """Continues "the drone"."""
     match state.code:
-        case "removed":
-            return "was removed"
-        case "never_started":
-            return "was registered but never started (next: drone start)"
         case "offline" | "unresponsive":
             return f"has been {state.code} since {_time(state.since, today=state.today)}"
         case "disk_full":
             return f"accepts no work because its disk is full: {state.detail} (next: free disk space there)"
-        case "leaving":
-            return "stops after its current run"
+        case "withheld":
+            return f"accepts no work now by its owner's policy: {state.detail}"
+        case "refuses":
+            return f"refused this order: {state.detail} (next: submit it for another drone, or ask the drone's owner)"
         case "draining":
             return f"is draining (next: fleet drone resume {state.drone})"
         case "busy":
             return f"is busy: {state.running} of {state.slots} slots in use"
+        case _:
+            return _STATES[state.code]
 
 
 def resumption_text(resumes: Resumption | None) -> str:

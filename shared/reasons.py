@@ -32,7 +32,19 @@ class DroneState(Wire):
     """Why a drone does not start an order."""
 
     drone: str
-    code: Literal["removed", "never_started", "offline", "unresponsive", "disk_full", "leaving", "draining", "busy"]
+    code: Literal[
+        "removed",
+        "never_started",
+        "offline",
+        "unresponsive",
+        "disk_full",
+        "withheld",
+        "refuses",
+        "leaving",
+        "draining",
+        "busy",
+    ]
+    """`withheld`: its owner's policy allows no order now; `refuses`: it does not allow this order."""
     since: datetime | None = None
     today: bool = True
     """Whether `since` was on the day when this was written: then the time of day is sufficient."""
@@ -77,6 +89,15 @@ class GivenBack(Wire):
     resumes: Resumption | None = None
 
 
+class RefusedByDrone(Wire):
+    """The policy of its drone's owner does not allow it."""
+
+    code: Literal["refused_by_drone"] = "refused_by_drone"
+    drone: str
+    detail: str
+    resumes: Resumption | None = None
+
+
 class AttemptFailed(Wire):
     """Its run failed through a fault of the fleet, and another attempt is left."""
 
@@ -100,7 +121,8 @@ class AskedAgain(Wire):
 
 
 Returned = Annotated[
-    TakenBack | WithdrawnBeforeStart | GivenBack | AttemptFailed | AskedAgain, Field(discriminator="code")
+    TakenBack | WithdrawnBeforeStart | GivenBack | RefusedByDrone | AttemptFailed | AskedAgain,
+    Field(discriminator="code"),
 ]
 
 # --- why it was placed on its drone -------------------------------------------------------

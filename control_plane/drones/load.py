@@ -51,7 +51,7 @@ def status_of(drone: Drone, load: Load, now: datetime) -> DroneStatus:
         last_seen_at=drone.last_seen_at,
         stopped=drone.stopped_at is not None,
         removed=drone.removed_at is not None,
-        draining=drone.draining or any((drone.beat or {}).get(said) for said in ("draining", "full")),
+        draining=drone.draining or any((drone.beat or {}).get(said) for said in ("draining", "full", "withheld")),
         running=load.running,
         concurrency=drone.concurrency,
     )
@@ -87,6 +87,8 @@ def _draining(drone: Drone) -> DroneState:
     beat = drone.beat or {}
     if full := beat.get("full"):
         return DroneState(drone=drone.name, code="disk_full", detail=str(full))
+    if withheld := beat.get("withheld"):
+        return DroneState(drone=drone.name, code="withheld", detail=str(withheld))
     return DroneState(drone=drone.name, code="leaving" if beat.get("leaving") else "draining")
 
 

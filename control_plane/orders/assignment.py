@@ -69,7 +69,7 @@ def place_and_dispatch(db: Session, core: Core, order: Order, *, may_go: bool = 
     if isinstance(found, Placement):
         return dispatch(db, core, order, found) if may_go else None
     if found != order.facts.waits:
-        explain(db, order, OrderFacts(waits=found))
+        explain(db, order, OrderFacts(returned=order.facts.returned, waits=found))
     return None
 
 

@@ -14,12 +14,15 @@ from sqlalchemy.orm import Session
 from control_plane.conversations.entries import turn_ended
 from control_plane.conversations.resumption import expected_resumption
 from control_plane.core import Core
+from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order, Turn
+from control_plane.db.runs import Run
 from control_plane.orders import totals
+from control_plane.orders.policy_refusals import refused_by_policy
 from control_plane.orders.status_changes import move_order, move_turn
 from shared.events import Receipt
 from shared.outcome import ExitStatus
-from shared.reasons import AttemptFailed, CanceledEnd, Ended, OrderFacts, Returned, RunEnd
+from shared.reasons import AttemptFailed, CanceledEnd, Ended, OrderFacts, RefusedByDrone, Returned, RunEnd
 from shared.states import OrderStatus, TurnStatus
 
 _TURN_OF = {
@@ -52,9 +55,17 @@ def requeue(db: Session, core: Core, order: Order, returned: Returned) -> None:
 
 
 def try_again(db: Session, core: Core, order: Order, ending: Ending) -> None:
-    """Requeue an order whose run failed by the fleet's fault; after `max_attempts` of them, fail it with `ending`."""
+    """Requeue an order whose run failed by the fleet's fault; after `max_attempts` of them, fail it with `ending`.
+
+    A refusal by the policy of a drone's owner is no attempt: the order waits for another drone.
+    """
     ended = ending.because
     assert isinstance(ended, RunEnd)
+    run = db.get(Run, order.run_id) if order.run_id is not None else None
+    if run is not None and refused_by_policy(db, run):
+        drone = db.get_one(Drone, run.drone_id)
+        requeue(db, core, order, RefusedByDrone(drone=drone.name, detail=ended.detail))
+        return
     count = order.lost_runs + 1
     order.lost_runs = count
     if count >= order.max_attempts:

@@ -22,8 +22,10 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Order
 from control_plane.drones.load import Load, load_by_drone, status_of, why_not_starting
 from control_plane.lookups.drones import serves
+from control_plane.orders.policy_refusals import refusals_of
 from shared.reasons import (
     DroneLabels,
+    DroneState,
     EarlierOrder,
     NamedDroneRemoved,
     NoDrone,
@@ -52,17 +54,18 @@ def place(db: Session, core: Core, order: Order) -> Placement | Waits:
     """
     if earlier := earlier_in_session(db, order):
         return EarlierOrder(order=earlier)
+    refusals = refusals_of(db, order)
     if order.wanted_drone_id is not None:
-        return _named(db.get_one(Drone, order.wanted_drone_id), order)
+        return _named(db.get_one(Drone, order.wanted_drone_id), order, refusals)
     living = select(Drone).where(Drone.removed_at.is_(None)).order_by(Drone.name)
     fleet = [drone for drone in db.scalars(living) if serves(drone, order.organization_id) and _able(drone, order)]
     fitting = [drone for drone in fleet if _has(drone, order.wanted_labels)]
     if not fitting:
         return _no_drone_fits(fleet, order.wanted_labels)
     now, load = core.clock.now(), load_by_drone(db)
-    able = [drone for drone in fitting if status_of(drone, load[drone.id], now) in _TAKES_WORK]
+    able = [d for d in fitting if d.id not in refusals and status_of(d, load[d.id], now) in _TAKES_WORK]
     if not able:
-        states = (why_not_starting(drone, load[drone.id], now) for drone in fitting)
+        states = (_refuses(drone, refusals) or why_not_starting(drone, load[drone.id], now) for drone in fitting)
         return NoDroneTakesWork(states=tuple(state for state in states if state is not None))
     return _with_the_work(db, order, able, load) or _best(able, load, _warm(db, order, able), order)
 
@@ -86,10 +89,17 @@ def earlier_in_session(db: Session, order: Order) -> str | None:
     return db.scalar(earlier.order_by(Order.number).limit(1))
 
 
-def _named(drone: Drone, order: Order) -> Placement | Waits:
+def _named(drone: Drone, order: Order, refusals: Mapping[str, str]) -> Placement | Waits:
     if drone.removed_at is not None:
         return NamedDroneRemoved(drone=drone.name, order=order.id)
+    if refuses := _refuses(drone, refusals):
+        return NoDroneTakesWork(states=(refuses,))
     return Placement(drone, Placed(code="named", drone=drone.name))
+
+
+def _refuses(drone: Drone, refusals: Mapping[str, str]) -> DroneState | None:
+    reason = refusals.get(drone.id)
+    return None if reason is None else DroneState(drone=drone.name, code="refuses", detail=reason)
 
 
 def _best(able: Sequence[Drone], load: Mapping[str, Load], warm: set[str], order: Order) -> Placement:

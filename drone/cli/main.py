@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from drone.cli import doctor, install_service, local_run, register, replay, start, status, unregister
+from drone.cli import doctor, install_service, local_run, policy, register, replay, start, status, unregister
 from shared.terminal.command_line import application, examples, run
 
 SET_UP = "Setup"
@@ -33,6 +33,7 @@ for module, name, heading in (
     (replay, "replay", WORK),
     (status, "status", LOOK),
     (doctor, "doctor", LOOK),
+    (policy, "policy", LOOK),
 ):
     app.command(name, rich_help_panel=heading, epilog=examples(*module.EXAMPLES))(module.command)
 

@@ -2,7 +2,10 @@
 
 It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the file that DRONE_POLICY names):
 
+    version = 1               # of this format; absent: 1
+
     [repositories]
+    allow = ["github.com/acme/*", "https://git.example.org/*"]    # absent: all
     extensions = false        # load extensions that a repository brings
     mcp_servers = false       # start MCP servers that a repository names
     file_urls = false         # fetch from this machine's own disk; absent: only from a control plane on loopback
@@ -23,6 +26,25 @@ It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the file that
     file_size = "4 GiB"       # of a single file; absent: no limit
     disk = "30 GiB"           # of the workspace with home and /tmp; absent: each command half of the free disk
 
+    [orders]                  # absent: all
+    organizations = ["acme", "team-*"]
+    modes = ["plan", "test"]
+    tools = ["file_*", "grep", "glob", "editor", "shell"]
+
+    [commands]
+    refuse = ["git push*", "sudo *"]              # for the whole shell line, or a part of it between ; | & and the like
+
+    [sandbox]
+    allow = ["bwrap"]         # absent: every kind
+
+    [when]                    # new orders wait while one of these does not hold; absent: always
+    hours = ["Mon-Fri 20:00-07:00", "Sat,Sun"]    # local time
+    on_mains = true           # not on battery power
+    idle_minutes = 10         # without input of a user who is logged in
+    free_cpus = 2             # processors without load
+    free_memory = "4 GiB"
+    free_disk = "20 GB"
+
 Without a file, only pull requests are allowed, and fetching from `file://` for a control plane on loopback. A file that
 cannot be understood stops the drone: a guess could allow something that its owner forbade.
 """
@@ -32,13 +54,16 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from drone.installation import key_addresses
 from drone.installation.git_urls import is_local, is_remote, leads_into
 from drone.installation.key_addresses import is_key_address
+from drone.installation.owner_rules import OrderRules, When
+from drone.installation.owner_rules.tables import EXPECTED, VERSION, Tables, lines_of, setting_of
 from drone.installation.resource_limits import read_limits
 from drone.sandbox.network.access import KINDS as ACCESS_KINDS
 from drone.sandbox.network.access import NetworkAccess
@@ -46,7 +71,9 @@ from drone.sandbox.resources import ResourceLimits
 from shared.errors import Forbidden, Precondition
 from shared.loopback import is_loopback
 from shared.terminal.directories import config_home
+from shared.work_order import WorkOrder
 
+_TABLES = frozenset({"repositories", "keys", "limits", "network", *Tables.model_fields})
 _SETTINGS = ("extensions", "mcp_servers", "file_urls", "pull_requests")
 
 
@@ -66,6 +93,14 @@ class Policy:
     """What the commands of a run can reach."""
     limits: ResourceLimits = field(default_factory=ResourceLimits)
     """What they may use of the machine."""
+    orders: OrderRules = field(default_factory=OrderRules)
+    """Which orders it takes, and what their models may use."""
+    when: When = field(default_factory=When)
+    """When it takes orders."""
+    sandboxes: tuple[str, ...] | None = None
+    """The kinds of sandbox that commands may have; None: every kind."""
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """The line of each setting in the file, by `table.setting`."""
     file: Path | None = field(default=None, compare=False)
     """The file it was read from, or would be; None: no file applies."""
 
@@ -73,6 +108,49 @@ class Policy:
     def place(self) -> str:
         """The file, as messages name it."""
         return str(self.file or "policy.toml")
+
+    def where(self, setting: str) -> str:
+        """File and line of a setting, as messages name them."""
+        return f"{self.place}, line {line}" if (line := self.lines.get(setting)) else self.place
+
+    def check_order(self, order: WorkOrder) -> None:
+        """Allow an order, or raise Forbidden with the line that refuses it."""
+        rules, mode = self.orders, order.session.mode
+        if not rules.allows_organization(order.organization):
+            raise self._refusal("orders.organizations", f"orders of the organization {order.organization}")
+        if order.purpose == "work" and not rules.allows_mode(mode):
+            raise self._refusal("orders.modes", f"orders in mode {mode}")
+        self.check_repository(order.project.git_url)
+        for command in (*order.project.setup, *order.project.verify):
+            self.check_command(command)
+
+    def check_repository(self, url: str) -> None:
+        """Allow the repository, or raise Forbidden with the line that refuses it."""
+        if not self.orders.allows_repository(url):
+            raise self._refusal("repositories.allow", "this repository")
+
+    def check_command(self, line: str) -> None:
+        """Allow a shell line, or raise Forbidden with the line that refuses it."""
+        if pattern := self.orders.refuses_command(line):
+            raise self._refusal("commands.refuse", f"commands like `{pattern}`")
+
+    def check_sandbox(self, kind: str) -> None:
+        """Allow the sandbox that the commands would have, or raise Precondition."""
+        if self.sandboxes is not None and kind not in self.sandboxes:
+            raise Precondition(
+                f"this drone's policy does not allow the sandbox {kind}",
+                code="E-POLICY-SANDBOX",
+                why=f"{self.where('sandbox.allow')} allows {', '.join(self.sandboxes)}",
+                next="drone doctor        shows what keeps the other kinds from working",
+            )
+
+    def _refusal(self, setting: str, what: str) -> Forbidden:
+        return Forbidden(
+            f"this drone's policy does not allow {what}",
+            code="E-POLICY-ORDER",
+            why=f"{setting} in {self.where(setting)}",
+            next="submit it for another drone, or ask this drone's owner",
+        )
 
     def check_git_url(self, url: str, server_url: str | None, own: Sequence[Path] = ()) -> None:
         """Allow a repository URL, or raise Forbidden. `server_url`: the control plane's, None for `drone run`.
@@ -133,51 +211,106 @@ def policy_file(environ: Mapping[str, str]) -> Path:
 
 
 def load(file: Path) -> Policy:
-    """The policy in `file`, the default if there is none. Raises Precondition if it cannot be understood."""
+    """The policy in `file`, the default if there is none.
+
+    Raises Precondition, with file and line, if it cannot be understood.
+    """
     try:
-        document = tomllib.loads(file.read_text())
+        text = file.read_text()
+        document = tomllib.loads(text)
     except FileNotFoundError:
         return Policy(file=file)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise _damaged(file, str(error)) from error
-    return _parse(document, file)
+    return _parse(document, file, lines_of(text))
 
 
-def _parse(document: Mapping[str, Any], path: Path) -> Policy:
-    unknown = set(document) - {"repositories", "keys", "network", "limits"}
+def _parse(document: Mapping[str, Any], path: Path, lines: Mapping[str, int]) -> Policy:
+    version = document.get("version", VERSION)
+    if version != VERSION or isinstance(version, bool):
+        why = f"version {version} is not supported: this drone reads version {VERSION}"
+        raise _damaged(path, why, lines.get("version"))
+    unknown = sorted(set(document) - _TABLES - {"version"})
     repositories, keys = document.get("repositories", {}), document.get("keys", {})
     if unknown or not isinstance(repositories, dict) or not isinstance(keys, dict):
-        raise _damaged(
-            path,
-            "only [repositories], [keys], [network] and [limits] are allowed, not "
-            + (", ".join(sorted(unknown)) or "values"),
-        )
+        allowed = ", ".join(f"[{name}]" for name in sorted(_TABLES))
+        line = lines.get(unknown[0]) if unknown else None
+        raise _damaged(path, f"only {allowed} are allowed, not {', '.join(unknown) or 'values'}", line)
+    repositories = dict(repositories)
+    allow = _patterns(repositories.pop("allow", None), path, lines)
     for name, value in repositories.items():
         if name not in _SETTINGS or not isinstance(value, bool):
-            raise _damaged(
-                path, f"repositories.{name} is invalid: expected one of {', '.join(_SETTINGS)} with true or false"
-            )
+            expected = f"expected one of {', '.join(_SETTINGS)} with true or false, or allow"
+            raise _damaged(path, f"repositories.{name} is invalid: {expected}", lines.get(f"repositories.{name}"))
+    _check_keys(keys, path, lines)
+    network = _network(document["network"], path, lines) if "network" in document else NetworkAccess()
+    tables = _tables(document, path, lines)
+
+    def limit_damaged(setting: str, why: str) -> Precondition:
+        return _damaged(path, why, lines.get(setting))
+
+    policy = Policy(
+        **repositories,
+        keys={name: tuple(hosts) for name, hosts in keys.items()},
+        network=network,
+        limits=read_limits(document.get("limits", {}), limit_damaged),
+        orders=tables.rules(allow),
+        when=tables.when.when(),
+        sandboxes=tables.sandbox.allow,
+        lines=lines,
+        file=path,
+    )
+    if policy.sandboxes == ("none",) and network.chosen and network.kind != "host":
+        why = f'sandbox.allow = ["none"] contradicts network.access = "{network.kind}", which needs a sandbox'
+        raise _damaged(path, why, lines.get("sandbox.allow"))
+    return policy
+
+
+def _check_keys(keys: Mapping[str, Any], path: Path, lines: Mapping[str, int]) -> None:
     for name, hosts in keys.items():
         if not isinstance(hosts, list) or not all(isinstance(host, str) and is_key_address(host) for host in hosts):
-            raise _damaged(path, f'keys.{name} must be a list of addresses, such as "api.example.org" (https)')
-    network = _network(document["network"], path) if "network" in document else NetworkAccess()
-    limits = read_limits(document.get("limits", {}), partial(_damaged, path))
-    checked = {name: tuple(hosts) for name, hosts in keys.items()}
-    return Policy(**repositories, keys=checked, network=network, limits=limits, file=path)
+            why = f'keys.{name} must be a list of addresses, such as "api.example.org" (https)'
+            raise _damaged(path, why, lines.get(f"keys.{name}"))
 
 
-def _network(table: object, path: Path) -> NetworkAccess:
+def _patterns(given: object, path: Path, lines: Mapping[str, int]) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    if not isinstance(given, list) or not given or not all(isinstance(each, str) and each for each in given):
+        why = 'repositories.allow must be a list of patterns, such as "github.com/acme/*"'
+        raise _damaged(path, why, lines.get("repositories.allow"))
+    return tuple(given)
+
+
+def _tables(document: Mapping[str, Any], path: Path, lines: Mapping[str, int]) -> Tables:
+    try:
+        return Tables.model_validate({name: document[name] for name in Tables.model_fields if name in document})
+    except ValidationError as error:
+        setting = setting_of(error.errors()[0]["loc"])
+        if setting in EXPECTED:
+            why = f"{setting} is invalid: expected {EXPECTED[setting]}"
+        else:
+            table = setting.partition(".")[0]
+            names = (name.partition(".")[2] for name in EXPECTED if name.startswith(f"{table}."))
+            why = f"[{table}] may contain only {', '.join(names)}"
+        raise _damaged(path, why, lines.get(setting)) from error
+
+
+def _network(table: object, path: Path, lines: Mapping[str, int]) -> NetworkAccess:
     if not isinstance(table, dict) or set(table) - {"access", "hosts"}:
-        raise _damaged(path, "[network] may contain only access and hosts")
+        raise _damaged(path, "[network] may contain only access and hosts", lines.get("network"))
     access, hosts = table.get("access", "public"), table.get("hosts", [])
     if access not in ACCESS_KINDS:
-        raise _damaged(path, f"network.access is invalid: expected one of {', '.join(ACCESS_KINDS)}")
+        why = f"network.access is invalid: expected one of {', '.join(ACCESS_KINDS)}"
+        raise _damaged(path, why, lines.get("network.access"))
     if not isinstance(hosts, list) or not all(isinstance(host, str) and host for host in hosts):
-        raise _damaged(path, "network.hosts must be a list of host names")
+        raise _damaged(path, "network.hosts must be a list of host names", lines.get("network.hosts"))
     if hosts and access in {"none", "host"}:
-        raise _damaged(path, f'network.hosts has no effect with access = "{access}": use access = "hosts" or "public"')
+        why = f'network.hosts has no effect with access = "{access}": use access = "hosts" or "public"'
+        raise _damaged(path, why, lines.get("network.hosts"))
     return NetworkAccess(access, tuple(hosts), chosen=True)
 
 
-def _damaged(path: Path, why: str) -> Precondition:
-    return Precondition(f"the policy file {path} cannot be loaded", code="E-POLICY", why=why, next=f"edit {path}")
+def _damaged(path: Path, why: str, line: int | None = None) -> Precondition:
+    place = f"{path}, line {line}," if line else f"{path}"
+    return Precondition(f"the policy file {place} cannot be loaded", code="E-POLICY", why=why, next=f"edit {path}")

@@ -12,7 +12,7 @@ from drone.sandbox.resources import ResourceLimits
 Size = Annotated[ByteSize, Field(ge=1024 * 1024)] | Literal["none"]
 
 
-class _Table(BaseModel):
+class _LimitsTable(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     memory: Size | None = None
@@ -32,14 +32,16 @@ EXPECTED: Mapping[str, str] = {
 }
 
 
-def read_limits(table: object, damaged: Callable[[str], Exception]) -> ResourceLimits:
-    """The limits of a table; what it does not name keeps its default. Raises `damaged(reason)`."""
+def read_limits(table: object, damaged: Callable[[str, str], Exception]) -> ResourceLimits:
+    """The limits of a table; what it does not name keeps its default. Raises `damaged(setting, reason)`."""
     try:
-        named = _Table.model_validate(table).model_dump(exclude_unset=True)
+        named = _LimitsTable.model_validate(table).model_dump(exclude_unset=True)
     except ValidationError as error:
         place = error.errors()[0]["loc"]
         name = str(place[0]) if place else ""
         if name in EXPECTED:
-            raise damaged(f"limits.{name} is invalid: {EXPECTED[name]}") from error
-        raise damaged(f"[limits] may contain only {', '.join(EXPECTED)}") from error
+            raise damaged(f"limits.{name}", f"limits.{name} is invalid: {EXPECTED[name]}") from error
+        raise damaged(
+            f"limits.{name}" if name else "limits", f"[limits] may contain only {', '.join(EXPECTED)}"
+        ) from error
     return ResourceLimits(**{name: None if value == "none" else value for name, value in named.items()})

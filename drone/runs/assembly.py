@@ -155,6 +155,8 @@ class _Assembly:
             thread=self._thread,
             foreign=[*servers.tools, *extensions.tools],
             readable=parts.readable,
+            allows=self._context.policy.orders.allows_tool,
+            refuse=self._context.policy.check_command,
         )
 
     def _agent(self, toolbox: Tools, extensions: Extensions) -> Agent:

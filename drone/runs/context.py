@@ -82,3 +82,5 @@ class RunContext:
     secrets: SecretFinder | None = None
     """Recognizes the secrets that the work must not contain; None: the work stays on this machine."""
     policy: Policy = field(default_factory=Policy)
+    check_order: Callable[[WorkOrder], None] = lambda _: None
+    """Accepts the order or raises Refused, before anything is fetched."""

@@ -135,7 +135,8 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
         ),
         log_dir=RunDirectory(home.run_dir(job.run_id)).logs,
         make_model=partial(litellm_model, clock=clock, policy=job.policy, environ=environ),
-        check_url=lambda url: job.policy.check_git_url(url, job.server_url, own=(job.home, job.workspace)),
+        check_url=partial(_check_url, job),
+        check_order=job.policy.check_order,
         end_processes=partial(_end_processes, sandbox),
         store_log=uploads.add_log,
         checkpoint_store=uploads,
@@ -152,6 +153,11 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
         close_all()  # a delivery, after the processes were ended, may have opened it again
     uploads.finish(LOG_SECONDS)
     api.close()
+
+
+def _check_url(job: Job, url: str) -> None:
+    job.policy.check_git_url(url, job.server_url, own=(job.home, job.workspace))
+    job.policy.check_repository(url)
 
 
 def _network(job: Job) -> NetworkAccess:

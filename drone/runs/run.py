@@ -95,6 +95,7 @@ class _Run:
 
     def _work(self) -> RunConclusion:
         order = self._order
+        self._context.check_order(order)
         if order.purpose != "work":
             return self._conclusion(self._service())
         self._phase("preparing")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -13,7 +13,7 @@ from drone.sandbox import CommandResult, Sandbox
 from drone.sandbox.protocol import Check, OnOutput
 from drone.tools.arguments import ShellArguments
 from drone.tools.wrong_use import WrongUse
-from shared.errors import Submitted
+from shared.errors import Refused, Submitted
 from shared.events import Execution
 from shared.outcome import ExitStatus, Outcome
 
@@ -35,11 +35,17 @@ class Shell:
     check: Check
     readable: tuple[Path, ...] = ()
     """Directories outside the workspace that a command may read, for example a skill's scripts."""
+    refuse: Callable[[str], None] = lambda _: None
+    """Raises Refused for a line that the drone's owner does not allow."""
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def __call__(self, call: ShellArguments) -> ToolResult:
         if "\0" in call.command:
             raise WrongUse("a command line cannot contain NUL bytes; write them with printf '\\0'")
+        try:
+            self.refuse(call.command)
+        except Refused as refused:
+            raise WrongUse(f"refused by the policy of the drone's owner: {refused.why}; {refused.what}") from refused
         timeout = call.timeout or self.command_timeout
         result = self.sandbox.run(
             call.command,

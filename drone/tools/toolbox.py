@@ -131,16 +131,19 @@ def build_toolbox(  # noqa: PLR0913 - each is a fact of one run
     thread: AddComment | None = None,
     foreign: Sequence[ForeignTool] = (),
     readable: Sequence[Path] = (),
+    allows: Callable[[str], bool] = lambda _: True,
+    refuse: Callable[[str], None] = lambda _: None,
 ) -> Tools:
     """Return the tools of a mode. `check` is called while commands and searches run, and may raise to end them.
 
     `spawn` runs a child agent, `record_todo` records a list and `thread` takes comments; without them these tools are
     missing. `foreign` tools come last, in mode plan only those that change nothing. Files in `readable` can be read
-    like the workspace.
+    like the workspace. The owner decides with `allows` which tools there are, and with `refuse` which shell
+    lines run.
     """
     may_read = tuple(path.resolve() for path in readable if path.is_dir())
     search = Search(workspace, sandbox, check, may_read)
-    shell = Shell(workspace, sandbox, command_timeout, log_dir, on_output, check, may_read)
+    shell = Shell(workspace, sandbox, command_timeout, log_dir, on_output, check, may_read, refuse)
     own: list[ForeignTool] = [*_reading(search, check), *_changing(workspace, shell)]
     if record_todo is not None:
         own.append(BuiltinTool("todo", _TODO, TodoArguments, Todo(record_todo), read_only=True))
@@ -153,6 +156,7 @@ def build_toolbox(  # noqa: PLR0913 - each is a fact of one run
     if mode in READ_ONLY:
         own = [tool for tool in own if tool.read_only]
         foreign = [tool for tool in foreign if tool.read_only]
+    own, foreign = ([tool for tool in some if allows(tool.spec.name)] for some in (own, foreign))
     tools = Tools(own, foreign, shell)
     return tools
 

@@ -109,11 +109,13 @@ class Slots:
     """While the drone drains: no message is taken from the queue."""
     lacking: Callable[[], str] = field(default=lambda: "")
     """Which disk has too little room for another order; '' while there is enough."""
+    withheld: Callable[[], str] = field(default=lambda: "")
+    """Why the owner's policy allows no order now; '' while it does."""
 
     @property
     def closed(self) -> bool:
         """Whether no message may be taken now."""
-        return self.paused or bool(self.lacking())
+        return self.paused or bool(self.lacking() or self.withheld())
 
 
 Execute = Callable[[str, str, int, str], str]

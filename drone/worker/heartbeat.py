@@ -42,6 +42,8 @@ class Standing:
     draining: bool
     leaving: bool
     full: str = ""
+    withheld: str = ""
+    policy_age_s: float | None = None
 
 
 class Heartbeat:
@@ -182,6 +184,8 @@ class Heartbeat:
             draining=standing.draining,
             leaving=standing.leaving,
             full=standing.full,
+            withheld=standing.withheld,
+            policy_age_s=standing.policy_age_s,
             stopping=stopping,
             runs=tuple(run.beat() for run in self._runs.all()),
             done=self._inbox.done(),

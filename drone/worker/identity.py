@@ -36,13 +36,16 @@ def begin_boot(settings: DroneSettings) -> DroneIdentity:
     config = home.config()
     previous = home.boot_file.read_text().strip() if home.boot_file.exists() else ""
     machine = home.machine_id()
+    found = policy.load(settings.policy_file)
+    sandbox = choose(config.sandbox, settings.environ).kind
+    found.check_sandbox(sandbox)
     return DroneIdentity(
         home=home,
         config=config,
         credentials=home.credentials(),
         private_key=home.private_key(),
-        policy=policy.load(settings.policy_file),
-        sandbox=choose(config.sandbox, settings.environ).kind,
+        policy=found,
+        sandbox=sandbox,
         machine_id=machine,
         boot_id=home.new_boot(),
         previous_boot=previous if machine == config.machine_id else "",

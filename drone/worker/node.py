@@ -28,6 +28,7 @@ from drone.worker.heartbeat import Heartbeat, Standing
 from drone.worker.hello import Introduction
 from drone.worker.identity import DroneIdentity
 from drone.worker.inbox import Inbox, InboxListener
+from drone.worker.live_policy import LivePolicy
 from drone.worker.membership import Membership
 from drone.worker.order_runner import STOP_SECONDS, OrderRunner
 from drone.worker.previous_boot import UnconfirmedRuns, end_previous_boots
@@ -59,8 +60,15 @@ class Node:
         sealer = Sealer(identity.config.drone_id, identity.private_key, identity.config.control_plane_key, clock)
         stream = Stream(self._redis, sealer)
         self._drained = identity.home.drained_file
-        room = DiskSpace(identity.home.path, Path(identity.config.workspace))
-        self.slots = Slots(self._terminate, self._revoke, paused=self._drained.exists(), lacking=room.lacking)
+        disks = identity.home.path, Path(identity.config.workspace)
+        self._policy = LivePolicy(identity.policy, identity.sandbox, clock, disks)
+        self.slots = Slots(
+            self._terminate,
+            self._revoke,
+            paused=self._drained.exists(),
+            lacking=DiskSpace(*disks).lacking,
+            withheld=self._policy.withheld,
+        )
         self.runs = TrackedRuns()
         self.fork_server = ForkServer(clock)
         self.reporter = Reporter(stream, clock)
@@ -199,6 +207,8 @@ class Node:
             draining=self.slots.paused,
             leaving=self.stopping.is_set(),
             full=self.slots.lacking(),
+            withheld=self.slots.withheld(),
+            policy_age_s=self._policy.age_s,
         )
 
     def _job(self, directory: RunDirectory, order: WorkOrder) -> Job:
@@ -210,7 +220,7 @@ class Node:
             sandbox=self._me.sandbox,
             server_url=self._me.config.server_url,
             workspace=Path(self._me.config.workspace),
-            policy=self._me.policy,
+            policy=self._policy.current,
             credentials=self._me.credentials,
             valid_until=self._beats.lease.valid_until,
         )

@@ -479,6 +479,36 @@ def test_the_doctor_reads_the_owners_policy(joined: Run, tmp_path: Path) -> None
     assert states(joined("doctor", "--json"))["D-POLICY"] == "FAIL"
 
 
+def test_the_policy_is_shown_with_the_line_that_sets_each_rule(joined: Run, tmp_path: Path) -> None:
+    policy = tmp_path / "config" / "dronefleet" / "policy.toml"
+    before = json.loads(joined("policy", "--json").stdout)
+    policy.parent.mkdir(parents=True)
+    policy.write_text('[keys]\nKEY = ["api.example"]\n\n[when]\nhours = ["Sat,Sun"]\n')
+
+    shown = json.loads(joined("policy", "--json").stdout)
+    text = joined("policy").stdout
+
+    assert (before["exists"], {each["line"] for each in before["settings"]}) == (False, {None})
+    found = {each["name"]: (each["value"], each["line"]) for each in shown["settings"]}
+    assert shown["file"] == str(policy)
+    assert (found["when.hours"], found["keys.KEY"]) == ((["Sat,Sun"], 5), (["api.example"], 2))
+    assert found["when.on_mains"] == (False, None)
+    assert f"Sat,Sun  ({policy}, line 5)" in text
+    assert "no restriction  (default)" in text
+
+
+def test_a_policy_that_cannot_be_read_keeps_a_drone_from_starting(joined: Run, tmp_path: Path) -> None:
+    policy = tmp_path / "config" / "dronefleet" / "policy.toml"
+    policy.parent.mkdir(parents=True)
+    policy.write_text("version = 7\n")
+
+    for command in ("start", "policy"):
+        refused = joined(command)
+        assert refused.returncode == 2
+        assert f"the policy file {policy}, line 1, cannot be loaded" in refused.stderr
+        assert "version 7 is not supported" in refused.stderr
+
+
 def test_ctrl_c_ends_any_command_without_a_traceback(server: Registrar, tmp_path: Path) -> None:
     server.answers.clear()
     waiting = subprocess.Popen(

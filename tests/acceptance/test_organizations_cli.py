@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from control_plane.client.fleet import FleetClient
-from control_plane.declarations import drones, orders, organizations, projects, providers
+from control_plane.declarations import drones, orders, organizations, providers
 from control_plane.declarations.orders import OrderFilter
-from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
@@ -36,10 +35,12 @@ def member(fleet: WholeFleet, organization: str, role: str = "admin") -> FleetCl
     return FleetClient(fleet.url, done.stdout.strip(), organization)
 
 
-def work(client: FleetClient, model_url: str, git_url: str) -> Doc:
+def work(fleet: WholeFleet, client: FleetClient, model_url: str, git_url: str) -> Doc:
     """The document of an order that ran to its end in the client's organization."""
     client.call(providers.ADD, ProviderRequest(name="scripted", model="openai/scripted", api_base=model_url))
-    client.call(projects.ADD, ProjectRequest(slug="demo", git_url=git_url, provider="scripted"))
+    # By the administrator of the fleet: to others, the disk of a drone is closed.
+    added = ("project", "add", "demo", "--git-url", git_url, "--provider", "scripted", "--org", client.organization)
+    assert fleet.json(*added)["slug"] == "demo"
     order = client.submit({"prompt": "Note it, script:note", "project": "demo"})
     ended = {"succeeded", "failed", "canceled"}
     return wait_until(
@@ -56,7 +57,7 @@ def test_an_order_of_one_organization_runs_to_its_end_on_a_drone_of_another(
     made = fleet.json("organization", "add", "serving_test", "--description", "Served by others", "--concurrency", "2")
     assert (made["name"], made["acronym"], made["concurrency"]) == ("serving_test", "STTT", 2)
     with member(fleet, "serving_test") as client:
-        order = work(client, model.url, remote)
+        order = work(fleet, client, model.url, remote)
         assert (order["status"], order["organization"], order["drone"]) == ("succeeded", "serving_test", "local-1")
         assert "note" in order["patch"]
         assert [drone["name"] for drone in client.call(drones.LIST)] == ["local-1"]
@@ -110,7 +111,7 @@ def test_a_drone_that_was_embedded_before_there_were_organizations_serves_them_a
     fleet.start()
     fleet.json("organization", "add", "payments")
     with member(fleet, "payments") as client:
-        assert work(client, model.url, remote)["drone"] == "local-1"
+        assert work(fleet, client, model.url, remote)["drone"] == "local-1"
     assert json.loads((fleet.root / "fleet home" / "server.json").read_text())["token"].startswith("fa_")
 
 
@@ -125,7 +126,7 @@ def test_a_workstation_serves_whom_its_join_token_names_and_a_removed_organizati
     oka.start()
     with member(fleet, "research") as client:
         wait_until(lambda: [each["status"] for each in client.call(drones.LIST)] == ["online"], seconds=60, every=0.3)
-        order = work(client, model.url, remote)
+        order = work(fleet, client, model.url, remote)
         assert (order["status"], order["drone"]) == ("succeeded", "oka")
         assert fleet.json("drones") == []
         assert fleet.fleet("organization", "rm", "payments", "--yes").returncode == 0

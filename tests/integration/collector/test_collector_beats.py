@@ -153,7 +153,7 @@ def test_a_message_is_in_the_drones_inbox_and_said_aloud(plane: Plane) -> None:
         message_id = leave_message(plane, oka)
         heard = wait_until(lambda: ear.get_message(timeout=0.1))
     assert [message.id for message in oka.inbox()] == [message_id]
-    assert heard["data"] == oka.redis.hget(names.inbox_key(oka.id), message_id)
+    assert heard["data"] == oka.redis.hgetall(names.inbox_key(oka.id))[message_id]
 
 
 def test_a_message_stays_until_the_drone_acted_on_it(plane: Plane) -> None:
@@ -185,4 +185,4 @@ def test_a_message_written_while_the_broker_was_away_arrives(plane: Plane, valke
 
 
 def _inbox_if_there(drone: DroneStandIn) -> Any:
-    return drone.redis.exists(names.inbox_key(drone.id)) and drone.inbox()
+    return drone.redis.hgetall(names.inbox_key(drone.id)) and drone.inbox()

@@ -60,6 +60,18 @@ def waiting_on(plane: Plane, holder: DroneStandIn, /, **fields: object) -> str:
 # --- draining ------------------------------------------------------------------------------
 
 
+def test_an_order_that_was_taken_back_says_so_after_it_waited_for_another_drone(plane: Plane) -> None:
+    oka = plane.drone("oka", concurrency=1)
+    plane.collector(), plane.supervisor()
+    order_id = waiting_on(plane, oka)
+    managing.drain(plane.core, plane.admin, "oka")
+    wait_until(lambda: plane.status(order_id) == "queued" and plane.facts(order_id).waits)
+    plane.drone("mila")
+
+    wait_until(lambda: plane.order(order_id).drone == "mila")
+    assert taken_from_and_placed(plane, order_id) == ("oka", "draining", "mila", "only_drone")
+
+
 def test_orders_leave_a_draining_drone_unless_they_named_it_and_what_runs_goes_on(plane: Plane) -> None:
     oka = plane.drone("oka", concurrency=1)
     plane.collector(), plane.supervisor()

@@ -1,0 +1,109 @@
+"""The tables `[orders]`, `[commands]`, `[sandbox]` and `[when]` of the policy file, and where their lines are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ByteSize, ConfigDict, Field
+
+from drone.installation.owner_rules.orders import OrderRules
+from drone.installation.owner_rules.times import Hours, read_hours
+from drone.installation.owner_rules.when import When
+from shared.work_order import Mode
+
+VERSION = 1
+_HEADER = re.compile(r"\s*\[\s*([\w-]+)\s*\]")
+_KEY = re.compile(r"""\s*["']?([\w-]+)["']?\s*(?:\.\s*["']?([\w-]+)["']?\s*)?=""")
+
+
+def _spaced(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(" ".join(each.split()) for each in patterns)
+
+
+Some = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+SomeHours = Annotated[tuple[Annotated[Hours, BeforeValidator(read_hours)], ...], Field(min_length=1)]
+Amount = Annotated[float, Field(ge=0)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=False, arbitrary_types_allowed=True)
+
+
+class OrderTable(_Table):
+    organizations: Some | None = None
+    modes: Annotated[tuple[Mode, ...], Field(min_length=1)] | None = None
+    tools: Some | None = None
+
+
+class CommandTable(_Table):
+    refuse: Annotated[Some, AfterValidator(_spaced)] = ()
+
+
+class SandboxTable(_Table):
+    allow: Annotated[tuple[Literal["bwrap", "docker", "none"], ...], Field(min_length=1)] | None = None
+
+
+class WhenTable(_Table):
+    hours: SomeHours = ()
+    on_mains: Annotated[bool, Field(strict=True)] = False
+    idle_minutes: Amount = 0
+    free_cpus: Amount = 0
+    free_memory: ByteSize = ByteSize(0)
+    free_disk: ByteSize = ByteSize(0)
+
+    def when(self) -> When:
+        return When(**{name: getattr(self, name) for name in type(self).model_fields})
+
+
+class Tables(_Table):
+    """What these tables may contain; those of other modules are not among them."""
+
+    orders: OrderTable = OrderTable()
+    commands: CommandTable = CommandTable()
+    sandbox: SandboxTable = SandboxTable()
+    when: WhenTable = WhenTable()
+
+    def rules(self, repositories: tuple[str, ...] | None) -> OrderRules:
+        return OrderRules(
+            repositories=repositories,
+            organizations=self.orders.organizations,
+            modes=self.orders.modes,
+            tools=self.orders.tools,
+            commands=self.commands.refuse,
+        )
+
+
+EXPECTED: Mapping[str, str] = {
+    "orders.organizations": "names of organizations, with * and ? as patterns",
+    "orders.modes": "some of plan, build, test, ship, develop",
+    "orders.tools": "names of tools, with * and ? as patterns",
+    "commands.refuse": 'patterns of command lines, such as "git push*"',
+    "sandbox.allow": "some of bwrap, docker, none",
+    "when.hours": 'local times such as "Mon-Fri 20:00-07:00" or "Sat,Sun"',
+    "when.on_mains": "true or false",
+    "when.idle_minutes": "a number of minutes",
+    "when.free_cpus": "a number of processors",
+    "when.free_memory": 'a size such as "4 GiB"',
+    "when.free_disk": 'a size such as "20 GB"',
+}
+"""Every setting of these tables, and what it takes."""
+
+
+def lines_of(text: str) -> dict[str, int]:
+    """The line of each `table.key` in a TOML text, and of each table; keys in inline tables are not among them."""
+    table, found = "", dict[str, int]()
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.match(line):
+            table = header[1]
+            found.setdefault(table, number)
+        elif key := _KEY.match(line):
+            name = ".".join(part for part in (table, key[1], key[2]) if part)
+            found.setdefault(name, number)
+    return found
+
+
+def setting_of(place: tuple[Any, ...]) -> str:
+    """The setting in which a validation error is: the first two names of its place."""
+    return ".".join(str(part) for part in place[:2])

@@ -1,0 +1,90 @@
+"""The owner's policy while the drone runs: read again when its file changes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from drone.installation import policy
+from drone.installation.policy import Policy
+from shared.clock import Clock
+from shared.errors import Precondition
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 5.0
+"""Looking at the machine takes longer than its answer is worth when every heartbeat and every free slot asks."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    mtime_ns: int
+    size: int
+    inode: int
+
+
+class LivePolicy:
+    """The policy that applies now, and why it allows no new order. Threads may share an instance."""
+
+    def __init__(self, first: Policy, sandbox: str, clock: Clock, disks: tuple[Path, ...]) -> None:
+        self._sandbox = sandbox
+        self._clock = clock
+        self._disks = disks
+        self._lock = threading.Lock()
+        self._policy = first
+        self._broken = ""
+        self._seen = self._look()
+        self._since = clock.monotonic()
+        self._answer = ""
+        self._asked_at = float("-inf")
+
+    @property
+    def current(self) -> Policy:
+        """The last policy that could be read."""
+        return self._policy
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the policy changed; the drone's start counts as a change."""
+        return self._clock.monotonic() - self._since
+
+    def withheld(self) -> str:
+        """Why the drone takes no new orders now, with the line that says so; '' if it takes them."""
+        with self._lock:
+            changed = self._read_again()
+            if changed or self._clock.monotonic() - self._asked_at >= LOOK_SECONDS:
+                self._answer = self._broken or self._lacking()
+                self._asked_at = self._clock.monotonic()
+            return self._answer
+
+    def _read_again(self) -> bool:
+        """Read the file if it changed, and return whether it did."""
+        file, seen = self._policy.file, self._look()
+        if file is None or seen == self._seen:
+            return False
+        self._seen, self._since = seen, self._clock.monotonic()
+        try:
+            fresh = policy.load(file)
+            fresh.check_sandbox(self._sandbox)
+        except Precondition as error:
+            self._broken = f"{error.what}: {error.why}"
+            log.error("no orders are taken: %s (next: %s)", self._broken, error.next)
+            return True
+        self._policy, self._broken = fresh, ""
+        log.info("the policy file %s changed and was read again", file)
+        return True
+
+    def _lacking(self) -> str:
+        setting, found = self._policy.when.lacking(self._disks)
+        return f"{found} (when.{setting} in {self._policy.where(f'when.{setting}')})" if setting else ""
+
+    def _look(self) -> _Seen | None:
+        if self._policy.file is None:
+            return None
+        try:
+            status = self._policy.file.stat()
+        except OSError:
+            return None
+        return _Seen(status.st_mtime_ns, status.st_size, status.st_ino)

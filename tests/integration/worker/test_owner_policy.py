@@ -1,0 +1,92 @@
+"""A refusal by the drone's owner names the line of the policy, and a drone with an unreadable policy takes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from drone.tools.toolbox import READ_ONLY
+from shared.events import ErrorStep, ToolResultStep
+from tests.support import wait_until
+from tests.support.control_stand_in import ControlPlaneStandIn
+from tests.support.drones import DroneUnderTest
+from tests.support.runs import order_for, shell
+from tests.support.scripted import ScriptedFactory
+
+POLICY = """[orders]
+modes = ["build"]
+tools = ["shell"]
+
+[commands]
+refuse = ["git push*"]
+"""
+
+
+@pytest.fixture
+def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "policy.toml"
+    file.write_text(POLICY)
+    monkeypatch.setenv("DRONE_POLICY", str(file))
+    return file
+
+
+@pytest.fixture
+def drone(make_drone: Callable[..., DroneUnderTest], policy: Path) -> DroneUnderTest:
+    made = make_drone()
+    made.start_worker()
+    return made
+
+
+def test_the_owner_decides_on_modes_tools_and_commands_and_the_policy_may_change_while_the_drone_runs(
+    stand_in: ControlPlaneStandIn, drone: DroneUnderTest, policy: Path, repository: Path, scripted: ScriptedFactory
+) -> None:
+    model = scripted([shell("cd . && git  push origin"), {"text": "Done."}])
+    order = order_for(drone.id, repository, model.url)
+    sent = stand_in.dispatch(order)
+    end = stand_in.ended(sent, seconds=180)
+
+    assert end.status == "success"
+    results = [e.body for e in stand_in.events(drone.id, sent.run_id) if isinstance(e.body, ToolResultStep)]
+    assert results[0].is_error
+    assert f"refused by the policy of the drone's owner: commands.refuse in {policy}, line 6" in results[0].output
+    offered = {tool["function"]["name"] for tool in model.requests[0]["tools"]}
+    assert offered == {"shell", "submit"}
+
+    planned = order_for(drone.id, repository, model.url)
+    mode = next(iter(READ_ONLY))
+    planned = planned.model_copy(update={"session": planned.session.model_copy(update={"mode": mode})})
+    refused = stand_in.dispatch(planned)
+    end = stand_in.ended(refused, seconds=60)
+    assert (end.exit_status, end.order_at_fault) == ("refused", False)
+    assert end.reason == f"this drone's policy does not allow orders in mode plan: orders.modes in {policy}, line 2"
+    errors = [e.body for e in stand_in.events(drone.id, refused.run_id) if isinstance(e.body, ErrorStep)]
+    assert [error.code for error in errors] == ["E-POLICY-ORDER"]
+
+    policy.write_text(POLICY.replace('["build"]', "build"))
+    wait_until(lambda: stand_in.beats(drone.id)[-1].withheld, seconds=60)
+    assert (
+        f"the policy file {policy} cannot be loaded: Invalid value (at line 2" in stand_in.beats(drone.id)[-1].withheld
+    )
+    waits = stand_in.dispatch(order_for(drone.id, repository, scripted([{"text": "Done."}]).url))
+    count = len(stand_in.beats(drone.id))
+    wait_until(lambda: len(stand_in.beats(drone.id)) > count + 1, seconds=60)
+    assert stand_in.broker.queue_length(drone.id) == 1
+
+    policy.write_text(POLICY)
+    assert stand_in.ended(waits, seconds=120).status == "success"
+    assert (stand_in.beats(drone.id)[-1].policy_age_s or 1000) < 120
+
+
+def test_a_drone_with_an_unreadable_policy_does_not_start_and_loses_nothing(
+    make_drone: Callable[..., DroneUnderTest], policy: Path
+) -> None:
+    policy.write_text("[orders]\nmodes = build\n")
+    made = make_drone()
+    made.start()
+
+    assert made.wait(seconds=60) == 2
+    assert f"the policy file {policy} cannot be loaded" in made.stderr()
+    assert "line 2" in made.stderr()
+    assert made.home.registered
