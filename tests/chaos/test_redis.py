@@ -170,8 +170,8 @@ def proxy(outages: OutageFleet) -> Proxy:
 
 
 def asks_the_wrong_queue(drone_id: str) -> Callable[[bytes], bytes]:
-    """Redirect every request for a message to a list that is always empty; everything else passes unchanged."""
-    words = [b"BRPOP", f"fleet:{drone_id}:nothing".encode(), b"1"]
+    """Redirect every request for a message to an empty list that the drone may read; all else passes unchanged."""
+    words = [b"BRPOP", f"{names.queue(drone_id)}\x06\x16nothing".encode(), b"1"]
     command = b"*3\r\n" + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
     return lambda data: command if b"\r\nBRPOP\r\n" in data else data
 
