@@ -65,6 +65,8 @@ class DroneHome:
         self.boot_file = path / "boot"
         self.drained_file = path / "drained"
         """Exists while this drone is drained: it takes no more orders."""
+        self.last_drain_file = path / "last-drain"
+        """When the last drain message that was acted on was sealed: an older one is a replay."""
         self.git_config_file = path / "gitconfig"
         """The owner's git configuration that fetches and pushes need, copied at registration and start."""
         self.log_dir = path / "logs"
@@ -117,6 +119,7 @@ class DroneHome:
         if not self.config_file.exists() or self.config().drone_id != config.drone_id:
             # A new drone starts ready for work, even if the previous one was drained.
             self.drained_file.unlink(missing_ok=True)
+            self.last_drain_file.unlink(missing_ok=True)
         self._write(self.credentials_file, credentials.model_dump_json(indent=2) + "\n")
         self._write(self.config_file, config.model_dump_json(indent=2) + "\n")
 

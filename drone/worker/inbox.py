@@ -6,7 +6,9 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 
 from redis import Redis
 from redis.client import PubSub
@@ -14,7 +16,7 @@ from redis.exceptions import RedisError
 
 from drone.reporting.uplink import Sealer
 from shared import names
-from shared.control import ControlMessage
+from shared.control import ControlMessage, Drain
 from shared.envelope import CannotOpen
 from shared.subscriptions import CheckedSubscription
 
@@ -28,7 +30,12 @@ RETRY_SECONDS = 1.0
 class Inbox:
     """Opens control messages and acts on each once; reports which may be deleted from the inbox."""
 
-    def __init__(self, sealer: Sealer, act: Callable[[ControlMessage], None]) -> None:
+    def __init__(self, sealer: Sealer, act: Callable[[ControlMessage], None], last_drain: Path | None = None) -> None:
+        """`last_drain`: file with the time at which the last drain that was acted on was sealed; survives restarts.
+
+        Only a drain has effects beyond a boot; other messages are about runs, which end with their boot.
+        """
+        self._last_drain = last_drain
         self._sealer = sealer
         self._act = act
         self._lock = threading.Lock()
@@ -40,8 +47,8 @@ class Inbox:
         """Act on new messages in the inbox as Redis holds it; messages deleted since need no longer be reported."""
         opened = [letter for envelope in letters.values() if (letter := self._open(envelope)) is not None]
         # Redis keeps them in no order; user messages must be handled in the order in which they were sent.
-        for _, message in sorted(opened, key=lambda letter: letter[0]):
-            self._act_once(message)
+        for issued_at, message in sorted(opened, key=lambda letter: letter[0]):
+            self._act_once(issued_at, message)
         with self._lock:
             present = {name.decode() for name in letters}
             self._waiting = self._seen.keys() & present
@@ -50,7 +57,7 @@ class Inbox:
         """Act on one message, unless it was acted on before."""
         letter = self._open(envelope)
         if letter is not None:
-            self._act_once(letter[1])
+            self._act_once(*letter)
 
     def done(self) -> tuple[str, ...]:
         """Ids of messages that were acted on and are still in the inbox, for the next beat."""
@@ -69,7 +76,7 @@ class Inbox:
             self._refuse(envelope, error)
             return None
 
-    def _act_once(self, message: ControlMessage) -> None:
+    def _act_once(self, issued_at: datetime, message: ControlMessage) -> None:
         with self._lock:
             if message.id in self._seen:
                 return
@@ -77,7 +84,20 @@ class Inbox:
             self._waiting.add(message.id)
             if len(self._seen) > REMEMBERED:
                 self._seen.popitem(last=False)
-        self._act(message)
+        if not isinstance(message.body, Drain) or self._last_drain is None:
+            self._act(message)
+        elif self._is_replayed(issued_at, self._last_drain):
+            log.warning("a drain message from %s was ignored: the last one that was acted on is not older", issued_at)
+        else:
+            self._act(message)
+            # After acting: a crash in between repeats the message, which is still in the inbox.
+            self._last_drain.write_text(issued_at.isoformat())
+
+    @staticmethod
+    def _is_replayed(issued_at: datetime, last_drain: Path) -> bool:
+        with suppress(OSError, ValueError):
+            return issued_at <= datetime.fromisoformat(last_drain.read_text())
+        return False
 
     def _refuse(self, envelope: bytes, error: Exception) -> None:
         # Logged once per message, not every five seconds. It stays in the inbox: only its sender can seal it again.

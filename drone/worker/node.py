@@ -73,7 +73,7 @@ class Node:
         self.fork_server = ForkServer(clock)
         self.reporter = Reporter(stream, clock)
         self._control = ControlActions(self.runs, self.reporter, self._drain)
-        inbox = Inbox(sealer, self._control.act)
+        inbox = Inbox(sealer, self._control.act, identity.home.last_drain_file)
         self._listener = InboxListener(self._redis, identity.config.drone_id, inbox)
         self._membership = Membership(identity, clock, self._leave)
         self._on_refusal: Callable[[FleetError], None] = log.error
