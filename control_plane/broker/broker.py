@@ -84,6 +84,12 @@ class Broker:
         major, minor = str(self._info()["redis_version"]).split(".")[:2]
         return int(major), int(minor)
 
+    def memory(self) -> tuple[int, int]:
+        """Bytes that the server uses, and may use (0 = unlimited). Raises Unreachable."""
+        with self.reaching():
+            info = self.redis.info("memory")
+        return int(info["used_memory"]), int(info["maxmemory"])
+
     @contextmanager
     def reaching(self) -> Iterator[None]:
         """Raise errors of the server or the connection inside the block as FleetFault, mostly Unreachable."""

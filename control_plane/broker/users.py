@@ -67,7 +67,7 @@ def _selectors(drone_id: str) -> list[str]:
     return [
         f"(+get +set +watch ~{names.run_key(drone_id, '*')} ~{names.boot_key(drone_id)})",
         f"(+get +set +del ~{names.lease_key(drone_id)})",
-        f"(+xadd ~{names.events_stream(drone_id)})",
+        f"(+xadd +memory|usage ~{names.events_stream(drone_id)})",
         f"(+hgetall %R~{names.inbox_key(drone_id)})",
         f"(+llen +brpop +rpop +lpush ~{queue} ~{queue}{_UP_TO_PRIORITIES})",
         f"(+llen %R~{mailbox})",

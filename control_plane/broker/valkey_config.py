@@ -16,19 +16,26 @@ CONFIG = "valkey.conf"
 USERS = "users.acl"
 
 
-def write_config(directory: Path, port: int, control_password: str, *, bind: str = "127.0.0.1") -> Path:
+def write_config(
+    directory: Path, port: int, control_password: str, *, bind: str = "127.0.0.1", memory_mb: int | None = None
+) -> Path:
     """Write configuration and users into `directory` and return the configuration's path.
 
     Existing users stay; the default user is off, and `control` gets `control_password`. `bind` takes several addresses,
-    separated by spaces. All data is in `directory`, which only its owner can read. Works for Valkey and for Redis 7.0
-    or later.
+    separated by spaces. `memory_mb` limits the server's data (default: a quarter of the machine's memory).
+    All data is in `directory`, which only its owner can read. Works for Valkey and for Redis 7.0 or later.
     """
     directory = directory.resolve()
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     _write_private(directory / USERS, _users(directory / USERS, control_password))
     config = directory / CONFIG
-    _write_private(config, _config(directory, port, bind))
+    _write_private(config, _config(directory, port, bind, memory_mb or default_memory_mb()))
     return config
+
+
+def default_memory_mb() -> int:
+    """A quarter of this machine's memory, and at least 256 MB."""
+    return max(256, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4 // 1024**2)
 
 
 def program() -> Path:
@@ -39,7 +46,7 @@ def program() -> Path:
     return Path(found.locate())
 
 
-def _config(directory: Path, port: int, bind: str) -> str:
+def _config(directory: Path, port: int, bind: str, memory_mb: int) -> str:
     return f"""\
 bind {bind}
 port {port}
@@ -50,7 +57,10 @@ appendonly yes
 appendfsync everysec
 save ""
 # When memory is full, writes must fail; a queue or a run's key must never be evicted.
+maxmemory {memory_mb}mb
 maxmemory-policy noeviction
+# No message of the fleet has a text of this size.
+proto-max-bulk-len 16mb
 # Protected mode is for servers without passwords; here every user needs one.
 protected-mode no
 daemonize no

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from hashlib import sha256
 
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from control_plane.background.timings import Timings
@@ -21,6 +23,13 @@ from control_plane.drones.reports import InvalidReport, Report, ReportSender, op
 from shared.control import Resend
 from shared.events import Event, GapStep, Hello
 from shared.states import RunStatus
+from shared.terminal import logs
+
+_RAW_BYTES = 16_000
+"""Stored of one entry that cannot be processed; of a larger one, this much and its size and digest."""
+_RAW_OF_DRONE = 1000
+_RAW_IN_ALL = 10_000
+log = logs.get(__name__)
 
 
 class Intake:
@@ -50,20 +59,30 @@ class Intake:
         self._process_hello()
 
     def keep_raw(self, entry: StreamEntry, error: str) -> None:
-        """Keep an entry that cannot be processed in its raw form, and acknowledge it."""
+        """Keep an entry that cannot be processed in its raw form, and acknowledge it.
+
+        Large entries are cut, and beyond a number of entries they are only logged: drones may write anything.
+        """
+        self.outcome.acknowledge.append(entry.id)
+        of_drone = select(func.count()).select_from(RawEvent).where(RawEvent.drone_id == self.drone.id)
+        in_all = select(func.count()).select_from(RawEvent)
+        if (self.db.scalar(of_drone) or 0) >= _RAW_OF_DRONE or (self.db.scalar(in_all) or 0) >= _RAW_IN_ALL:
+            log.debug("a report was dropped: too many could not be processed", drone=self.drone.id, why=error)
+            return
         self.db.add(
             RawEvent(
                 organization_id=self.drone.organization_id,
                 drone_id=self.drone.id,
                 entry_id=entry.id,
-                fields=entry.fields,
+                fields=_bounded(entry.fields),
                 error=error,
                 at=self._now,
             )
         )
-        self.outcome.acknowledge.append(entry.id)
 
     def _entry(self, entry: StreamEntry) -> None:
+        if entry.too_large:
+            raise InvalidReport(f"the entry is too large to read: {entry.too_large}")
         kind = entry.fields.get("t")
         if not entry.fields:
             # Deleted by an earlier owner between its read and its acknowledgment: already stored.
@@ -247,3 +266,13 @@ class Intake:
     def _stored(self, run_id: str) -> int:
         run = self.db.get(Run, run_id)
         return run.last_seq if run is not None else 0
+
+
+def _bounded(fields: dict[str, str]) -> dict[str, str]:
+    """The fields, or the beginning of their text with its true size and digest."""
+    text = "".join(part for pair in fields.items() for part in pair)
+    content = text.encode(errors="replace")
+    if len(content) <= _RAW_BYTES:
+        return fields
+    cut = content[:_RAW_BYTES].decode(errors="ignore")
+    return {"cut": cut, "bytes": str(len(content)), "sha256": sha256(content).hexdigest()}

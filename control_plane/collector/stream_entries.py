@@ -14,6 +14,50 @@ from shared import names
 _CONSUMER = "collector"
 """One name for all collectors: a new owner of the stream finds entries that the previous one did not acknowledge."""
 _CHUNK = 500
+_READ_BYTES = 16 * 1024 * 1024
+"""The most that one read brings into this process."""
+_ENTRY_BYTES = 1024 * 1024
+"""A larger entry is no drone's event, and is never read: sealed events have at most 256 kB."""
+
+# A drone may write anything into its stream. While the stream is small, one read of all of it is too. Otherwise the
+# server measures the entries that the read would return, one at a time, and only their number leaves it, or the size
+# and digest of a first entry that is too large.
+_MEASURE = """
+local used = redis.call('MEMORY', 'USAGE', KEYS[1], 'SAMPLES', 0)
+if not used or used <= tonumber(ARGV[4]) then return {tonumber(ARGV[3])} end
+local from = ARGV[2]
+if from == '>' then
+  for _, group in ipairs(redis.call('XINFO', 'GROUPS', KEYS[1])) do
+    if group[2] == ARGV[1] then
+      for i = 1, #group, 2 do if group[i] == 'last-delivered-id' then from = group[i + 1] end end
+    end
+  end
+  if from == '>' then return {1} end
+end
+local total, number = 0, 0
+while number < tonumber(ARGV[3]) do
+  local entry = redis.call('XRANGE', KEYS[1], '(' .. from, '+', 'COUNT', 1)[1]
+  if not entry then break end
+  local size = 0
+  for _, text in ipairs(entry[2]) do size = size + #text end
+  if size > tonumber(ARGV[5]) then
+    if number > 0 then break end
+    return {0, entry[1], size, redis.sha1hex(table.concat(entry[2]))}
+  end
+  total = total + size
+  if number > 0 and total > tonumber(ARGV[4]) then break end
+  number, from = number + 1, entry[1]
+end
+return {math.max(number, 1)}
+"""
+_FIND_HELLO = """
+local found = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])
+for _, entry in ipairs(found) do
+  for i = 1, #entry[2], 2 do if entry[2][i] == 't' and entry[2][i + 1] == 'hello' then return {1, ''} end end
+end
+if #found < tonumber(ARGV[2]) then return {0, ''} end
+return {0, found[#found][1]}
+"""
 
 
 @dataclass(frozen=True)
@@ -22,6 +66,8 @@ class StreamEntry:
 
     id: str
     fields: dict[str, str]
+    too_large: str = ""
+    """The size and digest of an entry that was not read; its fields are empty."""
 
 
 class DroneStream:
@@ -31,9 +77,10 @@ class DroneStream:
         self._broker = broker
         self._stream = names.events_stream(drone_id)
         self._pending_from: str | None = "0"
+        self._measure = broker.redis.register_script(_MEASURE)
 
     def read(self, count: int) -> list[StreamEntry]:
-        """Up to `count` entries: first those that were read before and not acknowledged, then new ones.
+        """Up to `count` entries and 16 MiB: first those that were read before and not acknowledged, then new ones.
 
         A missing group (a new stream, or Redis was emptied) is created and reads from the beginning.
         """
@@ -68,6 +115,12 @@ class DroneStream:
         return self._read_from(">", count)
 
     def _read_from(self, position: str, count: int) -> list[StreamEntry]:
+        args: list[Any] = [names.EVENTS_GROUP, position, count, _READ_BYTES, _ENTRY_BYTES]
+        safe, *large = cast("list[Any]", self._measure(keys=[self._stream], args=args))
+        if large:
+            entry_id, size, digest = large
+            return [StreamEntry(str(entry_id), {}, f"{size} bytes, SHA-1 {digest}")]
+        count = int(safe)
         streams: dict[Any, Any] = {self._stream: position}
         answer = cast("Any", self._broker.redis.xreadgroup(names.EVENTS_GROUP, _CONSUMER, streams, count=count))
         # The client answers with a list of pairs or a mapping, depending on the protocol version.
@@ -93,14 +146,12 @@ def _flat(entries: Any) -> Iterable[tuple[str, dict[str, str]]]:
 def has_later_hello(broker: Broker, drone_id: str, entry_id: str) -> bool:
     """Whether the drone said hello again after this entry. Called for hellos only, which are rare."""
     position = entry_id
+    find = cast("Any", broker.redis.register_script(_FIND_HELLO))
     while True:
         with broker.reaching():
-            found = cast("Any", broker.redis.xrange(names.events_stream(drone_id), min=f"({position}", count=_CHUNK))
-        if any(fields.get("t") == "hello" for _, fields in found):
-            return True
-        if len(found) < _CHUNK:
-            return False
-        position = found[-1][0]
+            found, position = find(keys=[names.events_stream(drone_id)], args=[position, _CHUNK])
+        if found or not position:
+            return bool(found)
 
 
 def with_work(broker: Broker, drone_ids: Iterable[str]) -> set[str]:

@@ -12,7 +12,7 @@ from control_plane.embedded.children import Child, without_fleet_secrets
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.demo.seeding import SCRIPT
 from control_plane.embedded.plan import LOOPBACK, Plan
-from shared.errors import FleetFault, Unreachable
+from shared.errors import FleetFault, Invalid, Unreachable
 from shared.own_programs import module_command
 
 FLEET = module_command("control_plane.cli.main")
@@ -25,7 +25,11 @@ def broker(plan: Plan, data: DataDir) -> Child:
 
     bind = (LOOPBACK, plan.bind) if plan.open_to_others and plan.bind != LOOPBACK else (LOOPBACK,)
     config = write_config(
-        data.broker, plan.chosen.broker_port, plan.chosen.broker_password, bind=" ".join(dict.fromkeys(bind))
+        data.broker,
+        plan.chosen.broker_port,
+        plan.chosen.broker_password,
+        bind=" ".join(dict.fromkeys(bind)),
+        memory_mb=_broker_memory_mb(),
     )
     return Child("broker", (str(program()), str(config)), data.log("valkey"), stop_seconds=15.0, ready_seconds=15.0)
 
@@ -87,6 +91,19 @@ def port_answers(host: str, port: int) -> bool:
             return True
     except OSError:
         return False
+
+
+def _broker_memory_mb() -> int | None:
+    given = os.environ.get("FLEET_BROKER_MEMORY_MB", "")
+    if not given:
+        return None
+    if not given.isascii() or not given.isdigit() or int(given) < 64:
+        raise Invalid(
+            f"invalid FLEET_BROKER_MEMORY_MB {given[:40]!r}: expected a number of megabytes, at least 64",
+            code="E-UP-MEMORY",
+            next="FLEET_BROKER_MEMORY_MB=1024 fleet up",
+        )
+    return int(given)
 
 
 def _with_settings(plan: Plan, data: DataDir) -> dict[str, str]:

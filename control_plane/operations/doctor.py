@@ -24,6 +24,7 @@ from shared.states import OFFLINE_AFTER
 from shared.terminal.doctor import FAIL, OK, WARN, Check, document
 
 LOW_DISK_BYTES = 1 << 30
+_BROKER_FULL = 0.8
 
 
 @performs(declared.WHOAMI)
@@ -78,6 +79,13 @@ def _broker(core: Core) -> Check:
     found = core.broker.server()
     if core.broker.redis_version() < (7, 0):
         return Check("D-BROKER", FAIL, "broker", f"{found} is too old", fix="use Redis 7 or newer, or Valkey")
+    used, limit = core.broker.memory()
+    if not limit:
+        return Check("D-BROKER", OK, "broker", f"{found}, {used >> 20} MB in use, no memory limit (maxmemory)")
+    found = f"{found}, {used >> 20} of {limit >> 20} MB in use"
+    if used > limit * _BROKER_FULL:
+        fix = "redis-cli config set maxmemory SIZE; with fleet up: FLEET_BROKER_MEMORY_MB=SIZE fleet up"
+        return Check("D-BROKER", WARN, "broker", f"{found}; it accepts no messages when full", fix=fix)
     return Check("D-BROKER", OK, "broker", found)
 
 

@@ -1,4 +1,4 @@
-"""Deletes expired data: log-in links, browser sessions, handled messages, idempotency keys, checkpoints."""
+"""Deletes expired data: log-in links, sessions, handled messages, idempotency keys, checkpoints, refused reports."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from sqlalchemy import Select, delete, func, select, update
 from control_plane.automation.webhook_outbox import clean_deliveries
 from control_plane.core import Core
 from control_plane.db.access import LoginLink, WebSession
-from control_plane.db.drones import InboxMessage
+from control_plane.db.drones import InboxMessage, RawEvent
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Blob
 from shared.states import OrderStatus
 
 _KEPT = timedelta(days=7)
+_KEPT_RAW = timedelta(days=30)
 _KEPT_OF_A_SUCCESS = timedelta(days=1)
 """For checkpoints of an order that succeeded: no run resumes from them."""
 _JUST_STORED_S = 3600
@@ -30,6 +31,7 @@ def clean(core: Core) -> None:
         db.execute(delete(LoginLink).where(LoginLink.expires_at < now - _KEPT))
         db.execute(delete(WebSession).where(WebSession.expires_at < now))
         db.execute(delete(InboxMessage).where(InboxMessage.done_at < now - _KEPT))
+        db.execute(delete(RawEvent).where(RawEvent.at < now - _KEPT_RAW))
         clean_deliveries(db, now)
         old = update(Order).where(Order.idempotency_key.is_not(None), Order.created_at < now - _KEPT)
         db.execute(old.values(idempotency_key=None))

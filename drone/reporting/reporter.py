@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 
 from drone.reporting import journal
 from drone.reporting.journal import JournalLine
-from drone.reporting.stream import Stream
+from drone.reporting.stream import Stream, StreamFull
 from shared.clock import Clock
 from shared.events import Delta, Event
 
@@ -205,7 +205,9 @@ class Reporter:
         if self._reachable != (error is None):
             self._reachable = error is None
             if error is None:
-                log.info("the broker answers again; sending the recorded events")
+                log.info("sending the recorded events again")
+            elif isinstance(error, StreamFull):
+                log.warning("sending events is paused (%s); they are kept in the journal, and runs continue", error)
             else:
                 log.warning("the broker does not answer (%s); events are kept in the journal", error)
 

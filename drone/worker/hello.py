@@ -10,7 +10,7 @@ from collections.abc import Callable
 from redis import Redis
 from redis.exceptions import RedisError
 
-from drone.reporting.stream import Stream
+from drone.reporting.stream import Stream, StreamFull
 from shared import names
 from shared.clock import Clock
 from shared.errors import Conflict
@@ -63,7 +63,9 @@ class Introduction:
                 self._stream.hello(hello())
                 return True
             except RedisError as error:
-                if not told:
+                if isinstance(error, StreamFull):
+                    log.warning("waiting to send older events: %s", error)
+                elif not told:
                     log.warning("the broker does not answer yet (%s); retrying", error)
                 told = True
                 self._on_error(error)

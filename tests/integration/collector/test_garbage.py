@@ -1,0 +1,81 @@
+"""Garbage in a drone's stream costs the control plane neither memory nor disk, and good events behind it are stored."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+import redis
+
+from control_plane.collector import intake
+from control_plane.collector.stream_entries import DroneStream, has_later_hello
+from control_plane.db.drones import RawEvent
+from control_plane.supervisor.cleaning import clean
+from shared import names
+from tests.support import wait_until
+from tests.support.broker import Plane
+from tests.support.stand_in import DroneStandIn
+
+PIECE = "x" * (12 * 1024 * 1024)
+
+
+def put_60_mb(drone: DroneStandIn) -> None:
+    drone.redis.xadd(names.events_stream(drone.id), {"t": "event", **{f"part{number}": PIECE for number in range(5)}})
+
+
+def test_three_entries_of_60_mb_are_never_read_and_leave_a_note_each(plane: Plane) -> None:
+    drone = plane.drone()
+    for _ in range(3):
+        put_60_mb(drone)
+    first = DroneStream(plane.core.broker, drone.id).read(100)
+    assert [entry.fields for entry in first] == [{}]
+    assert not has_later_hello(plane.core.broker, drone.id, "0-0")
+
+    plane.collector(), plane.supervisor()
+    plane.submit(drone=drone.name)
+    order = wait_until(drone.take)
+    drone.claim(order)
+    drone.report(order, drone.started())
+
+    wait_until(lambda: plane.status(order.order_id) == "running")
+    raw = plane.rows(RawEvent)
+    assert [row.fields for row in raw] == [{}, {}, {}]
+    assert all("too large to read: 62914" in row.error for row in raw)
+    wait_until(lambda: drone.redis.xlen(names.events_stream(drone.id)) == 0)
+
+
+def test_a_read_of_a_large_stream_is_bounded_and_loses_nothing(plane: Plane) -> None:
+    drone = plane.drone()
+    for number in range(40):
+        drone.redis.xadd(names.events_stream(drone.id), {"t": str(number), "e": "y" * 900_000})
+    stream, read = DroneStream(plane.core.broker, drone.id), list[str]()
+    while entries := stream.read(100):
+        assert sum(len(entry.fields["e"]) for entry in entries) <= 17 * 1024 * 1024
+        stream.acknowledge([entry.id for entry in entries])
+        read += [entry.fields["t"] for entry in entries]
+    assert read == [str(number) for number in range(40)]
+
+
+def test_a_single_text_above_16_mb_is_refused_by_the_broker(plane: Plane) -> None:
+    drone = plane.drone()
+    with pytest.raises(redis.RedisError):
+        drone.redis.set(f"fleet:{drone.id}:x", "x" * (17 * 1024 * 1024))
+
+
+def test_raw_entries_are_cut_and_limited_in_number_and_age(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "_RAW_OF_DRONE", 3)
+    drone = plane.drone()
+    plane.collector()
+    for _ in range(6):
+        drone.put("nonsense", "z" * 500_000)
+    wait_until(lambda: drone.redis.xlen(names.events_stream(drone.id)) == 0)
+    raw = plane.rows(RawEvent)
+    assert len(raw) == 3
+    assert all(len(json.dumps(row.fields)) < 17_000 and int(row.fields["bytes"]) > 500_000 for row in raw)
+
+    with plane.core.database.write() as db:
+        for row in db.query(RawEvent):
+            row.at -= timedelta(days=31)
+    clean(plane.core)
+    assert plane.rows(RawEvent) == []
