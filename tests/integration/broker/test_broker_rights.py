@@ -24,7 +24,7 @@ ALLOWED = {
     "ping", "info", "client|setinfo",
     "multi", "exec", "discard", "watch", "unwatch",
     "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "publish",
-    "get", "set", "del", "xadd", "hgetall",
+    "get", "set", "del", "xadd", "memory|usage", "hgetall",
     "llen", "brpop", "rpop", "lpush", "smembers",
 }
 # fmt: on

@@ -42,7 +42,7 @@ def test_three_entries_of_60_mb_are_never_read_and_leave_a_note_each(plane: Plan
     raw = plane.rows(RawEvent)
     assert [row.fields for row in raw] == [{}, {}, {}]
     assert all("too large to read: 62914" in row.error for row in raw)
-    wait_until(lambda: drone.redis.xlen(names.events_stream(drone.id)) == 0)
+    wait_until(lambda: plane.core.broker.redis.xlen(names.events_stream(drone.id)) == 0)
 
 
 def test_a_read_of_a_large_stream_is_bounded_and_loses_nothing(plane: Plane) -> None:
@@ -59,8 +59,11 @@ def test_a_read_of_a_large_stream_is_bounded_and_loses_nothing(plane: Plane) -> 
 
 def test_a_single_text_above_16_mb_is_refused_by_the_broker(plane: Plane) -> None:
     drone = plane.drone()
-    with pytest.raises(redis.RedisError):
-        drone.redis.set(f"fleet:{drone.id}:x", "x" * (17 * 1024 * 1024))
+    key = names.lease_key(drone.id)
+    assert drone.redis.set(key, "x" * (15 * 1024 * 1024))
+    with pytest.raises(redis.RedisError) as raised:
+        drone.redis.set(key, "x" * (17 * 1024 * 1024))
+    assert not isinstance(raised.value, redis.exceptions.NoPermissionError)
 
 
 def test_raw_entries_are_cut_and_limited_in_number_and_age(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +72,7 @@ def test_raw_entries_are_cut_and_limited_in_number_and_age(plane: Plane, monkeyp
     plane.collector()
     for _ in range(6):
         drone.put("nonsense", "z" * 500_000)
-    wait_until(lambda: drone.redis.xlen(names.events_stream(drone.id)) == 0)
+    wait_until(lambda: plane.core.broker.redis.xlen(names.events_stream(drone.id)) == 0)
     raw = plane.rows(RawEvent)
     assert len(raw) == 3
     assert all(len(json.dumps(row.fields)) < 17_000 and int(row.fields["bytes"]) > 500_000 for row in raw)
