@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +13,10 @@ import pytest
 
 from drone.sandbox import CommandResult, Sandbox, choose, explain_missing
 from drone.sandbox.opened import close_all
+from drone.sandbox.protocol import CommandLine
 from tests.support import needs
+
+NOBODY = 65534
 
 
 def sandbox_of(kind: str) -> Sandbox:
@@ -64,3 +69,19 @@ def sandbox(request: pytest.FixtureRequest, networks_closed: None) -> Sandbox:
 @pytest.fixture
 def bwrap(networks_closed: None) -> Sandbox:
     return sandbox_of("bwrap")
+
+
+def as_nobody(line: CommandLine) -> subprocess.CompletedProcess[bytes]:
+    """Run a line without the interpreter of the tests, which may be in a directory of root's own."""
+    words, interpreter = list(line.arguments), sys.base_prefix
+    at = words.index(interpreter) - 1 if interpreter in words else len(words)
+    return subprocess.run(
+        [*words[:at], *words[at + 3 :]],
+        env=dict(line.environment),
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=[],
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )

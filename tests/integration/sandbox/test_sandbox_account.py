@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -12,13 +10,11 @@ import pytest
 
 from drone.sandbox import Sandbox, account
 from drone.sandbox.bubblewrap import Bubblewrap
-from drone.sandbox.protocol import CommandLine
 from drone.tools.arguments import FileWriteArguments
 from drone.tools.file_write import FileWrite
-from tests.support.sandboxes import shell
+from tests.support.sandboxes import NOBODY, as_nobody, shell
 
 pytestmark = pytest.mark.skipif(not account.is_root(), reason="only root runs commands under another account")
-NOBODY = 65534
 KERNEL = ("kernel/hostname", "kernel/core_pattern", "vm/overcommit_memory", "net/ipv4/ip_forward", "fs/suid_dumpable")
 """Written with the values that they have: where the wall is missing, a test changes nothing."""
 CLOSED = (
@@ -96,18 +92,3 @@ def test_bubblewrap_also_works_for_a_user_who_is_not_root() -> None:
         done = as_nobody(line)
         assert (done.stdout, Path(directory, "made").exists()) == (b"65534\n", True), done.stderr
     assert b"hostname" in done.stderr
-
-
-def as_nobody(line: CommandLine) -> subprocess.CompletedProcess[bytes]:
-    """Run a line without the interpreter of the tests, which may be in a directory of root's own."""
-    words, interpreter = list(line.arguments), sys.base_prefix
-    at = words.index(interpreter) - 1 if interpreter in words else len(words)
-    return subprocess.run(
-        [*words[:at], *words[at + 3 :]],
-        env=dict(line.environment),
-        user=NOBODY,
-        group=NOBODY,
-        extra_groups=[],
-        capture_output=True,
-        check=False,
-    )

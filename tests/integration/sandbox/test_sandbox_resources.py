@@ -24,12 +24,11 @@ from drone.tools.arguments import ShellArguments
 from drone.tools.shell import Shell
 from tests.support import needs, wait_until
 from tests.support.disks import MEGABYTES, Disk
-from tests.support.sandboxes import sandbox_of
+from tests.support.sandboxes import as_nobody, sandbox_of
 
 pytestmark = pytest.mark.usefixtures("networks_closed")
 MB = 1024 * 1024
 Run = Callable[[str, ResourceLimits], CommandResult]
-NOBODY = 65534
 
 
 @pytest.fixture(params=["bwrap", "none"])
@@ -212,21 +211,9 @@ def test_a_user_without_cgroups_has_only_so_many_processes_in_a_sandbox() -> Non
     with tempfile.TemporaryDirectory(dir="/tmp") as directory:
         Path(directory).chmod(0o777)
         line = Bubblewrap(os.environ).line(at_most(60, spawn), workspace=Path(directory))
-        words, interpreter = list(line.arguments), sys.base_prefix
-        at = words.index(interpreter) - 1 if interpreter in words else len(words)
-        done = subprocess.run(
-            [*words[:at], *words[at + 3 :]],
-            env=dict(line.environment),
-            user=NOBODY,
-            group=NOBODY,
-            extra_groups=[],
-            capture_output=True,
-            check=False,
-            text=True,
-            timeout=60,
-        )
+        done = as_nobody(line)
     refused, after = done.stdout.split()
-    assert (int(refused) > 0, after) == (True, "after"), done.stderr
+    assert (int(refused) > 0, after) == (True, b"after"), done.stderr
 
 
 def test_only_roots_processes_are_left_to_the_watch() -> None:
