@@ -68,10 +68,15 @@ logfile ""
 """
 
 
+_NOBODY = "user default off resetpass ~* &* +@all"
+"""Nobody can log in as the default user. When Redis 7.0 starts, it executes its file as that user, and drops transactions
+with several writes if it may not write."""
+
+
 def _users(file: Path, control_password: str) -> str:
     kept = [line for line in _lines(file) if line.split()[1:2] not in (["default"], [CONTROL_USER])]
     control = f"user {CONTROL_USER} on #{sha256(control_password.encode()).hexdigest()} ~* &* +@all"
-    return "\n".join(["user default off resetpass -@all", control, *kept]) + "\n"
+    return "\n".join([_NOBODY, control, *kept]) + "\n"
 
 
 def _lines(file: Path) -> list[str]:
