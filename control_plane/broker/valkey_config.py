@@ -69,8 +69,8 @@ logfile ""
 
 
 _NOBODY = "user default off resetpass ~* &* +@all"
-"""Nobody can log in as the default user. When Redis 7.0 starts, it executes its file as that user, and drops transactions
-with several writes if it may not write."""
+"""Nobody can log in as the default user. Redis 7.0 executes its file as that user when it starts, and drops
+transactions with several writes if it may not write."""
 
 
 def _users(file: Path, control_password: str) -> str:
