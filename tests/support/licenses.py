@@ -60,9 +60,9 @@ def _license(package: Distribution) -> str:
         return str(expression)
     classified = [found[1] for each in metadata.get_all("Classifier") or () if (found := _TROVE.match(each))]
     if classified:
-        return ", ".join(classified)
+        return ", ".join(name.removesuffix(" License") for name in classified)
     name = str(metadata.get("License") or "").strip().partition("\n")[0]
-    return name if 0 < len(name) <= _LONGEST else "unknown"
+    return name.removesuffix(" License") if 0 < len(name) <= _LONGEST else "unknown"
 
 
 def main() -> None:
