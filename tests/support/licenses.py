@@ -65,8 +65,17 @@ def _license(package: Distribution) -> str:
     return name.removesuffix(" License") if 0 < len(name) <= _LONGEST else "unknown"
 
 
+def listed() -> dict[str, str]:
+    """The rows of the page as it is."""
+    rows = (line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| "))
+    return {row[0]: row[1] for row in rows if row[0] != "package"}
+
+
 def main() -> None:
-    PAGE.write_text(page(licenses()))
+    # What another platform or version of Python installs keeps its row, as long as the lock file names it.
+    locked = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    elsewhere = {name: license for name, license in listed().items() if name in locked}
+    PAGE.write_text(page(elsewhere | licenses()))
 
 
 if __name__ == "__main__":
