@@ -23,6 +23,8 @@ SLICE_S = 0.005
 """How long one step of measuring a directory may take: the caller has other things to watch."""
 FREE_SHARE = 0.5
 """How much of the free disk one command may fill, unless the owner's policy says otherwise."""
+FULL_SHARE = 0.1
+"""What is left of the free disk when it is too late to end the command for it."""
 
 
 class UsageWatch:
@@ -106,10 +108,11 @@ class _DiskWritten:
         most = self._free * FREE_SHARE
         if self._free_now() > self._free - most:
             return ""
-        written = self._measured.step()
-        if written is None or written < most:
+        written, left = self._measured.step(), self._free_now()
+        # A disk that is full already refuses more by itself, and the command may remove what it wrote.
+        if written is None or written < most or left < self._free * FULL_SHARE:
             return ""
-        return f"it wrote {readable(written)} and left {readable(self._free_now())} on the drone's disk"
+        return f"it wrote {readable(written)} and left {readable(left)} on the drone's disk"
 
     def _free_now(self) -> int:
         stat = os.statvfs(self._place)
