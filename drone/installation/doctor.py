@@ -15,8 +15,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import ByteSize
-
 from drone.installation import policy
 from drone.installation.client import ControlPlane
 from drone.installation.home import DroneConfig, DroneHome
@@ -221,11 +219,12 @@ def check_limits(home: DroneHome, policy_path: Path) -> list[Check]:
     """How the limits on commands are enforced; nothing about a policy that cannot be read."""
     from drone.sandbox.account import is_root
     from drone.sandbox.resources import available
+    from drone.sandbox.resources.limits import readable
 
     with suppress(FleetError):
         limits = policy.load(policy_path).limits
         kernel = available(home.holder())
-        memory = "no limit" if limits.memory is None else ByteSize(limits.memory).human_readable()
+        memory = "no limit" if limits.memory is None else readable(limits.memory)
         processes = "no limit" if limits.processes is None else f"{limits.processes:,}"
         found = f"memory {memory}, processes {processes} for the commands of a run"
         fix = "drone install-service        runs the drone where the kernel enforces them"

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ByteSize
-
 from drone.installation.policy import Policy
+from drone.sandbox.resources.limits import readable
 
 DEFAULT = "default"
 
@@ -69,4 +68,4 @@ def _defaults(policy: Policy) -> dict[str, object]:
 
 
 def _size(found: int | None) -> str | None:
-    return None if found is None else ByteSize(found).human_readable()
+    return None if found is None else readable(found)

@@ -167,7 +167,7 @@ def _network(job: Job) -> NetworkAccess:
 
 
 def _end_processes(sandbox: Sandbox) -> Ended:
-    """End what the commands left behind, and count it; the network's own processes are not among it."""
+    """End and count the processes that commands left behind. The network's own are not among them."""
     close_all()
     return end_all(asked_at=lambda: sandbox.tally.asked_at)
 
@@ -200,6 +200,7 @@ def _end_without_worker(directory: RunDirectory, writer: Journal) -> None:
     writer.stop()
     close_all()
     ended = end_all(at_once=True)
+    close_all()  # the cgroup too, which is empty now
     with contextlib.suppress(OSError):
         directory.orphaned.write_text(ended.receipt(SystemClock().now()).model_dump_json())
     os._exit(ORPHANED)

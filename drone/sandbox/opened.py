@@ -1,4 +1,4 @@
-"""What this process holds open for its sandboxes: networks and cgroups. `close_all` ends them."""
+"""What this process keeps for its sandboxes: networks and cgroups. `close_all` removes them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ opened: set[Closable] = set()
 
 
 def close_all() -> None:
-    """Close everything: helper processes are not among those that commands left behind."""
+    """End the networks' own processes, and remove each cgroup that is empty.
+
+    Call it before the processes of commands are counted, since the networks' are not among them, and again once the
+    commands have ended.
+    """
     for each in list(opened):
         each.close()

@@ -60,12 +60,14 @@ class Resources:
         return group.entering()
 
     def spawn(self, start: Callable[[], T]) -> T:
-        """Start a process, inside the cgroup if a thread alone can enter it (version 1).
+        """Start a process, inside the cgroup if a thread can enter it.
 
         Entering takes the kernel some 10 ms, so one thread does it once and starts all commands. It lives as long as
         they: bubblewrap ends with the thread that started it.
         """
         group = self._group()
+        if not group.takes_threads:
+            return start()
         with self._lock:
             if self._starter is None:
                 self._starter = ThreadPoolExecutor(1, initializer=group.enter)
@@ -91,7 +93,10 @@ class Resources:
             return self._made.take_reached() if self._made is not None else ()
 
     def close(self) -> None:
+        """Remove the cgroup; one with processes inside stays until the next call."""
         with self._lock:
+            if self._made is not None and self._made.is_in_use():
+                return
             group, self._made = self._made, None
             starter, self._starter = self._starter, None
             opened.discard(self)

@@ -68,11 +68,21 @@ class Group:
         return f'inside=; while read -r line; do {inside}; done < /proc/self/cgroup; [ "$inside" ] || {{ {enter}; }}'
 
     def enter(self) -> None:
-        """Bring the calling thread, and what it starts, into the group, if all of it is of version 1."""
-        tasks = [directory / "tasks" for directory in self._directories]
-        if all(each.exists() for each in tasks):
-            for each in tasks:
-                each.write_text(str(threading.get_native_id()))
+        """Bring the calling thread, and what it starts, into a group that takes threads."""
+        for directory in self._directories:
+            (directory / "tasks").write_text(str(threading.get_native_id()))
+
+    @property
+    def takes_threads(self) -> bool:
+        """Whether a thread can enter without the rest of its process: each directory is of version 1."""
+        return bool(self._directories) and all((each / "tasks").exists() for each in self._directories)
+
+    def is_in_use(self) -> bool:
+        """Whether a process other than this one is inside."""
+        own = str(os.getpid())
+        with contextlib.suppress(FileNotFoundError):
+            return any(set((each / "cgroup.procs").read_text().split()) - {own} for each in self._directories)
+        return False
 
     def take_reached(self) -> tuple[str, ...]:
         """The limits that were reached since the last time, each as a sentence."""

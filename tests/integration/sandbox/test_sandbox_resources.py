@@ -114,6 +114,25 @@ def test_the_group_of_a_run_is_gone_after_it(run: Run) -> None:
     assert not groups() & made
 
 
+def test_a_group_is_kept_while_commands_run_and_closing_does_not_end_them() -> None:
+    needs_cgroup("memory")
+    resources = Resources(ResourceLimits())
+    command = resources.spawn(lambda: subprocess.Popen(["sh", "-c", f"{resources.entering()}; exec sleep 60"]))
+    try:
+        wait_until(lambda: any(str(command.pid) in (each / "cgroup.procs").read_text().split() for each in groups()))
+        began = time.monotonic()
+        close_all()
+        kept, took, running = groups(), time.monotonic() - began, command.poll() is None
+    finally:
+        command.kill()
+        command.wait()
+
+    close_all()
+
+    assert (len(kept) >= 1, took < 1, running) == (True, True, True)
+    assert not groups()
+
+
 def groups() -> set[Path]:
     """Those of this process."""
     return set(Path("/sys/fs/cgroup").glob(f"**/{PREFIX}{os.getpid()}-*"))
