@@ -1,6 +1,6 @@
 """Foreign text in which nothing is hidden: characters that overwrite, reorder or conceal text get a visible mark.
 
-Whoever reads a patch or approves a command must see all of it. A carriage return, a bidirectional override or a
+A person who reads a patch or approves a command must see all of it. A carriage return, a bidirectional override or a
 zero-width character makes a page or a terminal show something else than what is stored and executed.
 """
 

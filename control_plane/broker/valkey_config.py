@@ -69,8 +69,8 @@ logfile ""
 
 
 _NOBODY = "user default off resetpass ~* &* +@all"
-"""Nobody can log in as the default user. Redis 7.0 executes its file as that user when it starts, and drops
-transactions with several writes if it may not write."""
+"""The default user cannot log in. It has rights because Redis 7.0 executes its append-only file as that user when it
+starts, and would otherwise drop transactions with several writes."""
 
 
 def _users(file: Path, control_password: str) -> str:

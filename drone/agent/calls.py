@@ -22,7 +22,7 @@ from shared.outcome import ExitStatus, Outcome
 LOOK_UP_EVERY = 0.2
 """Seconds between two checks for a person's answer."""
 LONGEST_APPROVED = 20_000
-"""Characters of a shell call; an event holds that many, so that whoever approves it sees all of it."""
+"""Characters of a shell call; an event holds that many, so that all of it is shown for approval."""
 TOO_LONG_TO_APPROVE = (
     f"This call was not run: a command that needs approval may have at most {LONGEST_APPROVED:,} characters. "
     "Write a script into a file and run that."

@@ -106,7 +106,7 @@ class Bubblewrap:
             *(*enter, program, *_NAMESPACES, *_capabilities(self.user)),
             *options,
             *_mounts(visible, self.environ),
-            # The settings of the kernel belong to root, whatever its capabilities.
+            # Root may write the kernel's settings even without capabilities.
             *(["--ro-bind", "/proc/sys", "/proc/sys"] if self.user is not None else []),
             *self._places(workspace.resolve()),
             *("--", *inside),

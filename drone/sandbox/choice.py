@@ -36,7 +36,7 @@ def choose(  # noqa: PLR0913 - one for each who decides
     """Return the sandbox of that kind. `owner`, for example a boot id, begins every command's mark (`end_marked`).
 
     `access` says what commands may reach; without a sandbox it has no effect. `limits` are those on the machine's
-    memory, processors and disk. Whoever runs commands with it calls `close_all` at the end.
+    memory, processors and disk. Call `close_all` after the last command.
 
     Without `trial`, only whether it is installed is checked: for a drone that tried it when it started.
     `environ` is the drone's own environment; commands get the few variables of it that `environment.py` lists.

@@ -80,7 +80,7 @@ def _start(line: CommandLine) -> subprocess.Popen[bytes]:
 
 @dataclass(frozen=True)
 class _End:
-    """Why a command ends: by itself unless something is set."""
+    """Why a command was ended, if it was."""
 
     timed_out: bool = False
     over: str = ""

@@ -30,8 +30,8 @@ which changes nothing here, because events are always on."""
 
 
 TRANSPORT_OPTIONS = {
-    # No list of messages in hand, which kombu would lock by scripts: they are acknowledged early, and one that is lost
-    # in between is published again.
+    # No list of unacknowledged messages, which kombu would lock by scripts: messages are acknowledged early, and one
+    # that is lost after that is published again.
     "ack_emulation": False,
     "health_check_interval": 10,
     "socket_connect_timeout": 5,

@@ -91,7 +91,7 @@ def _in_commits(work: Outgoing, secrets: SecretFinder) -> Iterator[str]:
 
 
 def _in_versions(work: Outgoing, secrets: SecretFinder) -> Iterator[str]:
-    """The files of which some version has a known secret: all of them would be in the branch and in the bundle."""
+    """The files that have a known secret in any version: the branch and the bundle contain every version."""
     listing = work.git.text("rev-list", "--objects", *_range(work)).split("\n")
     paths = dict(line.split(" ", 1) for line in listing if " " in line)
     work.scan.has_secret = lambda content: secrets.knows(content.decode("utf-8", "replace"))

@@ -2,7 +2,7 @@
 
 Messages go to stderr and results to stdout, so that a result can always be piped. Meaning never depends on color alone.
 Foreign text (of a model, a server, a repository) goes through `printable` where it is put into a line. `put`, `say`,
-`content_writer` and `RunScreen` are the only writers: nothing but colors passes them, whatever a renderer forgot.
+`content_writer` and `RunScreen` are the only writers, and remove every escape sequence but colors.
 """
 
 from __future__ import annotations

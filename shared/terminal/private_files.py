@@ -29,7 +29,7 @@ def make_private(root: Path, ours: Iterable[Path]) -> str:
 
 
 def _tree(top: Path) -> Iterator[Path]:
-    """`top` and all below, without links; a directory comes before its content: then nobody else can enter it."""
+    """`top` and all below, without links. A directory comes before its content, and is then closed to other users."""
     if top.is_symlink() or not top.exists():
         return
     yield top

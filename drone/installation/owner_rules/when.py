@@ -20,7 +20,7 @@ _LOGIND_SECONDS = 5
 
 @dataclass(frozen=True)
 class When:
-    """The table `[when]`. Runs that began go on: only new orders have to wait."""
+    """The table `[when]`. It applies to new orders, not to runs."""
 
     hours: tuple[Hours, ...] = ()
     """Local time; empty: always."""

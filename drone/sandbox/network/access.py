@@ -37,7 +37,7 @@ class NetworkAccess:
     """Names or addresses, each with an optional port; `*.` stands for any subdomain. The owner's word counts for
     addresses inside the network too."""
     own: tuple[str, ...] = ()
-    """The fleet's own servers: never reached, whatever their address, unless they are listed."""
+    """The fleet's own servers: never reached, at any address, unless they are listed."""
     chosen: bool = False
     """Whether the owner wrote it down; a default that does not work here is replaced by `host`."""
 

@@ -53,7 +53,7 @@ class Network:
     def connected(self) -> tuple[list[str], list[str], dict[str, str]]:
         """For one command: the words before `bwrap`, bwrap's own options, and variables of the environment.
 
-        A default that cannot be had here gives way to the machine's network. Raises FleetFault if the owner chose it.
+        A default that does not work here is replaced by the machine's network. Raises FleetFault if the owner chose it.
         """
         with self._lock:
             if self._is_routed and self._namespace is None:

@@ -1,7 +1,7 @@
 """What commands may use of the machine: memory, processes, processor time and disk.
 
-The kernel holds them to it where this process may make a cgroup. Elsewhere processes have a limit of their own (not on
-root), their memory is looked at twice a second, and a limit on processor time cannot be had.
+The kernel enforces the limits where this process may create a cgroup. Elsewhere the number of processes has its own
+limit (not for root), the memory is added up twice a second, and processor time cannot be limited.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class EventCount:
 
 
 class Group:
-    """A cgroup in each hierarchy that could be had. What it bounds: `bounds`."""
+    """A cgroup in each hierarchy where one can be created. `bounds` says what it bounds."""
 
     def __init__(self, limits: ResourceLimits) -> None:
         self._limits = limits

@@ -109,7 +109,7 @@ class _DiskWritten:
         if self._free_now() > self._free - most:
             return ""
         written, left = self._measured.step(), self._free_now()
-        # A disk that is full already refuses more by itself, and the command may remove what it wrote.
+        # A full disk refuses more anyway, and the command may remove what it wrote.
         if written is None or written < most or left < self._free * FULL_SHARE:
             return ""
         return f"it wrote {readable(written)} and left {readable(left)} on the drone's disk"
