@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import ssl
+from typing import Any
 
 _PROBES = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 4, "TCP_KEEPCNT": 3}
 _UNANSWERED_MS = 20_000
@@ -19,6 +21,14 @@ def keepalive_options() -> dict[int, int]:
         # Probes are not sent while written data is unacknowledged; this option limits that wait, too.
         options[socket.TCP_USER_TIMEOUT] = _UNANSWERED_MS
     return options
+
+
+def celery_tls(broker_url: str) -> dict[str, Any] | None:
+    """Celery's setting `broker_use_ssl`: over TLS, the broker's certificate must be valid for its host.
+
+    For `rediss://` alone, kombu accepts every certificate, and a transport of our own would not use TLS at all.
+    """
+    return {"ssl_cert_reqs": ssl.CERT_REQUIRED} if broker_url.startswith("rediss://") else None
 
 
 class Pings:

@@ -21,7 +21,7 @@ from control_plane.broker import users as broker_users
 from control_plane.broker.users import DroneUser
 from shared import names
 from shared.errors import FleetFault, Invalid, Unreachable
-from shared.sockets import keepalive_options
+from shared.sockets import celery_tls, keepalive_options
 from shared.subscriptions import CheckedSubscription
 
 WAKE = "fleet:wake"
@@ -321,6 +321,7 @@ class Broker:
 
         app = Celery("dronefleet", broker=self.url, set_as_current=False)
         app.conf.update(
+            broker_use_ssl=celery_tls(self.url),
             task_ignore_result=True,
             task_send_sent_event=True,
             broker_connection_retry=False,

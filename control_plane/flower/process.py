@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from control_plane.core.settings import FleetSettings
 from shared import names
+from shared.sockets import celery_tls
 
 USER = "fleet"
 PASSWORD_VARIABLE = "FLEET_FLOWER_PASSWORD"  # noqa: S105 - the variable's name
@@ -31,6 +32,7 @@ def run(settings: FleetSettings, *, address: str, port: int, password: str) -> N
     extract_settings()
     setup_logging()
     app = Celery("fleet", broker=settings.broker_url)
+    app.conf.broker_use_ssl = celery_tls(settings.broker_url)
     # Flower retries a broker that is unavailable, as the fleet does.
     app.conf.broker_connection_retry_on_startup = True
     flower = Flower(capp=app, options=options, **web_settings)

@@ -16,7 +16,7 @@ from kombu import Connection
 
 from drone.worker.transport import DroneTransport
 from shared import names
-from shared.sockets import keepalive_options
+from shared.sockets import celery_tls, keepalive_options
 
 ALLOWED_COMMANDS = frozenset(
     {
@@ -142,6 +142,7 @@ def build(drone_id: str, broker_url: str, concurrency: int, execute: Execute, sl
         task_acks_late=False,
         task_ignore_result=True,
         accept_content=["json"],
+        broker_use_ssl=celery_tls(broker_url),
         broker_connection_retry=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
