@@ -1,4 +1,4 @@
-"""When a silent connection counts as broken: the same on both sides."""
+"""Connections to the broker, the same on both sides: when a silent one counts as broken, and how TLS is checked."""
 
 from __future__ import annotations
 
