@@ -102,6 +102,7 @@ class _DiskWritten:
 
     def __init__(self, places: Sequence[Path]) -> None:
         self._place, self._measured = places[0], _DirectorySize(places, since=time.time())
+        self._free = 0
         self._free = self._free_now()
 
     def __call__(self) -> str:
@@ -115,7 +116,10 @@ class _DiskWritten:
         return f"it wrote {readable(written)} and left {readable(left)} on the drone's disk"
 
     def _free_now(self) -> int:
-        stat = os.statvfs(self._place)
+        try:
+            stat = os.statvfs(self._place)
+        except OSError:  # the command removed its own workspace
+            return self._free
         return stat.f_bavail * stat.f_frsize
 
 

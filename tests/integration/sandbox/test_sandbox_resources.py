@@ -114,6 +114,12 @@ def test_the_group_of_a_run_is_gone_after_it(run: Run) -> None:
     assert not groups() & made
 
 
+def test_a_command_that_removes_its_own_workspace_runs_to_its_end(run: Run) -> None:
+    result = run('rm -rf "$PWD" 2>/dev/null; sleep 3; echo end', ResourceLimits())
+
+    assert (result.return_code, result.output) == (0, "end\n")
+
+
 def test_a_group_is_kept_while_commands_run_and_closing_does_not_end_them() -> None:
     needs_cgroup("memory")
     resources = Resources(ResourceLimits())
