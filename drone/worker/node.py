@@ -34,7 +34,7 @@ from drone.worker.order_runner import STOP_SECONDS, OrderRunner
 from drone.worker.previous_boot import UnconfirmedRuns, end_previous_boots
 from drone.worker.revocation import STALE_KILL_SECONDS
 from drone.worker.status_line import report
-from drone.worker.tracked_runs import CANCEL_SECONDS, TrackedRuns
+from drone.worker.tracked_runs import TrackedRuns
 from drone.worker.watchdog import Watchdog
 from shared import names
 from shared.clock import Clock
@@ -47,6 +47,7 @@ from shared.work_order import WorkOrder
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 10.0
+BY_FLOWER = "stopped by an operator in Flower"
 
 
 class Node:
@@ -242,9 +243,8 @@ class Node:
 
     def _terminate(self, run_id: str) -> None:
         """Flower's terminate."""
-        if run := self.runs.get(run_id):
-            run.ask_to_end(Wish("terminate", "stopped by an operator in Flower"), within=CANCEL_SECONDS)
+        self.runs.terminate(run_id, BY_FLOWER)
 
     def _revoke(self, run_id: str) -> None:
         """Flower's revoke of a queued order."""
-        self.runs.refuse(run_id, "stopped by an operator in Flower")
+        self.runs.refuse(run_id, BY_FLOWER)

@@ -209,6 +209,11 @@ class _Unwanted:
     generation: int | None = None
     """Of the intended run; None: any."""
 
+    def tell(self, run: TrackedRun) -> None:
+        """Ask the run to end, if it is the intended one."""
+        if self.generation in {None, run.identity.generation}:
+            run.ask_to_end(self.wish, within=self.within)
+
 
 class TrackedRuns:
     """All runs that the drone tracks, by id."""
@@ -223,8 +228,8 @@ class TrackedRuns:
         with self._lock:
             self._runs[run.run_id] = run
             unwanted = self._unwanted.pop(run.run_id, None)
-        if unwanted is not None and unwanted.generation in {None, run.identity.generation}:
-            run.ask_to_end(unwanted.wish, within=unwanted.within)
+        if unwanted is not None:
+            unwanted.tell(run)
 
     def refuse(self, run_id: str, reason: str) -> None:
         """Make a run that is about to begin end at once."""
@@ -233,14 +238,21 @@ class TrackedRuns:
                 self._remember(run_id, _Unwanted(Wish("terminate", reason), UNWANTED_SECONDS))
 
     def cancel(self, run_id: str, generation: int, reason: str) -> None:
-        """Ask a run to end. A run that is not tracked may be claimed at this moment: it is asked when it is added."""
-        wish = Wish("cancel", reason)
+        """Ask a run to end, as the control plane wants it."""
+        self._end(run_id, _Unwanted(Wish("cancel", reason), CANCEL_SECONDS, generation))
+
+    def terminate(self, run_id: str, reason: str) -> None:
+        """Ask a run to end, as somebody wants it who sees only Celery's tasks."""
+        self._end(run_id, _Unwanted(Wish("terminate", reason), CANCEL_SECONDS))
+
+    def _end(self, run_id: str, unwanted: _Unwanted) -> None:
+        """A run that is not tracked may be claimed at this moment: it is asked when it is added."""
         with self._lock:
             run = self._runs.get(run_id)
             if run is None:
-                self._remember(run_id, _Unwanted(wish, CANCEL_SECONDS, generation))
-        if run is not None and run.identity.generation == generation:
-            run.ask_to_end(wish, within=CANCEL_SECONDS)
+                self._remember(run_id, unwanted)
+        if run is not None:
+            unwanted.tell(run)
 
     def _remember(self, run_id: str, unwanted: _Unwanted) -> None:
         self._unwanted[run_id] = unwanted

@@ -102,24 +102,23 @@ class _DiskWritten:
 
     def __init__(self, places: Sequence[Path]) -> None:
         self._place, self._measured = places[0], _DirectorySize(places, since=time.time())
-        self._free = 0
-        self._free = self._free_now()
+        self._free = self._free_now() or 0
 
     def __call__(self) -> str:
-        most = self._free * FREE_SHARE
-        if self._free_now() > self._free - most:
+        most, left = self._free * FREE_SHARE, self._free_now()
+        if left is None or left > self._free - most:
             return ""
-        written, left = self._measured.step(), self._free_now()
+        written = self._measured.step()
         # A full disk refuses more anyway, and the command may remove what it wrote.
         if written is None or written < most or left < self._free * FULL_SHARE:
             return ""
         return f"it wrote {readable(written)} and left {readable(left)} on the drone's disk"
 
-    def _free_now(self) -> int:
+    def _free_now(self) -> int | None:
         try:
             stat = os.statvfs(self._place)
         except OSError:  # the command removed its own workspace
-            return self._free
+            return None
         return stat.f_bavail * stat.f_frsize
 
 

@@ -68,6 +68,22 @@ def test_a_cancel_that_comes_before_its_run_is_tracked_ends_it_all_the_same(dire
     assert run.wish == Wish("cancel", "enough")
 
 
+def test_a_run_that_is_terminated_before_it_is_tracked_ends_all_the_same(directory: RunDirectory) -> None:
+    runs, run = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock())
+    runs.terminate(IDENTITY.run_id, "stopped in Flower")
+    runs.add(run)
+    assert run.wish == Wish("terminate", "stopped in Flower")
+
+
+def test_a_revoke_leaves_a_run_alone_that_has_begun_and_a_terminate_ends_it(directory: RunDirectory) -> None:
+    runs, run = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock())
+    runs.add(run)
+    runs.refuse(IDENTITY.run_id, "revoked")
+    assert run.wish is None
+    runs.terminate(IDENTITY.run_id, "stopped in Flower")
+    assert run.wish == Wish("terminate", "stopped in Flower")
+
+
 def test_a_cancel_of_another_generation_leaves_the_run_alone(directory: RunDirectory) -> None:
     runs, run = TrackedRuns(), TrackedRun(directory, IDENTITY, HandClock())
     runs.cancel(IDENTITY.run_id, IDENTITY.generation - 1, "enough")
