@@ -235,9 +235,11 @@ class GuardrailStep(Wire):
 
 
 class ApprovalStep(Wire):
-    """A call waits for a person's decision; the order is `awaiting_approval` until then."""
+    """A call, or the delivery, waits for a person's decision; the order is `awaiting_approval` until then."""
 
     kind: Literal["approval"] = "approval"
+    about: Literal["approval", "secret"] = "approval"
+    """`approval` of a call; `secret`: may work be delivered in which a secret was found?"""
     call_id: str
     tool: str
     why: str

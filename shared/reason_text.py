@@ -148,7 +148,8 @@ def _person_text(waits: ForPerson | AnswerOnItsWay | Answered) -> str:
         case ForPerson(order=order, tool=tool, why=why):
             return f"waiting for approval of {tool}: {why} (next: fleet approve {order}, or fleet deny {order})"
         case AnswerOnItsWay(by=by, tool=tool):
-            return f"{by or 'a user'} {_decision(waits.approved)} the {tool} call; waiting for the drone to confirm"
+            what = "the delivery" if tool == "delivery" else f"the {tool} call"
+            return f"{by or 'a user'} {_decision(waits.approved)} {what}; waiting for the drone to confirm"
         case Answered(by="clock"):
             return "continuing: the call was not approved in time and was denied automatically"
         case Answered(by="interruption"):

@@ -29,9 +29,9 @@ class Wait(Owned, Row):
     order_id: Mapped[str] = mapped_column(Id, ForeignKey("orders.id"), index=True)
     run_id: Mapped[str] = mapped_column(Id)
     subject: Mapped[str] = mapped_column(ForeignText)
-    """What the question is about, unique in the run: the id of a call."""
+    """What the question is about, unique in the run: the id of a call, or `delivery`."""
     kind: Mapped[str] = mapped_column(String(16))
-    """`approval`; future kinds use the same rows."""
+    """`approval` or `secret`; future kinds use the same rows."""
     text: Mapped[str] = mapped_column(ForeignText)
     choices: Mapped[list[str]]
     """Empty: any text is an answer."""

@@ -117,7 +117,7 @@ class WaitingDocument(Document):
     """A pending request to a person."""
 
     kind: str
-    """`approval`: may a call be run?"""
+    """`approval`: may a call be run? `secret`: may work be delivered in which a secret was found?"""
     text: str
     choices: list[str]
     """Empty: any text is an answer."""

@@ -15,7 +15,6 @@ from control_plane.db.waits import Wait
 from shared.events import ApprovalStep, DecisionStep
 from shared.reasons import ForPerson
 
-APPROVAL = "approval"
 APPROVE, DENY = "approve", "deny"
 
 
@@ -32,7 +31,7 @@ def ask_approval(db: Session, core: Core, run: Run, step: ApprovalStep) -> Wait:
     """Record that a call of the run waits for approval; a repeated request opens the wait again."""
     wait = find_wait(db, run.id, step.call_id) or Wait(run_id=run.id, subject=step.call_id)
     wait.organization_id, wait.order_id = run.organization_id, run.order_id
-    wait.kind, wait.role = APPROVAL, "operator"
+    wait.kind, wait.role = step.about, "operator"
     wait.text = f"Approve {step.tool}? {step.why}"
     wait.details = {"tool": step.tool, "why": step.why, "command": step.command}
     wait.choices, wait.default, wait.deadline = [APPROVE, DENY], DENY, step.until

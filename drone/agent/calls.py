@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
 from drone.agent.answer_checks import call_problem
 from drone.agent.approvals import command_of
 from drone.agent.budget import Budget, BudgetedControls
 from drone.agent.protocols import Approvals, Guardrails, Hooks, Recorder, Toolbox
+from drone.agent.question import Question
 from drone.agent.recorded_transcript import RecordedTranscript
 from drone.agent.values import Ruling, ToolResult, ToolSpec, Verdict
 from shared.clock import Clock
-from shared.errors import Halted, InterruptLoop
-from shared.events import ApprovalStep, DecisionStep, GuardrailStep
+from shared.errors import Halted
+from shared.events import ApprovalStep, GuardrailStep
 from shared.messages import ToolCall
 from shared.outcome import ExitStatus, Outcome
 
-LOOK_UP_EVERY = 0.2
-"""Seconds between two checks for a person's answer."""
 LONGEST_APPROVED = 20_000
 """Characters of a shell call; an event holds that many, so that all of it is shown for approval."""
 TOO_LONG_TO_APPROVE = (
@@ -99,37 +97,10 @@ class Calls:
 
     def _asked(self, call: ToolCall, why: str) -> Ruling:
         """Wait for a person's ruling while the run's clock is paused. Raises what the controls raise meanwhile."""
-        timeout = self.approval_timeout
-        until = self.clock.now() + timedelta(seconds=timeout) if timeout else None
-        self.recorder.record(
-            ApprovalStep(call_id=call.id, tool=call.name, why=why, command=command_of(call), until=until)
-        )
-        self.recorder.doing(f"waiting for approval of {call.name}", "person")
-        try:
-            with self.budget.waiting():
-                ruling = self._answer(call, self.clock.monotonic() + timeout if timeout else None)
-        except InterruptLoop:
-            self.recorder.record(DecisionStep(call_id=call.id, approved=False, by="interruption"))
-            raise
-        by_clock = ruling is None
-        ruling = ruling or Ruling(approved=False, comment=f"not answered within {timeout:g} s")
-        self.recorder.record(
-            DecisionStep(
-                call_id=call.id,
-                approved=ruling.approved,
-                by="clock" if by_clock else "person",
-                comment=ruling.comment,
-            )
-        )
-        return ruling
-
-    def _answer(self, call: ToolCall, deadline: float | None) -> Ruling | None:
-        while (ruling := self.controls.ruling(call.id)) is None:
-            self.controls.check()
-            if deadline is not None and self.clock.monotonic() >= deadline:
-                return None
-            self.clock.sleep(LOOK_UP_EVERY)
-        return ruling
+        step = ApprovalStep(call_id=call.id, tool=call.name, why=why, command=command_of(call))
+        question = Question(step, self.recorder, self.clock, self.approval_timeout)
+        with self.budget.waiting():
+            return question.ask(self.controls.ruling, self.controls.check)
 
     def _ruled(self, call: ToolCall, verdict: Verdict) -> str:
         """Record a guardrail's verdict, and return the text that the model sees with the result."""

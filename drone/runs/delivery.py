@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from drone.agent.values import Ruling
 from drone.runs.blobs import Grant, Pushes, Store
 from drone.runs.lease import RunLease
 from drone.runs.stop_requests import Wish
@@ -55,8 +56,18 @@ class _Tried:
     """The party that did not answer, but may later; empty if the result is final."""
 
 
+@dataclass(frozen=True)
+class SecretCheck:
+    """What happens before work leaves the drone."""
+
+    secrets: SecretFinder
+    """Recognizes what must not leave."""
+    ask: Callable[[str], Ruling] | None = None
+    """Asks a person whether work with secrets, found in these places, may leave; None: it may not."""
+
+
 def deliver(
-    order: WorkOrder, workspace: Workspace, store: Store, pushing: Pushing | None, secrets: SecretFinder | None = None
+    order: WorkOrder, workspace: Workspace, store: Store, pushing: Pushing | None, check: SecretCheck | None = None
 ) -> tuple[Delivered, tuple[str, ...]]:
     """Commit the changes, store patch and bundle, and push the branch if `pushing` is given and a grant is received.
 
@@ -64,16 +75,16 @@ def deliver(
     retried for some minutes. A failed push does not fail the run; the reason is in the result, and patch and bundle
     hold the same work. The result comes with remarks for users: files that were left out, and other notes.
 
-    `secrets` recognizes what must not leave the drone; None: it all stays on this machine.
+    `check` is made before anything leaves the drone; None: it all stays on this machine.
 
-    Raises FleetError if patch or bundle cannot be stored, and OrderError `E-WORK-SECRET`.
+    Raises FleetError if patch or bundle cannot be stored, OrderError `E-WORK-SECRET`, and what `check` raises.
     """
     made = workspace.deliver(names.branch(order.order_id), commit_message(order), AUTHOR)
     remarks = (*(f"Left out: {each}" for each in made.left_out), *made.notes)
     if made.head_commit is None:
         return Delivered(base_commit=workspace.base_commit), remarks
-    if secrets is not None and (places := workspace.places_of_secrets(made, secrets)):
-        raise _with_secret(order, places)
+    if check is not None and (places := workspace.places_of_secrets(made, check.secrets)):
+        _released("; ".join(places), order, check)
     stored = Delivered(
         branch=names.branch(order.order_id),
         base_commit=workspace.base_commit,
@@ -86,11 +97,16 @@ def deliver(
     return (stored if pushing is None else _pushed(stored, order, workspace, pushing)), remarks
 
 
-def _with_secret(order: WorkOrder, places: Sequence[str]) -> OrderError:
-    return OrderError(
+def _released(places: str, order: WorkOrder, check: SecretCheck) -> None:
+    """Return if a person lets the work leave with what was found. Raises OrderError."""
+    ruling = check.ask(places) if check.ask is not None else None
+    if ruling is not None and ruling.approved:
+        return
+    denied = f"; the delivery was denied{f': {ruling.comment}' if ruling.comment else ''}" if ruling is not None else ""
+    raise OrderError(
         "the work contains a secret, so it was neither pushed nor uploaded",
         code="E-WORK-SECRET",
-        why=f"found in {'; '.join(places)}; the work is kept on the drone in session {order.session.id}",
+        why=f"found in {places}{denied}; the work is kept on the drone in session {order.session.id}",
         next="order the same work without the secret, or see docs/security.md to get the work from the drone",
     )
 

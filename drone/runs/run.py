@@ -10,12 +10,15 @@ from functools import partial
 from pydantic import TypeAdapter
 
 from drone.agent.budget import Budget
+from drone.agent.question import Question
 from drone.agent.recorded_transcript import Source
+from drone.agent.values import Ruling
+from drone.processes.receipt import Ended
 from drone.runs.assembly import assemble
 from drone.runs.blobs import HeldByAnother
 from drone.runs.conclusion import RunConclusion, of_error, of_outcome, of_wish, step_of
 from drone.runs.context import RunContext
-from drone.runs.delivery import Pushing, deliver
+from drone.runs.delivery import Pushing, SecretCheck, deliver
 from drone.runs.reminders import judged
 from drone.runs.stop_requests import Wish
 from drone.runs.verification import SHOWN_OF_COMMAND, Verifier, how_it_ended
@@ -23,7 +26,7 @@ from drone.sandbox import CommandResult
 from drone.services import serve
 from drone.workspace import Workspace
 from shared.errors import OrderError, Preempted
-from shared.events import CommentStep, Phase, Prepared, Receipt, ResumedStep, RunEnded, RunStarted, Stats
+from shared.events import ApprovalStep, CommentStep, Phase, Prepared, ResumedStep, RunEnded, RunStarted, Stats
 from shared.messages import Message
 from shared.outcome import ExitStatus, Outcome, Verification
 from shared.redaction import last_part
@@ -59,7 +62,7 @@ class _Run:
         self._record(RunStarted(boot_id=self._context.boot_id, sandbox=self._context.sandbox.kind))
         conclusion = self._judged(self._work)
         # Before the delivery: no process that the agent left running may change the files while they are committed.
-        receipt = self._end_processes()
+        ended = self._end_processes()
         if self._workspace is not None:
             conclusion = self._delivered(conclusion, self._workspace)
             # Before the last event: the session's next order may start as soon as that is known.
@@ -74,7 +77,8 @@ class _Run:
             reason=conclusion.reason,
             response=conclusion.response,
             stats=self._stats(),
-            receipt=receipt,
+            # Asked to end, perhaps only while it waited for a person at its delivery.
+            receipt=ended.receipt(self._context.clock.now()) if self._context.controls.wish is not None else None,
             give_back=conclusion.give_back,
             order_at_fault=conclusion.order_at_fault,
             verification=self._verification,
@@ -204,7 +208,7 @@ class _Run:
             self._phase("delivering")
             context = self._context
             pushing = self._pushing(conclusion)
-            delivered, remarks = deliver(self._order, workspace, context.store, pushing, context.secrets)
+            delivered, remarks = deliver(self._order, workspace, context.store, pushing, self._check(conclusion))
             for remark in remarks:
                 self._record(CommentStep(text=remark))
             self._record(delivered)
@@ -214,21 +218,36 @@ class _Run:
         # A delivery error fails a successful run; a failure stays as it is.
         return judged if conclusion.status == "success" else conclusion
 
+    def _check(self, conclusion: RunConclusion) -> SecretCheck | None:
+        if self._context.secrets is None:
+            return None
+        return SecretCheck(self._context.secrets, self._ask if conclusion.status == "success" else None)
+
+    def _ask(self, places: str) -> Ruling:
+        """Ask whether the work may be delivered with the secrets in these places. Raises Preempted."""
+        # The wait for a person is no work of the run's.
+        spent = self._stats()
+        self._stats = lambda: spent
+        context, limits = self._context, self._order.limits
+        step = ApprovalStep(
+            about="secret", call_id="delivery", tool="delivery", why=f"the work contains a secret, found in {places}"
+        )
+        question = Question(step, context.recorder, context.clock, limits.approval_timeout)
+        return question.ask(context.controls.ruling, context.controls.check_end)
+
     def _pushing(self, conclusion: RunConclusion) -> Pushing | None:
         pushing, wish = self._context.pushing, self._context.controls.wish
         if pushing is not None and wish is not None and wish.kind == "stale":
             return replace(pushing, pushes=HeldByAnother())
         return None if conclusion.status == "preempted" else pushing
 
-    def _end_processes(self) -> Receipt | None:
-        """End the run's processes; return the receipt if the run was asked to end, else None."""
+    def _end_processes(self) -> Ended:
+        """End the run's processes."""
         if self._workspace is not None:
             self._workspace.rest()
         rest = self._context.end_processes()
-        if self._context.controls.wish is None:
-            return None
         # Processes that survived their command are below us, and so among the rest.
-        return self._context.sandbox.tally.counts.then(rest).receipt(self._context.clock.now())
+        return self._context.sandbox.tally.counts.then(rest)
 
     def _name_what_came_too_late(self) -> None:
         """Record the user messages that came too late, so that none is lost silently."""

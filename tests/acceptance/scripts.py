@@ -43,6 +43,11 @@ SCRIPTS: dict[str, list[Reply]] = {
     "note": [shell("echo noted >> notes.txt"), {"text": "Noted."}],
     "slow": [shell("echo begun; sleep 4; echo done > slow.txt"), {"text": "Done, slowly."}],
     "hold": [shell("echo begun; sleep 300"), {"text": "Never said."}],
+    # In two parts, so that this file itself contains nothing of that shape.
+    "token": [
+        shell("printf 'token = ghp_%s\\n' 0123456789abcdefghijABCDEFGHIJ012345 > example.txt"),
+        {"text": "Done."},
+    ],
     "risky": [shell("rm calc.py && echo removed"), *({"text": f"Answer {number}."} for number in (1, 2, 3))],
     "three": [*[shell(f"echo {n} >> steps.txt; sleep 0.3") for n in range(1, 4)], {"text": "Three steps done."}],
     "steps": [*[shell(f"echo step {n} >> steps.txt; sleep 0.8") for n in range(1, 11)], {"text": "Ten steps done."}],

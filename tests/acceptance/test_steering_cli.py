@@ -212,3 +212,32 @@ def test_a_providers_window_and_protocol_are_set_in_the_terminal(fleet: WholeFle
     assert (changed["context_window"], changed["protocol"]) == (16000, "auto")
     assert "16,000 tokens" in fleet.fleet("provider", "show", "windowed").stdout
     assert json.loads(fleet.fleet("provider", "rm", "windowed", "--yes", "--json").stdout)["name"] == "windowed"
+
+
+def test_work_with_a_secret_waits_for_a_person_and_is_delivered_when_that_is_approved(
+    fleet: WholeFleet, client: FleetClient
+) -> None:
+    order_id = submit(fleet, "Write an example, script:token")
+    asked = until_it_waits(client, order_id)
+    assert asked["waiting_for"]["kind"] == "secret"
+    assert asked["waiting_for"]["why"] == "the work contains a secret, found in example.txt line 1"
+    assert f"fleet approve {order_id}" in fleet.fleet("show", order_id).stdout
+    assert fleet.fleet("approve", order_id, "--always").returncode == 2
+
+    fleet.json("approve", order_id)
+
+    order = fleet.ended(order_id)
+    assert (order["status"], order["pushed"]) == ("succeeded", True)
+    assert fleet.fleet("approve", order_id).returncode == 4
+
+
+def test_work_with_a_secret_that_is_denied_stays_on_the_drone(fleet: WholeFleet, client: FleetClient) -> None:
+    order_id = submit(fleet, "Write an example, script:token")
+    until_it_waits(client, order_id)
+
+    fleet.json("deny", order_id, "--comment", "that is a real one")
+
+    order = fleet.ended(order_id)
+    assert (order["status"], order["branch"]) == ("failed", None)
+    assert "the delivery was denied: that is a real one" in order["reason"]
+    assert fleet.fleet("patch", order_id).stdout == ""

@@ -164,7 +164,7 @@ def _undecided(db: Db, order: Order, call_id: str | None) -> Wait:
     if waiting:
         raise _decided(waiting[0])
     raise Conflict(
-        f"no call of order {order.id} is waiting for approval: the order is {order.status}",
+        f"nothing in order {order.id} is waiting for approval: the order is {order.status}",
         code="E-APPROVAL-NONE",
         why=order.reason,
         next=f"fleet show {order.id}",
@@ -188,8 +188,9 @@ def _named(db: Db, order: Order, waiting: list[Wait], call_id: str) -> Wait:
 def _decided(wait: Wait) -> Conflict:
     how = {"clock": " automatically", "interruption": " by an interruption"}.get(wait.decided_by or "", "")
     word = "approved" if wait.answer == APPROVE else "denied"
+    what = "the delivery" if wait.kind == "secret" else f"call {shown(wait.subject)}"
     return Conflict(
-        f"call {shown(wait.subject)} was already {word}{how}; the first decision counts",
+        f"{what} was already {word}{how}; the first decision counts",
         code="E-APPROVAL-DECIDED",
     )
 

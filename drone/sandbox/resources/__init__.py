@@ -95,7 +95,7 @@ class Resources:
     def close(self) -> None:
         """Remove the cgroup; one with processes inside stays until the next call."""
         with self._lock:
-            if self._made is not None and self._made.is_in_use():
+            if self._made is not None and self._made.stays_in_use():
                 return
             group, self._made = self._made, None
             starter, self._starter = self._starter, None

@@ -26,6 +26,7 @@ Bound = Literal["memory", "processes", "cpus"]
 _CONTROLLERS: Mapping[str, Bound] = {"memory": "memory", "pids": "processes", "cpu": "cpus"}
 _PERIOD_US = 100_000
 _REMOVAL_S = 2.0
+_ENDING_S = 0.3
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,16 @@ class Group:
         """Whether a thread can enter without the rest of its process: each directory is of version 1."""
         return bool(self._directories) and all((each / "tasks").exists() for each in self._directories)
 
-    def is_in_use(self) -> bool:
-        """Whether a process other than this one is inside."""
+    def stays_in_use(self) -> bool:
+        """Whether another process is inside and is not just ending, as bubblewrap's init is after its command."""
+        deadline = time.monotonic() + _ENDING_S
+        while self._is_in_use():
+            if time.monotonic() > deadline:
+                return True
+            time.sleep(0.01)
+        return False
+
+    def _is_in_use(self) -> bool:
         own = str(os.getpid())
         with contextlib.suppress(FileNotFoundError):
             return any(set((each / "cgroup.procs").read_text().split()) - {own} for each in self._directories)

@@ -216,7 +216,7 @@ def test_the_waiting_run_of_a_silent_drone_is_lost_and_the_next_one_asks_anew(pl
     plane.edit(Drone, drone.id, last_seen_at=plane.core.clock.now() - timedelta(minutes=5))
     found = wait_until(lambda: (o := plane.order(order.order_id)).generation == 2 and o)
     assert (found.runs[0].status, found.waiting_for) == ("lost", None)
-    with pytest.raises(Conflict, match="no call of order"):
+    with pytest.raises(Conflict, match="is waiting for approval"):
         approve(plane, order)
 
 

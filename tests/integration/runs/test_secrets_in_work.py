@@ -1,13 +1,17 @@
-"""A secret in the work leaves the drone neither by a push nor in a patch or a bundle; the work is kept."""
+"""A secret in the work leaves the drone by no push, patch or bundle, unless a person allows it; the work is kept."""
 
 from __future__ import annotations
 
 import base64
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from shared.events import Delivered, ErrorStep
+from drone.runs.pipe import EndRun
+from shared.control import Decide
+from shared.events import ApprovalStep, DecisionStep, Delivered, ErrorStep
 from shared.outcome import ExitStatus
 from shared.redaction import Redactor
 from tests.support.runs import Bench, shell, small_repository
@@ -44,18 +48,72 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_work_with_a_secret_stays_on_the_drone(case: str, bench: Bench, scripted: ScriptedFactory) -> None:
     command, place = CASES[case]
+    bench.on_doing = when_asked(lambda: bench.controls.receive(decided(approved=False, comment="a real key")))
 
     end = bench.run(scripted([shell(command), says("Done.")]).url)
 
     assert (end.status, end.exit_status) == ("failed", ExitStatus.REFUSED)
     assert end.reason.startswith("the work contains a secret, so it was neither pushed nor uploaded: found in ")
     assert place in end.reason
+    assert "the delivery was denied: a real key" in end.reason
+    assert place in bench.last(ApprovalStep).why
+    assert (bench.last(ApprovalStep).about, bench.last(DecisionStep).by) == ("secret", "person")
     assert KEY not in end.reason
     assert SHAPED not in end.reason
     assert bench.last(ErrorStep).code == "E-WORK-SECRET"
     assert bench.blobs == {}
     assert [event for event in bench.events if isinstance(event.body, Delivered)] == []
     assert any((bench.workspaces / "sessions").glob("*/work/README"))
+
+
+def test_a_person_may_let_the_work_leave_with_what_was_found(bench: Bench, scripted: ScriptedFactory) -> None:
+    def after_thinking() -> None:
+        time.sleep(1.5)
+        bench.controls.receive(decided(approved=True))
+
+    bench.on_doing = when_asked(after_thinking)
+
+    end = bench.run(scripted([shell(f"echo {SHAPED} > example.txt"), says("Done.")]).url)
+
+    assert end.status == "success"
+    assert SHAPED.encode() in bench.blobs[bench.last(Delivered).patch_sha256]
+    took = bench.events[-1].at - bench.events[0].at
+    assert end.stats.duration_ms <= (took.total_seconds() - 1.5) * 1000, "the wait counts as work"
+
+
+def test_without_an_answer_the_work_stays_on_the_drone(bench: Bench, scripted: ScriptedFactory) -> None:
+    limits = bench.order.limits.model_copy(update={"approval_timeout": 0.3})
+    bench.order = bench.order.model_copy(update={"limits": limits})
+
+    end = bench.run(scripted([shell(f"echo {KEY} > key"), says("Done.")]).url)
+
+    assert (end.status, end.exit_status) == ("failed", ExitStatus.REFUSED)
+    assert "the delivery was denied: not answered within 0.3 s" in end.reason
+    assert bench.last(DecisionStep).by == "clock"
+    assert bench.blobs == {}
+
+
+def test_an_order_can_be_canceled_while_it_waits_for_the_answer(bench: Bench, scripted: ScriptedFactory) -> None:
+    bench.on_doing = when_asked(lambda: bench.controls.receive(EndRun(wish="cancel", reason="enough")))
+
+    end = bench.run(scripted([shell(f"echo {KEY} > key"), says("Done.")]).url)
+
+    assert (end.status, end.exit_status) == ("preempted", ExitStatus.CANCELED)
+    assert end.receipt is not None
+    assert bench.last(DecisionStep).by == "interruption"
+    assert bench.blobs == {}
+
+
+def test_nobody_is_asked_about_the_work_of_a_run_that_failed_anyway(bench: Bench, scripted: ScriptedFactory) -> None:
+    limits = bench.order.limits.model_copy(update={"max_run_seconds": 2})
+    bench.order = bench.order.model_copy(update={"limits": limits})
+
+    end = bench.run(scripted([shell(f"echo {KEY} > key; sleep 60"), says("Done.")]).url)
+
+    assert (end.status, end.exit_status) == ("failed", ExitStatus.TIME_LIMIT)
+    assert bench.last(ErrorStep).code == "E-WORK-SECRET"
+    assert [event for event in bench.events if isinstance(event.body, ApprovalStep)] == []
+    assert bench.blobs == {}
 
 
 def test_work_without_a_secret_is_delivered_and_so_is_an_example_that_was_there(
@@ -65,3 +123,17 @@ def test_work_without_a_secret_is_delivered_and_so_is_an_example_that_was_there(
     end = bench.run(scripted([shell(command), says("Done.")]).url)
     assert end.status == "success"
     assert bench.last(Delivered).patch_sha256 in bench.blobs
+
+
+def when_asked(act: Callable[[], None]) -> Callable[[str], None]:
+    """Acts when the run waits for a person."""
+
+    def does(text: str) -> None:
+        if text == "waiting for approval of delivery":
+            act()
+
+    return does
+
+
+def decided(*, approved: bool, comment: str = "") -> Decide:
+    return Decide(run_id="run000000000", call_id="delivery", approved=approved, comment=comment)
