@@ -78,7 +78,7 @@ format: $(STAMP) ## let ruff fix what it can
 chaos: $(STAMP) ## kill, pause and restart everything at random (MINUTES=5 CHAOS_SEED=), and write docs/reliability.md's tables
 	@CHAOS_MINUTES="$(MINUTES)" CHAOS_WRITE=1 $(PYTEST) -m chaos $(ARGS)
 
-hostile: $(STAMP) ## the long form of: commands that try to get away
+hostile: $(STAMP) ## the long form of: attacks on the fleet, and commands that try to get away
 	@$(PYTEST) -m hostile $(ARGS)
 
 browser: $(STAMP) ## the long form of: the pages in a real browser

@@ -73,7 +73,15 @@ _PROGRAMS = ("acceptance/",)
 _WAITS, _STARTS, _COMPUTES = range(3)
 _KINDS = ((_WAITS, _COMPUTES, _STARTS), (_STARTS, _WAITS, _COMPUTES), (_COMPUTES, _WAITS, _STARTS))
 """What a process takes first, second and last: few of them then have to prepare what starts programs quickly."""
-_SLOWEST_FIRST = (*_WAITING, *_PROGRAMS, "bench/", "integration/workspace/", "integration/", "unit/processes/")
+_SLOWEST_FIRST = (
+    *_WAITING,
+    *_PROGRAMS,
+    "hostile/",
+    "bench/",
+    "integration/workspace/",
+    "integration/",
+    "unit/processes/",
+)
 """Test directories in the order in which they start, so that no slow file is left for the end."""
 
 

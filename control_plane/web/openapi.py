@@ -45,10 +45,20 @@ def install(app: FastAPI) -> None:
             schemas["Problem"] = own
             schemas.pop("HTTPValidationError", None)
             schemas.pop("ValidationError", None)
+            _describe_unreadable_bodies(document)
             app.openapi_schema = document
         return app.openapi_schema
 
     app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _describe_unreadable_bodies(document: dict[str, Any]) -> None:
+    """Add the answers to a body that is no JSON or too large, which no route gives itself."""
+    for path in document["paths"].values():
+        for operation in path.values():
+            if "application/json" in operation.get("requestBody", {}).get("content", {}):
+                for status in (400, 413):
+                    operation["responses"].setdefault(str(status), _described(status))
 
 
 def _described(status: int) -> dict[str, Any]:

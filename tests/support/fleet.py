@@ -172,9 +172,9 @@ class Api:
             projects.ADD, ProjectRequest(slug=slug, git_url="https://git.example/demo.git", provider="scripted")
         )
 
-    def add_drone(self, name: str = "mila", **said: Any) -> PlayedDrone:
+    def add_drone(self, name: str = "mila", join_token: str = "", **said: Any) -> PlayedDrone:
         """Register a drone over the same route as every drone, and send a beat."""
-        text = JoinTokenString.parse(self.client.call(CREATE_JOIN, JoinTokenRequest())["token"])
+        text = JoinTokenString.parse(join_token or self.client.call(CREATE_JOIN, JoinTokenRequest())["token"])
         assert text is not None
         key = new_private_key()
         request = RegistrationRequest(

@@ -31,7 +31,6 @@ def router(noun: str) -> APIRouter:
 
 def add_route(routes: APIRouter, operation: Operation) -> None:
     """Add the route of one operation."""
-    forbidden = [403] if operation.role != "viewer" else []
     unknown = [404] if operation.in_organization or f"{{{OWN}}}" in operation.path else []
     routes.add_api_route(
         operation.path,
@@ -39,7 +38,7 @@ def add_route(routes: APIRouter, operation: Operation) -> None:
         methods=[operation.method],
         status_code=operation.status,
         summary=operation.summary,
-        responses=errors(401, *forbidden, *unknown, *operation.errors),
+        responses=errors(401, 403, *unknown, *operation.errors),
         response_model=operation.answer,
     )
 

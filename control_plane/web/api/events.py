@@ -6,7 +6,7 @@ import functools
 from typing import Annotated
 
 from anyio import to_thread
-from fastapi import Header, Query, Request
+from fastapi import Header, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from control_plane.operations.orders import reading
@@ -33,8 +33,8 @@ class EventStream(StreamingResponse):
 @router.get(
     "/{order_id}/events",
     summary="Follow an order live",
-    response_class=EventStream,
-    responses={200: {"content": {"text/event-stream": {}}}, **errors(401, 404)},
+    response_class=Response,
+    responses={200: {"content": {"text/event-stream": {}}}, **errors(401, 403, 404)},
 )
 async def follow_order(  # noqa: PLR0913, PLR0917 - one per part of the request
     core: CoreDep,

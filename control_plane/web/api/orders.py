@@ -21,7 +21,7 @@ OrderId = Annotated[
     "/{order_id}/patch",
     summary="Download the patch against the base commit",
     response_class=Response,
-    responses={200: {"content": {"text/x-diff": {}}}, **errors(401, 404)},
+    responses={200: {"content": {"text/x-diff": {}}}, **errors(401, 403, 404)},
 )
 def show_patch(core: CoreDep, caller: CallerDep, order_id: OrderId) -> Response:
     """Empty if nothing changed; 404 if there is no patch yet."""
@@ -34,7 +34,7 @@ def show_patch(core: CoreDep, caller: CallerDep, order_id: OrderId) -> Response:
     "/{order_id}/log/{seq}",
     summary="Download the full output of a tool result",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {}}}, **errors(401, 404)},
+    responses={200: {"content": {"text/plain": {}}}, **errors(401, 403, 404)},
 )
 def show_log(
     core: CoreDep, caller: CallerDep, order_id: OrderId, seq: Annotated[int, Path(ge=1, le=2**53)]

@@ -20,7 +20,7 @@ SessionId = Annotated[str, Path(description="The session's id, or a unique prefi
     summary=BUNDLE.summary,
     description=BUNDLE.more,
     response_class=Response,
-    responses={200: {"content": {"application/octet-stream": {}}}, **errors(401, *BUNDLE.errors)},
+    responses={200: {"content": {"application/octet-stream": {}}}, **errors(401, 403, *BUNDLE.errors)},
 )
 def show_bundle(core: CoreDep, caller: CallerDep, session_id: SessionId) -> Response:
     return Response(sessions.bundle_of(core, caller, session_id), media_type="application/octet-stream")

@@ -20,7 +20,7 @@ router = api_router("orders", "/orders")
     "/{order_id}/trajectory",
     summary=f"Download a run as a document in {FORMAT}",
     response_class=Response,
-    responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}, **errors(401, 404)},
+    responses={200: {"content": {"application/json": {"schema": {"type": "object"}}}}, **errors(401, 403, 404)},
 )
 def show_trajectory(
     core: CoreDep,

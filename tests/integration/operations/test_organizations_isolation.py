@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import select
 
-from control_plane.core import Caller
-from control_plane.db.orders import Order
-from control_plane.declarations.providers import ProviderRequest
-from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
-from control_plane.operations import organizations, providers
+from control_plane.declarations.tokens import ApiTokenRequest
 from control_plane.operations.access import tokens
-from control_plane.operations.access.login_sessions import list_login_sessions
-from control_plane.operations.automation import webhooks
+from tests.support.filled import AUTOMATION, TASK, Filled, fill, inside, resource_of, untouched
 from tests.support.fleet import Api
-from tests.support.made import make_drone, make_project, start_run, submit
+from tests.support.made import make_project
 from tests.support.organizations import add_organization
-from tests.support.team_rows import add_agent, add_task, begin, order_of, say
+from tests.support.team_rows import add_agent
 
 Doc = dict[str, Any]
 MARK = "zebra"
@@ -31,11 +24,10 @@ MARK = "zebra"
 NOBODY = "0" * 12
 OF_DRONES = ("/api/v1/runs/", "/api/v1/registrations")
 OPEN = {"/api/v1/health", "/hooks/{trigger_id}"}
-TASK = {"title": "x", "description": "x"}
 BODIES: dict[str, Doc] = {
-    "ScheduleRequest": {"name": "n", "cron": "0 3 * * *", "task": TASK},
-    "TriggerRequest": {"name": "n", "kind": "github", "task": TASK},
-    "WebhookRequest": {"name": "n", "url": "https://hooks.example/x"},
+    "ScheduleRequest": AUTOMATION["schedules"],
+    "TriggerRequest": AUTOMATION["triggers"],
+    "WebhookRequest": AUTOMATION["webhooks"],
     "ScheduleEdit": {"enabled": False},
     "TriggerEdit": {"enabled": False},
     "WebhookEdit": {"enabled": False},
@@ -54,19 +46,11 @@ BODIES: dict[str, Doc] = {
 
 
 @dataclass
-class Hidden:
-    """What another organization has: the values by which its things are asked for, by the resource of the address."""
-
-    caller: Caller
-    names: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass
 class Outside:
     """Somebody with every right in an organization of their own, and none elsewhere."""
 
     http: httpx.Client
-    hidden: Hidden
+    hidden: Filled
     document: Doc
 
 
@@ -77,61 +61,10 @@ def outside(api: Api) -> Iterator[Outside]:
     own = add_organization(core, admin, "payments")
     make_project(core, own)
     add_agent(core, own, "lead")
-    hidden = fill(api, add_organization(core, admin, f"{MARK}_team", description=MARK))
+    hidden = fill(api, add_organization(core, admin, f"{MARK}_team", description=MARK), MARK)
     bearer = str(tokens.create_api_token(core, own, ApiTokenRequest(role="admin", name="pay")).token)
     with api.http(bearer) as http:
         yield Outside(http, hidden, http.get("/openapi.json").json())
-
-
-def fill(api: Api, caller: Caller) -> Hidden:
-    """One of everything in the organization, each with the mark in it."""
-    core = api.core
-    teams = {"abilities": ["teams"]}
-    make_drone(core, caller, f"{MARK}-drone", labels={MARK: "yes"}, beat=teams, concurrency=9, sandbox="none")
-    providers.add(core, caller, ProviderRequest(name=f"{MARK}-provider", model="openai/scripted"))
-    make_project(core, caller, f"{MARK}-project")
-    order = submit(core, caller, MARK, project=f"{MARK}-project")
-    start_run(core, order.id)
-    task = add_task(core, caller, add_agent(core, caller, f"{MARK}_agent"), title=MARK, description=MARK)
-    run_id = begin(core, order_of(core, task).id)
-    say(core, task, MARK)
-    join = tokens.create_join_token(core, caller, JoinTokenRequest(labels={MARK: "yes"}))
-    token = tokens.create_api_token(core, caller, ApiTokenRequest(role="viewer", name=MARK))
-    tokens.start_session(core, tokens.authenticate(core, str(token.token)))
-    with inside(api, caller) as http:
-        for resource, schema in (
-            ("schedules", "ScheduleRequest"),
-            ("triggers", "TriggerRequest"),
-            ("webhooks", "WebhookRequest"),
-        ):
-            body = {**BODIES[schema], "name": f"{MARK}-{resource}"}
-            assert http.post(f"/api/v1/{resource}", json=body).status_code == 201
-    sent = webhooks.test(core, caller, f"{MARK}-webhooks")
-    names = {
-        "deliveries": sent.id,
-        "drones": f"{MARK}-drone",
-        "projects": f"{MARK}-project",
-        "providers": f"{MARK}-provider",
-        "orders": order.id,
-        "sessions": order.session,
-        "tasks": task,
-        "task-runs": run_id,
-        "join-tokens": join.id,
-        "api-tokens": token.id,
-        "login-sessions": list_login_sessions(core, caller)[0].id,
-        "organizations": caller.organization,
-        "agents": f"{MARK}_agent",
-        **{each: f"{MARK}-{each}" for each in ("schedules", "triggers", "webhooks")},
-    }
-    return Hidden(caller, names)
-
-
-@contextmanager
-def inside(api: Api, caller: Caller) -> Iterator[httpx.Client]:
-    """The everywhere admin, in this organization."""
-    with api.http() as http:
-        http.params = httpx.QueryParams(org=caller.organization)
-        yield http
 
 
 def routes(document: Doc) -> Iterator[tuple[str, str, Doc]]:
@@ -139,11 +72,6 @@ def routes(document: Doc) -> Iterator[tuple[str, str, Doc]]:
     for path, item in document["paths"].items():
         if path not in OPEN and not path.startswith(OF_DRONES):
             yield from ((method, path, operation) for method, operation in item.items())
-
-
-def resource_of(path: str) -> str:
-    """What the last name or id in the address is one of."""
-    return str(re.findall(r"/([a-z-]+)/\{(?!seq)\w+\}", path)[-1])
 
 
 def missing(resource: str) -> str:
@@ -194,20 +122,6 @@ def test_what_another_organization_has_is_refused_in_the_words_for_what_does_not
     assert leaking == {}
     assert asked >= 55
     assert untouched(api, outside.hidden.caller)
-
-
-def untouched(api: Api, caller: Caller) -> bool:
-    """Whether all that was asked of the organization left it as it was."""
-    with api.core.database.read() as db:
-        statuses = db.scalars(select(Order.status).where(Order.organization_id == caller.organization_id)).all()
-    shown = organizations.show(api.core, caller, caller.organization)
-    return (statuses, shown.paused, shown.concurrency, shown.tasks["in_progress"], shown.agent_count) == (
-        ["running", "running"],
-        False,
-        4,
-        1,
-        1,
-    )
 
 
 def test_no_list_and_no_overview_shows_anything_of_another_organization(outside: Outside) -> None:

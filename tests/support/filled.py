@@ -1,0 +1,110 @@
+"""An organization with one of everything, each with a mark in it, by which a leak is recognized."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from sqlalchemy import select
+
+from control_plane.core import Caller
+from control_plane.db.orders import Order
+from control_plane.declarations.providers import ProviderRequest
+from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
+from control_plane.operations import organizations, providers
+from control_plane.operations.access import tokens
+from control_plane.operations.access.login_sessions import list_login_sessions
+from control_plane.operations.automation import webhooks
+from tests.support.fleet import Api
+from tests.support.made import make_drone, make_project, start_run, submit
+from tests.support.team_rows import add_agent, add_task, begin, order_of, say
+
+TASK = {"title": "x", "description": "x"}
+AUTOMATION: dict[str, dict[str, Any]] = {
+    "schedules": {"name": "n", "cron": "0 3 * * *", "task": TASK},
+    "triggers": {"name": "n", "kind": "github", "task": TASK},
+    "webhooks": {"name": "n", "url": "https://hooks.example/x"},
+}
+"""A request for one of each, by the resource of the address."""
+
+
+@dataclass(frozen=True)
+class Filled:
+    """An organization, and the name or id of one thing of each kind, by the resource of its address."""
+
+    caller: Caller
+    names: dict[str, str]
+
+
+def fill(api: Api, caller: Caller, mark: str) -> Filled:
+    """Add one of everything to the organization, each with the mark in its name and texts."""
+    core = api.core
+    teams = {"abilities": ["teams"]}
+    make_drone(core, caller, f"{mark}-drone", labels={mark: "yes"}, beat=teams, concurrency=9, sandbox="none")
+    providers.add(core, caller, ProviderRequest(name=f"{mark}-provider", model="openai/scripted"))
+    make_project(core, caller, f"{mark}-project")
+    order = submit(core, caller, mark, project=f"{mark}-project")
+    run = start_run(core, order.id)
+    task = add_task(core, caller, add_agent(core, caller, f"{mark}_agent"), title=mark, description=mark)
+    task_run = begin(core, order_of(core, task).id)
+    say(core, task, mark)
+    join = tokens.create_join_token(core, caller, JoinTokenRequest(labels={mark: "yes"}))
+    token = tokens.create_api_token(core, caller, ApiTokenRequest(role="viewer", name=mark))
+    tokens.start_session(core, tokens.authenticate(core, str(token.token)))
+    _automate(api, caller, mark)
+    names = {
+        "deliveries": webhooks.test(core, caller, f"{mark}-webhooks").id,
+        "drones": f"{mark}-drone",
+        "projects": f"{mark}-project",
+        "providers": f"{mark}-provider",
+        "orders": order.id,
+        "runs": run,
+        "sessions": order.session,
+        "tasks": task,
+        "task-runs": task_run,
+        "join-tokens": join.id,
+        "api-tokens": token.id,
+        "login-sessions": list_login_sessions(core, caller)[0].id,
+        "organizations": caller.organization,
+        "agents": f"{mark}_agent",
+        **{each: f"{mark}-{each}" for each in AUTOMATION},
+    }
+    return Filled(caller, names)
+
+
+def _automate(api: Api, caller: Caller, mark: str) -> None:
+    with inside(api, caller) as http:
+        for resource, request in AUTOMATION.items():
+            body = {**request, "name": f"{mark}-{resource}"}
+            assert http.post(f"/api/v1/{resource}", json=body).status_code == 201
+
+
+@contextmanager
+def inside(api: Api, caller: Caller) -> Iterator[httpx.Client]:
+    """The everywhere admin, in this organization."""
+    with api.http() as http:
+        http.params = httpx.QueryParams(org=caller.organization)
+        yield http
+
+
+def untouched(api: Api, caller: Caller) -> bool:
+    """Whether a filled organization still is as it was."""
+    with api.core.database.read() as db:
+        statuses = db.scalars(select(Order.status).where(Order.organization_id == caller.organization_id)).all()
+    shown = organizations.show(api.core, caller, caller.organization)
+    return (statuses, shown.paused, shown.concurrency, shown.tasks["in_progress"], shown.agent_count) == (
+        ["running", "running"],
+        False,
+        4,
+        1,
+        1,
+    )
+
+
+def resource_of(path: str, parameter: str = r"(?!seq)\w+") -> str:
+    """What the parameter of the address is the name or id of; by default the last one that is a name."""
+    return str(re.findall(rf"/([a-z-]+)/\{{{parameter}\}}", path)[-1])
