@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import psutil
 
@@ -42,7 +41,7 @@ from drone.workspace import Workspaces, copy_owner_config, git_environment
 from shared.clock import SystemClock
 from shared.errors import FleetError
 from shared.events import Delivered, Prepared
-from shared.redaction import know
+from shared.redaction import know, login_secrets
 from shared.terminal.output import say
 from shared.work_order import WorkOrder
 
@@ -103,7 +102,7 @@ class _LocalRun:
         copy_owner_config(git_config, self.environ)
         order, clock = self.order, SystemClock()
         servers = secrets_of(self.home, self.environ)
-        secrets = (*keys_of(order.provider, {}), *_passwords(order.project.git_url), *servers)
+        secrets = (*keys_of(order.provider, {}), *login_secrets(order.project.git_url), *servers)
         redactor = know(secrets)
         identity = RunIdentity(order.run_id, order.order_id, order.generation)
         with journal.opened(self._journal, identity, clock) as writer, TerminalLink(self._journal) as screen:
@@ -170,8 +169,3 @@ def _interrupts_go_to(controls: LocalControls) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _passwords(url: str) -> list[str]:
-    password = urlsplit(url).password if "://" in url else None
-    return [password] if password else []

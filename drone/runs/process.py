@@ -39,7 +39,7 @@ from drone.workspace import Workspaces, git_environment
 from shared.clock import SystemClock
 from shared.control import Compact
 from shared.errors import FleetFault, Refused
-from shared.redaction import know
+from shared.redaction import know, login_secrets
 from shared.terminal import logs
 
 log = logging.getLogger(__name__)
@@ -216,9 +216,9 @@ def _secrets(job: Job, environ: Mapping[str, str]) -> list[str]:
     order = job.order
     elsewhere = order.team.instructions_url if order.team else None
     addresses = (job.credentials.broker_url, order.project.git_url, elsewhere or "")
-    passwords = [password for address in addresses if (password := urlsplit(address).password)]
+    logins = [secret for address in addresses for secret in login_secrets(address)]
     servers = secrets_of(job.home, environ)
-    return [job.credentials.api_token, *passwords, *keys_of(order.provider, environ), *servers]
+    return [job.credentials.api_token, *logins, *keys_of(order.provider, environ), *servers]
 
 
 def _cold() -> str:

@@ -12,7 +12,7 @@ from shared.redaction.cuts import cut_off, cut_short, know, known, last_part, sh
 from shared.redaction.redactor import MARK, Redactor
 from shared.redaction.spellings import SHORTEST
 from shared.redaction.stream import StreamRedactor
-from shared.redaction.urls import redact_url
+from shared.redaction.urls import login_secrets, redact_url
 
 __all__ = [
     "MARK",
@@ -24,6 +24,7 @@ __all__ = [
     "know",
     "known",
     "last_part",
+    "login_secrets",
     "redact_url",
     "shortened",
 ]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.redaction import MARK, Redactor, redact_url
+from shared.redaction import MARK, Redactor, login_secrets, redact_url
 
 SECRET = 'p4ss/word "x" + ü'
 # None of the mark's own letters: a secret like "acted" would be found in the mark itself.
@@ -86,6 +86,25 @@ def test_what_is_too_short_to_be_a_secret_is_not_hidden_everywhere() -> None:
 )
 def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
     assert redact_url(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "secrets"),
+    [
+        ("https://deploy:secret@host/x.git", {"secret"}),
+        ("https://deploy:p%40ss%2Fw@host/x.git", {"p%40ss%2Fw", "p@ss/w"}),
+        ("https://gittoken@host/x.git", {"gittoken"}),
+        ("https://gittoken:@host/x.git", {"gittoken"}),
+        ("https://gittoken:x-oauth-basic@host/x.git", {"gittoken"}),
+        ("rediss://drone:secret@host:6380/0", {"secret"}),
+        ("ssh://git@host/x.git", set()),
+        ("git@host:x.git", set()),
+        ("https://host/x.git", set()),
+        ("/srv/x.git", set()),
+    ],
+)
+def test_the_login_of_a_url_has_its_password_or_the_user_that_is_a_token(url: str, secrets: set[str]) -> None:
+    assert login_secrets(url) == secrets
 
 
 @given(st.lists(secret_texts, min_size=1, max_size=4), st.data())
