@@ -66,4 +66,4 @@ def open_core(settings: FleetSettings, *, broker: Broker | None = None, clock: C
 def _broker(settings: FleetSettings) -> Broker:
     from control_plane.broker.broker import Broker
 
-    return Broker(settings.broker_url, settings.public_broker_url)
+    return Broker(settings.broker_url, settings.public_broker_url, str(settings.ca_file or ""))

@@ -46,7 +46,7 @@ def serve(settings: FleetSettings, role: str = "all", *, patience_s: float = WAI
     applied = _patiently(lambda: apply_migrations(settings.database_url), "the database", patience_s)
     if applied:
         log.info("the database was upgraded", revisions=applied)
-    broker = Broker(settings.broker_url, settings.public_broker_url)
+    broker = Broker(settings.broker_url, settings.public_broker_url, str(settings.ca_file or ""))
     _patiently(broker.ping, "the broker", patience_s)
     # The database responded just now, but may have been restarted since.
     core = _patiently(lambda: open_core(settings, broker=broker), "the database", patience_s)

@@ -23,12 +23,19 @@ def keepalive_options() -> dict[int, int]:
     return options
 
 
-def celery_tls(broker_url: str) -> dict[str, Any] | None:
+def celery_tls(broker_url: str, ca_file: str = "") -> dict[str, Any] | None:
     """Celery's setting `broker_use_ssl`: over TLS, the broker's certificate must be valid for its host.
 
     For `rediss://` alone, kombu accepts every certificate, and a transport of our own would not use TLS at all.
     """
-    return {"ssl_cert_reqs": ssl.CERT_REQUIRED} if broker_url.startswith("rediss://") else None
+    if not broker_url.startswith("rediss://"):
+        return None
+    return {"ssl_cert_reqs": ssl.CERT_REQUIRED, **redis_tls(broker_url, ca_file)}
+
+
+def redis_tls(broker_url: str, ca_file: str = "") -> dict[str, Any]:
+    """Options of redis-py for `ca_file`, the authorities to trust besides the machine's."""
+    return {"ssl_ca_certs": ca_file} if ca_file and broker_url.startswith("rediss://") else {}
 
 
 class Pings:

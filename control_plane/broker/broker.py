@@ -21,9 +21,11 @@ from control_plane.broker import users as broker_users
 from control_plane.broker.users import DroneUser
 from shared import names
 from shared.errors import FleetFault, Invalid, Unreachable
-from shared.sockets import celery_tls, keepalive_options
+from shared.sockets import celery_tls, keepalive_options, redis_tls
 from shared.subscriptions import CheckedSubscription
+from shared.tls import failed_handshake
 
+TRUST = "FLEET_CA_FILE=FILE        with the certificate of its authority, for the control plane"
 WAKE = "fleet:wake"
 """Channel that wakes the supervisor's loops: something was written that one of them must act on."""
 RUN_KEY_SECONDS = 7 * 24 * 3600
@@ -48,8 +50,10 @@ return now or ''
 class Broker:
     """One Redis or Valkey. Connects on first use; safe to share between threads."""
 
-    def __init__(self, url: str, public_url: str | None = None) -> None:
+    def __init__(self, url: str, public_url: str | None = None, ca_file: str = "") -> None:
+        """`ca_file`: authorities that its certificate may come from, besides the machine's."""
         self.url = _understood(url)
+        self._ca_file = ca_file
         self._public = _understood(public_url or url)
         # One retry: a connection that a server restart has cut is reopened silently.
         self.redis = redis.Redis.from_url(
@@ -62,6 +66,7 @@ class Broker:
             socket_keepalive_options=keepalive_options(),
             health_check_interval=10,
             retry=Retry(NoBackoff(), 1),
+            **redis_tls(url, ca_file),
         )
         self._offer = self.redis.register_script(_OFFER)
         self._withdraw = self.redis.register_script(_WITHDRAW)
@@ -115,7 +120,7 @@ class Broker:
             ) from error
 
     def unreachable(self, error: Exception) -> Unreachable:
-        return Unreachable(
+        return failed_handshake(self.url, error, trust=TRUST) or Unreachable(
             f"the broker {self.shown} does not answer",
             code="E-BROKER-UNREACHABLE",
             why=str(error),
@@ -321,7 +326,7 @@ class Broker:
 
         app = Celery("dronefleet", broker=self.url, set_as_current=False)
         app.conf.update(
-            broker_use_ssl=celery_tls(self.url),
+            broker_use_ssl=celery_tls(self.url, self._ca_file),
             task_ignore_result=True,
             task_send_sent_event=True,
             broker_connection_retry=False,

@@ -16,11 +16,14 @@ from shared.errors import Invalid, Precondition
 from shared.terminal.directories import config_home
 
 VERSION = 1
-_TOP: Mapping[str, type] = {"version": int, "url": str, "token": str, "org": str}
+_TOP: Mapping[str, type] = {"version": int, "url": str, "token": str, "org": str, "ca_file": str}
 _UP: Mapping[str, type] = {
     "data_dir": str,
     "host": str,
     "public_url": str,
+    "tls_cert": str,
+    "tls_key": str,
+    "tls_ca": str,
     "port": int,
     "drones": int,
     "flower_port": int,
@@ -38,11 +41,14 @@ HELP = """\
   url = "https://fleet.example.org"        # FLEET_URL
   token = "..."                            # FLEET_API_TOKEN
   org = "default"                          # FLEET_ORG
+  ca_file = "/etc/ssl/our-authority.pem"   # FLEET_CA_FILE
 
   [up]                                     # options of `fleet up`
   data_dir = "/srv/fleet"
   host = "192.0.2.7"
   public_url = "https://fleet.example.org"
+  tls_cert = "/etc/ssl/fleet.pem"
+  tls_key = "/etc/ssl/fleet.key"
   port = 8420
   drones = 1
   flower = true

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from control_plane.cli import config_file
 from shared.errors import Unreachable
@@ -40,12 +40,27 @@ def client(org: str | None = None) -> FleetClient:
     """
     from control_plane.client.fleet import FleetClient
 
-    url, token = server_and_token()
-    return FleetClient(url, token, organization(org) or "default", token_from=_token_from(url))
+    server = selected_server()
+    return FleetClient(
+        server.url,
+        server.token,
+        organization(org) or "default",
+        token_from=_token_from(server.url),
+        ca_file=server.ca_file,
+    )
 
 
-def server_and_token() -> tuple[str, str | None]:
-    """The address of the selected server, and the token for it. Raises Unreachable if none is selected."""
+class SelectedServer(NamedTuple):
+    """The control plane that `fleet` talks to."""
+
+    url: str
+    token: str | None
+    ca_file: str = ""
+    """Authorities to trust besides the machine's; empty: none."""
+
+
+def selected_server() -> SelectedServer:
+    """The selected server, and the token for it. Raises Unreachable if none is selected."""
     local, configured = server_file(), config_file.settings()
     url = os.environ.get("FLEET_URL") or configured.get("url") or local.get("url")
     if not url:
@@ -57,11 +72,19 @@ def server_and_token() -> tuple[str, str | None]:
         )
     # A stored token is for its own server only: it is not sent to another server that FLEET_URL names.
     own = next((each.get("token") for each in (configured, local) if each.get("url") == url), None)
-    return url, os.environ.get("FLEET_API_TOKEN") or own
+    return SelectedServer(url, os.environ.get("FLEET_API_TOKEN") or own, _ca_file(url))
+
+
+def _ca_file(url: str) -> str:
+    """The authorities to trust besides the machine's for a server; empty if there are none."""
+    if own := os.environ.get("FLEET_CA_FILE"):
+        return own
+    local, configured = server_file(), config_file.settings()
+    return configured.get("ca_file") or (local.get("ca_file", "") if local.get("url") == url else "")
 
 
 def _token_from(url: str) -> str:
-    """Where `server_and_token` finds the token for a server; empty if there is none."""
+    """Where `selected_server` finds the token for a server; empty if there is none."""
     if os.environ.get("FLEET_API_TOKEN"):
         return "FLEET_API_TOKEN"
     files = ((config_file.settings(), config_file.path()), (server_file(), _server_path()))

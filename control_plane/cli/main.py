@@ -40,6 +40,7 @@ app = application(
     environment={
         "FLEET_URL": "the control plane's address; default: the `fleet up` on this machine",
         "FLEET_API_TOKEN": "the API token; default: that of the `fleet up` on this machine",
+        "FLEET_CA_FILE": "certificates of authorities to trust, in addition to the machine's",
         "FLEET_ORG": "the organization; default `default`",
         "FLEET_HOME": "home directory of `fleet up`; default $XDG_DATA_HOME/dronefleet/fleet",
     },

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from control_plane.cli.common_options import Org
-from control_plane.cli.connection import organization, server_and_token
+from control_plane.cli.connection import organization, selected_server
 from shared.terminal.command_line import JsonFlag, examples, print_json, say
 
 PANEL = "Integrations"
@@ -42,7 +42,7 @@ def mcp(org: Org = None) -> None:
         say("waiting for an MCP client on stdin and stdout (see docs/mcp-server.md); stop with Ctrl-C")
     # The thread that reads stdin cannot be interrupted, and there is nothing to clean up.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
-    anyio.run(partial(serve, Upstream(server_and_token, organization(org))))
+    anyio.run(partial(serve, Upstream(selected_server, organization(org))))
 
 
 def install_skill(

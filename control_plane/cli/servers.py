@@ -28,7 +28,9 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         "up",
         rich_help_panel=PANEL,
-        epilog=examples("fleet up", "fleet up --demo", "fleet up --host 192.0.2.7 --drones 0"),
+        epilog=examples(
+            "fleet up", "fleet up --demo", "fleet up --host 192.0.2.7 --tls-cert cert.pem --tls-key key.pem"
+        ),
     )(up)
     app.command("serve", rich_help_panel=PANEL, epilog=examples("fleet serve --role all"))(serve)
     app.command("flower", rich_help_panel=PANEL, epilog=examples("fleet flower --port 5555"))(flower)
@@ -51,6 +53,15 @@ def up(
         int | None,
         typer.Option("--flower-port", min=0, max=65535, help="Port of Flower (0 = any free port).  [5555]"),
     ] = None,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option("--tls-cert", metavar="FILE", help="Certificate, to serve over TLS."),
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="The certificate's key.")] = None,
+    tls_ca: Annotated[
+        Path | None,
+        typer.Option("--tls-ca", metavar="FILE", help="The certificate's authority, if this machine does not know it."),
+    ] = None,
     no_flower: Annotated[bool, typer.Option("--no-flower", help="Do not start Flower.")] = False,
     demo: Annotated[
         bool, typer.Option("--demo", help="Add a scripted model and a small project, to try it without a key.")
@@ -67,18 +78,28 @@ def up(
         "port": port,
         "drones": drones,
         "flower_port": flower_port,
+        "tls_cert": tls_cert,
+        "tls_key": tls_key,
+        "tls_ca": tls_ca,
         "flower": False if no_flower else None,
         "demo": demo or None,
     }
     home = fleet_home()
     defaults: dict[str, Any] = {**_UP_DEFAULTS, "data_dir": home / "data", **config_file.up_settings()}
     options = {name: defaults[name] if value is None else value for name, value in given.items()}
-    return run(UpOptions(**{**options, "home": home, "data_dir": Path(options["data_dir"]).expanduser()}))
+    paths = {name: Path(options[name]).expanduser().absolute() for name in _UP_PATHS if options[name] is not None}
+    return run(UpOptions(**{**options, **paths, "home": home}))
+
+
+_UP_PATHS = ("data_dir", "tls_cert", "tls_key", "tls_ca")
 
 
 _UP_DEFAULTS: Mapping[str, Any] = {
     "host": None,
     "public_url": None,
+    "tls_cert": None,
+    "tls_key": None,
+    "tls_ca": None,
     "port": 8420,
     "drones": 1,
     "flower_port": 5555,
@@ -118,7 +139,8 @@ def flower(
     settings, password = _fleet_to_watch(os.environ)
     if not password:
         password = secrets.token_urlsafe(12)
-        say(f"Flower on http://{address}:{port}  user {USER}, password {password}")
+        scheme = "https" if settings.tls_files else "http"
+        say(f"Flower on {scheme}://{address}:{port}  user {USER}, password {password}")
     run(settings, address=address, port=port, password=password)
 
 

@@ -29,7 +29,7 @@ Doc = dict[str, Any]
 class HttpCalls:
     """One control plane at one address, for one caller and one organization."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is to be known about a server
         self,
         url: str,
         token: str | None = None,
@@ -37,13 +37,18 @@ class HttpCalls:
         *,
         timeout_s: float = 30.0,
         token_from: str = "",
+        ca_file: str = "",
     ) -> None:
-        """`token_from` says where the token was found, for the error of a wrong one."""
+        """`token_from` says where the token was found, for the error of a wrong one.
+
+        `ca_file`: authorities to trust besides the machine's.
+        """
         self.url = url.rstrip("/")
         self.organization = organization
         self._token = token
         self._timeout_s = timeout_s
         self._token_from = token_from
+        self._ca_file = ca_file
         self._http: httpx.Client | None = None
 
     def __enter__(self) -> Self:
@@ -127,7 +132,7 @@ class HttpCalls:
                 base_url=self.url,
                 timeout=httpx.Timeout(self._timeout_s, connect=min(10.0, self._timeout_s)),
                 headers={"Authorization": f"Bearer {self._token}"} if self._token else {},
-                **http_options(self.url),
+                **http_options(self.url, self._ca_file),
             )
         return self._http
 

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from shared.errors import FleetError, FleetFault, Unauthenticated, Unreachable
 from shared.problems import error_of, kind_of
+from shared.tls import failed_handshake
 
 if TYPE_CHECKING:
     import httpx
 
+TRUST = "export FLEET_CA_FILE=FILE        with the certificate of its authority, if you trust it"
 CUT_OFF = "E-SERVER-SILENT"
 """The server received the request but never finished the response: the request may have been carried out."""
 
@@ -40,6 +42,8 @@ def unreachable(url: str, error: Exception) -> Unreachable:
             why=str(error),
             next="set FLEET_URL, for example to http://127.0.0.1:8420",
         )
+    if failed := failed_handshake(url, error, trust=TRUST):
+        return failed
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return Unreachable(
             f"no control plane answers at {url}",

@@ -6,7 +6,7 @@ import ipaddress
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from shared.errors import Invalid
@@ -33,6 +33,12 @@ class FleetSettings(BaseSettings):
     """The address of the HTTP interface for drones and browsers."""
     public_broker_url: str | None = None
     """The address of the broker for drones, without a user."""
+    tls_cert_file: Path | None = None
+    """The certificate of the HTTP interface and of Flower, with its chain, in PEM form; None: plain HTTP."""
+    tls_key_file: Path | None = Field(None, validate_default=True)
+    """The certificate's key, without a password."""
+    ca_file: Path | None = None
+    """Authorities that the broker's certificate may come from, besides the machine's."""
     flower_url: str | None = None
     allow_file_urls: bool | None = None
     """Whether a project's git URL may be `file://`; None: only while `host` is a loopback address."""
@@ -50,10 +56,25 @@ class FleetSettings(BaseSettings):
             ipaddress.ip_network(each.strip())
         return proxies
 
+    @field_validator("tls_key_file")
+    @classmethod
+    def _belongs_to_a_certificate(cls, key: Path | None, info: ValidationInfo) -> Path | None:
+        if (key is None) != (info.data.get("tls_cert_file") is None):
+            raise ValueError("a certificate and its key require each other")
+        return key
+
+    @property
+    def tls_files(self) -> tuple[Path, Path] | None:
+        """The files of the certificate and its key; None: the HTTP interface is not encrypted."""
+        if self.tls_cert_file is None or self.tls_key_file is None:
+            return None
+        return self.tls_cert_file, self.tls_key_file
+
     @property
     def url(self) -> str:
         """The URL of the HTTP interface, without a trailing slash."""
-        return (self.public_url or f"http://{_bracketed(self.host)}:{self.port}").rstrip("/")
+        scheme = "https" if self.tls_files else "http"
+        return (self.public_url or f"{scheme}://{_bracketed(self.host)}:{self.port}").rstrip("/")
 
     @property
     def file_urls_allowed(self) -> bool:

@@ -12,6 +12,7 @@ from control_plane.declarations.tokens import JoinTokenRequest
 from control_plane.embedded.children import without_fleet_secrets
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.parts import DRONE
+from control_plane.embedded.plan import UpOptions
 from shared.errors import FleetFault
 
 REGISTER_SECONDS = 60
@@ -28,23 +29,43 @@ def registered_ids(data: DataDir) -> list[str]:
     return [str(json.loads(path.read_text())["drone_id"]) for path in sorted(data.drones.glob("*/drone.json"))]
 
 
-def register_missing(client: FleetClient, data: DataDir, url: str, count: int) -> list[tuple[str, Path]]:
-    """Name and home of each of `count` drones, which work for every organization; new ones are registered first.
+def register_missing(client: FleetClient, data: DataDir, options: UpOptions) -> list[tuple[str, Path]]:
+    """Name and home of each of the drones, which work for every organization; new ones are registered first.
 
+    Those that know the server by another address or authority are registered again, which changes nothing else.
     Raises FleetFault, with the output of `drone register`, if one cannot be registered.
     """
-    drones = [home_of(data, number) for number in range(1, count + 1)]
+    drones = [home_of(data, number) for number in range(1, options.drones + 1)]
     for name, home in drones:
-        if not (home / "drone.json").exists():
-            _register(client, name, home, url)
+        if _known_server(home) != (client.url, options.ca_file):
+            _register(client, name, home, options.ca_file)
     return drones
 
 
-def _register(client: FleetClient, name: str, home: Path, url: str) -> None:
+def _known_server(home: Path) -> tuple[str, str] | None:
+    """Address and authorities of the server that the drone is registered with; None if it is not registered."""
+    try:
+        known = json.loads((home / "drone.json").read_text())
+    except FileNotFoundError:
+        return None
+    return known["server_url"], known.get("ca_file", "")
+
+
+def _register(client: FleetClient, name: str, home: Path, ca_file: str) -> None:
     token = client.call(tokens.CREATE_JOIN, JoinTokenRequest(expires_s=120, uses=1, serves=["*"]))["token"]
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     done = subprocess.run(
-        [*DRONE, "register", "--url", url, "--token", "-", "--name", name],
+        [
+            *DRONE,
+            "register",
+            "--url",
+            client.url,
+            "--token",
+            "-",
+            "--name",
+            name,
+            *(["--ca", ca_file] if ca_file else []),
+        ],
         input=f"{token}\n",
         capture_output=True,
         text=True,

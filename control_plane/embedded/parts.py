@@ -107,7 +107,10 @@ def _broker_memory_mb() -> int | None:
 
 
 def _with_settings(plan: Plan, data: DataDir) -> dict[str, str]:
-    return {**os.environ, **plan.environment(data)}
+    # The plan decides about TLS, not what the environment says.
+    decided = ("FLEET_TLS_", "FLEET_CA_FILE")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(decided)}
+    return {**inherited, **plan.environment(data)}
 
 
 def _failed(child: Child, how: str) -> FleetFault:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from control_plane.embedded.certificate import check_certificate
 from control_plane.embedded.data_dir import DataDir, Remembered
 from control_plane.embedded.ports import choose_port
 from shared.errors import Invalid
@@ -29,6 +30,18 @@ class UpOptions:
     flower_port: int = DEFAULT_FLOWER_PORT
     flower: bool = True
     demo: bool = False
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    tls_ca: Path | None = None
+    """Authorities that the certificate comes from, if this machine does not know them."""
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.tls_cert else "http"
+
+    @property
+    def ca_file(self) -> str:
+        return str(self.tls_ca or "")
 
 
 @dataclass(frozen=True)
@@ -54,7 +67,7 @@ class Plan:
 
     @property
     def flower_url(self) -> str | None:
-        return f"http://{self.public_host}:{self.chosen.flower_port}" if self.options.flower else None
+        return f"{self.options.scheme}://{self.public_host}:{self.chosen.flower_port}" if self.options.flower else None
 
     @property
     def open_to_others(self) -> bool:
@@ -66,7 +79,13 @@ class Plan:
 
     def environment(self, data: DataDir) -> dict[str, str]:
         """The environment of `fleet serve` and `fleet flower`."""
+        files = {
+            "FLEET_TLS_CERT_FILE": self.options.tls_cert,
+            "FLEET_TLS_KEY_FILE": self.options.tls_key,
+            "FLEET_CA_FILE": self.options.tls_ca,
+        }
         return {
+            **{name: str(file) for name, file in files.items() if file is not None},
             "FLEET_DATABASE_URL": data.database_url,
             "FLEET_BROKER_URL": self.broker_url,
             "FLEET_MASTER_KEY_FILE": str(data.master_key),
@@ -93,6 +112,8 @@ def make_plan(options: UpOptions, data: DataDir) -> Plan:
             why="the demo's repository is a directory of this machine, which drones elsewhere do not have",
             next="fleet up --demo    or, without the demo: fleet up --host …",
         )
+    public_host = _public_host(options, bind)
+    check_certificate(options, public_host)
     last = data.remembered()
     chosen = replace(
         last,
@@ -106,14 +127,14 @@ def make_plan(options: UpOptions, data: DataDir) -> Plan:
         if options.demo
         else last.demo_port,
     )
-    public_host = _public_host(options, bind)
-    local_host = LOOPBACK if bind in ANY else bind
+    # A certificate is for the public name or address, so that this machine uses it, too.
+    local_host = public_host if options.tls_cert else LOOPBACK if bind in ANY else bind
     plan = Plan(
         options=options,
         chosen=chosen,
         bind=bind,
-        local_url=f"http://{local_host}:{chosen.port}",
-        public_url=(options.public_url or f"http://{public_host}:{chosen.port}").rstrip("/"),
+        local_url=f"{options.scheme}://{local_host}:{chosen.port}",
+        public_url=(options.public_url or f"{options.scheme}://{public_host}:{chosen.port}").rstrip("/"),
         public_host=public_host,
     )
     data.remember(chosen)
@@ -134,6 +155,6 @@ def _public_host(options: UpOptions, bind: str) -> str:
         raise Invalid(
             f"--host {bind} requires --public-url: other machines need an address of this machine",
             code="E-UP-PUBLIC-URL",
-            next=f"fleet up --host {bind} --public-url http://ADDRESS:{options.port or DEFAULT_PORT}",
+            next=f"fleet up --host {bind} --public-url {options.scheme}://ADDRESS:{options.port or DEFAULT_PORT}",
         )
     return bind

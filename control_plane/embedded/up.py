@@ -76,7 +76,7 @@ class EmbeddedFleet:
         say(f"Starting a fleet in {self.data.root}")
         self._start(parts.broker(plan, self.data), lambda: parts.port_answers(LOOPBACK, plan.chosen.broker_port))
         token = self._prepare(plan)
-        client = FleetClient(plan.local_url, token)
+        client = FleetClient(plan.local_url, token, ca_file=plan.options.ca_file)
         self._start(parts.server(plan, self.data), lambda: _healthy(client))
         self._write_server_file(plan, token)
         if plan.flower_url:
@@ -84,15 +84,15 @@ class EmbeddedFleet:
             self._spawn(parts.flower(plan, self.data))
         if self.options.demo:
             self._start_demo(plan, client)
-        names = self._start_drones(plan, client)
+        names = self._start_drones(client)
         states = self._states(plan, client, names)
         login_url = client.call(tokens.CREATE_LOGIN_LINK)["url"]
         put(banner.summary(plan, self.data, login_url, states, _set_up(client, demo=self.options.demo)) + "\n")
         if text := banner.warning(plan):
             say(text)
 
-    def _start_drones(self, plan: Plan, client: FleetClient) -> list[str]:
-        drones = register_missing(client, self.data, plan.local_url, self.options.drones)
+    def _start_drones(self, client: FleetClient) -> list[str]:
+        drones = register_missing(client, self.data, self.options)
         for name, home in drones:
             self._spawn(parts.drone(name, home, self.data))
         for (name, _home), child in zip(drones, self.children[-len(drones) :] if drones else [], strict=True):
@@ -177,7 +177,14 @@ class EmbeddedFleet:
         return states
 
     def _write_server_file(self, plan: Plan, token: str) -> None:
-        document = {"url": plan.local_url, "token": token, "data_dir": str(self.data.root), "pid": os.getpid()}
+        document: dict[str, object] = {
+            "url": plan.local_url,
+            "token": token,
+            "data_dir": str(self.data.root),
+            "pid": os.getpid(),
+        }
+        if plan.options.tls_ca:
+            document["ca_file"] = plan.options.ca_file
         write_private(server_file(self.options.home), json.dumps(document, indent=2))
 
     def _forget_server(self, plan: Plan | None) -> None:

@@ -25,14 +25,17 @@ def run(settings: FleetSettings, *, address: str, port: int, password: str) -> N
     from flower.options import options
     from flower.urls import settings as web_settings
 
-    options.parse_command_line(
-        ["flower", f"--address={address}", f"--port={port}", f"--max_tasks={MAX_TASKS}", "--inspect_timeout=2000"]
-    )
+    words = [f"--address={address}", f"--port={port}", f"--max_tasks={MAX_TASKS}", "--inspect_timeout=2000"]
+    if settings.tls_files:
+        # Tornado loads them for each connection, so that it has the newest ones.
+        certificate, key = (file.absolute() for file in settings.tls_files)
+        words += [f"--certfile={certificate}", f"--keyfile={key}"]
+    options.parse_command_line(["flower", *words])
     options.basic_auth = [f"{USER}:{password}"]
     extract_settings()
     setup_logging()
     app = Celery("fleet", broker=settings.broker_url)
-    app.conf.broker_use_ssl = celery_tls(settings.broker_url)
+    app.conf.broker_use_ssl = celery_tls(settings.broker_url, str(settings.ca_file or ""))
     # Flower retries a broker that is unavailable, as the fleet does.
     app.conf.broker_connection_retry_on_startup = True
     flower = Flower(capp=app, options=options, **web_settings)

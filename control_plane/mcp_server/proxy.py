@@ -74,17 +74,19 @@ class ToolCalls(HttpCalls):
 class Upstream:
     """The selected control plane, looked up for each call."""
 
-    def __init__(self, find: Callable[[], tuple[str, str | None]], organization: str | None) -> None:
+    def __init__(self, find: Callable[[], tuple[str, str | None, str]], organization: str | None) -> None:
+        """`find` returns the address, the token, and a file with authorities to trust besides the machine's."""
         self._find = find
         self._organization = organization
-        self._where: tuple[str, str | None] | None = None
+        self._where: tuple[str, str | None, str] | None = None
         self._calls: ToolCalls | None = None
 
     def send(self, method: str, params: Mapping[str, Any]) -> Doc:
         """As `ToolCalls.send`; also raises Unreachable if no control plane is selected."""
         where = self._find()
         if self._calls is None or where != self._where:
-            self._where, self._calls = where, ToolCalls(*where)
+            url, token, ca_file = self._where = where
+            self._calls = ToolCalls(url, token, ca_file=ca_file)
         return self._calls.send(method, params, self._organization)
 
 

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from control_plane.core import Core
 from control_plane.web.app import create_app
+from control_plane.web.certificate import ServerCertificate
 from control_plane.web.stream import Pace
 
 GRACE_S = 10
 """How long running requests may take after the server was asked to stop."""
+
+
+TLS_CLOSE_S = 1
+"""How long a client has to confirm the end of its TLS connection when the server stops."""
+RENEW_S = 1
+"""How often the files of the certificate are checked for changes."""
 
 
 class BoundedHeadProtocol(H11Protocol):
@@ -37,6 +45,12 @@ class BoundedHeadProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()
         super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Close an idle connection now, also over TLS, where a client that is silent would be waited for 30 s."""
+        super().shutdown()
+        if self._awaits_request:
+            self.loop.call_later(TLS_CLOSE_S, self.transport.abort)
 
     @property
     def _awaits_request(self) -> bool:
@@ -70,7 +84,11 @@ class ApiServer(uvicorn.Server):
 
 
 def api_server(core: Core, *, host: str, port: int, pace: Pace | None = None) -> ApiServer:
-    """A server for `core`; call `.run()`, in any thread. `.should_exit = True` stops it."""
+    """A server for `core`; call `.run()`, in any thread. `.should_exit = True` stops it.
+
+    With FLEET_TLS_CERT_FILE it serves over TLS only. Raises Precondition if the certificate cannot be used.
+    """
+    files = core.settings.tls_files
     config = uvicorn.Config(
         create_app(core, pace),
         host=host,
@@ -82,5 +100,14 @@ def api_server(core: Core, *, host: str, port: int, pace: Pace | None = None) ->
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE_S,
+        timeout_notify=RENEW_S,
+        **(_with_tls(ServerCertificate(*files)) if files else {}),
     )
     return ApiServer(config)
+
+
+def _with_tls(certificate: ServerCertificate) -> dict[str, Any]:
+    async def renew() -> None:
+        certificate.renew()
+
+    return {"ssl_context_factory": lambda *_: certificate.context, "callback_notify": renew}

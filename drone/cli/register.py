@@ -40,6 +40,12 @@ def command(
     allow_http: Annotated[
         bool, typer.Option("--allow-http", envvar="DRONE_ALLOW_HTTP", help="Allow plain http to another machine.")
     ] = False,
+    ca: Annotated[
+        Path | None,
+        typer.Option(
+            "--ca", metavar="FILE", help="Certificates of authorities to trust, in addition to the machine's."
+        ),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Register this machine as a drone of a fleet."""
@@ -60,6 +66,7 @@ def command(
             workspace=workspace,
             sandbox=sandbox,
             allow_http=allow_http,
+            ca_file=ca,
         ),
         chosen.environ,
     )

@@ -14,18 +14,21 @@ from shared.errors import FleetError, Invalid, Unreachable
 from shared.loopback import http_options
 from shared.problems import error_of
 from shared.registration import RegistrationAnswer, RegistrationRequest
+from shared.tls import failed_handshake
 
+TRUST = "drone register --ca FILE        with the certificate of its authority, if you trust it"
 _TIMEOUT = httpx.Timeout(15, connect=5)
 
 
 class ControlPlane:
     """A control plane at a URL. Close it, or use it in a `with`."""
 
-    def __init__(self, url: str, *, api_token: str | None = None) -> None:
+    def __init__(self, url: str, *, api_token: str | None = None, ca_file: str = "") -> None:
+        """`ca_file`: authorities to trust besides the machine's. Raises Precondition if it cannot be used."""
         self.url = server_url(url)
         headers = {"Authorization": f"Bearer {api_token}"} if api_token else {}
         self._http = httpx.Client(
-            base_url=f"{self.url}/api/v1", headers=headers, timeout=_TIMEOUT, **http_options(self.url)
+            base_url=f"{self.url}/api/v1", headers=headers, timeout=_TIMEOUT, **http_options(self.url, ca_file)
         )
 
     def __enter__(self) -> ControlPlane:
@@ -68,7 +71,7 @@ class ControlPlane:
         try:
             answer = self._http.request(method, path, json=json)
         except httpx.HTTPError as error:
-            raise _unreachable(self.url, error) from error
+            raise failed_handshake(self.url, error, trust=TRUST) or _unreachable(self.url, error) from error
         if answer.is_success and "json" in answer.headers.get("Content-Type", "json"):
             return answer
         raise _problem(answer, self.url)

@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drone.installation import policy
-from drone.installation.client import ControlPlane
+from drone.installation.client import TRUST, ControlPlane
 from drone.installation.home import DroneConfig, DroneHome
 from drone.installation.settings import DroneSettings
 from drone.installation.workspace_marker import WORKSPACE_MARKER, claim_root
 from drone.sandbox.bwrap_program import bwrap_program
 from shared.errors import FleetError
 from shared.loopback import is_loopback
+from shared.sockets import redis_tls
 from shared.terminal.doctor import FAIL, OK, WARN, Check
+from shared.tls import failed_handshake
 
 if TYPE_CHECKING:
     from drone.sandbox import Sandbox
@@ -242,7 +244,7 @@ def check_server(config: DroneConfig) -> Iterator[Check]:
     """Whether the control plane answers, over a safe connection, and with the same time."""
     before = datetime.now(UTC)
     try:
-        with ControlPlane(config.server_url) as server:
+        with ControlPlane(config.server_url, ca_file=config.ca_file) as server:
             there = server.server_time()
     except FleetError as error:
         yield Check("D-SERVER", FAIL, "server", f"{error.what}: {error.why}", error.next)
@@ -277,14 +279,16 @@ def check_broker(home: DroneHome) -> Check:
     """Log in to the broker as this drone's own user."""
     import redis
 
-    url = home.credentials().broker_url
+    url, ca_file = home.credentials().broker_url, home.config().ca_file
     address = url.rpartition("@")[2].partition("/")[0]
     try:
-        with redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5) as client:
+        with redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5, **redis_tls(url, ca_file)) as client:
             about = client.info("server")
     except redis.AuthenticationError:
         return Check("D-BROKER", FAIL, "broker", f"{address} no longer accepts this drone's user", REGISTER)
     except (redis.RedisError, OSError) as error:
+        if failed := failed_handshake(url, error, trust=TRUST):
+            return Check("D-BROKER", FAIL, "broker", f"{failed.what}: {failed.why}", failed.next)
         fix = "check that the broker is running and that its port is reachable from this machine"
         return Check("D-BROKER", FAIL, "broker", f"no answer at {address}: {error}", fix)
     name = about.get("server_name", "redis")

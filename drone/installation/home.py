@@ -36,6 +36,8 @@ class DroneConfig(BaseModel):
     drone_id: str
     name: str
     server_url: str
+    ca_file: str = ""
+    """Absolute path of certificates of authorities to trust besides the machine's; empty: none."""
     control_plane_public_key: str
     """Base64 of 32 bytes."""
     labels: dict[str, str] = Field(default_factory=dict)

@@ -40,6 +40,8 @@ class Wishes:
     workspace: Path | None = None
     sandbox: str = "auto"
     allow_http: bool = False
+    ca_file: Path | None = None
+    """Certificates of authorities to trust besides the machine's."""
 
 
 def register(home: DroneHome, wishes: Wishes, environ: Mapping[str, str]) -> DroneConfig:
@@ -51,6 +53,7 @@ def register(home: DroneHome, wishes: Wishes, environ: Mapping[str, str]) -> Dro
     """
     token = _token(wishes.token)
     url = _checked_url(wishes)
+    ca_file = str(wishes.ca_file.expanduser().absolute()) if wishes.ca_file else ""
     sandbox = _sandbox(wishes.sandbox, environ)
     workspace = (wishes.workspace or home.default_workspace).expanduser().absolute()
     claim_root(workspace)
@@ -67,13 +70,14 @@ def register(home: DroneHome, wishes: Wishes, environ: Mapping[str, str]) -> Dro
         host=platform.node(),
         abilities=ABILITIES,
     )
-    with ControlPlane(url) as server:
+    with ControlPlane(url, ca_file=ca_file) as server:
         answer = server.register(request)
     credentials = open_answer(answer, token=token, key=key)
     config = DroneConfig(
         drone_id=answer.drone_id,
         name=answer.name,
         server_url=url,
+        ca_file=ca_file,
         control_plane_public_key=answer.public_key,
         labels=answer.labels,
         concurrency=wishes.concurrency,
@@ -102,7 +106,7 @@ def unregister(home: DroneHome) -> DroneConfig:
     with home.lock():
         # A drone that was already removed there has nothing to unregister.
         with (
-            ControlPlane(config.server_url, api_token=home.credentials().api_token) as server,
+            ControlPlane(config.server_url, api_token=home.credentials().api_token, ca_file=config.ca_file) as server,
             suppress(Unauthenticated),
         ):
             server.unregister()

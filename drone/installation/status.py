@@ -26,14 +26,14 @@ class Status:
 def status_of(home: DroneHome) -> Status:
     """The status of the drone in `home`. Raises Precondition if it is not registered."""
     config = home.config()
-    server_error, removed = _asked(config.server_url, home.credentials().api_token)
+    server_error, removed = _asked(config, home.credentials().api_token)
     return Status(config, home.holder(), server_error, removed)
 
 
-def _asked(url: str, api_token: str) -> tuple[str | None, str | None]:
+def _asked(config: DroneConfig, api_token: str) -> tuple[str | None, str | None]:
     """Why the server does not answer, and its message if this drone was removed."""
     try:
-        with ControlPlane(url, api_token=api_token) as server:
+        with ControlPlane(config.server_url, api_token=api_token, ca_file=config.ca_file) as server:
             server.server_time()
             # A control plane without this endpoint also answers with an error, but not with Unauthenticated.
             with suppress(NotFound, FleetFault):

@@ -10,14 +10,17 @@ from redis.retry import Retry
 
 from shared.clock import Clock
 from shared.envelope import Binding, Direction, Opened, key_id, open_envelope, public_key, seal
-from shared.sockets import keepalive_options
+from shared.sockets import keepalive_options, redis_tls
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
 
 
-def connect(broker_url: str) -> Redis:
-    """A client that retries a command once over a new connection; any further retries are up to the caller."""
+def connect(broker_url: str, ca_file: str = "") -> Redis:
+    """A client that retries a command once over a new connection; any further retries are up to the caller.
+
+    `ca_file`: authorities to trust besides the machine's.
+    """
     return Redis.from_url(
         broker_url,
         socket_timeout=ANSWER_SECONDS,
@@ -26,6 +29,7 @@ def connect(broker_url: str) -> Redis:
         socket_keepalive_options=keepalive_options(),
         health_check_interval=10,
         retry=Retry(NoBackoff(), 1),
+        **redis_tls(broker_url, ca_file),
     )
 
 

@@ -67,10 +67,19 @@ class HeldByAnother:
 class RunApi:
     """The part of the control plane's HTTP interface that one run may use; implements Store and Pushes."""
 
-    def __init__(
-        self, server_url: str, api_token: str, run_id: str, clock: Clock, patience: Callable[[], float]
+    def __init__(  # noqa: PLR0913, PLR0917 - where the server is, and how long it is waited for
+        self,
+        server_url: str,
+        api_token: str,
+        run_id: str,
+        clock: Clock,
+        patience: Callable[[], float],
+        ca_file: str = "",
     ) -> None:
-        """`patience` returns how many seconds to wait, at this moment, for a server that does not answer."""
+        """`patience` returns how many seconds to wait, at this moment, for a server that does not answer.
+
+        `ca_file`: authorities to trust besides the machine's. Raises Precondition if it cannot be used.
+        """
         self._run = f"/runs/{run_id}"
         self._clock = clock
         self._patience = patience
@@ -78,7 +87,7 @@ class RunApi:
             base_url=f"{server_url}/api/v1",
             headers={"Authorization": f"Bearer {api_token}"},
             timeout=httpx.Timeout(60, connect=5),
-            **http_options(server_url),
+            **http_options(server_url, ca_file),
         )
 
     def put(self, content: bytes, kind: str = "") -> str:

@@ -25,3 +25,5 @@ class Job:
     credentials: Credentials
     valid_until: float
     """The lease when the run was started, boot time."""
+    ca_file: str = ""
+    """Authorities that the control plane's certificate may come from, besides the machine's."""

@@ -113,7 +113,9 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     clock = SystemClock()
     redactor = know(_secrets(job, environ))
     recorder = JournalRecorder(writer, link, redactor)
-    api = RunApi(job.server_url, job.credentials.api_token, order.run_id, clock, partial(_patience, controls))
+    api = RunApi(
+        job.server_url, job.credentials.api_token, order.run_id, clock, partial(_patience, controls), job.ca_file
+    )
     uploads = Uploads(api, redactor)
     home = DroneHome(job.home)
     owner = f"{job.boot_id}.{job.run_id}"

@@ -94,7 +94,9 @@ def _consume(node: Node, me: DroneIdentity, shutdown: WorkerShutdown) -> None:
     # Issued at each reconnection, about a setting that has no effect on messages acknowledged early.
     warnings.simplefilter("ignore", CPendingDeprecationWarning)
     config = me.config
-    app = build(config.drone_id, me.credentials.broker_url, config.concurrency, node.execute, node.slots)
+    app = build(
+        config.drone_id, me.credentials.broker_url, config.concurrency, node.execute, node.slots, config.ca_file
+    )
     worker = shutdown.worker_of(app)(
         hostname=names.worker(config.drone_id, config.host),
         queues=[names.queue(config.drone_id)],

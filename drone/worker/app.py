@@ -125,8 +125,13 @@ Raises RunFailed, RunWithdrawn, or Ignore for a copy that must not be run.
 """
 
 
-def build(drone_id: str, broker_url: str, concurrency: int, execute: Execute, slots: Slots) -> Celery:
-    """The application of one drone, with `fleet.run` bound to `execute`; the pool finds `slots` on it."""
+def build(  # noqa: PLR0913, PLR0917 - who it is, where its broker is, and what it is to do
+    drone_id: str, broker_url: str, concurrency: int, execute: Execute, slots: Slots, ca_file: str = ""
+) -> Celery:
+    """The application of one drone, with `fleet.run` bound to `execute`; the pool finds `slots` on it.
+
+    `ca_file`: authorities to trust besides the machine's.
+    """
     app = Celery("dronefleet", broker=broker_url, set_as_current=False, amqp=Amqp)
     app.slots = slots
     app.conf.update(
@@ -142,7 +147,7 @@ def build(drone_id: str, broker_url: str, concurrency: int, execute: Execute, sl
         task_acks_late=False,
         task_ignore_result=True,
         accept_content=["json"],
-        broker_use_ssl=celery_tls(broker_url),
+        broker_use_ssl=celery_tls(broker_url, ca_file),
         broker_connection_retry=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,

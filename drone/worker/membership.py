@@ -33,7 +33,7 @@ class Membership:
 
     def __init__(self, identity: DroneIdentity, clock: Clock, leave: Callable[[FleetError], None]) -> None:
         self._boot = identity.boot_id
-        self._server = identity.config.server_url
+        self._config = identity.config
         self._token = identity.credentials.api_token
         self._boot_key = names.boot_key(identity.config.drone_id)
         self._lease_key = names.lease_key(identity.config.drone_id)
@@ -85,7 +85,7 @@ class Membership:
             return
         self._asked_at = now
         try:
-            with ControlPlane(self._server, api_token=self._token) as server:
+            with ControlPlane(self._config.server_url, api_token=self._token, ca_file=self._config.ca_file) as server:
                 server.confirm_registration()
         except Unauthenticated as removed:
             self._end(removed)

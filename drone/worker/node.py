@@ -57,7 +57,7 @@ class Node:
         self._me = identity
         self._clock = clock
         self._version = version()
-        self._redis = connect(identity.credentials.broker_url)
+        self._redis = connect(identity.credentials.broker_url, identity.config.ca_file)
         sealer = Sealer(identity.config.drone_id, identity.private_key, identity.config.control_plane_key, clock)
         stream = Stream(self._redis, sealer)
         self._drained = identity.home.drained_file
@@ -224,6 +224,7 @@ class Node:
             policy=self._policy.current,
             credentials=self._me.credentials,
             valid_until=self._beats.lease.valid_until,
+            ca_file=self._me.config.ca_file,
         )
 
     def _drain(self, on: bool) -> None:

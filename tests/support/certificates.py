@@ -38,6 +38,17 @@ class Authority:
         made = made.add_extension(key_id, critical=False).add_extension(_may_sign(), critical=True)
         self.file.write_bytes(_pem(made.sign(self._key, hashes.SHA256())))
 
+    @staticmethod
+    def self_signed(directory: Path, host: str) -> Pair:
+        """A certificate that no authority issued."""
+        pair, key = Pair(directory / "self.pem", directory / "self.key"), ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+        made = _builder(name, name, key, timedelta(), DAY)
+        made = made.add_extension(x509.SubjectAlternativeName([_host(host)]), critical=False)
+        _replace(pair.key, _private(key))
+        _replace(pair.certificate, _pem(made.sign(key, hashes.SHA256())))
+        return pair
+
     def issue(self, name: str, *hosts: str, begins: timedelta = timedelta(), ends: timedelta = DAY) -> Pair:
         """Write `name.pem` and `name.key` for `hosts`; replaces them. `begins` and `ends` count from now."""
         key = ec.generate_private_key(ec.SECP256R1())
@@ -47,9 +58,8 @@ class Authority:
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         made = made.add_extension(issuer, critical=False)
         pair = Pair(self._directory / f"{name}.pem", self._directory / f"{name}.key")
-        encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
         # The key first: a reader that notices the certificate finds both.
-        _replace(pair.key, key.private_bytes(encoding, form, serialization.NoEncryption()))
+        _replace(pair.key, _private(key))
         _replace(pair.certificate, _pem(made.sign(self._key, hashes.SHA256())))
         return pair
 
@@ -79,6 +89,11 @@ def _host(host: str) -> x509.GeneralName:
 
 def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
+    encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    return key.private_bytes(encoding, form, serialization.NoEncryption())
 
 
 def _replace(file: Path, content: bytes) -> None:

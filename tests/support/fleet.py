@@ -87,7 +87,7 @@ class Api:
     _thread: threading.Thread | None = None
 
     def __post_init__(self) -> None:
-        self.client = FleetClient(self.url, self.token)
+        self.client = FleetClient(self.url, self.token, ca_file=str(self.core.settings.ca_file or ""))
 
     @property
     def log(self) -> Path:
@@ -96,7 +96,7 @@ class Api:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.core.settings.tls_files else 'http'}://127.0.0.1:{self.port}"
 
     def start(self) -> None:
         server = api_server(self.core, host="127.0.0.1", port=self.port, pace=self.pace)

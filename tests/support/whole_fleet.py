@@ -153,7 +153,7 @@ class WholeFleet:
 
     def client(self, organization: str = "default") -> FleetClient:
         """A client with the admin's token, for uses where a command line would be too slow."""
-        return FleetClient(self.url, self.token, organization)
+        return FleetClient(self.url, self.token, organization, ca_file=self._server_file().get("ca_file", ""))
 
     def add_work(self, model_url: str, git_url: str, *, slug: str = "demo") -> None:
         """Add a provider `scripted` at `model_url`, and a project for `git_url`."""

@@ -30,14 +30,14 @@ def written(file: Path, text: str, mode: int = 0o600) -> None:
 def test_without_a_file_nothing_is_set(file: Path) -> None:
     assert (config_file.settings(), config_file.up_settings()) == ({}, {})
     with pytest.raises(Unreachable):
-        connection.server_and_token()
+        connection.selected_server()
 
 
 def test_the_file_says_which_server_and_the_environment_takes_precedence(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written(file, 'version = 1\nurl = "https://fleet.example.org"\ntoken = "t1"\norg = "payments"\n')
-    assert connection.server_and_token() == ("https://fleet.example.org", "t1")
+    assert connection.selected_server()[:2] == ("https://fleet.example.org", "t1")
     assert connection.organization(None) == "payments"
     assert connection.organization("named") == "named"
 
@@ -45,17 +45,17 @@ def test_the_file_says_which_server_and_the_environment_takes_precedence(
     monkeypatch.setenv("FLEET_URL", "https://other.example.org")
     assert connection.organization(None) == "platform"
     # The token in the file is for the server in the file.
-    assert connection.server_and_token() == ("https://other.example.org", None)
+    assert connection.selected_server()[:2] == ("https://other.example.org", None)
     monkeypatch.setenv("FLEET_API_TOKEN", "t2")
-    assert connection.server_and_token() == ("https://other.example.org", "t2")
+    assert connection.selected_server()[:2] == ("https://other.example.org", "t2")
 
 
 def test_the_running_fleet_counts_only_if_the_file_names_no_server(file: Path, tmp_path: Path) -> None:
     (tmp_path / "fleet").mkdir()
     (tmp_path / "fleet" / "server.json").write_text('{"url": "http://127.0.0.1:8420", "token": "local"}')
-    assert connection.server_and_token() == ("http://127.0.0.1:8420", "local")
+    assert connection.selected_server()[:2] == ("http://127.0.0.1:8420", "local")
     written(file, 'url = "https://fleet.example.org"\n')
-    assert connection.server_and_token() == ("https://fleet.example.org", None)
+    assert connection.selected_server()[:2] == ("https://fleet.example.org", None)
 
 
 def test_options_of_fleet_up_are_in_their_own_section(file: Path) -> None:

@@ -13,7 +13,8 @@ from control_plane.embedded import banner
 from control_plane.embedded.banner import SetUp
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.plan import Plan, UpOptions, make_plan
-from shared.errors import Conflict, Invalid
+from shared.errors import Conflict, Invalid, Unreachable
+from tests.support.certificates import Authority
 
 
 @pytest.fixture
@@ -152,3 +153,42 @@ def test_the_summarys_secrets_are_the_login_link_and_flowers_password_only(data:
     text = banner.summary(plan, data, "http://127.0.0.1:1/login?token=x", [], SetUp())
 
     assert plan.chosen.broker_password not in text
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "authority")
+
+
+def test_a_fleet_with_a_certificate_is_reached_by_the_name_in_it(data: DataDir, authority: Authority) -> None:
+    pair = authority.issue("fleet", "localhost")
+    tls = {"tls_cert": pair.certificate, "tls_key": pair.key, "tls_ca": authority.file}
+
+    plan = plan_of(data, public_url="https://localhost", **tls)
+
+    assert plan.local_url == f"https://localhost:{plan.chosen.port}"
+    assert plan.environment(data)["FLEET_TLS_CERT_FILE"] == str(pair.certificate)
+
+
+@pytest.mark.parametrize(
+    ("host", "trusted", "code"), [("localhost", True, "E-TLS-HOST"), ("127.0.0.1", False, "E-TLS-AUTHORITY")]
+)
+def test_a_certificate_that_clients_would_refuse_is_refused_at_the_start(
+    data: DataDir, authority: Authority, host: str, trusted: bool, code: str
+) -> None:
+    pair = authority.issue("fleet", host)
+    with pytest.raises(Unreachable) as refusal:
+        plan_of(data, tls_cert=pair.certificate, tls_key=pair.key, tls_ca=authority.file if trusted else None)
+
+    assert refusal.value.code == code
+
+
+def test_a_certificate_without_its_key_is_refused(data: DataDir, authority: Authority) -> None:
+    with pytest.raises(Invalid, match="--tls-key"):
+        plan_of(data, tls_cert=authority.issue("fleet", "127.0.0.1").certificate)
+
+
+def test_a_public_url_without_encryption_is_refused_with_a_certificate(data: DataDir, authority: Authority) -> None:
+    pair = authority.issue("fleet", "127.0.0.1")
+    with pytest.raises(Invalid, match="not encrypted"):
+        plan_of(data, tls_cert=pair.certificate, tls_key=pair.key, public_url="http://127.0.0.1:8420")

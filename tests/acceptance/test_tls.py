@@ -1,0 +1,91 @@
+"""A fleet that serves over TLS, with a certificate of an authority that no machine knows by itself."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from drone.model.scripted.server import ScriptedServer
+from shared.tls import client_context
+from tests.support import wait_until, warm_processes
+from tests.support.certificates import Authority
+from tests.support.repositories import calc_project
+from tests.support.warm_processes import DRONE
+from tests.support.whole_fleet import WholeFleet
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.apart]
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "authority")
+
+
+@pytest.fixture
+def tls(authority: Authority) -> tuple[str, ...]:
+    """The options of `fleet up`."""
+    pair = authority.issue("fleet", "127.0.0.1")
+    return ("--tls-cert", str(pair.certificate), "--tls-key", str(pair.key), "--tls-ca", str(authority.file))
+
+
+def test_drones_work_and_pages_open_over_tls(
+    start_fleet: Callable[..., WholeFleet],
+    model: ScriptedServer,
+    tmp_path: Path,
+    authority: Authority,
+    tls: tuple[str, ...],
+) -> None:
+    fleet = start_fleet(options=("--flower-port", "0", *tls))
+    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
+    fleet.workstation("mila", "--ca", str(authority.file)).start()
+    fleet.online("local-1", "mila")
+
+    orders = [fleet.submit("Fix the test, script:fix", "--drone", name)["id"] for name in ("local-1", "mila")]
+
+    assert fleet.url.startswith("https://")
+    assert [fleet.ended(order)["status"] for order in orders] == ["succeeded", "succeeded"]
+    flower = f"https://127.0.0.1:{json.loads((fleet.data / 'up.json').read_text())['flower_port']}"
+    context = client_context(str(authority.file))
+    assert wait_until(lambda: _status(flower, context), seconds=40) == 401
+
+
+def test_a_drone_that_does_not_know_the_authority_does_not_join(
+    start_fleet: Callable[..., WholeFleet], tmp_path: Path, tls: tuple[str, ...]
+) -> None:
+    fleet = start_fleet(drones=0, options=("--no-flower", *tls))
+    token = fleet.fleet("token", "add").stdout.strip()
+    environment = {**fleet.environment, "DRONE_HOME": str(tmp_path / "mila")}
+
+    refused = warm_processes.run([*DRONE, "register", "--url", fleet.url, "--token", token], environment)
+
+    assert refused.returncode == 5
+    assert "is from an unknown authority" in refused.stderr
+    assert "drone register --ca FILE" in refused.stderr
+    assert fleet.json("drones") == []
+
+
+def test_a_fleet_begins_to_use_tls_and_keeps_its_embedded_drone(
+    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path, tls: tuple[str, ...]
+) -> None:
+    fleet = start_fleet()
+    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
+    before = fleet.json("drones")
+    assert fleet.stop() == 0
+
+    fleet.options = ("--no-flower", *tls)
+    fleet.start()
+
+    assert [drone["id"] for drone in fleet.json("drones")] == [drone["id"] for drone in before]
+    assert fleet.ended(fleet.submit("Fix the test, script:fix")["id"])["status"] == "succeeded"
+
+
+def _status(url: str, context: ssl.SSLContext) -> int | None:
+    try:
+        return httpx.get(f"{url}/api/workers", verify=context, trust_env=False).status_code
+    except httpx.TransportError:
+        return None
