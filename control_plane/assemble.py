@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from control_plane.automation import order_notices
 from control_plane.core import Core, Subscribers
 from control_plane.core.blob_store import BlobStore
+from control_plane.core.master_key import master_keys
 from control_plane.core.settings import FleetSettings
-from control_plane.core.vault import open_vault
+from control_plane.core.vault import Vault
 from control_plane.db.engine import Database
 from control_plane.db.upgrade import require_current
 from control_plane.flower.events import announce_ended_runs
@@ -43,7 +44,7 @@ def open_core(settings: FleetSettings, *, broker: Broker | None = None, clock: C
     not respond.
     """
     clock = clock or SystemClock()
-    vault = open_vault(settings)
+    vault = Vault(master_keys(settings))
     database = Database(settings.database_url)
     try:
         require_current(database)

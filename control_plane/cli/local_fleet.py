@@ -5,27 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from control_plane.cli import config_file
-from control_plane.cli.connection import fleet_home, server_file
+from control_plane.cli.local_settings import DataDirOption, data_directory
 from shared.errors import FleetFault, Forbidden, NotFound
 from shared.terminal.command_line import examples, put, say
-
-if TYPE_CHECKING:
-    from control_plane.embedded.data_dir import DataDir
 
 PANEL = "Run"
 STOP_SECONDS = 120.0
 """Drones hand back their orders first, and each part has its own time limit."""
 _TICK = 0.2
-
-DataDirOption = Annotated[
-    Path | None, typer.Option("--data-dir", help="The data directory of that fleet.  [$FLEET_HOME/data]")
-]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -43,7 +34,7 @@ def logs(
     """Print the logs of the `fleet up` on this machine, even after it has ended."""
     from control_plane.embedded import logs as files
 
-    data = _data(data_dir)
+    data = data_directory(data_dir)
     found = files.logs_of(data)
     if part and part not in found:
         raise NotFound(
@@ -63,7 +54,7 @@ def logs(
 
 def stop(data_dir: DataDirOption = None) -> None:
     """Stop the `fleet up` on this machine, like Ctrl-C in its terminal; drones return their orders."""
-    data = _data(data_dir)
+    data = data_directory(data_dir)
     pid = data.holder()
     if pid is None:
         say(f"No fleet is running with the data directory {data.root}.")
@@ -90,14 +81,6 @@ def stop(data_dir: DataDirOption = None) -> None:
             )
         time.sleep(_TICK)
     say("Stopped. Orders and results are kept. Start again: fleet up")
-
-
-def _data(chosen: Path | None) -> DataDir:
-    """The chosen data directory, else that of the running fleet, of the configuration file, and the default one."""
-    from control_plane.embedded.data_dir import DataDir
-
-    configured = config_file.up_settings().get("data_dir")
-    return DataDir(chosen or Path(server_file().get("data_dir") or configured or fleet_home() / "data"))
 
 
 def _labeled(name: str, text: str, *, many: bool) -> list[str]:

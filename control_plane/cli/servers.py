@@ -12,6 +12,7 @@ import typer
 from control_plane.cli import config_file
 from control_plane.cli.completion import choices
 from control_plane.cli.connection import fleet_home, server_file
+from control_plane.cli.local_settings import settings_of
 from shared.errors import Invalid, Precondition
 from shared.terminal.command_line import examples, say
 
@@ -150,21 +151,12 @@ def _fleet_to_watch(environ: Mapping[str, str]) -> tuple[FleetSettings, str]:
     Without FLEET_BROKER_URL, this is the `fleet up` that runs here. Raises Precondition if there is none.
     """
     from control_plane.core.settings import read_settings
-    from control_plane.embedded.plan import LOOPBACK
     from control_plane.flower.process import PASSWORD_VARIABLE
 
     if "FLEET_BROKER_URL" in environ:
         return read_settings(), environ.get(PASSWORD_VARIABLE, "")
     data = _local_data()
-    known = data.remembered()
-    local = {
-        "database_url": data.database_url,
-        "broker_url": f"redis://control:{known.broker_password}@{LOOPBACK}:{known.broker_port}/0",
-    }
-    # For these two, the environment takes precedence over the local fleet.
-    own = {"master_key_file": data.master_key, "blob_dir": data.blobs}
-    local |= {name: str(path) for name, path in own.items() if f"FLEET_{name.upper()}" not in environ}
-    return read_settings(**local), environ.get(PASSWORD_VARIABLE, known.flower_password)
+    return settings_of(data, environ), environ.get(PASSWORD_VARIABLE, data.remembered().flower_password)
 
 
 def _local_data() -> DataDir:

@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from hashlib import sha256 as new_hash
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from shared.blobs import MAX_BYTES
 from shared.errors import FleetFault, Invalid, NotFound, TooLarge
+
+T = TypeVar("T")
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _CHUNK = 1 << 20
@@ -59,9 +61,33 @@ class BlobStore:
         """The content. Raises NotFound."""
         return self._read(self.path(sha256))
 
-    def read_sealed(self, sha256: str, unseal: Callable[[bytes], bytes]) -> bytes:
-        """The content of a sealed blob. Raises NotFound."""
+    def read_sealed(self, sha256: str, unseal: Callable[[bytes], T]) -> T:
+        """The result of `unseal` for a sealed blob. Raises NotFound."""
         return unseal(self._read(self.path(sha256, sealed=True)))
+
+    def sealed_names(self) -> Iterator[str]:
+        """The SHA-256 of each sealed blob."""
+        for path in sorted(self.root.glob("??/*.sealed")):
+            yield path.name.removesuffix(".sealed")
+
+    def reseal(self, sha256: str, reseal: Callable[[bytes], bytes]) -> bool:
+        """Replace a sealed blob with what `reseal` makes of it; False if that is the same, or if it was deleted.
+
+        It keeps its time, which decides when it may be deleted.
+        """
+        path = self.path(sha256, sealed=True)
+        try:
+            sealed, stored = path.read_bytes(), path.stat()
+        except FileNotFoundError:
+            return False
+        resealed = reseal(sealed)
+        if resealed == sealed:
+            return False
+        with self._draft(sha256, path) as draft:
+            draft.write(resealed)
+            draft.flush()
+            os.utime(draft.fileno(), ns=(stored.st_atime_ns, stored.st_mtime_ns))
+        return True
 
     def _read(self, path: Path) -> bytes:
         try:

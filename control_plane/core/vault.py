@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
-import os
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
-from nacl.utils import random
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.core.settings import FleetSettings
+from control_plane.core.master_key import MasterKeys
 from control_plane.db.installation import KeyPair, Organization
 from shared.clock import Clock
 from shared.envelope import key_id, new_private_key, public_key
@@ -45,41 +40,59 @@ class BoxKeys:
 class Vault:
     """Seals texts under the master key. The database alone is not enough to read them."""
 
-    def __init__(self, master_key: bytes) -> None:
-        self._box = SecretBox(master_key)
-        self._opened: dict[str, bytes] = {}
+    def __init__(self, keys: MasterKeys) -> None:
+        self.keys = keys
+        self._private_keys: dict[str, bytes] = {}
 
     def seal_content(self, content: bytes) -> bytes:
         """A file's content as it may be stored on disk."""
-        return bytes(self._box.encrypt(content))
+        return bytes(SecretBox(self.keys()[0]).encrypt(content))
 
     def open_content(self, sealed: bytes) -> bytes:
         """The unsealed content. Raises Precondition as `open_at_rest`."""
-        try:
-            return self._box.decrypt(sealed)
-        except CryptoError as error:
-            raise Precondition(
-                "a stored file cannot be decrypted with this master key",
-                code="E-VAULT-KEY",
-                why="it was sealed under another master key, or modified",
-                next="use the master key with which this database was first used (FLEET_MASTER_KEY_FILE)",
-            ) from error
+        return self._open(sealed)[1]
+
+    def reseal_content(self, sealed: bytes) -> bytes:
+        """The content under the key that seals now: `sealed` itself, if it is. Raises Precondition."""
+        key, content = self._open(sealed)
+        return sealed if key == self.keys()[0] else self.seal_content(content)
 
     def seal_at_rest(self, text: str) -> str:
         """`text` as it may be stored in the database."""
-        return base64.b64encode(bytes(self._box.encrypt(text.encode()))).decode()
+        return base64.b64encode(self.seal_content(text.encode())).decode()
 
     def open_at_rest(self, sealed: str) -> str:
         """The unsealed text. Raises Precondition if it was sealed under another master key, or altered."""
+        return self.open_content(_decoded(sealed)).decode()
+
+    def reseal_at_rest(self, sealed: str) -> str:
+        """The text under the key that seals now: `sealed` itself, if it is. Raises Precondition."""
+        content = _decoded(sealed)
+        resealed = self.reseal_content(content)
+        return sealed if resealed == content else base64.b64encode(resealed).decode()
+
+    def key_of(self, sealed: bytes) -> bytes | None:
+        """The master key that opens this content; None if no valid key does."""
         try:
-            return self._box.decrypt(base64.b64decode(sealed, validate=True)).decode()
-        except (CryptoError, ValueError) as error:
-            raise Precondition(
-                "a secret in the database cannot be decrypted with this master key",
-                code="E-VAULT-KEY",
-                why="it was sealed under another master key, or modified",
-                next="use the master key with which this database was first used (FLEET_MASTER_KEY_FILE)",
-            ) from error
+            return self._open(sealed)[0]
+        except Precondition:
+            return None
+
+    def key_at_rest(self, sealed: str) -> bytes | None:
+        """The master key that opens this text of the database; None if no valid key does."""
+        return self.key_of(_decoded(sealed))
+
+    def _open(self, sealed: bytes) -> tuple[bytes, bytes]:
+        """The key and the content."""
+        for key in self.keys():
+            with contextlib.suppress(CryptoError, ValueError):
+                return key, SecretBox(key).decrypt(sealed)
+        raise Precondition(
+            "a stored secret cannot be decrypted with this master key",
+            code="E-VAULT-KEY",
+            why="it was sealed under another master key, or modified",
+            next="use the current master key of this database (FLEET_MASTER_KEY_FILE)",
+        )
 
     def box_keys(self, db: Session) -> BoxKeys:
         """The keys for the drones' envelopes; unsealed keys are cached, because every event needs them."""
@@ -112,56 +125,14 @@ class Vault:
         )
 
     def _private_key(self, row: KeyPair) -> bytes:
-        if row.id not in self._opened:
-            self._opened[row.id] = base64.b64decode(self.open_at_rest(row.sealed_private_key))
-        return self._opened[row.id]
+        if row.id not in self._private_keys:
+            self._private_keys[row.id] = base64.b64decode(self.open_at_rest(row.sealed_private_key))
+        return self._private_keys[row.id]
 
 
-def open_vault(settings: FleetSettings) -> Vault:
-    """The vault under the master key of the settings; a missing key file is written first (0600).
-
-    Raises Precondition if there is neither key nor file, or if the value is not a key.
-    """
-    if settings.master_key:
-        return Vault(_decoded(settings.master_key, "FLEET_MASTER_KEY"))
-    if settings.master_key_file is None:
-        raise Precondition(
-            "no master key is set",
-            code="E-MASTER-KEY",
-            why="provider keys and git passwords are encrypted with it",
-            next="FLEET_MASTER_KEY_FILE=/path/master.key (created on first use; keep a backup)",
-        )
-    return Vault(_from_file(settings.master_key_file))
-
-
-def _from_file(path: Path) -> bytes:
+def _decoded(sealed: str) -> bytes:
+    """The bytes of a stored text; empty, which no key opens, if it was modified."""
     try:
-        if not path.exists():
-            _create(path)
-        return _decoded(path.read_text(), str(path))
-    except OSError as error:
-        raise Precondition(
-            f"the master key file {path} cannot be used", code="E-MASTER-KEY", why=error.strerror or str(error)
-        ) from error
-
-
-def _create(path: Path) -> None:
-    # Written completely to a draft, then linked: another process that starts now sees no file or the whole file. If two
-    # processes create it, the second one's link fails and it reads the file of the first one.
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-") as draft:
-        draft.write(base64.b64encode(random(SecretBox.KEY_SIZE)).decode() + "\n")
-        draft.flush()
-        os.fsync(draft.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(draft.name, path)
-
-
-def _decoded(text: str, where: str) -> bytes:
-    try:
-        key = base64.b64decode(text.strip(), validate=True)
-    except binascii.Error:
-        key = b""
-    if len(key) != SecretBox.KEY_SIZE:
-        raise Precondition(f"{where} is not a master key: expected 32 bytes in base64", code="E-MASTER-KEY")
-    return key
+        return base64.b64decode(sealed, validate=True)
+    except ValueError:
+        return b""

@@ -49,6 +49,7 @@ def server_checks(core: Core, organization_id: str) -> list[Check]:
         ("D-BROKER", "broker", _broker),
         ("D-BROKER-SAVE", "broker's disk", _broker_persistence),
         ("D-DISK", "disk", _disk),
+        ("D-MASTER-KEY", "master key", _master_key),
         ("D-DRONES", "drones", partial(_drones, organization_id=organization_id)),
         ("D-PROVIDERS", "providers", partial(_providers, organization_id=organization_id)),
         ("D-PROJECTS", "projects", partial(_projects, organization_id=organization_id)),
@@ -109,6 +110,15 @@ def _disk(core: Core) -> Check:
     if free < LOW_DISK_BYTES:
         return Check("D-DISK", WARN, "disk", found, fix=f"free disk space for {core.settings.blob_dir}")
     return Check("D-DISK", OK, "disk", found)
+
+
+def _master_key(core: Core) -> Check:
+    with core.database.read() as db:
+        core.vault.box_keys(db)
+    if len(core.vault.keys()) > 1:
+        found = "the old key is still valid: a rotation was not completed"
+        return Check("D-MASTER-KEY", WARN, "master key", found, fix="fleet keys rotate master")
+    return Check("D-MASTER-KEY", OK, "master key", "one key, which opens what is stored")
 
 
 def _existing(path: Path) -> Path:

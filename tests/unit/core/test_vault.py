@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from control_plane.core.master_key import MasterKeyFile, fingerprint, master_keys, new_master_key
 from control_plane.core.settings import FleetSettings, is_loopback, read_settings
-from control_plane.core.vault import Vault, open_vault
-from shared.errors import Invalid, Precondition
+from control_plane.core.vault import Vault
+from shared.errors import Conflict, Invalid, Precondition
 
 KEY = bytes(range(32))
 TEXT = base64.b64encode(KEY).decode()
@@ -21,42 +22,50 @@ def settings(**fields: Any) -> FleetSettings:
     return FleetSettings(**{"database_url": "sqlite:////x", "broker_url": "redis://x", "blob_dir": "/x", **fields})
 
 
+def under(*keys: bytes) -> Vault:
+    return Vault(lambda: keys)
+
+
+def vault_of(found: FleetSettings) -> Vault:
+    return Vault(master_keys(found))
+
+
 def test_what_was_sealed_opens_again_and_cannot_be_read() -> None:
-    sealed = Vault(KEY).seal_at_rest("hunter2 ü")
+    sealed = under(KEY).seal_at_rest("hunter2 ü")
     assert b"hunter2" not in base64.b64decode(sealed)
-    assert Vault(KEY).open_at_rest(sealed) == "hunter2 ü"
+    assert under(KEY).open_at_rest(sealed) == "hunter2 ü"
 
 
 @pytest.mark.parametrize("sealed", ["", "nonsense", "AAAA", base64.b64encode(b"x" * 60).decode()])
 def test_what_was_altered_does_not_open_and_says_what_to_do(sealed: str) -> None:
     with pytest.raises(Precondition) as refusal:
-        Vault(KEY).open_at_rest(sealed)
+        under(KEY).open_at_rest(sealed)
     assert refusal.value.code == "E-VAULT-KEY"
 
 
 def test_another_master_key_does_not_open_it() -> None:
     with pytest.raises(Precondition, match="cannot be decrypted with this master key"):
-        Vault(bytes(32)).open_at_rest(Vault(KEY).seal_at_rest("x"))
+        under(bytes(32)).open_at_rest(under(KEY).seal_at_rest("x"))
 
 
 def test_a_key_file_that_is_not_there_is_written_for_its_owner_alone_and_read_again(tmp_path: Path) -> None:
     path = tmp_path / "new" / "master.key"
-    sealed = open_vault(settings(master_key_file=path)).seal_at_rest("x")
+    sealed = vault_of(settings(master_key_file=path)).seal_at_rest("x")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert open_vault(settings(master_key_file=path)).open_at_rest(sealed) == "x"
+    assert vault_of(settings(master_key_file=path)).open_at_rest(sealed) == "x"
     assert [each.name for each in path.parent.iterdir()] == ["master.key"]
 
 
 def test_a_key_in_the_settings_goes_before_the_file(tmp_path: Path) -> None:
     path = tmp_path / "master.key"
-    sealed = open_vault(settings(master_key=TEXT, master_key_file=path)).seal_at_rest("x")
-    assert Vault(KEY).open_at_rest(sealed) == "x"
+    sealed = vault_of(settings(master_key=TEXT, master_key_file=path)).seal_at_rest("x")
+    assert under(KEY).open_at_rest(sealed) == "x"
     assert not path.exists()
 
 
 def test_without_any_key_the_sentence_names_the_variable() -> None:
     with pytest.raises(Precondition) as refusal:
-        open_vault(settings())
+        vault_of(settings())
     assert "FLEET_MASTER_KEY_FILE" in refusal.value.next
 
 
@@ -65,13 +74,85 @@ def test_a_file_that_holds_no_key_is_refused_without_showing_it(tmp_path: Path, 
     path = tmp_path / "master.key"
     path.write_text(text)
     with pytest.raises(Precondition) as refusal:
-        open_vault(settings(master_key_file=path))
+        vault_of(settings(master_key_file=path))
     assert refusal.value.what == f"{path} is not a master key: expected 32 bytes in base64"
 
 
 def test_a_directory_in_the_place_of_the_key_is_told_as_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(Precondition, match="cannot be used"):
-        open_vault(settings(master_key_file=tmp_path))
+        vault_of(settings(master_key_file=tmp_path))
+
+
+# --- several keys ----------------------------------------------------------------------------
+
+
+NEW = bytes(reversed(range(32)))
+
+
+def test_the_first_key_seals_and_each_one_opens() -> None:
+    both = under(NEW, KEY)
+    assert under(NEW).open_at_rest(both.seal_at_rest("x")) == "x"
+    assert both.open_at_rest(under(KEY).seal_at_rest("x")) == "x"
+
+
+def test_what_is_sealed_again_opens_with_the_new_key_alone_and_is_left_alone_afterwards() -> None:
+    resealed = under(NEW, KEY).reseal_at_rest(under(KEY).seal_at_rest("x"))
+    assert under(NEW).open_at_rest(resealed) == "x"
+    assert under(NEW, KEY).reseal_at_rest(resealed) == resealed
+    with pytest.raises(Precondition):
+        under(KEY).open_at_rest(resealed)
+
+
+def test_a_running_process_takes_new_keys_from_the_file_and_keeps_the_last_valid_ones(tmp_path: Path) -> None:
+    path = tmp_path / "master.key"
+    path.write_text(TEXT)
+    keys = MasterKeyFile(path)
+    path.write_text(f"{base64.b64encode(NEW).decode()}\n\n{TEXT}\n")
+    assert keys() == (NEW, KEY)
+    path.write_text("half a k")
+    assert keys() == (NEW, KEY)
+    path.unlink()
+    assert keys() == (NEW, KEY)
+
+
+def test_a_variable_with_several_keys_seals_with_the_first(tmp_path: Path) -> None:
+    both = vault_of(settings(master_key=f"{base64.b64encode(NEW).decode()},{TEXT}"))
+    assert both.keys() == (NEW, KEY)
+
+
+def test_a_written_key_file_keeps_its_mode_and_what_a_killed_process_left_is_deleted(tmp_path: Path) -> None:
+    path, left = tmp_path / "master.key", tmp_path / ".master.key-left"
+    path.write_text(TEXT)
+    path.chmod(0o640)
+    left.write_text(TEXT)
+    file = MasterKeyFile(path)
+    with file.alone():
+        file.replace([NEW])
+    assert (MasterKeyFile(path)(), stat.S_IMODE(path.stat().st_mode)) == ((NEW,), 0o640)
+    assert [each.name for each in tmp_path.iterdir()] == ["master.key"]
+
+
+def test_a_link_to_the_key_file_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    target, link = tmp_path / "kept" / "key", tmp_path / "master.key"
+    target.write_text(TEXT)
+    link.symlink_to(target)
+    file = MasterKeyFile(link)
+    with file.alone():
+        file.replace([NEW])
+    assert link.is_symlink()
+    assert MasterKeyFile(target)() == (NEW,)
+
+
+def test_only_one_process_changes_the_key_file_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "master.key"
+    with MasterKeyFile(path).alone(), pytest.raises(Conflict) as refused, MasterKeyFile(path).alone():
+        pass
+    assert refused.value.code == "E-KEYS-BUSY"
+
+
+def test_a_fingerprint_belongs_to_one_key() -> None:
+    assert fingerprint(KEY) == fingerprint(KEY) != fingerprint(new_master_key())
 
 
 # --- settings -----------------------------------------------------------------------------

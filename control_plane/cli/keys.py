@@ -1,0 +1,126 @@
+"""`fleet keys`: the master key of the control plane on this machine."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from control_plane.cli.local_settings import DataDirOption, data_directory, settings_of
+from shared.errors import Precondition
+from shared.terminal.command_line import JsonFlag, examples, group, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from control_plane.core import Core
+    from control_plane.core.settings import FleetSettings
+    from control_plane.services.master_key_rotation import Rotation
+
+PANEL = "Setup"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands."""
+    commands = group("keys", "List and rotate the keys of the control plane on this machine.")
+    commands.command("ls", epilog=examples("fleet keys ls", "fleet keys ls --json"))(ls)
+    rotation = group("rotate", "Replace keys while the fleet works.")
+    rotation.command("master", epilog=examples("fleet keys rotate master"))(rotate_master)
+    commands.add_typer(rotation)
+    app.add_typer(commands, rich_help_panel=PANEL)
+
+
+def ls(as_json: JsonFlag = False, data_dir: DataDirOption = None) -> None:
+    """List the master keys, with their fingerprints and what each seals; never the keys."""
+    from control_plane.core.master_key import fingerprint
+    from control_plane.services.master_key_rotation import count_sealed
+
+    with _core(data_dir) as core:
+        keys, found = core.vault.keys(), count_sealed(core)
+    rows = [
+        {
+            "fingerprint": fingerprint(key),
+            "use": "opens" if place else "seals and opens",
+            "secrets": found.secrets[key],
+            "checkpoints": found.checkpoints[key],
+        }
+        for place, key in enumerate(keys)
+    ]
+    if as_json:
+        print_json({"master_keys": rows, "unreadable": found.unreadable})
+        return
+    print_table(["MASTER KEY", "USE", "SECRETS", "CHECKPOINTS"], [list(row.values()) for row in rows])
+    _tell_unreadable(found.unreadable)
+
+
+def rotate_master(as_json: JsonFlag = False, data_dir: DataDirOption = None) -> None:
+    """Encrypt everything under a new master key, and remove the old one; takes 10 seconds or more.
+
+    Running processes read the new key from the file, so orders continue. After an interruption, repeat the command.
+    Processes on other machines must read the same file, not a copy.
+    """
+    from control_plane.core.master_key import fingerprint
+    from control_plane.services.master_key_rotation import rotate_master_key
+
+    with _core(data_dir) as core:
+        done = rotate_master_key(core, time.sleep, lambda step: say(_STEPS[step]))
+        new = fingerprint(core.vault.keys()[0])
+    if as_json:
+        print_json({"fingerprint": new, **vars(done)})
+        return
+    _tell_rotated(new, done)
+
+
+_STEPS = {
+    "added": "Added a new master key to the file; the old one is still valid.",
+    "resealed": "Encrypted everything under the new key. Waiting 10 s for what was being stored meanwhile.",
+    "settled": "Nothing is encrypted under the old key any more.",
+    "dropped": "Removed the old key from the file.",
+}
+
+
+def _tell_rotated(new: str, done: Rotation) -> None:
+    say(f"Master key {new}: {done.secrets} secrets and {done.checkpoints} checkpoints were encrypted under it.")
+    _tell_unreadable(done.unreadable)
+    if done.dropped:
+        say("Make a backup of the new key now: backups of the database from now on need it.")
+    else:
+        say("Next: remove the old key from FLEET_MASTER_KEY, and restart every process.")
+
+
+def _tell_unreadable(count: int) -> None:
+    if count:
+        say(f"{count} secrets or checkpoints cannot be decrypted with any of these keys: enter those secrets again.")
+
+
+@contextmanager
+def _core(data_dir: Path | None) -> Iterator[Core]:
+    """The parts of the control plane on this machine, without starting any of it."""
+    from control_plane.assemble import open_core
+
+    core = open_core(_settings(data_dir))
+    try:
+        yield core
+    finally:
+        core.broker.close()
+        core.database.dispose()
+
+
+def _settings(data_dir: Path | None) -> FleetSettings:
+    """Those of the environment, else of the `fleet up` of this machine, whether it is running or not."""
+    from control_plane.core.settings import read_settings
+
+    if data_dir is None and "FLEET_DATABASE_URL" in os.environ:
+        return read_settings()
+    data = data_directory(data_dir)
+    if not data.master_key.exists():
+        raise Precondition(
+            f"there is no control plane in {data.root}",
+            code="E-KEYS-FLEET",
+            why="this command needs the database and the master key, so it runs where the control plane runs",
+            next="fleet keys ls --data-dir DIRECTORY    or set the variables of fleet serve: FLEET_DATABASE_URL, …",
+        )
+    return settings_of(data, os.environ)

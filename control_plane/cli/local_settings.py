@@ -1,0 +1,44 @@
+"""The settings of a control plane on this machine, for commands that work on its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from control_plane.cli import config_file
+from control_plane.cli.connection import fleet_home, server_file
+
+if TYPE_CHECKING:
+    from control_plane.core.settings import FleetSettings
+    from control_plane.embedded.data_dir import DataDir
+
+DataDirOption = Annotated[
+    Path | None, typer.Option("--data-dir", help="The data directory of that fleet.  [$FLEET_HOME/data]")
+]
+
+
+def data_directory(chosen: Path | None) -> DataDir:
+    """The chosen data directory, else that of the running fleet, of the configuration file, and the default one."""
+    from control_plane.embedded.data_dir import DataDir
+
+    configured = config_file.up_settings().get("data_dir")
+    return DataDir(chosen or Path(server_file().get("data_dir") or configured or fleet_home() / "data"))
+
+
+def settings_of(data: DataDir, environ: Mapping[str, str]) -> FleetSettings:
+    """The settings of the `fleet up` with this data directory."""
+    from control_plane.core.settings import read_settings
+    from control_plane.embedded.plan import LOOPBACK
+
+    known = data.remembered()
+    local = {
+        "database_url": data.database_url,
+        "broker_url": f"redis://control:{known.broker_password}@{LOOPBACK}:{known.broker_port}/0",
+    }
+    # For these two, the environment takes precedence over the local fleet.
+    own = {"master_key_file": data.master_key, "blob_dir": data.blobs}
+    local |= {name: str(path) for name, path in own.items() if f"FLEET_{name.upper()}" not in environ}
+    return read_settings(**local)

@@ -1,0 +1,175 @@
+"""Rotating the master key: whatever happens, everything opens, and in the end only with the new key."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from control_plane.core import Caller, Core
+from control_plane.core.master_key import MasterKeyFile, new_master_key
+from control_plane.core.settings import FleetSettings
+from control_plane.core.vault import Vault
+from control_plane.declarations.providers import ProviderEdit
+from control_plane.lookups.organizations import system_caller
+from control_plane.operations import providers
+from control_plane.services.master_key_rotation import Rotation, Step, count_sealed, rotate_master_key
+from shared.blobs import digest
+from shared.errors import Conflict, Precondition
+from tests.support.database import CoreFactory
+from tests.support.sealed import CHECKPOINT, keys_of, openable, seal_one_of_each, sealed_values
+
+EVERYTHING = 6
+"""A secret in each of the five columns, and a checkpoint."""
+STEPS: tuple[Step, ...] = ("added", "resealed", "settled", "dropped")
+
+
+def rotate(core: Core) -> Rotation:
+    return rotate_master_key(core, lambda _: None, lambda _: None)
+
+
+def key_file(core: Core) -> Path:
+    assert core.settings.master_key_file is not None
+    return core.settings.master_key_file
+
+
+def test_afterwards_the_new_key_alone_opens_everything_and_the_old_one_nothing(core: Core, admin: Caller) -> None:
+    seal_one_of_each(core, admin)
+    old = keys_of(core.settings)
+
+    done = rotate(core)
+
+    assert done == Rotation(secrets=5, checkpoints=1, unreadable=0, dropped=1)
+    assert openable(core, keys_of(core.settings)) == EVERYTHING
+    assert openable(core, old) == 0
+    assert len(keys_of(core.settings)) == 1
+
+
+@pytest.mark.parametrize("last", STEPS)
+def test_a_rotation_that_is_killed_after_a_step_leaves_everything_readable_and_is_completed_by_the_next(
+    core_factory: CoreFactory, sqlite_url: str, tmp_path: Path, last: Step
+) -> None:
+    core = core_factory(sqlite_url)
+    seal_one_of_each(core, system_caller(core))
+    old = keys_of(core.settings)
+
+    killed = subprocess.run(
+        [sys.executable, "-m", "tests.support.sealed", sqlite_url, str(tmp_path), last], check=False
+    )
+
+    assert killed.returncode == -signal.SIGKILL
+    assert openable(core, keys_of(core.settings)) == EVERYTHING
+    assert openable(core, core.vault.keys()) == EVERYTHING, "for a process that was running all the time"
+    rotate(core)
+    assert openable(core, keys_of(core.settings)) == EVERYTHING
+    assert openable(core, old) == 0
+
+
+def test_what_another_process_stores_under_the_old_key_meanwhile_is_sealed_again(core: Core, admin: Caller) -> None:
+    seal_one_of_each(core, admin)
+    old_keys = core.vault.keys()
+    old = Vault(lambda: old_keys)
+
+    def late(_seconds: float) -> None:
+        other = Core(**{**vars(core), "vault": old})
+        providers.edit(other, admin, "local", ProviderEdit(api_key="sk-late"))
+        core.blobs.store_sealed(digest(b"late"), BytesIO(b"late"), old.seal_content)
+
+    done = rotate_master_key(core, late, lambda _: None)
+
+    assert (done.secrets, done.checkpoints) == (6, 2)
+    assert openable(core, keys_of(core.settings)) == EVERYTHING + 1
+
+
+def test_a_process_with_another_file_that_has_the_key_of_another_database_changes_nothing(
+    core: Core, admin: Caller, core_factory: CoreFactory, tmp_path: Path
+) -> None:
+    seal_one_of_each(core, admin)
+    url = core.database.url.render_as_string(hide_password=False)
+    other = core_factory(url, master_key_file=tmp_path / "other.key")
+    before = sealed_values(core)
+
+    with pytest.raises(Precondition) as refused:
+        rotate(other)
+
+    assert refused.value.code == "E-VAULT-KEY"
+    assert (sealed_values(core), len(keys_of(other.settings))) == (before, 1)
+
+
+def test_a_secret_that_no_key_opens_is_counted_and_left_as_it_is(core: Core, admin: Caller) -> None:
+    seal_one_of_each(core, admin)
+    name = digest(CHECKPOINT)
+    core.blobs.path(name, sealed=True).write_bytes(b"modified")
+
+    assert rotate(core).unreadable == 1
+    assert core.blobs.path(name, sealed=True).read_bytes() == b"modified"
+
+
+def test_a_checkpoint_keeps_its_time_because_it_decides_when_it_is_deleted(core: Core, admin: Caller) -> None:
+    seal_one_of_each(core, admin)
+    path = core.blobs.path(digest(CHECKPOINT), sealed=True)
+    os.utime(path, (1_000_000, 2_000_000))
+    rotate(core)
+    assert path.stat().st_mtime == 2_000_000
+
+
+def test_what_each_key_seals_is_counted(core: Core, admin: Caller) -> None:
+    seal_one_of_each(core, admin)
+    old, new = core.vault.keys()[0], new_master_key()
+    key_file(core).write_text("".join(base64.b64encode(key).decode() + "\n" for key in (new, old)))
+    providers.edit(core, admin, "local", ProviderEdit(api_key="sk-new"))
+
+    found = count_sealed(core)
+
+    assert (found.secrets[new], found.secrets[old], found.checkpoints[old], found.unreadable) == (1, 4, 1, 0)
+
+
+def test_two_rotations_at_once_are_refused(core: Core) -> None:
+    with MasterKeyFile(key_file(core)).alone(), pytest.raises(Conflict) as refused:
+        rotate(core)
+    assert refused.value.code == "E-KEYS-BUSY"
+
+
+def test_a_key_file_without_a_key_is_reported_and_nothing_is_sealed_again(core: Core, admin: Caller) -> None:
+    seal_one_of_each(core, admin)
+    before, keys = sealed_values(core), core.vault.keys()
+    key_file(core).write_text("half a k")
+    with pytest.raises(Precondition) as refused:
+        rotate(core)
+    assert refused.value.code == "E-MASTER-KEY"
+    assert sealed_values(core) == before
+    assert openable(core, keys) == EVERYTHING
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to another user")
+def test_a_key_file_of_another_user_is_refused_because_that_user_could_not_read_the_new_one(core: Core) -> None:
+    os.chown(key_file(core), 65534, -1)
+    with pytest.raises(Precondition) as refused:
+        rotate(core)
+    assert refused.value.next == "run this command as the user with id 65534"
+    assert len(keys_of(core.settings)) == 1
+
+
+# --- a variable ----------------------------------------------------------------------------
+
+
+def test_with_a_variable_its_owner_adds_the_key_and_the_command_seals_everything_under_it(
+    core_factory: CoreFactory, sqlite_url: str
+) -> None:
+    old, new = (base64.b64encode(new_master_key()).decode() for _ in range(2))
+    seal_one_of_each(first := core_factory(sqlite_url, master_key=old), system_caller(first))
+    with pytest.raises(Precondition) as refused:
+        rotate(first)
+    assert refused.value.code == "E-KEYS-VARIABLE"
+    assert old not in repr(refused.value)
+
+    done = rotate(core_factory(sqlite_url, master_key=f"{new},{old}"))
+
+    assert (done.secrets, done.checkpoints, done.dropped) == (5, 1, 0)
+    assert openable(first, keys_of(FleetSettings(**{**first.settings.model_dump(), "master_key": new}))) == EVERYTHING
