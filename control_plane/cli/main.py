@@ -87,6 +87,7 @@ for group in (
     DerivedGroup("tokens", "login-session", "List and log out browsers.", "Setup"),
     DerivedGroup("providers", "provider", "Manage model providers.", "Setup"),
     DerivedGroup("projects", "project", "Manage projects: the repositories that orders work on.", "Setup"),
+    DerivedGroup("audit", "audit", "Read the audit log: changes and refusals.", "Setup"),
     servers,
     local_fleet,
     database,

@@ -16,6 +16,7 @@ from control_plane.client import following
 from control_plane.client.refusals import CUT_OFF, not_a_fleet, refusal, unreachable
 from shared.errors import NotFound, Unreachable
 from shared.loopback import http_options
+from shared.terminal.boundary import version
 
 if TYPE_CHECKING:
     import httpx
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from control_plane.documents.base import Request
 
 Doc = dict[str, Any]
+USER_AGENT = "dronefleet"
+"""How the command line names itself, for the audit log."""
 
 
 class HttpCalls:
@@ -131,10 +134,14 @@ class HttpCalls:
             self._http = httpx.Client(
                 base_url=self.url,
                 timeout=httpx.Timeout(self._timeout_s, connect=min(10.0, self._timeout_s)),
-                headers={"Authorization": f"Bearer {self._token}"} if self._token else {},
+                headers=self._headers(),
                 **http_options(self.url, self._ca_file),
             )
         return self._http
+
+    def _headers(self) -> dict[str, str]:
+        named = {"User-Agent": f"{USER_AGENT}/{version()}"}
+        return {**named, "Authorization": f"Bearer {self._token}"} if self._token else named
 
 
 def part(name: str) -> str:

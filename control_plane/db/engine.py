@@ -18,6 +18,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
+from control_plane.db.audit_chain import committed, with_its_record
 from control_plane.db.failures import is_passing, translated
 from shared.errors import Invalid
 
@@ -52,12 +53,12 @@ class Database:
     def write(self) -> Iterator[Session]:
         """One transaction, committed when the block ends and rolled back if it raises.
 
+        The record of the running operation in the audit log is committed with it, see `audit_chain`.
+
         Raises Unreachable (`E-DB-…`) if the database does not respond or is locked too long, FleetFault (`E-DB-FULL`)
         if it has no space.
         """
-        with self._translated_errors(), self._writes.begin() as session:
-            # Connect immediately: on SQLite this takes the lock before anything is read that is then written.
-            session.connection()
+        with self._translated_errors(), self._recorded() as session:
             yield session
 
     def transact(self, work: Callable[[Session], T]) -> T:
@@ -67,8 +68,7 @@ class Database:
         """
         for attempt in range(1, ATTEMPTS):
             try:
-                with self._writes.begin() as session:
-                    session.connection()
+                with self._recorded() as session:
                     return work(session)
             except DBAPIError as error:
                 if not is_passing(error):
@@ -94,6 +94,16 @@ class Database:
     def dispose(self) -> None:
         """Close all connections; the next use opens new ones."""
         self.engine.dispose()
+
+    @contextmanager
+    def _recorded(self) -> Iterator[Session]:
+        """One writing transaction together with its audit record."""
+        with self._writes.begin() as session:
+            # Connect immediately: on SQLite this takes the lock before anything is read that is then written.
+            session.connection()
+            with with_its_record(session):
+                yield session
+        committed()
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:

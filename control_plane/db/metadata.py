@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from control_plane.db import (
     access,
+    audit,
     automation,
     base,
     drones,
@@ -17,4 +18,4 @@ from control_plane.db import (
 )
 
 METADATA = base.Row.metadata
-MODULES = (installation, access, drones, projects, sessions, orders, runs, waits, teams, automation)
+MODULES = (installation, access, drones, projects, sessions, orders, runs, waits, teams, automation, audit)

@@ -21,6 +21,7 @@ from control_plane.documents.base import Request
 
 NOUNS = (
     "agents",
+    "audit",
     "drones",
     "orders",
     "steering",

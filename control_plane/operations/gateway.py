@@ -1,4 +1,4 @@
-"""The single entry point to all operations, for every interface: permissions, organization, idempotency key."""
+"""The single entry point to all operations, for every interface: permissions, organization, idempotency key, audit."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from control_plane.documents.base import Request
 from control_plane.lookups import ids
 from control_plane.lookups.organizations import in_organization
 from control_plane.operations.access.roles import require, require_everywhere
+from control_plane.operations.auditing import audited, entry_of
 from shared.errors import Forbidden
 
+NAMING = ("slug", "name")
+"""Fields of a request that name what it creates."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -62,13 +65,17 @@ def enter(core: Core, identity: object, organization: str | None) -> Caller:
 def performs(
     operation: Operation,
 ) -> Callable[[Callable[Concatenate[Core, Caller, P], R]], Callable[Concatenate[Core, Caller, P], R]]:
-    """Declare which operation a function implements. It then checks permissions, even if a page calls it directly."""
+    """Declare which operation a function implements.
+
+    It then checks permissions and writes the audit log, even if a page calls it directly.
+    """
 
     def guard(run: Callable[Concatenate[Core, Caller, P], R]) -> Callable[Concatenate[Core, Caller, P], R]:
         @wraps(run)
         def guarded(core: Core, caller: Caller, /, *values: P.args, **named: P.kwargs) -> R:
-            permit(operation, caller)
-            return run(core, caller, *_with_full_ids(core, caller, operation, values), **named)
+            with audited(core, entry_of(core, caller, operation.name, _target(operation, values))):
+                permit(operation, caller)
+                return run(core, caller, *_with_full_ids(core, caller, operation, values), **named)
 
         guarded.__dict__["operation"] = operation
         return guarded
@@ -81,6 +88,14 @@ def permit(operation: Operation, caller: Caller) -> None:
     require(caller, operation.role)
     if operation.everywhere:
         require_everywhere(caller)
+
+
+def _target(operation: Operation, values: tuple[Any, ...]) -> str:
+    """What the operation concerns, for the audit log: the names in its path, else the name in its request."""
+    names = [str(value) for value in values[: len(operation.names)]]
+    request = values[len(names)] if len(values) > len(names) else None
+    named = (getattr(request, field, None) for field in NAMING)
+    return " ".join(names) or next((name for name in named if isinstance(name, str)), "")
 
 
 def _with_full_ids(core: Core, caller: Caller, operation: Operation, values: Any) -> Any:

@@ -16,6 +16,7 @@ from control_plane.mcp_server.endpoint import McpEndpoint
 from control_plane.web import code_host_requests, openapi, problems
 from control_plane.web.access import Gate
 from control_plane.web.api import api_routes
+from control_plane.web.audited_requests import AuditedRequests
 from control_plane.web.browser_key import BrowserKey
 from control_plane.web.hub import Hub
 from control_plane.web.middleware import SecurityHeaders, WholeBody
@@ -57,6 +58,7 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     app.add_middleware(BrowserKey, core=core)
     app.add_middleware(WholeBody)
     app.add_middleware(Gate, core=core)
+    app.add_middleware(AuditedRequests)
     app.add_middleware(problems.Boundary)
     app.add_middleware(SecurityHeaders)
     return app

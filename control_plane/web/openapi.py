@@ -23,6 +23,7 @@ TAGS = [
     {"name": "agents", "description": "Identities for models: name, instructions, boss."},
     {"name": "tasks", "description": "Threads that agents and users work on through hand-offs."},
     {"name": "automation", "description": "Schedules, triggers and webhooks."},
+    {"name": "audit", "description": "The log of all changes and refusals."},
     {"name": "server", "description": "The control plane itself."},
 ]
 

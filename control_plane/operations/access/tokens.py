@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core, Role
 from control_plane.db.access import ApiToken, JoinToken
+from control_plane.db.audit_chain import concerns
 from control_plane.db.installation import Organization
 from control_plane.declarations import tokens as declared
 from control_plane.declarations.tokens import (
@@ -84,6 +85,7 @@ def create_join_token(core: Core, caller: Caller, request: JoinTokenRequest) -> 
             revoked_at=None,
         )
         db.add(row)
+        concerns(row.id)
         fingerprint = key_id(core.vault.box_keys(db).current_public_key())
         return _join_token(db, caller, row, str(JoinTokenString(secret=secret, fingerprint=fingerprint)))
 
@@ -132,6 +134,7 @@ def create_api_token(core: Core, caller: Caller, request: ApiTokenRequest) -> Ap
         row, token = _issue(core, caller, role, name)
         row.everywhere, row.expires_at = request.everywhere, row.created_at + lasts if lasts else None
         db.add(row)
+        concerns(row.id)
         return document_of(ApiTokenDocument, row, token=token)
 
 

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session as Db
 
 from control_plane.conversations.new_session import new_session
 from control_plane.core import Caller, Core
+from control_plane.db.audit_chain import concerns
 from control_plane.db.orders import Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.sessions import ChatSession
@@ -89,11 +90,14 @@ def submit_within(
         before = _submitted_before(db, core.clock.now(), caller, idempotency_key)
         if before is not None:
             _refuse_other_body(before, body_hash)
+            concerns(before.id)
             return before.id, False
     draft = _draft(db, core, caller, request)
     if idempotency_key is not None:
         draft = replace(draft, idempotency_key=idempotency_key, request_hash=body_hash)
-    return create_order(db, core, draft).id, True
+    order = create_order(db, core, draft)
+    concerns(order.id)
+    return order.id, True
 
 
 def _submitted_before(db: Db, now: datetime, caller: Caller, key: str) -> Order | None:

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session as Db
 from control_plane.conversations.entries import EntryKind, locked, write_entry
 from control_plane.conversations.new_session import new_session
 from control_plane.core import Caller, Core
+from control_plane.db.audit_chain import concerns
 from control_plane.db.orders import Order
 from control_plane.db.sessions import ChatSession, SessionEntry
 from control_plane.declarations import sessions as declared
@@ -49,6 +50,7 @@ def create(core: Core, caller: Caller, request: SessionRequest) -> SessionDocume
         chat = new_session(core, find_project(db, caller.organization_id, request.project), request.mode)
         chat.name, chat.approve, chat.allow = request.name, request.approve, list(request.allow)
         db.add(chat)
+        concerns(chat.id)
         return session_document(db, caller, chat)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy.orm import Session as Db
 
 from control_plane.core import Caller, Core
+from control_plane.db.audit_chain import concerns
 from control_plane.declarations import tasks as declared
 from control_plane.declarations.task_documents import TaskDocument, TaskRequest
 from control_plane.operations.gateway import performs
@@ -23,6 +24,7 @@ def create(core: Core, caller: Caller, request: TaskRequest) -> TaskDocument:
 
     def work(db: Db) -> tuple[str, str | None]:
         task = create_within(db, core, caller, request)
+        concerns(task.id)
         return task.id, task.order_id
 
     task_id, order_id = core.database.transact(work)

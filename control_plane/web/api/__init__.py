@@ -42,6 +42,7 @@ ROUTERS = (
     derived_routes.router("triggers"),
     derived_routes.router("webhooks"),
     derived_routes.router("pull_requests"),
+    derived_routes.router("audit"),
 )
 
 

@@ -1,0 +1,36 @@
+"""Where a request came from: its door and its network address, for the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass
+class RequestOrigin:
+    """One request. Its threads share it, so that its refusal is recorded once."""
+
+    door: str = "control plane"
+    address: str = ""
+    """The client's network address; empty for the control plane itself."""
+    refusal_recorded: bool = False
+
+
+_ORIGIN: ContextVar[RequestOrigin | None] = ContextVar("origin", default=None)
+
+
+def current_origin() -> RequestOrigin:
+    """The origin of the request that this context serves, else the control plane itself."""
+    return _ORIGIN.get() or RequestOrigin()
+
+
+@contextmanager
+def coming_from(origin: RequestOrigin) -> Iterator[None]:
+    """Serve a request of this origin."""
+    token = _ORIGIN.set(origin)
+    try:
+        yield
+    finally:
+        _ORIGIN.reset(token)

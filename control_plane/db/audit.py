@@ -1,0 +1,50 @@
+"""Rows of the audit log: its records, each with the hash of the one before, and the head of their chain."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from control_plane.db.base import Id, Row, Seq
+
+HASH_LENGTH = 64
+
+
+class AuditRecord(Row):
+    """One change or refusal. Records are added and, from the oldest on, pruned; none is ever changed."""
+
+    __tablename__ = "audit_records"
+    seq: Mapped[int] = mapped_column(Seq, primary_key=True, autoincrement=False)
+    """1, 2, 3, … without a gap, in the order of the commits."""
+    at: Mapped[datetime] = mapped_column(index=True)
+    actor_kind: Mapped[str] = mapped_column(String(16))
+    actor: Mapped[str] = mapped_column(String(128))
+    """The name at that time."""
+    actor_id: Mapped[str] = mapped_column(String(64))
+    door: Mapped[str] = mapped_column(String(16))
+    address: Mapped[str] = mapped_column(String(64))
+    action: Mapped[str] = mapped_column(String(64))
+    """The operation's name."""
+    target: Mapped[str] = mapped_column(String(255))
+    organization: Mapped[str] = mapped_column(String(64))
+    """The name at that time."""
+    organization_ref: Mapped[str] = mapped_column(Id, index=True)
+    """The organization's id. Not `organization_id`: the record outlives the organization."""
+    outcome: Mapped[str] = mapped_column(String(16))
+    code: Mapped[str] = mapped_column(String(64))
+    """The error's code, unless it is a change."""
+    count: Mapped[int]
+    """How many times within the minute from `at` on, for refusals that are summed."""
+    previous_hash: Mapped[str] = mapped_column(String(HASH_LENGTH))
+    hash: Mapped[str] = mapped_column(String(HASH_LENGTH))
+
+
+class AuditHead(Row):
+    """The newest record's number and hash, in a single row: its lock is the order of the chain."""
+
+    __tablename__ = "audit_heads"
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    seq: Mapped[int] = mapped_column(Seq)
+    hash: Mapped[str] = mapped_column(String(HASH_LENGTH))

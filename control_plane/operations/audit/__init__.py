@@ -1,0 +1,1 @@
+"""The audit log: reading its records."""

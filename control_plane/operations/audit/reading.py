@@ -1,0 +1,46 @@
+"""List records of the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import ColumnElement, select
+
+from control_plane.core import Caller, Core
+from control_plane.db.audit import AuditRecord
+from control_plane.declarations import audit as declared
+from control_plane.declarations.audit import AuditFilter, AuditRecordDocument
+from control_plane.operations.access.roles import require_everywhere
+from control_plane.operations.gateway import performs
+from control_plane.operations.row_documents import document_of
+
+
+@performs(declared.LIST)
+def list_records(core: Core, caller: Caller, /, **filters: Any) -> list[AuditRecordDocument]:
+    """The records that the filters let through, newest first.
+
+    Raises Forbidden for the records of all organizations, unless the caller may act in each of them.
+    """
+    wanted = AuditFilter(**filters)
+    if wanted.everywhere:
+        require_everywhere(caller)
+    newest = select(AuditRecord).where(*_conditions(caller, wanted)).order_by(AuditRecord.seq.desc())
+    with core.database.read() as db:
+        return [document_of(AuditRecordDocument, row) for row in db.scalars(newest.limit(wanted.limit))]
+
+
+def _conditions(caller: Caller, wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
+    if not wanted.everywhere:
+        yield AuditRecord.organization_ref == caller.organization_id
+    if wanted.since is not None:
+        yield AuditRecord.at >= wanted.since
+    if wanted.until is not None:
+        yield AuditRecord.at < wanted.until
+    if wanted.before is not None:
+        yield AuditRecord.seq < wanted.before
+    if wanted.actor is not None:
+        yield (AuditRecord.actor == wanted.actor) | (AuditRecord.actor_id == wanted.actor)
+    for name in ("action", "target", "outcome"):
+        if (value := getattr(wanted, name)) is not None:
+            yield getattr(AuditRecord, name) == value

@@ -1,0 +1,138 @@
+"""The audit log: each change with its record or neither, each refusal, and a chain that follows the commits."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import func, select
+
+from control_plane.core import Caller, Core
+from control_plane.core.origin import RequestOrigin, coming_from
+from control_plane.db.access import ApiToken
+from control_plane.db.audit import AuditHead, AuditRecord
+from control_plane.db.audit_chain import GENESIS, append, hash_of
+from control_plane.declarations.audit import AuditRecordDocument
+from control_plane.declarations.tokens import ApiTokenRequest
+from control_plane.documents.orders import SubmitRequest
+from control_plane.operations import projects
+from control_plane.operations.access import tokens
+from control_plane.operations.audit.reading import list_records
+from control_plane.operations.auditing import entry_of
+from control_plane.operations.orders import reading
+from control_plane.operations.orders.canceling import cancel
+from shared.errors import Forbidden, NotFound
+from tests.support.made import later, make_project
+from tests.support.organizations import add_organization
+
+pytestmark = pytest.mark.dialects
+
+
+def newest(core: Core, admin: Caller, **filters: object) -> AuditRecordDocument:
+    return list_records(core, replace(admin, everywhere=True), everywhere=True, limit=1, **filters)[0]
+
+
+def summed_up(record: AuditRecordDocument) -> tuple[str, str, str, str]:
+    return record.action, record.target, record.outcome, record.code
+
+
+def test_a_change_is_recorded_with_its_actor_target_door_and_address(core: Core, admin: Caller) -> None:
+    token = tokens.create_api_token(core, admin, ApiTokenRequest(role="admin", name="kim"))
+    kim = tokens.authenticate(core, str(token.token))
+    make_project(core, admin)
+    with coming_from(RequestOrigin("cli", "10.1.2.3")):
+        order = reading.submit(core, kim, SubmitRequest(prompt="the secret plan", project="web"))
+    record = newest(core, admin)
+    assert summed_up(record) == ("submit", order.id, "changed", "")
+    assert (record.actor_kind, record.actor, record.actor_id) == ("token", "kim", token.id)
+    assert (record.door, record.address, record.organization) == ("cli", "10.1.2.3", "default")
+    assert (record.at, record.count) == (core.clock.now(), 1)
+    assert "secret plan" not in record.model_dump_json()
+
+
+def test_a_refusal_is_recorded_with_its_code(core: Core, admin: Caller) -> None:
+    viewer = replace(admin, role="viewer", everywhere=False)
+    with pytest.raises(Forbidden):
+        tokens.create_api_token(core, viewer, ApiTokenRequest(role="admin", name="mallory"))
+    assert summed_up(newest(core, admin)) == ("create_api_token", "mallory", "refused", "E-ROLE")
+    with pytest.raises(NotFound):
+        cancel(core, admin, "o" * 12)
+    assert summed_up(newest(core, admin)) == ("cancel_order", "o" * 12, "refused", "E-ORDER-404")
+
+
+def test_reading_is_not_recorded(core: Core, admin: Caller) -> None:
+    tokens.list_api_tokens(core, admin)
+    assert list_records(core, admin, everywhere=True) == []
+
+
+def test_a_change_whose_record_cannot_be_written_does_not_happen(core: Core, admin: Caller) -> None:
+    tokens.create_api_token(core, admin, ApiTokenRequest(role="viewer"))
+    with core.database.write() as db:
+        # The head lags behind, so that the next record's number is taken.
+        db.execute(AuditHead.__table__.update().values(seq=0))
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        tokens.create_api_token(core, admin, ApiTokenRequest(role="viewer"))
+    with core.database.read() as db:
+        assert db.scalar(select(func.count()).select_from(ApiToken)) == 1
+
+
+def test_the_records_of_concurrent_changes_form_one_chain_without_a_gap(core: Core, admin: Caller) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: tokens.create_api_token(core, admin, ApiTokenRequest(role="viewer")), range(24)))
+    with core.database.read() as db:
+        rows = db.scalars(select(AuditRecord).order_by(AuditRecord.seq)).all()
+        head = db.get_one(AuditHead, 1)
+    assert [row.seq for row in rows] == list(range(1, 25))
+    assert [row.previous_hash for row in rows] == [GENESIS, *(row.hash for row in rows[:-1])]
+    assert (head.seq, head.hash) == (24, rows[-1].hash)
+    columns = set(AuditRecord.__table__.columns.keys()) - {"seq", "previous_hash", "hash"}
+    for row in rows:
+        assert row.hash == hash_of(row.seq, row.previous_hash, {name: getattr(row, name) for name in columns})
+
+
+def test_an_operation_within_another_belongs_to_its_record(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    order = reading.submit(core, admin, SubmitRequest(prompt="x", project="web"))
+    before = newest(core, admin).seq
+    cancel(core, admin, order.id)
+    record = newest(core, admin)
+    assert (record.seq, record.action, record.target) == (before + 1, "cancel_order", order.id)
+
+
+def test_the_filters_narrow_the_list_and_pages_continue_it(core: Core, admin: Caller) -> None:
+    for name in ("a", "b", "c"):
+        tokens.create_api_token(core, admin, ApiTokenRequest(role="viewer", name=name))
+        later(core, minutes=1)
+    with pytest.raises(NotFound):
+        projects.show(core, admin, "nothing")
+    first = list_records(core, admin, action="create_api_token", limit=2)
+    rest = list_records(core, admin, action="create_api_token", before=first[-1].seq)
+    assert [each.seq for each in (*first, *rest)] == [3, 2, 1]
+    assert [each.seq for each in list_records(core, admin, outcome="refused")] == [4]
+    assert [each.seq for each in list_records(core, admin, target="nothing")] == [4]
+    assert [each.seq for each in list_records(core, admin, since=rest[0].at, until=first[0].at)] == [2, 1]
+    assert list_records(core, admin, actor="nobody") == []
+
+
+def test_an_admin_of_one_organization_sees_only_its_records(core: Core, admin: Caller) -> None:
+    payments = replace(add_organization(core, admin), everywhere=False)
+    make_project(core, admin)
+    make_project(core, payments)
+    seen = list_records(core, payments)
+    assert {each.organization for each in seen} == {"payments"}
+    with pytest.raises(Forbidden):
+        list_records(core, payments, everywhere=True)
+    everything = {each.organization for each in list_records(core, admin, everywhere=True)}
+    assert everything == {"default", "payments"}
+
+
+def test_only_admins_read_the_log(core: Core, admin: Caller) -> None:
+    with pytest.raises(Forbidden):
+        list_records(core, replace(admin, role="operator"))
+
+
+def test_a_long_or_unstorable_target_is_recorded_as_it_can_be_stored(core: Core, admin: Caller) -> None:
+    with core.database.write() as db:
+        append(db, entry_of(core, admin, "show_provider", "x\ud800\0" + "y" * 500))
+    assert newest(core, admin).target == "x\ufffd\ufffd" + "y" * 252
