@@ -41,6 +41,8 @@ class Timings:
     gap_after: float = 600.0
     """Events that have not arrived by then are written off as a gap."""
     clean_every: float = 600.0
+    seal_every: float = 60.0
+    """Between signatures under the audit log's newest record."""
     stop_within: float = 1.0
     """A listener without messages notices after this time that it is to stop."""
     pauses: tuple[float, ...] = PAUSES

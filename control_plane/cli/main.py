@@ -6,6 +6,7 @@ import sys
 
 from control_plane.cli import (
     api_tokens,
+    audit,
     browser,
     config_file,
     database,
@@ -87,7 +88,7 @@ for group in (
     DerivedGroup("tokens", "login-session", "List and log out browsers.", "Setup"),
     DerivedGroup("providers", "provider", "Manage model providers.", "Setup"),
     DerivedGroup("projects", "project", "Manage projects: the repositories that orders work on.", "Setup"),
-    DerivedGroup("audit", "audit", "Read the audit log: changes and refusals.", "Setup"),
+    DerivedGroup("audit", "audit", "Read and verify the audit log.", "Setup", audit.add_others),
     servers,
     local_fleet,
     database,

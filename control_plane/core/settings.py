@@ -46,6 +46,9 @@ class FleetSettings(BaseSettings):
     webhook_private: bool = False
     """Whether webhooks may be sent to addresses inside the network: loopback, private, link-local."""
 
+    audit_days: int = Field(365, ge=1)
+    """How long records of the audit log are kept."""
+
     trusted_proxies: str = ""
     """Addresses or networks, separated by commas. Only of these is it believed for whom they forward a request."""
 

@@ -1,10 +1,10 @@
-"""Rows of the audit log: its records, each with the hash of the one before, and the head of their chain."""
+"""Rows of the audit log: its records, each with the hash of the one before, the head of their chain, and its seals."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import String
+from sqlalchemy import String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from control_plane.db.base import Id, Row, Seq
@@ -48,3 +48,30 @@ class AuditHead(Row):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     seq: Mapped[int] = mapped_column(Seq)
     hash: Mapped[str] = mapped_column(String(HASH_LENGTH))
+
+
+class AuditKey(Row):
+    """The control plane's Ed25519 key that signs the chain. A retired one is kept: old seals name it."""
+
+    __tablename__ = "audit_keys"
+    id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    """`shared.envelope.key_id` of the public key."""
+    public_key: Mapped[str] = mapped_column(Text)
+    """Base64."""
+    sealed_private_key: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[datetime]
+    retired_at: Mapped[datetime | None]
+
+
+class AuditSeal(Row):
+    """A signature under the number and hash of one record: of a head at that time, or of the last pruned record."""
+
+    __tablename__ = "audit_seals"
+    seq: Mapped[int] = mapped_column(Seq, primary_key=True, autoincrement=False)
+    kind: Mapped[str] = mapped_column(String(16), primary_key=True)
+    """head or anchor."""
+    hash: Mapped[str] = mapped_column(String(HASH_LENGTH))
+    at: Mapped[datetime]
+    key_id: Mapped[str] = mapped_column(String(16))
+    signature: Mapped[str] = mapped_column(Text)
+    """Base64; over `control_plane.core.audit_seals.sealed_text`."""

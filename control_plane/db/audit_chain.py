@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Literal
@@ -47,6 +47,9 @@ class AuditEntry:
     outcome: Outcome = "changed"
     code: str = ""
     count: int = 1
+
+
+_FIELDS = tuple(each.name for each in fields(AuditEntry))
 
 
 @dataclass
@@ -105,11 +108,16 @@ def append(db: Session, entry: AuditEntry) -> None:
     that waits for it.
     """
     db.flush()
-    seq, previous_hash = _locked_head(db)
+    seq, previous_hash = locked_head(db)
     values = _stored(entry)
     new_hash = hash_of(seq + 1, previous_hash, values)
     db.execute(insert(AuditRecord).values(seq=seq + 1, previous_hash=previous_hash, hash=new_hash, **values))
     db.execute(update(AuditHead).where(AuditHead.id == _HEAD).values(seq=seq + 1, hash=new_hash))
+
+
+def hash_of_row(row: AuditRecord) -> str:
+    """The hash that a stored record must have, by its own columns."""
+    return hash_of(row.seq, row.previous_hash, {name: getattr(row, name) for name in _FIELDS})
 
 
 def hash_of(seq: int, previous_hash: str, values: Mapping[str, Any]) -> str:
@@ -131,7 +139,8 @@ def _stored(entry: AuditEntry) -> dict[str, Any]:
     }
 
 
-def _locked_head(db: Session) -> tuple[int, str]:
+def locked_head(db: Session) -> tuple[int, str]:
+    """The newest record's number and hash; no other transaction appends one until this one ends."""
     head = select(AuditHead.seq, AuditHead.hash).where(AuditHead.id == _HEAD).with_for_update()
     found = db.execute(head).one_or_none()
     if found is None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from control_plane.declarations.operation import READS, About, Command, Operation, Tool
+from control_plane.declarations.operation import READS, About, ByHand, Command, NoDoor, Operation, Tool
 from control_plane.documents.base import Document, Request
 
+Problem = Literal["", "missing", "changed", "cut", "seal", "kept head"]
 MAX_LISTED = 1000
 MAX_SEQ = 2**53
 ACTOR = About("actor", "Only records of this actor: the name or id of a token, login session or drone.")
@@ -66,6 +67,50 @@ class AuditRecordDocument(Document):
     """SHA-256 over this record and the hash of the one before."""
 
 
+class KeptHead(Request):
+    """A head that was printed earlier and kept elsewhere."""
+
+    seq: Annotated[int | None, About("seq", "The number of a head that you kept.")] = Field(None, ge=1, le=MAX_SEQ)
+    hash: Annotated[str | None, About("hash", "Its hash.")] = Field(None, max_length=64)
+
+
+class AuditHeadDocument(Document):
+    """The newest signed place in the chain. Kept elsewhere, it shows later whether records were changed or removed."""
+
+    seq: Annotated[int, About("number")]
+    """Of the newest record at that time."""
+    hash: Annotated[str, About("hash")]
+    """Of that record."""
+    at: Annotated[AwareDatetime, About("signed")]
+    kind: Annotated[str, About("kind")]
+    """head, or anchor if all records up to it were pruned."""
+    key_id: Annotated[str, About("key")]
+    public_key: Annotated[str, About("public key")]
+    """Ed25519, base64."""
+    signature: Annotated[str, About("signature")]
+    """Base64; over the JSON object of at, hash, kind and seq with sorted keys and no blanks."""
+
+
+class AuditVerificationDocument(Document):
+    """What a check of the whole chain found."""
+
+    problem: Problem
+    """Empty if the chain is intact. missing: a record is not there, or the chain does not begin at its anchor; changed:
+    a record does not have its hash, or not that of the one before; cut: the newest records are not there; seal: a
+    signature is not genuine, or under another hash; kept head: the given head is not in the chain.
+    """
+    problem_seq: int | None
+    """The record at which the check ended."""
+    records: int
+    """How many were checked."""
+    first: int | None
+    last: int | None
+    anchor: int
+    """The last pruned record; 0 if none was pruned."""
+    sealed_to: int
+    """The newest record with a signature at or after it; 0 if there is none."""
+
+
 LIST = Operation(
     name="list_audit_records",
     role="admin",
@@ -102,4 +147,38 @@ LIST = Operation(
         columns=("seq", "at", "actor", "door", "address", "action", "target", "outcome", "code", "count"),
         empty="no records",
     ),
+)
+SERVERS_OWN = NoDoor("it is about the whole installation, for its administrators")
+HEAD = Operation(
+    name="show_audit_head",
+    role="admin",
+    everywhere=True,
+    in_organization=False,
+    route="GET /audit/head",
+    errors=(403, 404),
+    run="audit.verifying:show_head",
+    answer=AuditHeadDocument,
+    summary="Show the newest signed head of the audit log",
+    more="Keep it elsewhere: it shows later whether records up to it were changed or removed.",
+    tool=SERVERS_OWN,
+    command=Command(
+        "audit head",
+        "Show the newest signed head, to be kept elsewhere as proof, and the public key.",
+        "fleet audit head",
+    ),
+)
+VERIFY = Operation(
+    name="verify_audit_log",
+    role="admin",
+    everywhere=True,
+    in_organization=False,
+    route="GET /audit/verification",
+    errors=(403,),
+    run="audit.verifying:verify",
+    request=KeptHead,
+    answer=AuditVerificationDocument,
+    summary="Verify the chain of the audit log",
+    more="With `seq` and `hash`, also that it still contains the head that you kept.",
+    tool=SERVERS_OWN,
+    command=ByHand("audit verify", "its exit code says whether the chain is intact"),
 )

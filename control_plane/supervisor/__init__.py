@@ -10,6 +10,7 @@ from control_plane.background.loops import Loop, Loops
 from control_plane.background.timings import Timings
 from control_plane.core import Core
 from control_plane.drones import inbox
+from control_plane.operations.audit.keeping import prune_expired, seal_head
 from control_plane.supervisor.broker_users import ensure_users
 from control_plane.supervisor.cleaning import clean
 from control_plane.supervisor.heartbeat_monitor import HeartbeatMonitor
@@ -70,6 +71,8 @@ class Supervisor:
             self._add("teams", lambda: claim_everywhere(self._core), every=seldom),
         ]
         self._add("cleaning", lambda: clean(self._core), every=self._timings.clean_every)
+        self._add("audit seals", lambda: seal_head(self._core), every=self._timings.seal_every)
+        self._add("audit pruning", lambda: prune_expired(self._core), every=self._timings.clean_every)
         return roused
 
     def _add(self, name: str, body: Callable[[], object], *, every: float) -> Loop:

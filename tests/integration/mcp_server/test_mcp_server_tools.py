@@ -115,6 +115,7 @@ def about_automation(api: Api, client: Connected) -> None:
     assert client.refused("open_pull_request", order_id=order)["code"] == "E-PULL-REQUEST-EARLY"
     assert client.get("list_triggers") == []
     assert client.get("list_webhooks") == []
+    assert client.get("list_audit_records", limit=1)[0]["outcome"] in {"changed", "refused"}
     assert client.refused("list_webhook_deliveries", name="nowhere")["status"] == 404
 
 
@@ -194,6 +195,7 @@ BAD: dict[str, tuple[Doc, str]] = {
     "run_schedule": ({"name": "nowhere"}, "E-SCHEDULE-404"),
     "list_triggers": ({"name": "nightly"}, "E-REQUEST"),
     "list_webhooks": ({"name": "nightly"}, "E-REQUEST"),
+    "list_audit_records": ({"since": "yesterday"}, "E-REQUEST"),
     "list_webhook_deliveries": ({"name": "nowhere"}, "E-WEBHOOK-404"),
     "list_providers": ({"organization": ""}, "E-ORGANIZATION-404"),
 }

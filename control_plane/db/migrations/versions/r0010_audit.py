@@ -46,8 +46,27 @@ def upgrade() -> None:
         sa.Column("seq", Seq, nullable=False),
         sa.Column("hash", sa.String(64), nullable=False),
     )
+    op.create_table(
+        "audit_keys",
+        sa.Column("id", sa.String(16), primary_key=True),
+        sa.Column("public_key", sa.Text, nullable=False),
+        sa.Column("sealed_private_key", sa.Text, nullable=False),
+        sa.Column("created_at", UtcDateTime, nullable=False),
+        sa.Column("retired_at", UtcDateTime),
+    )
+    op.create_table(
+        "audit_seals",
+        sa.Column("seq", Seq, primary_key=True, autoincrement=False),
+        sa.Column("kind", sa.String(16), primary_key=True),
+        sa.Column("hash", sa.String(64), nullable=False),
+        sa.Column("at", UtcDateTime, nullable=False),
+        sa.Column("key_id", sa.String(16), nullable=False),
+        sa.Column("signature", sa.Text, nullable=False),
+    )
 
 
 def downgrade() -> None:
+    op.drop_table("audit_seals")
+    op.drop_table("audit_keys")
     op.drop_table("audit_heads")
     op.drop_table("audit_records")

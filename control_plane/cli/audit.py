@@ -1,0 +1,66 @@
+"""`fleet audit verify`: the command of the audit log that is not derived."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from control_plane.cli.answers import print_answer
+from control_plane.cli.common_options import Org
+from control_plane.cli.connection import client
+from shared.errors import Invalid
+from shared.terminal.command_line import JsonFlag, examples
+
+Doc = dict[str, Any]
+_PROBLEMS = {
+    "missing": "record {problem_seq} is missing",
+    "changed": "record {problem_seq} was changed, or one before it replaced",
+    "cut": "the records from {problem_seq} on were removed",
+    "seal": "the signature under record {problem_seq} is not genuine, or the record was replaced",
+    "kept head": "record {problem_seq} is not the one that you kept",
+}
+
+
+def add_others(group: typer.Typer) -> None:
+    """Register the commands."""
+    shown = examples("fleet audit verify", "fleet audit verify --head 4711:9f86d081884c7d65…")
+    group.command("verify", epilog=shown)(verify)
+
+
+def verify(
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head", metavar="NUMBER:HASH", help="A head that you kept, of `fleet audit head`: it must still be there."
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> int:
+    """Verify the chain of the audit log, with its signatures. Exits with 1 if it is not intact."""
+    from control_plane.declarations import audit
+
+    found = client(org).call(audit.VERIFY, _kept(head))
+    print_answer(found, _outcome, as_json=as_json)
+    return 1 if found["problem"] else 0
+
+
+def _kept(head: str | None) -> Any:
+    from control_plane.declarations.audit import KeptHead
+
+    if head is None:
+        return KeptHead()
+    number, _, kept_hash = head.partition(":")
+    if not number.isdigit() or not kept_hash:
+        raise Invalid(f"invalid head {head[:80]!r}: expected NUMBER:HASH", code="E-AUDIT-KEPT", next="fleet audit head")
+    return KeptHead(seq=int(number), hash=kept_hash)
+
+
+def _outcome(found: Doc) -> str:
+    if found["problem"]:
+        return f"not intact: {_PROBLEMS[found['problem']].format(**found)}"
+    if not found["records"]:
+        return "intact: no records"
+    pruned = f"; pruned up to {found['anchor']:,}" if found["anchor"] else ""
+    return f"intact: records {found['first']:,} to {found['last']:,}, signed up to {found['sealed_to']:,}{pruned}"

@@ -1,0 +1,75 @@
+"""`fleet audit`: the log in the terminal, the check of its chain, and its head."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from sqlalchemy import update
+
+from control_plane.db.audit import AuditRecord
+from control_plane.operations.audit.keeping import seal_head
+from tests.support.command_tree import invoke
+from tests.support.fleet import Api
+
+
+def fleet(api: Api, *words: str) -> subprocess.CompletedProcess[str]:
+    return invoke("fleet", "audit", *words, env={"FLEET_URL": api.url, "FLEET_API_TOKEN": api.token})
+
+
+@pytest.fixture
+def busy(api: Api) -> Api:
+    """A fleet with a few records, signed."""
+    api.add_work()
+    seal_head(api.core)
+    return api
+
+
+def test_the_list_says_who_did_what_from_where_through_which_door(busy: Api) -> None:
+    listed = fleet(busy, "ls", "--action", "add_project")
+    assert listed.returncode == 0
+    heading, line = listed.stdout.splitlines()
+    assert heading.split() == [
+        "NUMBER",
+        "TIME",
+        "ACTOR",
+        "DOOR",
+        "ADDRESS",
+        "ACTION",
+        "TARGET",
+        "OUTCOME",
+        "CODE",
+        "COUNT",
+    ]
+    assert {"cli", "127.0.0.1", "add_project", "demo", "changed"} <= set(line.split())
+
+
+def test_an_intact_chain_is_verified_also_against_a_head_that_was_kept(busy: Api) -> None:
+    kept = json.loads(fleet(busy, "head", "--json").stdout)
+    verified = fleet(busy, "verify", "--head", f"{kept['seq']}:{kept['hash']}")
+    assert (verified.returncode, verified.stdout) == (
+        0,
+        f"intact: records 1 to {kept['seq']:,}, signed up to {kept['seq']:,}\n",
+    )
+    replaced = fleet(busy, "verify", "--head", f"{kept['seq']}:{'0' * 64}")
+    assert (replaced.returncode, replaced.stdout) == (
+        1,
+        f"not intact: record {kept['seq']} is not the one that you kept\n",
+    )
+
+
+def test_tampering_ends_the_check_with_the_record_and_an_exit_code(busy: Api) -> None:
+    with busy.core.database.write() as db:
+        db.execute(update(AuditRecord).where(AuditRecord.seq == 2).values(target="another"))
+    verified = fleet(busy, "verify")
+    assert (verified.returncode, verified.stdout) == (
+        1,
+        "not intact: record 2 was changed, or one before it replaced\n",
+    )
+    assert json.loads(fleet(busy, "verify", "--json").stdout)["problem"] == "changed"
+
+
+def test_what_is_no_head_is_refused(busy: Api) -> None:
+    refused = fleet(busy, "verify", "--head", "4711")
+    assert (refused.returncode, "expected NUMBER:HASH" in refused.stderr) == (2, True)
