@@ -1,0 +1,54 @@
+"""Keys are replaced while orders run: the running order ends as it would have, and the queued one is delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from control_plane.declarations import orders, providers
+from control_plane.declarations.providers import ProviderEdit
+from drone.model.scripted.server import ScriptedServer
+from tests.support import wait_until
+from tests.support.repositories import calc_project
+from tests.support.whole_fleet import WholeFleet
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def fleet(start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path) -> WholeFleet:
+    """A fleet with one drone, whose model requires a key."""
+    fleet = start_fleet(drones=1)
+    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
+    with fleet.client() as client:
+        client.call(providers.EDIT, ProviderEdit(api_key="sk-before-and-after"), name="scripted")
+    return fleet
+
+
+def running_and_queued(fleet: WholeFleet) -> tuple[str, str]:
+    """An order that runs for ten seconds, in its second step, and one that waits in the queue of its drone."""
+    with fleet.client() as client:
+        running = client.submit({"prompt": "Ten steps, script:steps", "project": "demo"})["id"]
+        queued = client.submit({"prompt": "Note it, script:note", "project": "demo"})["id"]
+        wait_until(
+            lambda: "tool_result" in {step["kind"] for step in client.call(orders.SHOW, order_id=running)["steps"]},
+            seconds=60,
+        )
+    return running, queued
+
+
+def test_orders_continue_while_the_master_key_is_replaced(fleet: WholeFleet) -> None:
+    running, queued = running_and_queued(fleet)
+    file = fleet.data / "master.key"
+    old = file.read_text()
+    before = fleet.json("keys", "ls")["master_keys"]
+
+    done = fleet.json("keys", "rotate", "master")
+
+    assert (done["dropped"], done["unreadable"], before[0]["secrets"]) == (1, 0, done["secrets"])
+    assert old.strip() not in file.read_text()
+    assert [key["fingerprint"] for key in fleet.json("keys", "ls")["master_keys"]] == [done["fingerprint"]]
+    later = fleet.submit("Note it, script:note")["id"]
+    assert [fleet.ended(each)["status"] for each in (running, queued, later)] == ["succeeded"] * 3
