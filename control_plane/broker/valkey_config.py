@@ -16,20 +16,27 @@ CONFIG = "valkey.conf"
 USERS = "users.acl"
 
 
-def write_config(
-    directory: Path, port: int, control_password: str, *, bind: str = "127.0.0.1", memory_mb: int | None = None
+def write_config(  # noqa: PLR0913 - what differs from one server to another
+    directory: Path,
+    port: int,
+    control_password: str,
+    *,
+    bind: str = "127.0.0.1",
+    memory_mb: int | None = None,
+    tls: tuple[Path, Path] | None = None,
 ) -> Path:
     """Write configuration and users into `directory` and return the configuration's path.
 
     Existing users stay; the default user is off, and `control` gets `control_password`. `bind` takes several addresses,
-    separated by spaces. `memory_mb` limits the server's data (default: a quarter of the machine's memory).
-    All data is in `directory`, which only its owner can read. Works for Valkey and for Redis 7.0 or later.
+    separated by spaces. With `tls`, a certificate and its key, the port is for TLS only. `memory_mb` limits the
+    server's data (default: a quarter of the machine's memory). All data is in `directory`, which only its owner can
+    read. Works for Valkey and for Redis 7.0 or later.
     """
     directory = directory.resolve()
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     _write_private(directory / USERS, _users(directory / USERS, control_password))
     config = directory / CONFIG
-    _write_private(config, _config(directory, port, bind, memory_mb or default_memory_mb()))
+    _write_private(config, _config(directory, _listening(port, bind, tls), memory_mb or default_memory_mb()))
     return config
 
 
@@ -46,12 +53,19 @@ def program() -> Path:
     return Path(found.locate())
 
 
-def _config(directory: Path, port: int, bind: str, memory_mb: int) -> str:
+def _listening(port: int, bind: str, tls: tuple[Path, Path] | None) -> str:
+    if tls is None:
+        return f"bind {bind}\nport {port}"
+    files = f"tls-cert-file {quoted(tls[0])}\ntls-key-file {quoted(tls[1])}"
+    # Clients have no certificates: they log in with passwords.
+    return f"bind {bind}\nport 0\ntls-port {port}\n{files}\ntls-auth-clients no"
+
+
+def _config(directory: Path, listening: str, memory_mb: int) -> str:
     return f"""\
-bind {bind}
-port {port}
-dir {_quoted(directory)}
-aclfile {_quoted(directory / USERS)}
+{listening}
+dir {quoted(directory)}
+aclfile {quoted(directory / USERS)}
 # Queued orders survive a restart; those of the last second are published again from the database if they are lost.
 appendonly yes
 appendfsync everysec
@@ -83,7 +97,8 @@ def _lines(file: Path) -> list[str]:
     return [line for line in file.read_text().splitlines() if line.strip()] if file.exists() else []
 
 
-def _quoted(path: Path) -> str:
+def quoted(path: Path) -> str:
+    """A path as the configuration file has it."""
     text = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
 

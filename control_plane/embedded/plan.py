@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from control_plane.embedded.broker_tls import encrypting_server
 from control_plane.embedded.certificate import check_certificate
 from control_plane.embedded.data_dir import DataDir, Remembered
 from control_plane.embedded.ports import choose_port
@@ -40,6 +41,11 @@ class UpOptions:
         return "https" if self.tls_cert else "http"
 
     @property
+    def tls_files(self) -> tuple[Path, Path] | None:
+        """The certificate and its key; None: no TLS."""
+        return (self.tls_cert, self.tls_key) if self.tls_cert and self.tls_key else None
+
+    @property
     def ca_file(self) -> str:
         return str(self.tls_ca or "")
 
@@ -56,14 +62,24 @@ class Plan:
     public_url: str
     """How browsers and other machines reach it."""
     public_host: str
+    broker_program: Path | None = None
+    """The server that encrypts the broker's connections; None: Valkey from its wheel, which cannot."""
+
+    @property
+    def local_broker_url(self) -> str:
+        """How this machine reaches the broker, without user and password."""
+        if self.broker_program:
+            return self.public_broker_url
+        return f"redis://{LOOPBACK}:{self.chosen.broker_port}/0"
 
     @property
     def broker_url(self) -> str:
-        return f"redis://control:{self.chosen.broker_password}@{LOOPBACK}:{self.chosen.broker_port}/0"
+        return with_login(self.local_broker_url, self.chosen.broker_password)
 
     @property
     def public_broker_url(self) -> str:
-        return f"redis://{self.public_host}:{self.chosen.broker_port}/0"
+        scheme = "rediss" if self.broker_program else "redis"
+        return f"{scheme}://{self.public_host}:{self.chosen.broker_port}/0"
 
     @property
     def flower_url(self) -> str | None:
@@ -136,9 +152,21 @@ def make_plan(options: UpOptions, data: DataDir) -> Plan:
         local_url=f"{options.scheme}://{local_host}:{chosen.port}",
         public_url=(options.public_url or f"{options.scheme}://{public_host}:{chosen.port}").rstrip("/"),
         public_host=public_host,
+        broker_program=_broker_program(options, bind),
     )
     data.remember(chosen)
     return plan
+
+
+def _broker_program(options: UpOptions, bind: str) -> Path | None:
+    if options.tls_files is None or bind == LOOPBACK:
+        return None
+    return encrypting_server(*options.tls_files)
+
+
+def with_login(broker_url: str, password: str) -> str:
+    """The broker's address with the control plane's user in it."""
+    return broker_url.replace("://", f"://control:{password}@", 1)
 
 
 def _public_host(options: UpOptions, bind: str) -> str:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from control_plane.client.fleet import FleetClient
 from control_plane.declarations import drones, projects, providers, tokens
 from control_plane.embedded import banner, parts
+from control_plane.embedded.broker_tls import BrokerCertificate
 from control_plane.embedded.children import Child
 from control_plane.embedded.data_dir import DataDir, write_private
 from control_plane.embedded.demo import seeding
@@ -46,6 +47,7 @@ class EmbeddedFleet:
         self.children: list[Child] = []
         self.stop_requests = 0
         self._stop = threading.Event()
+        self._broker_certificate: BrokerCertificate | None = None
         self._unrotated: set[Path] = set()
 
     def run(self) -> int:
@@ -75,6 +77,9 @@ class EmbeddedFleet:
         """Start every part in dependency order, then print where they are and what to do next."""
         say(f"Starting a fleet in {self.data.root}")
         self._start(parts.broker(plan, self.data), lambda: parts.port_answers(LOOPBACK, plan.chosen.broker_port))
+        if plan.broker_program and self.options.tls_files:
+            files = self.options.tls_files
+            self._broker_certificate = BrokerCertificate(plan.broker_url, self.options.ca_file, *files)
         token = self._prepare(plan)
         client = FleetClient(plan.local_url, token, ca_file=plan.options.ca_file)
         self._start(parts.server(plan, self.data), lambda: _healthy(client))
@@ -84,15 +89,15 @@ class EmbeddedFleet:
             self._spawn(parts.flower(plan, self.data))
         if self.options.demo:
             self._start_demo(plan, client)
-        names = self._start_drones(client)
+        names = self._start_drones(plan, client)
         states = self._states(plan, client, names)
         login_url = client.call(tokens.CREATE_LOGIN_LINK)["url"]
         put(banner.summary(plan, self.data, login_url, states, _set_up(client, demo=self.options.demo)) + "\n")
         if text := banner.warning(plan):
             say(text)
 
-    def _start_drones(self, client: FleetClient) -> list[str]:
-        drones = register_missing(client, self.data, self.options)
+    def _start_drones(self, plan: Plan, client: FleetClient) -> list[str]:
+        drones = register_missing(client, self.data, plan)
         for name, home in drones:
             self._spawn(parts.drone(name, home, self.data))
         for (name, _home), child in zip(drones, self.children[-len(drones) :] if drones else [], strict=True):
@@ -135,6 +140,7 @@ class EmbeddedFleet:
             broker_url=plan.broker_url,
             master_key_file=self.data.master_key,
             blob_dir=self.data.blobs,
+            ca_file=self.options.tls_ca,
         )
         core = open_core(settings)
         try:
@@ -162,7 +168,7 @@ class EmbeddedFleet:
     def _states(self, plan: Plan, client: FleetClient, names: list[str]) -> list[banner.PartState]:
         flower = next((child for child in self.children if child.name == "flower"), None)
         states = [
-            banner.PartState("broker", "ready", f"Valkey on port {plan.chosen.broker_port}, append-only"),
+            banner.PartState("broker", "ready", _broker_state(plan)),
             banner.PartState("database", "ready", self.data.database_url),
             banner.PartState("server", "ready", f"{plan.local_url}  (API, collector, supervisor)"),
         ]
@@ -182,6 +188,7 @@ class EmbeddedFleet:
             "token": token,
             "data_dir": str(self.data.root),
             "pid": os.getpid(),
+            "broker_url": plan.local_broker_url,
         }
         if plan.options.tls_ca:
             document["ca_file"] = plan.options.ca_file
@@ -198,6 +205,8 @@ class EmbeddedFleet:
         """Restart dead parts and report it, and rotate their logs, until a signal arrives."""
         reported: set[str] = set()
         while not self._stop.wait(LOOK_EVERY):
+            if self._broker_certificate:
+                self._broker_certificate.renew()
             for child in self.children:
                 self._rotate_log(child)
                 if (code := child.died()) is None:
@@ -240,6 +249,11 @@ class EmbeddedFleet:
 def server_file(home: Path) -> Path:
     """Where a running `fleet up` records how to reach it."""
     return home / "server.json"
+
+
+def _broker_state(plan: Plan) -> str:
+    name, tls = (plan.broker_program.name, ", TLS") if plan.broker_program else ("Valkey", "")
+    return f"{name} on port {plan.chosen.broker_port}, append-only{tls}"
 
 
 def _set_up(client: FleetClient, *, demo: bool) -> banner.SetUp:

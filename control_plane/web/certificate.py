@@ -11,6 +11,22 @@ from shared.terminal import logs
 log = logs.get(__name__)
 
 
+class ChangedFiles:
+    """Detects that files were replaced or written."""
+
+    def __init__(self, *files: Path) -> None:
+        self._files = files
+        self._seen = self._state()
+
+    def changed(self) -> bool:
+        """Whether one of them changed since the last call."""
+        before, self._seen = self._seen, self._state()
+        return self._seen != before
+
+    def _state(self) -> list[tuple[int, int, int] | None]:
+        return [_state_of(file) for file in self._files]
+
+
 class ServerCertificate:
     """A certificate, its key, and a context that always has the newest ones. Raises Precondition if they are unusable.
 
@@ -19,15 +35,13 @@ class ServerCertificate:
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self._files = certificate, key
-        self._seen = self._state()
+        self._changes = ChangedFiles(certificate, key)
         self.context = _loaded(*self._files)
 
     def renew(self) -> None:
         """Load the files again if they changed; the previous certificate stays in use while they cannot be used."""
-        state = self._state()
-        if state == self._seen:
+        if not self._changes.changed():
             return
-        self._seen = state
         try:
             # Tried on another context first: one that fails to load a pair has lost the pair before.
             _loaded(*self._files)
@@ -36,9 +50,6 @@ class ServerCertificate:
             log.warning("the changed certificate cannot be used; serving with the previous one", why=str(error))
         else:
             log.info("the certificate was renewed", file=str(self._files[0]))
-
-    def _state(self) -> list[tuple[int, int, int] | None]:
-        return [_state_of(file) for file in self._files]
 
 
 def _loaded(certificate: Path, key: Path) -> ssl.SSLContext:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import ssl
 from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import pytest
+import redis
 
+from control_plane.broker.valkey_config import program as valkey_without_tls
 from drone.model.scripted.server import ScriptedServer
 from shared.tls import client_context
-from tests.support import wait_until, warm_processes
+from tests.support import needs, wait_until, warm_processes
 from tests.support.certificates import Authority
 from tests.support.repositories import calc_project
 from tests.support.warm_processes import DRONE
@@ -82,6 +85,53 @@ def test_a_fleet_begins_to_use_tls_and_keeps_its_embedded_drone(
 
     assert [drone["id"] for drone in fleet.json("drones")] == [drone["id"] for drone in before]
     assert fleet.ended(fleet.submit("Fix the test, script:fix")["id"])["status"] == "succeeded"
+
+
+# --- the broker ----------------------------------------------------------------------------
+
+OPEN = "127.0.0.2"
+"""On this machine, but as open to others as any address but 127.0.0.1 is."""
+
+
+def open_to_others(authority: Authority) -> tuple[str, ...]:
+    pair = authority.issue("open", OPEN)
+    files = ("--tls-cert", str(pair.certificate), "--tls-key", str(pair.key), "--tls-ca", str(authority.file))
+    return ("--host", OPEN, *files)
+
+
+def test_the_broker_of_a_fleet_that_is_open_to_others_speaks_tls(
+    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path, authority: Authority
+) -> None:
+    needs("redis-server")
+    fleet = start_fleet(options=("--flower-port", "0", *open_to_others(authority)))
+    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
+    mila = fleet.workstation("mila", "--ca", str(authority.file))
+    mila.start()
+    fleet.online("local-1", "mila", seconds=60)
+
+    orders = [fleet.submit("Fix the test, script:fix", "--drone", name)["id"] for name in ("local-1", "mila")]
+
+    assert [fleet.ended(order)["status"] for order in orders] == ["succeeded", "succeeded"]
+    assert "append-only, TLS" in fleet.log.read_text()
+    assert "WARNING" not in fleet.log.read_text()
+    port = json.loads((fleet.data / "up.json").read_text())["broker_port"]
+    with redis.Redis(host=OPEN, port=port) as plain, pytest.raises(redis.ConnectionError):
+        plain.ping()
+
+
+def test_without_a_server_that_encrypts_the_fleet_says_what_can_be_read(
+    start_fleet: Callable[..., WholeFleet], authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("redis-server", "valkey-server"):
+        (tmp_path / name).symlink_to(valkey_without_tls())
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    fleet = start_fleet(drones=0, options=("--no-flower", *open_to_others(authority)))
+
+    assert "Valkey on port" in fleet.log.read_text()
+    warning = next(line for line in fleet.log.read_text().splitlines() if line.startswith("WARNING"))
+    assert "the broker's messages travel without TLS" in warning
+    assert "broker passwords" in warning
 
 
 def _status(url: str, context: ssl.SSLContext) -> int | None:

@@ -13,6 +13,7 @@ from control_plane.documents.orders import SubmitRequest
 from control_plane.operations import projects, providers
 from control_plane.operations.drones import managing
 from control_plane.operations.orders import reading
+from control_plane.operations.weaknesses import weaknesses
 from control_plane.web.access import CallerDep, CoreDep
 from control_plane.web.pages.shell import shell
 from control_plane.web.problems import problem_of
@@ -89,6 +90,7 @@ def _board(core: Core, caller: Caller, form: dict[str, Any], status: int = 200) 
 def _live(core: Core, caller: Caller) -> dict[str, Any]:
     listed = reading.list_orders(core, caller, None, None, None, SHOWN_ORDERS)
     return {
+        "weaknesses": weaknesses(core),
         "drones": managing.list_drones(core, caller),
         "orders": listed,
         # Including those that newer orders have pushed off the list: each is blocked until a person answers.

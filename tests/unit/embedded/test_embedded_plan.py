@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.embedded import banner
+from control_plane.embedded import banner, parts
 from control_plane.embedded.banner import SetUp
 from control_plane.embedded.data_dir import DataDir
 from control_plane.embedded.plan import Plan, UpOptions, make_plan
@@ -192,3 +192,17 @@ def test_a_public_url_without_encryption_is_refused_with_a_certificate(data: Dat
     pair = authority.issue("fleet", "127.0.0.1")
     with pytest.raises(Invalid, match="not encrypted"):
         plan_of(data, tls_cert=pair.certificate, tls_key=pair.key, public_url="http://127.0.0.1:8420")
+
+
+@pytest.mark.parametrize(
+    ("options", "addresses"),
+    [
+        ({}, "127.0.0.1"),
+        ({"host": "127.0.0.2"}, "127.0.0.1 127.0.0.2"),
+        ({"host": "0.0.0.0", "public_url": "http://192.0.2.7:8420"}, "0.0.0.0"),
+    ],
+)
+def test_the_broker_binds_each_address_once(data: DataDir, options: dict[str, str], addresses: str) -> None:
+    config = Path(parts.broker(plan_of(data, **options), data).command[1])
+
+    assert f"bind {addresses}" in config.read_text().splitlines()
