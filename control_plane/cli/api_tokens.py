@@ -8,7 +8,7 @@ import typer
 
 from control_plane.cli.answers import print_answer
 from control_plane.cli.common_options import Org
-from control_plane.cli.completion import choices
+from control_plane.cli.completion import choices, listed
 from control_plane.cli.connection import client
 from control_plane.cli.derived_commands import DerivedGroup
 from control_plane.cli.tokens import seconds
@@ -24,7 +24,9 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _add_create(group: typer.Typer) -> None:
-    shown = examples("fleet api-token add --role operator --name ci", "fleet api-token add --role admin --org payments")
+    shown = examples(
+        "fleet api-token add --role operator --name ci", "fleet api-token add --role admin --user kim@example.org"
+    )
     group.command("add", epilog=shown)(create)
 
 
@@ -33,7 +35,15 @@ def create(
         str | None,
         typer.Option("--role", help="admin, operator or viewer.", autocompletion=choices("control_plane.core:Role")),
     ] = None,
-    name: Annotated[str, typer.Option("--name", help="Name of the owner, shown in the list.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Name of the token, shown in the list.")] = "",
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user",
+            help="E-mail address of the user it belongs to (default: none, for a script).",
+            autocompletion=listed("users:email"),
+        ),
+    ] = None,
     expires: Annotated[
         str | None, typer.Option("--expires", help="Lifetime: 30m, 1h, 7d (default: unlimited).")
     ] = None,
@@ -60,7 +70,7 @@ def create(
     from control_plane.validation.invalid_requests import checked
 
     expires_s = seconds(expires) if expires else None
-    fields = {"role": role, "name": name, "expires_s": expires_s, "everywhere": everywhere}
+    fields = {"role": role, "name": name, "expires_s": expires_s, "everywhere": everywhere, "user": user}
     request = checked(ApiTokenRequest, fields, form="fleet api-token add --help")
     print_answer(client(org).call(CREATE_API, request), lambda token: str(token["token"]), as_json=as_json)
 

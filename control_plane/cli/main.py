@@ -84,6 +84,7 @@ for group in (
     DerivedGroup("webhooks", "webhook", "Send webhooks when someone must act.", "Teams", webhooks.add_others),
     drones,
     tokens,
+    DerivedGroup("users", "user", "Manage users: people with a role in the organization.", "Setup"),
     api_tokens,
     DerivedGroup("tokens", "login-session", "List and log out browsers.", "Setup"),
     DerivedGroup("providers", "provider", "Manage model providers.", "Setup"),

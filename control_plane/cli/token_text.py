@@ -35,6 +35,7 @@ def print_api_tokens(tokens: list[Doc]) -> str:
             token["id"],
             f"{token['role']} everywhere" if token["everywhere"] else token["role"],
             token["name"],
+            token.get("user"),
             token.get("made_by"),
             token["last_used_at"],
             token["expires_at"],
@@ -42,5 +43,5 @@ def print_api_tokens(tokens: list[Doc]) -> str:
         )
         for token in tokens
     ]
-    print_table(("ID", "ROLE", "NAME", "CREATED BY", "LAST USED", "EXPIRES", "REVOKED"), rows)
+    print_table(("ID", "ROLE", "NAME", "USER", "CREATED BY", "LAST USED", "EXPIRES", "REVOKED"), rows)
     return ""

@@ -72,9 +72,12 @@ class Caller:
     organization: str
     role: Role
     user: str
+    """The name of the person, else of the token."""
     everywhere: bool = False
     """May act in every organization, and create new ones."""
     token_id: str | None = None
     """The API token behind the call, directly or through a browser session; None for the control plane itself."""
+    user_id: str | None = None
+    """The person; None for a token that belongs to no user."""
     login_session_id: str | None = None
     """The browser session that the call came through, if any."""

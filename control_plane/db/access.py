@@ -21,6 +21,10 @@ class ApiToken(Owned, Row):
     secret_hash: Mapped[str] = mapped_column(String(64), unique=True)
     made_by: Mapped[str | None] = mapped_column(Id)
     """The API token with which it was created. No foreign key: its organization may be removed."""
+    user_id: Mapped[str | None] = mapped_column(Id)
+    """The user it belongs to: valid while they are a member of its organization, with at most their role there. None:
+    it belongs to no person, but to a script. No foreign key: a revoked token outlives its user.
+    """
     created_at: Mapped[datetime]
     last_used_at: Mapped[datetime | None]
     expires_at: Mapped[datetime | None]

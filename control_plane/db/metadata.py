@@ -14,8 +14,9 @@ from control_plane.db import (
     runs,
     sessions,
     teams,
+    users,
     waits,
 )
 
 METADATA = base.Row.metadata
-MODULES = (installation, access, drones, projects, sessions, orders, runs, waits, teams, automation, audit)
+MODULES = (installation, users, access, drones, projects, sessions, orders, runs, waits, teams, automation, audit)

@@ -32,6 +32,9 @@ class Order(Owned, Row):
     number: Mapped[int] = mapped_column(Seq, index=True)
     """Order of submission in the installation."""
     user: Mapped[str] = mapped_column(String(128), default="")
+    """Who submitted it, as named at that time: a person, else the token."""
+    user_id: Mapped[str | None] = mapped_column(Id)
+    """That person, also once they were removed; None: a token that belongs to no user."""
     project_id: Mapped[str] = mapped_column(Id, ForeignKey("projects.id"), index=True)
     session_id: Mapped[str] = mapped_column(Id, ForeignKey("sessions.id"), index=True)
     provider_id: Mapped[str] = mapped_column(Id, ForeignKey("providers.id"))

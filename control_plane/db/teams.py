@@ -72,6 +72,8 @@ class Task(Owned, Row):
     hand_offs: Mapped[int] = mapped_column(default=0)
     """From agent to agent since a person last intervened."""
     user: Mapped[str] = mapped_column(String(128), default="")
+    user_id: Mapped[str | None] = mapped_column(Id)
+    """As of an order: the orders of its runs belong to the same person."""
     queued_at: Mapped[datetime]
     """Its place in the queue: oldest first (S-102)."""
     created_at: Mapped[datetime]
@@ -91,7 +93,7 @@ class Comment(Owned, Row):
     """An agent's name, `user` or `system`."""
     agent_id: Mapped[str | None] = mapped_column(Id, ForeignKey("agents.id"))
     user: Mapped[str] = mapped_column(String(128), default="")
-    """The identity of that user: the name of the token."""
+    """The name of that user: of the person, else of the token."""
     kind: Mapped[str] = mapped_column(String(24), default="comment")
     """comment; for the system, the kind of note: see `control_plane.teams.system_notes`."""
     text: Mapped[str] = mapped_column(ForeignText)

@@ -36,6 +36,7 @@ NOUNS = (
     "sessions",
     "tokens",
     "triggers",
+    "users",
     "webhooks",
 )
 """The modules next to this one, in the order in which their operations are listed."""

@@ -15,7 +15,10 @@ LABELS = About("labels", "Label k=v fixed on these drones.", flag="--label")
 SERVES = About("serves", "Other organizations that these drones also work for, by name; `*` = all.")
 EXPIRES = About("expires", "Lifetime of the token.", unit="seconds")
 ROLE = About("role", "admin, operator or viewer.")
-NAME = About("name", "Name of the owner, shown in the list.")
+NAME = About("name", "Name of the token, shown in the list, and on orders if it belongs to no user.")
+USER = About(
+    "user", "E-mail address of the user it belongs to.", absent="no user: it is for a script", source="users:email"
+)
 EVERYWHERE = About("everywhere", "Valid in every organization; with the role admin it can also create organizations.")
 
 
@@ -31,6 +34,8 @@ class ApiTokenRequest(Request):
     name: Annotated[str, NAME] = ""
     expires_s: Annotated[int | None, EXPIRES] = Field(None, ge=1, le=10 * 366 * 24 * 3600)
     everywhere: Annotated[bool, EVERYWHERE] = False
+    user: Annotated[str | None, USER] = None
+    """The token is valid while this person is a member of the organization, with at most their role."""
 
 
 class JoinTokenDocument(Document):
@@ -54,6 +59,8 @@ class ApiTokenDocument(Document):
     name: str
     role: str
     everywhere: bool
+    user: str | None = None
+    """The e-mail address of the user it belongs to."""
     made_by: str | None = None
     """The id of the API token with which it was created."""
     created_at: datetime

@@ -37,7 +37,7 @@ def full_order_id(db: Db, caller: Caller, written: str) -> str:
     newest_first = orders.order_by(Order.number.desc())
     if written != LAST:
         return _unique("order", written, _found(db, newest_first.where(_begins(Order.id, written))))
-    own = (Order.user == caller.user, Order.purpose == "work", Order.agent_id.is_(None))
+    own = (_submitted_by(caller), Order.purpose == "work", Order.agent_id.is_(None))
     newest = db.execute(newest_first.where(*own).limit(1)).first()
     if newest is None:
         raise NotFound(
@@ -57,6 +57,13 @@ def full_session_id(db: Db, caller: Caller, written: str) -> str:
 
 FULL = {"order_id": full_order_id, "session_id": full_session_id}
 """Names in the path of an operation, and the function that completes them."""
+
+
+def _submitted_by(caller: Caller) -> ColumnElement[bool]:
+    """A person's orders, whichever token submitted them; without a person, those of tokens with the same name."""
+    if caller.user_id is not None:
+        return Order.user_id == caller.user_id
+    return Order.user_id.is_(None) & (Order.user == caller.user)
 
 
 def _begins(column: InstrumentedAttribute[str], written: str) -> ColumnElement[bool]:

@@ -34,6 +34,7 @@ class Draft:
     """Its approval mode and allowed commands apply to the order, too."""
     prompt: str
     user: str = ""
+    user_id: str | None = None
     mode: Mode = "build"
     purpose: Purpose = "work"
     asked: Mapping[str, Any] | None = None
@@ -75,6 +76,7 @@ def _order(core: Core, draft: Draft, number: int) -> Order:
         number=number,
         organization_id=draft.project.organization_id,
         user=draft.user,
+        user_id=draft.user_id,
         project_id=draft.project.id,
         session_id=draft.session.id,
         provider_id=draft.provider.id,

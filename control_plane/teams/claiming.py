@@ -101,6 +101,7 @@ class _Round:
             session=db.get_one(Chat, task.session_id),
             prompt=briefing(db, task, agent),
             user=task.user,
+            user_id=task.user_id,
             mode=_mode(task),
             model=agent.model,
             limits=limits_of(task, agent),

@@ -131,6 +131,7 @@ def _task(core: Core, caller: Caller, request: TaskRequest, chat: ChatSession) -
         order_id=None,
         hand_offs=0,
         user=caller.user,
+        user_id=caller.user_id,
         queued_at=now,
         created_at=now,
         updated_at=now,

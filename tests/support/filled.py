@@ -15,8 +15,9 @@ from control_plane.core import Caller
 from control_plane.db.orders import Order
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.declarations.tokens import ApiTokenRequest, JoinTokenRequest
+from control_plane.declarations.users import UserRequest
 from control_plane.operations import organizations, providers
-from control_plane.operations.access import tokens
+from control_plane.operations.access import tokens, users
 from control_plane.operations.access.login_sessions import list_login_sessions
 from control_plane.operations.automation import webhooks
 from tests.support.fleet import Api
@@ -54,6 +55,7 @@ def fill(api: Api, caller: Caller, mark: str) -> Filled:
     say(core, task, mark)
     join = tokens.create_join_token(core, caller, JoinTokenRequest(labels={mark: "yes"}))
     token = tokens.create_api_token(core, caller, ApiTokenRequest(role="viewer", name=mark))
+    user = users.add(core, caller, UserRequest(email=f"{mark}@example.org", name=mark, role="viewer"))
     tokens.start_session(core, tokens.authenticate(core, str(token.token)))
     _automate(api, caller, mark)
     names = {
@@ -68,6 +70,7 @@ def fill(api: Api, caller: Caller, mark: str) -> Filled:
         "task-runs": task_run,
         "join-tokens": join.id,
         "api-tokens": token.id,
+        "users": user.email,
         "login-sessions": list_login_sessions(core, caller)[0].id,
         "organizations": caller.organization,
         "agents": f"{mark}_agent",

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import cast
 
 from sqlalchemy import ColumnElement, delete, select, update
 from sqlalchemy.orm import Session
 
-from control_plane.core import Caller, Core, Role
+from control_plane.core import Caller, Core
 from control_plane.db.access import ApiToken, LoginLink, WebSession
-from control_plane.db.installation import Organization
+from control_plane.operations.access.callers import caller_of
 from control_plane.operations.access.validity import is_valid
 from control_plane.validation.issued_secrets import LOGIN_PREFIX, SESSION_PREFIX, hashed, new_secret
 from shared.errors import Forbidden, Unauthenticated
@@ -164,13 +163,4 @@ def _short(address: str) -> str:
 
 
 def _caller(db: Session, row: LoginLink | WebSession) -> Caller:
-    organization = db.get_one(Organization, row.organization_id)
-    return Caller(
-        organization.id,
-        organization.name,
-        cast("Role", row.role),
-        user="browser",
-        everywhere=row.everywhere,
-        token_id=row.token_id,
-        login_session_id=row.id if isinstance(row, WebSession) else None,
-    )
+    return caller_of(db, db.get_one(ApiToken, row.token_id), row)

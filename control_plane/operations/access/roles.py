@@ -36,6 +36,11 @@ def may(caller: Caller, role: Role) -> bool:
     return _RANK[caller.role] >= _RANK[role]
 
 
+def lowest(*roles: Role) -> Role:
+    """The role with the fewest rights among these."""
+    return min(roles, key=_RANK.__getitem__)
+
+
 def parse_role(text: str) -> Role:
     """The role with this name. Raises Invalid, which lists the three roles."""
     for role in get_args(Role):

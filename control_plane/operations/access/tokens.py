@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import cast
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
@@ -11,7 +10,7 @@ from sqlalchemy.orm import Session
 from control_plane.core import Caller, Core, Role
 from control_plane.db.access import ApiToken, JoinToken
 from control_plane.db.audit_chain import concerns
-from control_plane.db.installation import Organization
+from control_plane.db.users import User
 from control_plane.declarations import tokens as declared
 from control_plane.declarations.tokens import (
     ApiTokenDocument,
@@ -21,6 +20,8 @@ from control_plane.declarations.tokens import (
     LoginLinkDocument,
 )
 from control_plane.lookups.organizations import system_caller
+from control_plane.lookups.users import find_member
+from control_plane.operations.access.callers import caller_of
 from control_plane.operations.access.logins import (
     authenticate_session,
     create_login_link,
@@ -123,7 +124,8 @@ def _join_token(db: Session, caller: Caller, row: JoinToken, token: str | None =
 def create_api_token(core: Core, caller: Caller, request: ApiTokenRequest) -> ApiTokenDocument:
     """Create an API token of the caller's organization. Only this answer contains its text.
 
-    Raises Forbidden for a token that may act everywhere, unless the caller may do so too.
+    Raises Forbidden for a token that may act everywhere, unless the caller may do so too; NotFound for a user who is no
+    member of the organization.
     """
     if request.everywhere:
         require_everywhere(caller)
@@ -133,9 +135,11 @@ def create_api_token(core: Core, caller: Caller, request: ApiTokenRequest) -> Ap
     with core.database.write() as db:
         row, token = _issue(core, caller, role, name)
         row.everywhere, row.expires_at = request.everywhere, row.created_at + lasts if lasts else None
+        if request.user is not None:
+            row.user_id = find_member(db, caller.organization_id, request.user)[0].id
         db.add(row)
         concerns(row.id)
-        return document_of(ApiTokenDocument, row, token=token)
+        return _api_token(db, row, token)
 
 
 @performs(declared.LIST_API)
@@ -143,10 +147,7 @@ def list_api_tokens(core: Core, caller: Caller) -> list[ApiTokenDocument]:
     """All API tokens, newest first, without their secrets."""
     own = select(ApiToken).where(ApiToken.organization_id == caller.organization_id)
     with core.database.read() as db:
-        return [
-            document_of(ApiTokenDocument, row, token=None)
-            for row in db.scalars(own.order_by(ApiToken.created_at.desc(), ApiToken.id))
-        ]
+        return [_api_token(db, row) for row in db.scalars(own.order_by(ApiToken.created_at.desc(), ApiToken.id))]
 
 
 @performs(declared.REVOKE_API)
@@ -166,7 +167,7 @@ def revoke_api_token(core: Core, caller: Caller, token_id: str) -> ApiTokenDocum
             require_everywhere(caller)
         row.revoked_at = row.revoked_at or core.clock.now()
         end_logins_of(db, [row.id])
-        return document_of(ApiTokenDocument, row, token=None)
+        return _api_token(db, row)
 
 
 @performs(declared.CREATE_LOGIN_LINK)
@@ -200,20 +201,18 @@ def authenticate(core: Core, bearer: str) -> Caller:
     """The caller of an API token. Raises Unauthenticated, which says whether it is unknown, expired or revoked."""
     with core.database.read() as db:
         now = core.clock.now()
-        row = require_valid(db.scalar(select(ApiToken).where(ApiToken.secret_hash == hashed(bearer))), now)
-        organization = db.get_one(Organization, row.organization_id)
+        row = require_valid(db, db.scalar(select(ApiToken).where(ApiToken.secret_hash == hashed(bearer))), now)
+        caller = caller_of(db, row, row)
     if row.last_used_at is None or now - row.last_used_at >= _NOTE_USE_EVERY:
         # Updated once a minute rather than on every call: following an order must not write to the database constantly.
         with core.database.write() as db:
             db.execute(update(ApiToken).where(ApiToken.id == row.id).values(last_used_at=now))
-    return Caller(
-        organization_id=organization.id,
-        organization=organization.name,
-        role=cast("Role", row.role),
-        user=row.name or f"{row.role} {row.id}",
-        everywhere=row.everywhere,
-        token_id=row.id,
-    )
+    return caller
+
+
+def _api_token(db: Session, row: ApiToken, token: str | None = None) -> ApiTokenDocument:
+    user = db.get(User, row.user_id) if row.user_id is not None else None
+    return document_of(ApiTokenDocument, row, token=token, user=user.email if user is not None else None)
 
 
 def _issue(core: Core, caller: Caller, role: Role, name: str) -> tuple[ApiToken, str]:

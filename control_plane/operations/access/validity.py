@@ -1,29 +1,45 @@
-"""Whether an API token is valid: neither revoked nor expired."""
+"""Whether an API token is valid: neither revoked nor expired, and its user, if it has one, may still use it."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import ColumnElement
+from sqlalchemy import ColumnElement, select
+from sqlalchemy.orm import Session
 
 from control_plane.db.access import ApiToken
+from control_plane.db.users import Member, User
 from shared.errors import Unauthenticated
 
 
 def is_valid(now: datetime) -> ColumnElement[bool]:
     """The condition, for a query."""
-    return ApiToken.revoked_at.is_(None) & (ApiToken.expires_at.is_(None) | (ApiToken.expires_at > now))
+    in_time = ApiToken.expires_at.is_(None) | (ApiToken.expires_at > now)
+    return ApiToken.revoked_at.is_(None) & in_time & (ApiToken.user_id.is_(None) | _has_member())
 
 
-def require_valid(row: ApiToken | None, now: datetime) -> ApiToken:
-    """The token. Raises Unauthenticated, which says whether it is unknown, revoked or expired."""
+def require_valid(db: Session, row: ApiToken | None, now: datetime) -> ApiToken:
+    """The token. Raises Unauthenticated, for a token that is unknown, revoked or expired, or whose user is disabled."""
     if row is None:
         what, code = "this API token is unknown", "E-TOKEN-UNKNOWN"
     elif row.revoked_at is not None:
         what, code = f"API token {row.id} was revoked", "E-TOKEN-REVOKED"
     elif row.expires_at is not None and row.expires_at <= now:
         what, code = f"API token {row.id} expired at {row.expires_at:%Y-%m-%d %H:%M} UTC", "E-TOKEN-EXPIRED"
+    elif db.scalar(select(ApiToken.id).where(ApiToken.id == row.id, is_valid(now))) is None:
+        raise Unauthenticated(
+            f"the user of API token {row.id} is disabled",
+            code="E-USER-DISABLED",
+            next="ask an admin for: fleet user edit USER --enabled",
+        )
     else:
         return row
     advice = "ask an admin for: fleet api-token add --role ROLE    then set FLEET_API_TOKEN"
     raise Unauthenticated(what, code=code, next=advice)
+
+
+def _has_member() -> ColumnElement[bool]:
+    """Whether the token's user is a member of its organization, and not disabled."""
+    member = select(Member.user_id).join(User, User.id == Member.user_id)
+    own = Member.user_id == ApiToken.user_id, Member.organization_id == ApiToken.organization_id
+    return member.where(*own, User.disabled_at.is_(None)).correlate(ApiToken).exists()

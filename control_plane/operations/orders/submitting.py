@@ -132,6 +132,7 @@ def _draft(db: Db, core: Core, caller: Caller, request: SubmitRequest) -> Draft:
         session=session,
         prompt=request.prompt,
         user=caller.user,
+        user_id=caller.user_id,
         mode=request.mode or cast("Mode", session.mode),
         limits=_limits(request),
         priority=request.priority,

@@ -18,9 +18,11 @@ from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Project
 from control_plane.db.runs import Blob, Run
 from control_plane.db.teams import Agent, Task
+from control_plane.db.users import Member
 from control_plane.declarations import organizations as declared
 from control_plane.declarations.organizations import OrganizationDocument
 from control_plane.lookups.organizations import DEFAULT, find_organization, in_organization, locked_organization
+from control_plane.operations.access.users import remove_former
 from control_plane.operations.drones.managing import take_back
 from control_plane.operations.gateway import performs
 from control_plane.operations.organizations.reading import document_of
@@ -80,6 +82,7 @@ def _remove(db: Session, core: Core, organization_id: str) -> _Removed:
         if "organization_id" in table.columns:
             db.execute(delete(table).where(table.c.organization_id == row.id))
     db.execute(delete(Organization).where(Organization.id == row.id))
+    remove_former(db)
     return removed
 
 
@@ -113,6 +116,7 @@ def _warnings(db: Session, row: Organization) -> list[str]:
         (number(Task), "task", "was deleted with its comments", "were deleted with their comments"),
         (number(Order), "order", "was deleted with its runs", "were deleted with their runs"),
         (number(Project), "project", "was deleted", "were deleted"),
+        (number(Member), "user", "is no longer a member", "are no longer members"),
         (number(ApiToken, ApiToken.revoked_at.is_(None)), "API token", "no longer works", "no longer work"),
         (number(Drone, Drone.removed_at.is_(None)), "drone", "was removed", "were removed"),
     )

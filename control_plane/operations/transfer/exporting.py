@@ -20,6 +20,7 @@ from control_plane.db.installation import Organization
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.projects import Project, Provider
 from control_plane.db.runs import Blob
+from control_plane.db.users import Member
 from control_plane.declarations import organizations as declared
 from control_plane.lookups.organizations import in_organization
 from control_plane.operations.gateway import performs
@@ -144,6 +145,7 @@ def _left_out(db: Session, organization_id: str) -> list[str]:
         ("webhook secrets", names(Webhook.name, Webhook, alive[Webhook])),
     )
     counted = (
+        (number(Member), "users and their roles"),
         (number(ApiToken), "API tokens"),
         (number(JoinToken), "join tokens"),
         (number(Drone), "drones and their credentials"),

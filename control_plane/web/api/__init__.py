@@ -22,6 +22,7 @@ ROUTERS = (
     derived_routes.router("server"),
     derived_routes.router("drones"),
     registration.router,
+    derived_routes.router("users"),
     derived_routes.router("tokens"),
     derived_routes.router("providers"),
     derived_routes.router("projects"),

@@ -22,6 +22,8 @@ from control_plane.db.types import UtcDateTime
 from control_plane.db.upgrade import apply_migrations, require_current
 from shared.errors import Precondition
 
+REVISIONS = [f"{number:04}" for number in range(1, 11)]
+
 
 def test_models_and_migrations_agree(database: Database) -> None:
     with database.read() as db:
@@ -33,14 +35,19 @@ def test_models_and_migrations_agree(database: Database) -> None:
 def test_an_empty_database_is_brought_up_to_date_and_the_second_time_nothing_is_done(empty_database_url: str) -> None:
     first = apply_migrations(empty_database_url)
     second = apply_migrations(empty_database_url)
-    assert first == ["0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0010"]
+    assert first == REVISIONS
     assert second == []
 
 
 def test_of_several_that_migrate_at_once_one_does_it_and_the_others_find_it_done(empty_database_url: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         applied = list(pool.map(apply_migrations, [empty_database_url] * 4))
-    assert sorted(applied) == [[], [], [], ["0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0010"]]
+    assert sorted(applied) == [
+        [],
+        [],
+        [],
+        REVISIONS,
+    ]
 
 
 def test_a_migrated_database_has_the_organization_default_and_the_counter_of_orders(database: Database) -> None:
@@ -86,7 +93,7 @@ def test_rows_of_the_first_revision_are_all_there_and_readable_after_the_upgrade
             db.execute(bare.insert().values(values))
     counted = {name: count(database, name) for name in old}
 
-    assert apply_migrations(empty_database_url) == ["0002", "0003", "0004", "0005", "0006", "0007", "0008", "0010"]
+    assert apply_migrations(empty_database_url) == REVISIONS[1:]
     assert {name: count(database, name) for name in old} == counted
     mappers = [mapper for mapper in Row.registry.mappers if mapper.local_table in old_tables(old)]
     with database.read() as db:

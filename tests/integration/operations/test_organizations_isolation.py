@@ -20,6 +20,8 @@ from tests.support.team_rows import add_agent
 
 Doc = dict[str, Any]
 MARK = "zebra"
+OF_THE_INSTALLATION = ("/api/v1/audit/head", "/api/v1/audit/verification")
+"""For administrators of all organizations only."""
 """Is in every name and text of the organization that must not be seen."""
 NOBODY = "0" * 12
 OF_DRONES = ("/api/v1/runs/", "/api/v1/registrations")
@@ -33,6 +35,7 @@ BODIES: dict[str, Doc] = {
     "WebhookEdit": {"enabled": False},
     "AgentRequest": {"name": "n", "instructions": "x"},
     "AgentEdit": {"max_iterations": 3},
+    "UserEdit": {"role": "viewer"},
     "ProviderEdit": {"model": "openai/x"},
     "ProjectEdit": {"name": "x"},
     "SessionEdit": {"name": "x"},
@@ -130,7 +133,8 @@ def test_no_list_and_no_overview_shows_anything_of_another_organization(outside:
         for method, path, _ in routes(outside.document)
         if method == "get" and "{" not in path
     }
-    assert {path: answer.status_code for path, answer in answers.items()} == dict.fromkeys(answers, 200)
+    expected = dict.fromkeys(answers, 200) | dict.fromkeys(OF_THE_INSTALLATION, 403)
+    assert {path: answer.status_code for path, answer in answers.items()} == expected
     assert [path for path, answer in answers.items() if MARK in answer.text] == []
     assert answers["/api/v1/orders"].json() == answers["/api/v1/tasks"].json() == []
     assert len(answers) >= 15
