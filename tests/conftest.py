@@ -32,6 +32,7 @@ pytest_plugins = [
     "tests.support.scripted",
     "tests.support.repositories",
     "tests.support.git_servers",
+    "tests.support.containers",
     "tests.support.sandboxes",
     "tests.support.fleet",
     "tests.support.drones",

@@ -101,7 +101,7 @@ def examine_sandbox(kind: str, environ: Mapping[str, str], policy: Policy, keys:
     with _decoys(environ, keys) as decoys, tempfile.TemporaryDirectory(prefix="drone-") as directory:
         owner = f"doctor-{secrets.token_hex(8)}"
         secret = {**environ, "DRONE_DECOY_KEY": decoys.word}
-        chosen = choose(kind, secret, policy.network, policy.limits, owner=owner)
+        chosen = choose(kind, secret, policy.network, policy.limits, owner=owner, image=policy.image)
         sandbox, work = chosen.for_session(scratch=Path(directory, "scratch")), Path(directory, "work")
         work.mkdir()
         return [_check(each, _gets_out(each, sandbox, work, decoys, owner), sandbox, policy) for each in _TRIES]

@@ -29,11 +29,17 @@ from shared.tls import failed_handshake
 
 if TYPE_CHECKING:
     from drone.sandbox import Sandbox
+    from drone.sandbox.resources import Bound
 
 OLDEST_GIT = (2, 39)
 CLOCK_WARN_S, CLOCK_FAIL_S = 5, 60
 DISK_WARN, DISK_FAIL = 5 * 10**9, 5 * 10**8
 INSTALL_SANDBOX = "apt-get install bubblewrap"
+_LIMITS_FIX = (
+    "drone install-service        runs the drone where the kernel enforces them",
+    "start this machine with cgroups of version 2, or run the drone as root",
+)
+"""For bubblewrap and no sandbox, and for containers."""
 REGISTER = "drone register --url URL --token TOKEN        (the token: fleet token add)"
 
 
@@ -49,8 +55,10 @@ def examine(settings: DroneSettings) -> list[Check]:
         check_registration(home),
     ]
     config = home.config() if checks[-1].state is OK else None
-    sandbox = check_sandbox(config.sandbox if config else "auto", settings.environ)
-    checks += [sandbox, *check_limits(home, settings.policy_file), *check_network(settings.policy_file, sandbox)]
+    kind = config.sandbox if config else "auto"
+    sandbox = check_sandbox(kind, settings.environ, settings.policy_file)
+    checks += [sandbox, *check_limits(home, settings.policy_file, kind, settings.environ)]
+    checks += check_network(settings.policy_file, sandbox, kind)
     if config:
         checks += [check_files(home), check_workspace(config), *check_server(config), check_broker(home)]
     return checks
@@ -158,12 +166,15 @@ def check_workspace(config: DroneConfig) -> Check:
     return Check("D-WORKSPACE", OK, "workspace", str(path))
 
 
-def check_sandbox(kind: str, environ: Mapping[str, str]) -> Check:
+def check_sandbox(kind: str, environ: Mapping[str, str], policy_path: Path) -> Check:
     """The sandbox for the model's commands, tested with a command."""
     from drone.sandbox import choose
 
+    image = ""
+    with suppress(FleetError):  # a policy that cannot be read has a check of its own
+        image = policy.load(policy_path).image
     try:
-        sandbox = choose(kind, environ)
+        sandbox = choose(kind, environ, image=image)
         tried = _trial(sandbox)
     except FleetError as error:
         return Check("D-SANDBOX", FAIL, "sandbox", f"{error.what} {error.why}".strip(), error.next)
@@ -172,7 +183,17 @@ def check_sandbox(kind: str, environ: Mapping[str, str]) -> Check:
     if sandbox.kind == "none":
         return Check("D-SANDBOX", WARN, "sandbox", f"none: {sandbox.warning}", _sandbox_fix(environ))
     account = "" if sandbox.user is None else f"; root runs this drone, user {sandbox.user} the commands"
-    return Check("D-SANDBOX", OK, "sandbox", f"{sandbox.kind}, tested ({bwrap_program(environ)}){account}")
+    program = _container_program(sandbox) or bwrap_program(environ)
+    return Check("D-SANDBOX", OK, "sandbox", f"{sandbox.kind}, tested ({program}){account}")
+
+
+def _container_program(sandbox: Sandbox) -> str:
+    """The engine and the image; empty for another sandbox."""
+    from drone.sandbox.container import ContainerSandbox
+
+    if not isinstance(sandbox, ContainerSandbox):
+        return ""
+    return f"{sandbox.containers.engine.program}, image {sandbox.containers.engine.image}"
 
 
 def _sandbox_fix(environ: Mapping[str, str]) -> str:
@@ -180,7 +201,7 @@ def _sandbox_fix(environ: Mapping[str, str]) -> str:
     return f"{program} --unshare-pid --ro-bind / / true        shows what fails" if program else INSTALL_SANDBOX
 
 
-def check_network(policy_path: Path, sandbox: Check) -> list[Check]:
+def check_network(policy_path: Path, sandbox: Check, kind: str) -> list[Check]:
     """Whether the owner's limits on the network can be enforced; nothing about a policy that cannot be read."""
     from drone.sandbox.network import explain_missing
 
@@ -190,7 +211,7 @@ def check_network(policy_path: Path, sandbox: Check) -> list[Check]:
         if sandbox.state is not OK and access.kind != "host":
             fix = sandbox.fix or INSTALL_SANDBOX
             return [Check("D-NETWORK", FAIL if access.chosen else WARN, "network", f"{found}: needs a sandbox", fix)]
-        if access.kind in {"public", "hosts"} and (why := explain_missing()):
+        if kind != "docker" and access.kind in {"public", "hosts"} and (why := explain_missing()):
             fix = f'in {policy_path}, under [network]: access = "host", which allows everything'
             return [Check("D-NETWORK", FAIL if access.chosen else WARN, "network", f"{found}: {why}", fix)]
         return [Check("D-NETWORK", OK, "network", found)]
@@ -217,19 +238,19 @@ def _writable(directory: Path) -> bool:
         return False
 
 
-def check_limits(home: DroneHome, policy_path: Path) -> list[Check]:
+def check_limits(home: DroneHome, policy_path: Path, kind: str, environ: Mapping[str, str]) -> list[Check]:
     """How the limits on commands are enforced; nothing about a policy that cannot be read."""
     from drone.sandbox.account import is_root
-    from drone.sandbox.resources import available
     from drone.sandbox.resources.limits import readable
 
     with suppress(FleetError):
-        limits = policy.load(policy_path).limits
-        kernel = available(home.holder())
+        found_policy = policy.load(policy_path)
+        limits = found_policy.limits
+        kernel = _held_by_kernel(home, kind, environ, found_policy.image)
         memory = "no limit" if limits.memory is None else readable(limits.memory)
         processes = "no limit" if limits.processes is None else f"{limits.processes:,}"
         found = f"memory {memory}, processes {processes} for the commands of a run"
-        fix = "drone install-service        runs the drone where the kernel enforces them"
+        fix = _LIMITS_FIX[kind == "docker"]
         if limits.cpus is not None and "cpus" not in kernel:
             return [Check("D-LIMITS", FAIL, "limits", f"cpus = {limits.cpus:g} in {policy_path} needs a cgroup", fix)]
         if {"memory", "processes"} <= kernel:
@@ -238,6 +259,16 @@ def check_limits(home: DroneHome, policy_path: Path) -> list[Check]:
             return [Check("D-LIMITS", WARN, "limits", f"{found}, only looked at twice a second", fix)]
         return [Check("D-LIMITS", OK, "limits", f"{found}; the memory is looked at twice a second")]
     return []
+
+
+def _held_by_kernel(home: DroneHome, kind: str, environ: Mapping[str, str], image: str) -> set[Bound]:
+    """What a cgroup bounds: the drone's own, or that of a container. Raises FleetFault without an engine."""
+    from drone.sandbox.container import find_engine, holds_by_cgroup
+    from drone.sandbox.resources import available
+
+    if kind != "docker":
+        return available(home.holder())
+    return {"memory", "processes", "cpus"} if holds_by_cgroup(find_engine(environ, image)) else set()
 
 
 def check_server(config: DroneConfig) -> Iterator[Check]:

@@ -36,6 +36,7 @@ It is the file `policy.toml` in `$XDG_CONFIG_HOME/dronefleet/` (or the file that
 
     [sandbox]
     allow = ["bwrap"]         # absent: every kind
+    image = "my-sandbox"      # of containers; absent: dronefleet-sandbox
 
     [when]                    # new orders wait while one of these does not hold; absent: always
     hours = ["Mon-Fri 20:00-07:00", "Sat,Sun"]    # local time
@@ -99,6 +100,8 @@ class Policy:
     """When it takes orders."""
     sandboxes: tuple[str, ...] | None = None
     """The kinds of sandbox that commands may have; None: every kind."""
+    image: str = ""
+    """The image of containers; empty: the default one."""
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
     """The line of each setting in the file, by `table.setting`."""
     file: Path | None = field(default=None, compare=False)
@@ -257,6 +260,7 @@ def _parse(document: Mapping[str, Any], path: Path, lines: Mapping[str, int]) ->
         orders=tables.rules(allow),
         when=tables.when.when(),
         sandboxes=tables.sandbox.allow,
+        image=tables.sandbox.image,
         lines=lines,
         file=path,
     )

@@ -51,6 +51,7 @@ def _defaults(policy: Policy) -> dict[str, object]:
         "orders.tools": None,
         "commands.refuse": [],
         "sandbox.allow": None,
+        "sandbox.image": None,
         "network.access": policy.network.kind,
         "network.hosts": [],
         "limits.memory": _size(policy.limits.memory),

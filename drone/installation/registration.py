@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from drone.installation import policy
 from drone.installation.client import ControlPlane, server_url
 from drone.installation.home import DroneConfig, DroneHome
 from drone.installation.workspace_marker import claim_root
@@ -172,7 +173,8 @@ def _sandbox(kind: str, environ: Mapping[str, str]) -> str:
         raise Invalid(f"unknown sandbox {kind!r}", code="E-SANDBOX", next=f"--sandbox {'|'.join(SANDBOXES)}")
     from drone.sandbox import choose
 
-    return choose(kind, environ).kind
+    image = policy.load(policy.policy_file(environ)).image if kind == "docker" else ""
+    return choose(kind, environ, image=image).kind
 
 
 def _usual_name(home: DroneHome) -> str:

@@ -54,7 +54,7 @@ def run_here(wishes: LocalWishes, environ: Mapping[str, str]) -> LocalResult:
     """
     order = order_of(wishes, environ)
     policy = load_policy(policy_file(environ))
-    sandbox = choose(wishes.sandbox, environ, policy.network, policy.limits)
+    sandbox = choose(wishes.sandbox, environ, policy.network, policy.limits, image=policy.image)
     if sandbox.warning:
         say(f"WARNING: {sandbox.warning}")
     # Before the run begins: loading takes seconds, which must not count against the run's time.
@@ -134,8 +134,7 @@ class _LocalRun:
         return Workspaces(self.directory / "workspace", environment, self.sandbox)
 
     def _end_processes(self, *, at_once: bool = False) -> Ended:
-        close_all()
-        return end_all(spare=self.others, at_once=at_once)
+        return close_all().then(end_all(spare=self.others, at_once=at_once))
 
     def _result(self, store: MemoryStore, *, interrupted: bool) -> LocalResult:
         events = tuple(line.event for line in journal.walk(self._journal))

@@ -1,8 +1,9 @@
 """Ending processes: TERM, a grace period, KILL, and a count of the processes found.
 
-Each command runs below a *holder*, bwrap or the keeper, that keeps all its descendants below itself: `setsid`, `nohup`
-and double forks change session and parent, but not the ancestor. A mark in the environment is the second way to find
-them, in case the holder itself was killed. Processes that escape both are below the run, which adopts them.
+Each command runs below a *holder*, bwrap, the keeper or a process in its container, that keeps all its descendants
+below itself: `setsid`, `nohup` and double forks change session and parent, but not the ancestor. A mark in the
+environment is the second way to find them, in case the holder itself was killed. Processes that escape both are below
+the run, which adopts them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ import psutil
 
 from drone.processes.reaping import reap
 from drone.processes.receipt import Ended
-from drone.processes.tree import alive, below, find, is_alive, marked, session_of, start_time, this_machine_boot
+from drone.processes.tree import (
+    alive,
+    below,
+    find,
+    holder_inside,
+    marked,
+    session_of,
+    start_time,
+    this_machine_boot,
+)
 
 TERM_SECONDS = 10.0
 """Time for a process to clean up after SIGTERM; then it is killed."""
@@ -38,17 +48,18 @@ def end_command(holder_pid: int, mark: str, *, grace: float, ask: Callable[[], N
     if holder is None:
         return end_marked(mark)
     # The holder is stopped first: it would react to the end of the main process by killing all others at once,
-    # without the grace period.
-    with contextlib.suppress(psutil.Error):
-        holder.suspend()
-    look = partial(_of_command, holder, mark)
+    # without the grace period. A client is stopped before its holder is looked up: it has named it, or never asks it.
+    _signal_all({holder}, "suspend")
+    holders = {holder, *holder_inside(holder)}
+    _signal_all(holders, "suspend")
+    look = partial(_of_command, holders, mark)
     found = look()
     if ask is not None:
         ask()
         _wait(found, grace)
     found |= _end(look, found, grace)
     # The sandbox's own processes, which are not the command's, must also be gone before others count what is left.
-    own = {holder, *below(holder)}
+    own = holders.union(*map(below, holders))
     _signal_all(own, "kill")
     _wait_for_exit(found | own, _KILL_SECONDS)
     # These are orphans now that the holder is gone; the code that started the holder reaps it.
@@ -126,13 +137,10 @@ def _kill_until_quiet(look: Look) -> set[psutil.Process]:
     return seen
 
 
-def _of_command(holder: psutil.Process, mark: str) -> set[psutil.Process]:
-    """All live processes that the command started; not the holder, which is ours, though it carries the mark too."""
-    return {
-        process
-        for process in below(holder) | marked(mark)
-        if process != holder and is_alive(process) and not _is_init_of(process, holder)
-    }
+def _of_command(holders: set[psutil.Process], mark: str) -> set[psutil.Process]:
+    """All live processes that the command started; not the holders, which are ours, though they carry the mark too."""
+    found = alive(marked(mark).union(*map(below, holders)) - holders)
+    return {process for process in found if not any(_is_init_of(process, holder) for holder in holders)}
 
 
 def _is_init_of(process: psutil.Process, holder: psutil.Process) -> bool:

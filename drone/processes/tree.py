@@ -13,6 +13,9 @@ import psutil
 MARK = "DRONEFLEET_COMMAND"
 """Environment variable of every command: `<owner>.<id of the command>`."""
 
+HOLDER = "holder"
+"""A process that stands for a command in a container is named `holder=PID`."""
+
 
 def find(pid: int) -> psutil.Process | None:
     try:
@@ -30,6 +33,15 @@ def below(root: psutil.Process, spare: Iterable[int] = ()) -> set[psutil.Process
     for each in filter(None, map(find, spare)):
         found -= {each, *_descendants(each)}
     return found
+
+
+def holder_inside(client: psutil.Process) -> set[psutil.Process]:
+    """The holder of the container's command that `client` stands for: it is not below the client, which is named so."""
+    with contextlib.suppress(OSError):
+        name, _, pid = Path(f"/proc/{client.pid}/comm").read_text().strip().partition("=")
+        if name == HOLDER and pid.isdigit() and (holder := find(int(pid))) is not None:
+            return {holder}
+    return set()
 
 
 def marked(mark: str) -> set[psutil.Process]:

@@ -89,7 +89,7 @@ def replay(recording: Recording, wishes: ReplayWishes, environ: Mapping[str, str
     """
     order = _order(recording, wishes)
     policy = load_policy(policy_file(environ))
-    sandbox = choose(wishes.sandbox, environ, policy.network, policy.limits)
+    sandbox = choose(wishes.sandbox, environ, policy.network, policy.limits, image=policy.image)
     if sandbox.warning:
         say(f"WARNING: {sandbox.warning}")
     with _throw_away() as directory:

@@ -119,7 +119,7 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     uploads = Uploads(api, redactor)
     home = DroneHome(job.home)
     owner = f"{job.boot_id}.{job.run_id}"
-    sandbox = choose(job.sandbox, environ, _network(job), job.policy.limits, owner=owner, trial=False)
+    sandbox = _sandbox(job, environ, owner)
     context = RunContext(
         boot_id=job.boot_id,
         recorder=recorder,
@@ -157,6 +157,11 @@ def _execute(job: Job, writer: Journal, ends: tuple[RunControls, PipeLink], envi
     api.close()
 
 
+def _sandbox(job: Job, environ: Mapping[str, str], owner: str) -> Sandbox:
+    policy = job.policy
+    return choose(job.sandbox, environ, _network(job), policy.limits, owner=owner, trial=False, image=policy.image)
+
+
 def _check_url(job: Job, url: str) -> None:
     job.policy.check_git_url(url, job.server_url, own=(job.home, job.workspace))
     job.policy.check_repository(url)
@@ -170,8 +175,7 @@ def _network(job: Job) -> NetworkAccess:
 
 def _end_processes(sandbox: Sandbox) -> Ended:
     """End and count the processes that commands left behind. The network's own are not among them."""
-    close_all()
-    return end_all(asked_at=lambda: sandbox.tally.asked_at)
+    return close_all().then(end_all(asked_at=lambda: sandbox.tally.asked_at))
 
 
 def _workspaces(job: Job, sandbox: Sandbox, environ: Mapping[str, str]) -> Workspaces:
@@ -200,8 +204,7 @@ def _end_without_worker(directory: RunDirectory, writer: Journal) -> None:
     """
     # First: a command that we end here must not look as if its step were complete.
     writer.stop()
-    close_all()
-    ended = end_all(at_once=True)
+    ended = close_all().then(end_all(at_once=True))
     close_all()  # the cgroup too, which is empty now
     with contextlib.suppress(OSError):
         directory.orphaned.write_text(ended.receipt(SystemClock().now()).model_dump_json())

@@ -117,7 +117,7 @@ class Bubblewrap:
         """Home, /tmp, additional readable paths, the workspace. A later mount covers an earlier one."""
         mounts = self._scratch_places()
         if self.user is not None:
-            _hand_over(workspace, self.user)
+            account.hand_over(workspace, self.user)
         for path in self.read_only:
             mounts += [*_parents(path), "--ro-bind", str(path), str(path)]
         mounts += [*_parents(workspace), "--bind", str(workspace), str(workspace), "--chdir", str(workspace)]
@@ -139,15 +139,9 @@ class Bubblewrap:
             directory = self.scratch / name
             directory.mkdir(parents=True, exist_ok=True)
             if self.user is not None:
-                _hand_over(directory, self.user)
+                account.hand_over(directory, self.user)
             mounts += [*_parents(Path(place)), "--bind", str(directory), place]
         return mounts if self.user is None else [*mounts, *_named(self.user, self.scratch)]
-
-
-def _hand_over(top: Path, user: int) -> None:
-    """Give a tree to the commands' account, if that has not been done: `give_tree` does `top` last."""
-    if top.lstat().st_uid != user:
-        account.give_tree(top, user)
 
 
 def _named(user: int, scratch: Path) -> list[str]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from drone.sandbox import account
 from drone.sandbox.bubblewrap import Bubblewrap
 from drone.sandbox.bwrap_program import bwrap_program
+from drone.sandbox.container import Containers, ContainerSandbox, find_engine, remove_leftovers
 from drone.sandbox.direct import Direct, warning_of
 from drone.sandbox.network import Network, NetworkAccess
 from drone.sandbox.protocol import Sandbox
 from drone.sandbox.resources import ResourceLimits, Resources
-from shared.errors import Precondition
+from shared.errors import FleetFault, Precondition
 
 SandboxKind = Literal["auto", "bwrap", "docker", "none"]
 KINDS: tuple[SandboxKind, ...] = ("auto", "bwrap", "docker", "none")
@@ -32,11 +34,14 @@ def choose(  # noqa: PLR0913 - one for each who decides
     *,
     owner: str = "",
     trial: bool = True,
+    image: str = "",
 ) -> Sandbox:
     """Return the sandbox of that kind. `owner`, for example a boot id, begins every command's mark (`end_marked`).
 
     `access` says what commands may reach; without a sandbox it has no effect. `limits` are those on the machine's
     memory, processors and disk. Call `close_all` after the last command.
+
+    `image` is that of containers; empty: the default one.
 
     Without `trial`, only whether it is installed is checked: for a drone that tried it when it started.
     `environ` is the drone's own environment; commands get the few variables of it that `environment.py` lists.
@@ -57,15 +62,30 @@ def choose(  # noqa: PLR0913 - one for each who decides
             )
         raise _missing(kind, reason, _INSTALL)
     if kind == "docker":
-        raise _missing(
-            kind, "this version does not support the docker sandbox", "use --sandbox bwrap or --sandbox auto"
-        )
+        containers = Containers(partial(find_engine, environ, image), access, limits or ResourceLimits())
+        sandbox = ContainerSandbox(environ, containers, owner=owner)
+        return _tried(sandbox) if trial else sandbox
     raise Precondition(
         f'unknown sandbox "{kind}"',
         code="E-SANDBOX",
         why=f"expected one of {', '.join(KINDS)}",
         next="use --sandbox auto",
     )
+
+
+def _tried(sandbox: ContainerSandbox) -> ContainerSandbox:
+    """The sandbox after a trial run; what killed drones left is removed. Raises Precondition if it does not work."""
+    try:
+        engine = sandbox.containers.engine
+        remove_leftovers(engine)
+        with tempfile.TemporaryDirectory(prefix="drone-") as directory:
+            tried = sandbox.run(["touch", "tried"], workspace=Path(directory), timeout=60)
+    except FleetFault as fault:
+        raise _missing(sandbox.kind, fault.why, fault.next) from fault
+    if tried.return_code != 0:
+        why = f"a trial run in {engine.image} failed: {tried.output.strip()[:300] or 'it did not complete'}"
+        raise _missing(sandbox.kind, why, f"{engine.program} run --rm {engine.image} true        shows what fails")
+    return sandbox
 
 
 def explain_missing(environ: Mapping[str, str], *, trial: bool = True) -> str:

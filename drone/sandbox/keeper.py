@@ -48,18 +48,13 @@ def kill_descendants() -> None:
     # Most commands leave nothing behind, and listing all processes of the machine takes longer than many commands do.
     while not _reaped_all():
         for pid in descendants(os.getpid()):
-            _kill(pid)
+            kill(pid)
         time.sleep(0.002)
 
 
 def descendants(root: int) -> list[int]:
     """Every live process below `root`, according to the parents in /proc."""
-    children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208 - see the module's imports
-        if name.isdigit():
-            state, parent = _state_and_parent(name)
-            if state not in {"", "Z", "X"}:
-                children.setdefault(parent, []).append(int(name))
+    children = children_by_parent()
     found: list[int] = []
     waiting = [root]
     while waiting:
@@ -67,6 +62,17 @@ def descendants(root: int) -> list[int]:
         found += born
         waiting += born
     return found
+
+
+def children_by_parent() -> dict[int, list[int]]:
+    """All live processes, by the parents in /proc."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208 - see the module's imports
+        if name.isdigit():
+            state, parent = _state_and_parent(name)
+            if state not in {"", "Z", "X"}:
+                children.setdefault(parent, []).append(int(name))
+    return children
 
 
 def _state_and_parent(pid: str) -> tuple[str, int]:
@@ -80,7 +86,7 @@ def _state_and_parent(pid: str) -> tuple[str, int]:
     return fields[0], int(fields[1])
 
 
-def _kill(pid: int) -> None:
+def kill(pid: int) -> None:
     try:  # noqa: SIM105 - see the module's imports
         os.kill(pid, signal.SIGKILL)
     except OSError:

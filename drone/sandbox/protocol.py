@@ -30,7 +30,7 @@ class CommandResult:
     """How a command ended and what it printed."""
 
     return_code: int | None
-    """None if the command was ended by us: a time limit, too much memory or disk, or `check` raised."""
+    """None if the command was ended by us (a time limit, too much memory or disk, `check` raised) or lost."""
     output: str
     """stdout and stderr in order of arrival; over 10,000 characters the head and the tail, with the number elided."""
     output_bytes: int
@@ -44,6 +44,8 @@ class CommandResult:
     """Connections that the network policy refused meanwhile, each as a sentence."""
     over: str = ""
     """Why the command was ended, if it used too much of the machine."""
+    lost: str = ""
+    """Why the sandbox itself ended while the command ran."""
     reached: tuple[str, ...] = ()
     """The owner's limits that the kernel enforced meanwhile, each as a sentence."""
     log: Path | None = None
@@ -69,7 +71,7 @@ class Sandbox(Protocol):
 
     @property
     def kind(self) -> str:
-        """`bwrap` or `none`; shown on the board."""
+        """`bwrap`, `docker` or `none`; shown on the board."""
         ...
 
     @property

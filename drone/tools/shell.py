@@ -81,7 +81,7 @@ class Shell:
 
 
 def _execution(result: CommandResult) -> Execution:
-    if result.over:
+    if result.over or result.lost:
         return "broken_off"
     return "timed_out" if result.return_code is None else "answered"
 
@@ -89,6 +89,8 @@ def _execution(result: CommandResult) -> Execution:
 def _how_it_ended(result: CommandResult, timeout: float) -> str:
     if result.over:
         return f"(ended by a limit of this drone: {result.over})"
+    if result.lost:
+        return f"(ended: {result.lost})"
     if result.return_code == _TOO_LARGE:
         return f"(return code {result.return_code}: a file reached the largest size that this drone allows)"
     if result.return_code is None:

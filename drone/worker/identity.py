@@ -37,7 +37,7 @@ def begin_boot(settings: DroneSettings) -> DroneIdentity:
     previous = home.boot_file.read_text().strip() if home.boot_file.exists() else ""
     machine = home.machine_id()
     found = policy.load(settings.policy_file)
-    sandbox = choose(config.sandbox, settings.environ).kind
+    sandbox = choose(config.sandbox, settings.environ, image=found.image).kind
     found.check_sandbox(sandbox)
     return DroneIdentity(
         home=home,

@@ -20,12 +20,15 @@ NOBODY = 65534
 
 
 def sandbox_of(kind: str) -> Sandbox:
-    """The sandbox of a kind; without bubblewrap the test is skipped, or fails in CI."""
+    """The sandbox of a kind; without bubblewrap the test is skipped, or fails in CI.
+
+    That of containers needs the fixture `container_image`, which does the same without podman.
+    """
     if kind == "bwrap":
         needs("bwrap")
         if (reason := explain_missing(os.environ)) and os.environ.get("CI") != "true":
             pytest.skip(reason)
-    return choose(kind, os.environ)
+    return choose(kind, os.environ, trial=kind != "docker")
 
 
 def shell(sandbox: Sandbox, workspace: Path, line: str, timeout: float = 20) -> CommandResult:
@@ -60,9 +63,21 @@ def networks_closed() -> Iterator[None]:
     close_all()
 
 
-@pytest.fixture(params=["bwrap", "none"])
+@pytest.fixture(params=["bwrap", "docker", "none"])
 def sandbox(request: pytest.FixtureRequest, networks_closed: None) -> Sandbox:
     """Each kind of sandbox."""
+    return _prepared(request)
+
+
+@pytest.fixture(params=["bwrap", "docker"])
+def walled(request: pytest.FixtureRequest, networks_closed: None) -> Sandbox:
+    """Each kind that keeps commands from the machine."""
+    return _prepared(request)
+
+
+def _prepared(request: pytest.FixtureRequest) -> Sandbox:
+    if request.param == "docker":
+        request.getfixturevalue("container_image")
     return sandbox_of(request.param)
 
 

@@ -43,6 +43,7 @@ class CommandTable(_Table):
 
 class SandboxTable(_Table):
     allow: Annotated[tuple[Literal["bwrap", "docker", "none"], ...], Field(min_length=1)] | None = None
+    image: Annotated[str, Field(pattern=r"^[\w][\w./:@-]*$")] = ""
 
 
 class WhenTable(_Table):
@@ -81,6 +82,7 @@ EXPECTED: Mapping[str, str] = {
     "orders.tools": "names of tools, with * and ? as patterns",
     "commands.refuse": 'patterns of command lines, such as "git push*"',
     "sandbox.allow": "some of bwrap, docker, none",
+    "sandbox.image": 'the name of a container image, such as "dronefleet-sandbox"',
     "when.hours": 'local times such as "Mon-Fri 20:00-07:00" or "Sat,Sun"',
     "when.on_mains": "true or false",
     "when.idle_minutes": "a number of minutes",

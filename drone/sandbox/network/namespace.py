@@ -59,7 +59,7 @@ class Network:
             if self._is_routed and self._namespace is None:
                 self._make()
             if self._namespace is not None:
-                return self._namespace.enter(), [], self._variables()
+                return self._namespace.enter(), [], proxy_variables()
             return [], ["--unshare-net"] if self.access.kind == "none" else [], {}
 
     def take_refused(self) -> tuple[str, ...]:
@@ -77,11 +77,6 @@ class Network:
             log.warning("commands use the machine's own network: %s", fault.why)
             self.access = replace(self.access, kind="host")
 
-    def _variables(self) -> dict[str, str]:
-        """Variables that lead programs to the proxy; those of the owner's proxy do not apply."""
-        proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), _URL)
-        return {**proxies, "no_proxy": _LOCAL, "NO_PROXY": _LOCAL, "NODE_USE_ENV_PROXY": "1"}
-
     def close(self) -> None:
         """End the namespace and the proxy. Commands that still run lose their connections."""
         with self._lock:
@@ -89,6 +84,12 @@ class Network:
             opened.discard(self)
         if namespace is not None:
             namespace.close()
+
+
+def proxy_variables() -> dict[str, str]:
+    """Variables that lead programs to the proxy; those of the owner's proxy do not apply."""
+    proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), _URL)
+    return {**proxies, "no_proxy": _LOCAL, "NO_PROXY": _LOCAL, "NODE_USE_ENV_PROXY": "1"}
 
 
 def explain_missing() -> str:

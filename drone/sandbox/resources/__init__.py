@@ -24,7 +24,7 @@ from drone.sandbox.resources.limits import ResourceLimits
 from drone.sandbox.resources.usage import UsageWatch
 from shared.errors import FleetFault
 
-__all__ = ["ResourceLimits", "Resources", "at_most", "available"]
+__all__ = ["Bound", "ResourceLimits", "Resources", "at_most", "available"]
 
 T = TypeVar("T")
 _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"

@@ -150,8 +150,7 @@ def _pids(group: Path, limits: ResourceLimits) -> EventCount | None:
     if limits.processes is None:
         return None
     (group / "pids.max").write_text(str(limits.processes))
-    why = f"a new process was refused: the commands of a run may have {limits.processes:,} processes and threads"
-    return EventCount(group / "pids.events", "max", why)
+    return EventCount(group / "pids.events", "max", _out_of_processes(limits.processes))
 
 
 def _cpu_v1(group: Path, limits: ResourceLimits) -> None:
@@ -171,6 +170,25 @@ _V2: Mapping[str, _Controller] = {"memory": _memory_v2, "pids": _pids, "cpu": _c
 
 def _out_of_memory(limit: int) -> str:
     return f"a process was ended: the commands of a run may use {readable(limit)} of memory together"
+
+
+def _out_of_processes(limit: int) -> str:
+    return f"a new process was refused: the commands of a run may have {limit:,} processes and threads"
+
+
+def counters_of(pid: int, limits: ResourceLimits) -> dict[EventCount, int]:
+    """What counts how often a process's cgroup, which another program made, reached these limits; with its value."""
+    found = set[EventCount]()
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _, names, path = line.split(":", 2)
+        if (place := _place(path, set(names.split(",")) if names else None)) is None:
+            continue
+        if limits.memory is not None:
+            files = (place / "memory.oom_control", place / "memory.events")
+            found |= {EventCount(file, "oom_kill", _out_of_memory(limits.memory)) for file in files if file.exists()}
+        if limits.processes is not None and (file := place / "pids.events").exists():
+            found.add(EventCount(file, "max", _out_of_processes(limits.processes)))
+    return {each: each.value() for each in found}
 
 
 def available(pid: int | None = None) -> set[Bound]:

@@ -1,4 +1,4 @@
-"""`drone doctor --sandbox`: the break-outs are real, and bubblewrap holds them all."""
+"""`drone doctor --sandbox`: the break-outs are real, and the sandboxes hold them all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from drone.installation.break_outs import examine_sandbox
 from drone.installation.policy import Policy
+from drone.sandbox import Sandbox
 from drone.sandbox.bubblewrap import SYSTEM
 from drone.sandbox.network import AccessKind, NetworkAccess
 from shared.terminal.doctor import State
@@ -33,9 +34,8 @@ def examined(kind: str, home: Path, access: AccessKind = "public") -> dict[State
     return found
 
 
-def test_bubblewrap_holds_every_break_out(tmp_path: Path) -> None:
-    sandbox_of("bwrap")
-    found = examined("bwrap", tmp_path)
+def test_a_sandbox_holds_every_break_out(walled: Sandbox, tmp_path: Path) -> None:
+    found = examined(walled.kind, tmp_path)
     assert (len(found[State.OK]), set(found)) == (24, {State.OK})
     assert [path.name for path in tmp_path.iterdir()] == ["keys"]
 

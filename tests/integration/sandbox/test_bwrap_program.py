@@ -49,11 +49,11 @@ def test_bwrap_outside_the_path_of_commands_is_started_by_its_own_path(
     assert sandbox.kind == "bwrap"
     assert str(tools / "bwrap") in sandbox.line("true", workspace=work).arguments
     assert shell(sandbox, work, "echo inside").output == "inside\n"
-    assert f"({tools}/bwrap)" in check_sandbox("auto", environ(tools)).found
+    assert f"({tools}/bwrap)" in check_sandbox("auto", environ(tools), tools / "policy.toml").found
 
 
 def test_a_bwrap_that_does_not_work_is_named_with_its_reason(tools: Path, networks_closed: None) -> None:
-    found = check_sandbox("auto", broken(tools))
+    found = check_sandbox("auto", broken(tools), tools / "policy.toml")
 
     assert choose("auto", environ(tools)).kind == "none"
     assert f"{tools}/bwrap does not work here: No permissions to create new namespace" in found.found

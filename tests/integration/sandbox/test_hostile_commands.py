@@ -1,6 +1,6 @@
 """Commands that print without end, never end, or try to get away: the drone's process stays small, and nothing is left.
 
-Each runs in both sandboxes through the `shell` tool of a process of its own, whose memory the kernel measures.
+Each runs in every sandbox through the `shell` tool of a process of its own, whose memory the kernel measures.
 """
 
 from __future__ import annotations

@@ -38,40 +38,40 @@ CLOSED = (
 
 
 @pytest.mark.parametrize("command", CLOSED)
-def test_what_only_root_may_do_is_refused(command: str, bwrap: Sandbox, tmp_path: Path) -> None:
-    assert shell(bwrap, tmp_path, f"{command} || echo refused").output.endswith("refused\n")
+def test_what_only_root_may_do_is_refused(command: str, walled: Sandbox, tmp_path: Path) -> None:
+    assert shell(walled, tmp_path, f"{command} || echo refused").output.endswith("refused\n")
 
 
-def test_a_command_has_no_right_of_root(bwrap: Sandbox, tmp_path: Path) -> None:
-    status = shell(bwrap, tmp_path, "grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs)' /proc/self/status").output
+def test_a_command_has_no_right_of_root(walled: Sandbox, tmp_path: Path) -> None:
+    status = shell(walled, tmp_path, "grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs)' /proc/self/status").output
     facts = {name: set(values.split()) for name, _, values in (line.partition(":") for line in status.splitlines())}
     assert facts["Uid"] == facts["Gid"] == facts["Groups"] | {"65533"} == {"65533"}
     assert {*facts["CapEff"], *facts["CapPrm"], *facts["CapInh"], *facts["CapBnd"], *facts["CapAmb"]} == {"0" * 16}
     assert facts["NoNewPrivs"] == {"1"}
 
 
-def test_a_command_can_use_the_usual_places_and_has_a_name(bwrap: Sandbox, tmp_path: Path) -> None:
+def test_a_command_can_use_the_usual_places_and_has_a_name(walled: Sandbox, tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     places = "touch here ~/a /tmp/b /var/tmp/c /dev/shm/d && mkdir -p sub/deep && whoami && id -gn"
-    assert shell(bwrap, tmp_path, places).output == "drone\ndrone\n"
+    assert shell(walled, tmp_path, places).output == "drone\ndrone\n"
 
 
-def test_files_that_were_there_can_be_changed_and_links_are_not_followed(bwrap: Sandbox, tmp_path: Path) -> None:
+def test_files_that_were_there_can_be_changed_and_links_are_not_followed(walled: Sandbox, tmp_path: Path) -> None:
     work, outside = tmp_path / "work", tmp_path / "outside"
     (work / "sub").mkdir(parents=True)
     (work / "sub" / "file").write_text("old\n")
     outside.write_text("private")
     (work / "link").symlink_to(outside)
-    assert shell(bwrap, work, "echo new > sub/file && chmod +x sub/file && cat sub/file").output == "new\n"
+    assert shell(walled, work, "echo new > sub/file && chmod +x sub/file && cat sub/file").output == "new\n"
     assert outside.stat().st_uid == 0
 
 
-def test_what_a_tool_writes_belongs_to_the_commands(bwrap: Sandbox, tmp_path: Path) -> None:
-    shell(bwrap, tmp_path, "echo one > old; chmod 600 old")
+def test_what_a_tool_writes_belongs_to_the_commands(walled: Sandbox, tmp_path: Path) -> None:
+    shell(walled, tmp_path, "echo one > old; chmod 600 old")
     write = FileWrite(tmp_path)
     for path in ("old", "new", "a/b/c"):
         write(FileWriteArguments(path=path, content="two\n"))
-    assert shell(bwrap, tmp_path, "rm new && echo three >> old && mv a/b/c a/d && cat old").output == "two\nthree\n"
+    assert shell(walled, tmp_path, "rm new && echo three >> old && mv a/b/c a/d && cat old").output == "two\nthree\n"
 
 
 def test_a_workspace_of_an_earlier_version_is_handed_over(tmp_path: Path) -> None:

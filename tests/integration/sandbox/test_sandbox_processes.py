@@ -80,10 +80,10 @@ def test_a_command_that_kills_its_own_holder_leaves_nothing_either(sandbox: Sand
     wait_until(lambda: not processes_with(name), seconds=5)
 
 
-def test_a_fork_bomb_ends_at_its_time_limit(bwrap: Sandbox, tmp_path: Path) -> None:
+def test_a_fork_bomb_ends_at_its_time_limit(walled: Sandbox, tmp_path: Path) -> None:
     bomb = "for i in $(seq 200); do (while :; do (sleep 0.05); done) & done; sleep 100"
 
-    result = shell(bwrap, tmp_path, bomb, timeout=0.7)
+    result = shell(walled, tmp_path, bomb, timeout=0.7)
 
     assert result.timed_out
     assert result.survivors == 0

@@ -63,7 +63,7 @@ def test_a_limit_that_cannot_be_understood_stops_the_drone(tmp_path: Path, text:
 def test_the_doctor_says_how_limits_are_enforced(tmp_path: Path) -> None:
     policy = written(tmp_path, '[limits]\nmemory = "3 GiB"\nprocesses = 1234')
 
-    (check,) = check_limits(DroneHome(tmp_path), policy)
+    (check,) = check_limits(DroneHome(tmp_path), policy, "bwrap", {})
 
     assert check.found.startswith("memory 3.0GiB, processes 1,234 for the commands of a run")
     assert check.state is OK or (check.state is WARN and "looked at" in check.found)
@@ -71,10 +71,10 @@ def test_the_doctor_says_how_limits_are_enforced(tmp_path: Path) -> None:
 
 
 def test_the_doctor_fails_where_processor_time_cannot_be_limited(tmp_path: Path) -> None:
-    checks = check_limits(DroneHome(tmp_path), written(tmp_path, "[limits]\ncpus = 1"))
+    checks = check_limits(DroneHome(tmp_path), written(tmp_path, "[limits]\ncpus = 1"), "bwrap", {})
 
     assert [check.state is FAIL for check in checks] == ["cpus" not in available()]
 
 
 def test_the_doctor_says_nothing_about_a_policy_that_cannot_be_read(tmp_path: Path) -> None:
-    assert check_limits(DroneHome(tmp_path), written(tmp_path, "[limits]\ncpus = 0")) == []
+    assert check_limits(DroneHome(tmp_path), written(tmp_path, "[limits]\ncpus = 0"), "bwrap", {}) == []

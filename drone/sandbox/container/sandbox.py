@@ -1,0 +1,172 @@
+"""The container sandbox: only the image's files, the workspace and the session's home exist for a command.
+
+All commands of a session share one container, which is made for the first of them. In it a process of ours starts and
+holds each command; on the drone's side a client stands for it (`client.py`).
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from drone.processes.receipt import Ended
+from drone.sandbox import account
+from drone.sandbox.command import Watch, run_line
+from drone.sandbox.container import client
+from drone.sandbox.container.engine import Engine
+from drone.sandbox.container.options import HOME, Mounts, holds_by_cgroup
+from drone.sandbox.container.running import RunningContainer
+from drone.sandbox.environment import clean_environment
+from drone.sandbox.limits import new_mark
+from drone.sandbox.network import NetworkAccess
+from drone.sandbox.network.namespace import proxy_variables
+from drone.sandbox.opened import opened
+from drone.sandbox.own_variables import carried
+from drone.sandbox.protocol import NO_VARIABLES, Check, CommandLine, CommandResult, OnOutput, Tally
+from drone.sandbox.resources import ResourceLimits
+from drone.sandbox.resources.usage import UsageWatch
+
+LOST = "its container was ended from outside, or ran out of memory; the next command gets a new one"
+_KILLED = 128 + signal.SIGKILL
+_ITS_END_SECONDS = 0.5
+
+
+class Containers:
+    """The containers of one run, shared by all copies of its sandbox."""
+
+    def __init__(self, find: Callable[[], Engine], access: NetworkAccess, limits: ResourceLimits) -> None:
+        """`find` returns the engine, or raises FleetFault."""
+        self.limits = limits
+        self._find, self._access = find, access
+        self._lock = threading.Lock()
+        self._running: dict[Mounts, RunningContainer] = {}
+
+    @cached_property
+    def engine(self) -> Engine:
+        return self._find()
+
+    def at(self, mounts: Mounts) -> RunningContainer:
+        """The running container of this mounts, made if there is none. Raises FleetFault."""
+        with self._lock:
+            found = self._running.get(mounts)
+            if found is None or not found.is_running():
+                self._close(mounts)
+                found = self._running[mounts] = RunningContainer(self.engine, mounts, self._access, self.limits)
+                opened.add(self)
+            return found
+
+    def leave(self, mounts: Mounts) -> None:
+        """Close the container of a mounts."""
+        with self._lock:
+            self._close(mounts)
+
+    def close(self) -> Ended:
+        """End all containers; return how many processes of commands were still running."""
+        with self._lock:
+            opened.discard(self)
+            return sum(map(self._close, list(self._running)), Ended())
+
+    def _close(self, mounts: Mounts) -> Ended:
+        running = self._running.pop(mounts, None)
+        return Ended() if running is None else running.close()
+
+
+@dataclass(frozen=True)
+class ContainerSandbox:
+    """Runs commands in containers of podman or docker."""
+
+    environ: Mapping[str, str] = field(repr=False, compare=False)
+    """The drone's own environment."""
+    containers: Containers
+    owner: str = ""
+    scratch: Path | None = None
+    read_only: tuple[Path, ...] = ()
+    tally: Tally = field(default_factory=Tally)
+    kind: str = "docker"
+    warning: str = ""
+
+    @property
+    def user(self) -> int | None:
+        return account.of_commands()
+
+    def for_session(self, *, scratch: Path, read_only: Sequence[Path] = ()) -> ContainerSandbox:
+        return replace(self, scratch=scratch, read_only=(*self.read_only, *read_only))
+
+    def run(  # noqa: PLR0913 - the protocol's
+        self,
+        command: str | Sequence[str],
+        *,
+        workspace: Path,
+        timeout: float,
+        log: Path | None = None,
+        on_output: OnOutput | None = None,
+        check: Check | None = None,
+        read_only: Sequence[Path] = (),
+    ) -> CommandResult:
+        watch = Watch(timeout, log, on_output, check)
+        also_read = replace(self, read_only=(*self.read_only, *read_only))
+        if self.scratch is not None:
+            return also_read._run(command, also_read._mounts(workspace), watch)
+        with tempfile.TemporaryDirectory(prefix="drone-") as directory:
+            once = replace(also_read, scratch=Path(directory))
+            mounts = once._mounts(workspace)
+            try:
+                return once._run(command, mounts, watch)
+            finally:
+                self.containers.leave(mounts)
+
+    def line(
+        self, command: str | Sequence[str], *, workspace: Path, variables: Mapping[str, str] = NO_VARIABLES
+    ) -> CommandLine:
+        mounts = self._mounts(workspace)
+        return self._line(self.containers.at(mounts), command, mounts.workspace, variables)
+
+    def _run(self, command: str | Sequence[str], mounts: Mounts, watch: Watch) -> CommandResult:
+        container = self.containers.at(mounts)
+        limits, processes = self.containers.limits, not holds_by_cgroup(self.containers.engine)
+        # The command's processes are below the container's first one, and not below the client.
+        watch = replace(
+            watch,
+            usage=lambda _: UsageWatch(
+                limits, container.process.pid, [mounts.workspace, mounts.scratch], processes=processes
+            ),
+        )
+        result = run_line(self._line(container, command, mounts.workspace), watch, self.tally)
+        result = replace(result, refused=container.take_refused(), reached=container.take_reached())
+        if result.return_code == _KILLED and not container.is_running(_ITS_END_SECONDS):
+            return replace(result, return_code=None, lost=LOST)
+        return result
+
+    def _line(
+        self,
+        container: RunningContainer,
+        command: str | Sequence[str],
+        workspace: Path,
+        variables: Mapping[str, str] = NO_VARIABLES,
+    ) -> CommandLine:
+        mark = new_mark(self.owner)
+        words = [container.shell, "-c", command] if isinstance(command, str) else list(command)
+        inside, carriers = carried(words, variables)
+        environment = clean_environment(home=HOME, tmp="/tmp", path="", mark=mark, source=self.environ)  # noqa: S108
+        del environment["PATH"]  # the image's own applies
+        proxies = proxy_variables() if container.proxy is not None else {}
+        script = [sys.executable, "-I", "-S", str(Path(client.__file__)), str(container.requests), str(workspace)]
+        return CommandLine([*script, *inside], environment | proxies | carriers, Path("/"), mark)
+
+    def _mounts(self, workspace: Path) -> Mounts:
+        """Where commands run, given to their account."""
+        if self.scratch is None:
+            raise ValueError("a command that outlives its call requires a session's home: use for_session")
+        mounts = Mounts(workspace.resolve(), self.scratch.resolve(), tuple(dict.fromkeys(self.read_only)))
+        for directory in (mounts.scratch / "home", mounts.scratch / "tmp"):
+            directory.mkdir(parents=True, exist_ok=True)
+        if self.user is not None:
+            for directory in (mounts.workspace, mounts.scratch / "home", mounts.scratch / "tmp"):
+                account.hand_over(directory, self.user)
+        return mounts

@@ -1,0 +1,246 @@
+"""The container sandbox: its engine, its image, its containers, and what is left of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from drone.installation.doctor import check_sandbox
+from drone.processes.ending import end_command
+from drone.sandbox import Sandbox, choose
+from drone.sandbox.container import DEFAULT_IMAGE, find_engine, remove_leftovers
+from drone.sandbox.container.leftovers import LABEL, PREFIX, this_maker
+from drone.sandbox.opened import close_all
+from drone.sandbox.protocol import CommandLine
+from drone.tools.arguments import ShellArguments
+from drone.tools.shell import Shell
+from shared.errors import FleetFault, Precondition
+from tests.support import wait_until
+from tests.support.containers import podman
+from tests.support.sandboxes import processes_with, raise_when, sandbox_of, shell
+
+pytestmark = pytest.mark.usefixtures("container_image", "networks_closed")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    path = tmp_path / "work"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def session(tmp_path: Path, container_image: str) -> Sandbox:
+    """A sandbox whose commands share a container."""
+    return sandbox_of("docker").for_session(scratch=tmp_path / "scratch")
+
+
+def names() -> list[str]:
+    """The running containers."""
+    return podman("ps", "--format", "{{.Names}}").split()
+
+
+def started(line: CommandLine) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        line.arguments, env=dict(line.environment), cwd=line.directory, stdin=subprocess.PIPE, start_new_session=True
+    )
+
+
+# The containers of a session
+
+
+def test_the_commands_of_a_session_share_a_container_which_ends_with_it(session: Sandbox, workspace: Path) -> None:
+    hosts = [shell(session, workspace, "cat /proc/sys/kernel/random/boot_id; ls -di /proc/1/ns") for _ in range(2)]
+    running = names()
+
+    close_all()
+
+    assert (hosts[0].output, len(running)) == (hosts[1].output, 1)
+    assert not podman("ps", "--all", "--quiet", "--filter", f"name={running[0]}")
+
+
+def test_a_container_that_is_killed_from_outside_fails_its_command_and_the_next_gets_another(
+    session: Sandbox, workspace: Path
+) -> None:
+    tool = Shell(workspace, session, 60, workspace.parent / "logs", lambda _: podman("kill", *names()), lambda: None)
+
+    killed = tool(ShellArguments(command="echo kept > file; echo begun; sleep 60; echo ended"))
+    after = shell(session, workspace, "cat file ~/home; echo home > ~/home")
+
+    assert killed.output.startswith("begun\n(ended: its container was ended from outside, or ran out of memory;")
+    assert (killed.execution, killed.is_error, killed.return_code) == ("broken_off", True, None)
+    assert after.output.startswith("kept\n")
+
+
+def test_a_command_that_is_killed_is_not_taken_for_its_container(session: Sandbox, workspace: Path) -> None:
+    result = shell(session, workspace, "kill -9 $$")
+
+    assert (result.return_code, result.lost) == (137, "")
+
+
+def test_a_process_without_the_mark_gets_its_time_to_clean_up_too(session: Sandbox, workspace: Path) -> None:
+    trap = "trap 'sleep 0.3; echo cleaned > cleaned; exit' TERM; touch ready; while :; do sleep 0.1; done"
+    line = f'env -i setsid bash -c "{trap}" >/dev/null 2>&1 & sleep 100'
+
+    with pytest.raises(KeyboardInterrupt):
+        session.run(
+            line,
+            workspace=workspace,
+            timeout=30,
+            check=raise_when((workspace / "ready").exists, KeyboardInterrupt()),
+        )
+
+    assert (workspace / "cleaned").read_text() == "cleaned\n"
+
+
+def test_a_command_that_outlives_its_call_is_ended_with_its_container_and_counted(
+    session: Sandbox, workspace: Path
+) -> None:
+    name = "4321.125"
+    with started(session.line(["sleep", name], workspace=workspace)) as client:
+        wait_until(lambda: len(processes_with(name)) == 2)  # the client names it too
+
+        ended = close_all()
+
+        assert (ended.found, ended.ended, ended.survivors) == (1, 1, 0)
+        assert client.wait(10) == 137
+
+
+def test_a_command_that_outlives_its_call_can_be_ended_alone(session: Sandbox, workspace: Path) -> None:
+    name = "4321.375"
+    line = session.line(["sh", "-c", f"sleep {name} & sleep {name}"], workspace=workspace, variables={"KEY": "v"})
+    with started(line) as client:
+        wait_until(lambda: len(processes_with(name)) == 2)
+
+        ended = end_command(client.pid, line.mark, grace=1)
+
+    assert (ended.found, ended.survivors) == (3, 0)
+    assert len(names()) == 1
+
+
+@pytest.mark.parametrize("path", ["/proc/1/environ", "/proc/1/fd/", "/proc/1/mem", "/proc/$PPID/environ"])
+def test_a_command_cannot_look_into_what_starts_it(path: str, session: Sandbox, workspace: Path) -> None:
+    assert "Permission denied" in shell(session, workspace, f"cat {path}* 2>&1 >/dev/null").output
+
+
+# The engine and the image
+
+
+def refusal(environ: dict[str, str], image: str = "") -> Precondition:
+    with pytest.raises(Precondition) as refused:
+        choose("docker", environ, image=image)
+    return refused.value
+
+
+def test_without_an_engine_the_refusal_says_what_to_install(tmp_path: Path) -> None:
+    refused = refusal({**os.environ, "PATH": str(tmp_path)})
+
+    assert (refused.why, refused.next[:23]) == ("neither podman nor docker is installed", "sudo apt install podman")
+
+
+@pytest.mark.parametrize(
+    ("image", "fix"),
+    [("", f"podman import - {DEFAULT_IMAGE}"), ("localhost/no-such:1", "podman pull localhost/no-such:1")],
+)
+def test_an_image_that_is_missing_is_not_fetched_and_the_refusal_says_how(image: str, fix: str, tmp_path: Path) -> None:
+    empty = tmp_path / "storage.conf"
+    empty.write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{tmp_path}/graph"\nrunroot = "{tmp_path}/run"\n')
+
+    refused = refusal({**os.environ, "CONTAINERS_STORAGE_CONF": str(empty)}, image)
+
+    assert f"podman has no image {image or DEFAULT_IMAGE}" in refused.why
+    assert fix in refused.next
+
+
+def test_an_engine_without_rights_is_named_with_its_error(tmp_path: Path) -> None:
+    closed = tmp_path / "storage.conf"
+    closed.write_text('[storage]\ndriver = "vfs"\ngraphroot = "/proc/graph"\nrunroot = "/proc/run"\n')
+
+    refused = refusal({**os.environ, "CONTAINERS_STORAGE_CONF": str(closed)})
+
+    assert "podman does not work here: " in refused.why
+    assert "/proc/" in refused.why
+
+
+def test_an_image_without_python_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    subprocess.run(["tar", "-C", tmp_path / "root", "-cf", tmp_path / "empty.tar", "."], check=True)
+    podman("import", "--quiet", str(tmp_path / "empty.tar"), "localhost/empty:1")
+
+    refused = refusal(dict(os.environ), "localhost/empty:1")
+
+    assert "python3" in refused.why
+    assert not podman("ps", "--all", "--quiet", "--filter", "ancestor=localhost/empty:1")
+
+
+def test_an_image_that_disappeared_since_the_drone_started_is_the_drones_fault(workspace: Path) -> None:
+    sandbox = choose("docker", os.environ, trial=False, image="localhost/gone:1")
+
+    with pytest.raises(FleetFault, match="could not be started") as fault:
+        shell(sandbox, workspace, "true")
+
+    assert "localhost/gone:1" in fault.value.why
+
+
+def test_the_doctor_names_engine_and_image(tmp_path: Path) -> None:
+    found = check_sandbox("docker", os.environ, tmp_path / "policy.toml").found
+
+    assert found.startswith("docker, tested (/")
+    assert f"podman, image {DEFAULT_IMAGE})" in found
+
+
+def test_the_policy_names_the_image(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[sandbox]\nimage = "localhost/no-such:1"\n')
+
+    assert "no image localhost/no-such:1" in check_sandbox("docker", os.environ, policy).found
+
+
+# What killed drones leave
+
+
+def test_what_a_killed_drone_left_is_removed_and_nothing_of_others(tmp_path: Path) -> None:
+    code = (
+        "import os\nfrom drone.sandbox.container.leftovers import make_directory, this_maker\n"
+        "print(make_directory(), this_maker(), flush=True)\nos.kill(os.getpid(), 9)"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+    directory, gone = killed.stdout.split()
+    limits = ("--ulimit", "nofile=64:64", "--ulimit", "nproc=64:64")
+    left, living, elsewhere, others = (
+        podman("create", *limits, *label, DEFAULT_IMAGE, "true").strip()
+        for label in (
+            ("--label", f"{LABEL}={gone}"),
+            ("--label", f"{LABEL}={this_maker()}"),
+            ("--label", f"{LABEL}=another-machine/{gone.partition('/')[2]}"),
+            (),
+        )
+    )
+
+    remove_leftovers(find_engine(os.environ))
+
+    kept = set(podman("ps", "--all", "--quiet", "--no-trunc").split())
+    podman("rm", "--force", living, elsewhere, others)
+    assert (left in kept, {living, elsewhere, others} <= kept) == (False, True)
+    assert Path(directory).name.startswith(PREFIX)
+    assert not Path(directory).exists()
+
+
+def test_a_container_ends_with_its_drone(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; from pathlib import Path; from drone.sandbox import choose; "
+        "choose('docker', os.environ, trial=False).run('touch begun; sleep 60', workspace=Path(sys.argv[1]), timeout=0)"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, tmp_path]) as drone:
+        wait_until((tmp_path / "begun").exists)
+        running = names()
+        drone.kill()
+
+    began = time.monotonic()
+    wait_until(lambda: not names())
+    assert (len(running), time.monotonic() - began < 20) == (1, True)
