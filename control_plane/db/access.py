@@ -80,6 +80,8 @@ class JoinToken(Owned, Row):
     uses: Mapped[int]
     """How often it may be used in all."""
     used: Mapped[int] = mapped_column(default=0)
+    made_by: Mapped[str | None] = mapped_column(Id)
+    """As on an API token; it is revoked together with that one."""
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
     revoked_at: Mapped[datetime | None]

@@ -34,6 +34,8 @@ class Drone(Owned, Row):
     """SHA-256 of its Redis password: enough to recreate its Redis user after Redis was emptied."""
     needs_broker_scripts: Mapped[bool] = mapped_column(default=True)
     """Its version runs scripts in Redis and writes bindings that all drones share, so its user may do both."""
+    join_token_id: Mapped[str | None] = mapped_column(Id)
+    """The join token with which it registered last; None: it registered with an earlier version."""
     registered_at: Mapped[datetime]
     removed_at: Mapped[datetime | None]
     draining: Mapped[bool] = mapped_column(default=False)

@@ -38,6 +38,21 @@ class ApiTokenRequest(Request):
     """The token is valid while this person is a member of the organization, with at most their role."""
 
 
+class RevocationDocument(Document):
+    """What ended together with an API token, because it was created with it."""
+
+    api_tokens: list[str]
+    """Ids."""
+    join_tokens: list[str]
+    """Ids."""
+    login_sessions: int
+    """With those of the token itself."""
+    login_links: int
+    """Unused ones."""
+    drones: list[str]
+    """The names of drones that joined with one of its join tokens: they stay."""
+
+
 class JoinTokenDocument(Document):
     id: str
     token: str | None
@@ -67,6 +82,8 @@ class ApiTokenDocument(Document):
     last_used_at: datetime | None
     expires_at: datetime | None
     revoked_at: datetime | None
+    ended: RevocationDocument | None = None
+    """What else ended, once it was revoked."""
 
 
 class LoginLinkDocument(BaseModel):
@@ -181,16 +198,17 @@ REVOKE_API = Operation(
     role="admin",
     route="DELETE /api-tokens/{token_id}",
     names=NAMES,
-    errors=(404,),
+    errors=(404, 409),
     run="access.tokens:revoke_api_token",
     answer=ApiTokenDocument,
-    summary="Revoke an API token",
+    summary="Revoke an API token and everything that was derived from it",
+    more="That is: API tokens, join tokens, login links and browser sessions. Drones that joined stay.",
     tool=FOR_PEOPLE,
     command=Command(
         "api-token revoke",
-        "Revoke an API token; it stops working at once.",
+        "Revoke an API token, with all tokens and logins created with it; they stop working at once.",
         "fleet api-token revoke ID",
-        done="API token {token_id} revoked",
+        text="revocation_text:revoked_token",
     ),
 )
 CREATE_LOGIN_LINK = Operation(

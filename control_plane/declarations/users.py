@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from control_plane.declarations.operation import About, Command, NoDoor, Operation
+from control_plane.declarations.tokens import RevocationDocument
 from control_plane.documents.base import Document, Request
 
 USER = About("user", "The user's e-mail address or id.", source="users:email")
@@ -48,6 +49,8 @@ class UserDocument(Document):
     """When one of these was used; accurate to a minute."""
     created_at: Annotated[datetime, About("added")]
     """When the user was added to this organization."""
+    ended: RevocationDocument | None = None
+    """What ended with the user's tokens, once the user was removed."""
     warnings: list[str] = Field(default_factory=list)
 
 
@@ -133,9 +136,9 @@ REMOVE = Operation(
     tool=FOR_PEOPLE,
     command=Command(
         "user rm",
-        "Remove a user from the organization, and revoke their API tokens; their orders continue.",
+        "Remove a user from the organization; revoke their tokens and what was created with them. Orders continue.",
         "fleet user rm kim@example.org",
-        confirm="Remove user {user} and revoke their API tokens?",
-        done="user {email} removed",
+        confirm="Remove user {user}, and revoke their API tokens with everything created with them?",
+        text="revocation_text:removed_user",
     ),
 )

@@ -119,10 +119,11 @@ def end_session(core: Core, secret: str) -> None:
         db.execute(delete(WebSession).where(WebSession.secret_hash == hashed(secret)))
 
 
-def end_logins_of(db: Session, token_ids: Collection[str]) -> None:
-    """End all sessions of these API tokens, and void their login links."""
-    for table in (WebSession, LoginLink):
-        db.execute(delete(table).where(table.token_id.in_(token_ids)))
+def end_logins_of(db: Session, token_ids: Collection[str]) -> tuple[int, int]:
+    """End all sessions of these API tokens, and void their login links. Returns the number of each."""
+    sessions = delete(WebSession).where(WebSession.token_id.in_(token_ids)).returning(WebSession.id)
+    links = delete(LoginLink).where(LoginLink.token_id.in_(token_ids), LoginLink.used_at.is_(None))
+    return len(db.scalars(sessions).all()), len(db.scalars(links.returning(LoginLink.id)).all())
 
 
 def session_is_valid(now: datetime) -> ColumnElement[bool]:

@@ -30,6 +30,7 @@ from control_plane.operations.access.logins import (
     start_session,
     use_login_link,
 )
+from control_plane.operations.access.revocation import require_maker, revoke_with_derived
 from control_plane.operations.access.roles import parse_role, require_everywhere
 from control_plane.operations.access.validity import is_valid, require_valid
 from control_plane.operations.drones.visibility import names_known_to, served_ids
@@ -72,6 +73,7 @@ def create_join_token(core: Core, caller: Caller, request: JoinTokenRequest) -> 
     labels = check_labels(request.labels)
     secret, now = new_secret(), core.clock.now()
     with core.database.write() as db:
+        require_maker(db, caller, now)
         serves = served_ids(db, caller, request.serves)
         row = JoinToken(
             id=new_id(),
@@ -79,6 +81,7 @@ def create_join_token(core: Core, caller: Caller, request: JoinTokenRequest) -> 
             secret_hash=hashed(secret),
             labels=labels,
             serves=serves,
+            made_by=caller.token_id,
             uses=request.uses,
             used=0,
             created_at=now,
@@ -133,6 +136,7 @@ def create_api_token(core: Core, caller: Caller, request: ApiTokenRequest) -> Ap
     name = check_text("the token name", request.name, limit=128, empty=True)
     lasts = timedelta(seconds=request.expires_s) if request.expires_s else None
     with core.database.write() as db:
+        require_maker(db, caller, core.clock.now())
         row, token = _issue(core, caller, role, name)
         row.everywhere, row.expires_at = request.everywhere, row.created_at + lasts if lasts else None
         if request.user is not None:
@@ -152,22 +156,25 @@ def list_api_tokens(core: Core, caller: Caller) -> list[ApiTokenDocument]:
 
 @performs(declared.REVOKE_API)
 def revoke_api_token(core: Core, caller: Caller, token_id: str) -> ApiTokenDocument:
-    """Revoke an API token with immediate effect, and end its browser sessions and login links. Idempotent.
+    """Revoke an API token with immediate effect, and everything that was derived from it. Idempotent.
 
-    Tokens that were created with it stay valid: `made_by` names it there.
+    `ended` in the answer names what else ended. Raises Conflict if that would be the caller's own token.
 
     A token that may act everywhere can only be revoked by a caller that may do so too: otherwise an organization's
     admin could lock everyone out.
     """
-    with core.database.write() as db:
-        row = db.get(ApiToken, token_id)
-        if row is None or row.organization_id != caller.organization_id:
-            raise NotFound(f"API token {shown(token_id)} not found", code="E-TOKEN-404", next="fleet api-token ls")
-        if row.everywhere:
-            require_everywhere(caller)
-        row.revoked_at = row.revoked_at or core.clock.now()
-        end_logins_of(db, [row.id])
-        return _api_token(db, row)
+    return core.database.transact(lambda db: _revoke(db, core, caller, token_id))
+
+
+def _revoke(db: Session, core: Core, caller: Caller, token_id: str) -> ApiTokenDocument:
+    row = db.get(ApiToken, token_id)
+    if row is None or row.organization_id != caller.organization_id:
+        raise NotFound(f"API token {shown(token_id)} not found", code="E-TOKEN-404", next="fleet api-token ls")
+    if row.everywhere:
+        require_everywhere(caller)
+    ended = revoke_with_derived(db, caller, [row.id], core.clock.now())
+    db.refresh(row)
+    return _api_token(db, row).model_copy(update={"ended": ended})
 
 
 @performs(declared.CREATE_LOGIN_LINK)
@@ -212,7 +219,7 @@ def authenticate(core: Core, bearer: str) -> Caller:
 
 def _api_token(db: Session, row: ApiToken, token: str | None = None) -> ApiTokenDocument:
     user = db.get(User, row.user_id) if row.user_id is not None else None
-    return document_of(ApiTokenDocument, row, token=token, user=user.email if user is not None else None)
+    return document_of(ApiTokenDocument, row, token=token, user=user.email if user else None, ended=None)
 
 
 def _issue(core: Core, caller: Caller, role: Role, name: str) -> tuple[ApiToken, str]:

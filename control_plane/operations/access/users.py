@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -18,7 +18,7 @@ from control_plane.declarations import users as declared
 from control_plane.declarations.users import UserDocument, UserEdit, UserRequest
 from control_plane.lookups.organizations import locked_organization
 from control_plane.lookups.users import find_member
-from control_plane.operations.access.logins import end_logins_of
+from control_plane.operations.access.revocation import revoke_with_derived
 from control_plane.operations.access.roles import parse_role, require_everywhere
 from control_plane.operations.access.validity import is_valid
 from control_plane.operations.gateway import performs
@@ -113,9 +113,10 @@ def _edit(db: Session, core: Core, caller: Caller, named: str, changes: UserEdit
 
 @performs(declared.REMOVE)
 def remove(core: Core, caller: Caller, user: str) -> UserDocument:
-    """End the membership, and revoke the user's tokens of this organization; the last membership ends the user.
+    """End the membership, and revoke the user's tokens of this organization with everything that was derived from them.
 
-    Raises Conflict if the organization would be left without an admin.
+    The last membership ends the user. Raises Conflict if the organization would be left without an admin, or the caller
+    without the token that the call was made with.
     """
     return core.database.transact(lambda db: _remove(db, core, caller, user))
 
@@ -126,13 +127,12 @@ def _remove(db: Session, core: Core, caller: Caller, named: str) -> UserDocument
     administered = _administered(db, user)
     removed = _document(db, user, member, now)
     own = ApiToken.user_id == user.id, ApiToken.organization_id == caller.organization_id
-    living = update(ApiToken).where(*own, ApiToken.revoked_at.is_(None)).values(revoked_at=now)
-    end_logins_of(db, db.scalars(living.returning(ApiToken.id)).all())
+    ended = revoke_with_derived(db, caller, db.scalars(select(ApiToken.id).where(*own)).all(), now)
     db.delete(member)
     db.flush()
     _require_admins(db, administered & {caller.organization_id}, now)
     remove_former(db)
-    return removed
+    return removed.model_copy(update={"ended": ended})
 
 
 def remove_former(db: Session) -> None:
@@ -195,6 +195,7 @@ def _document(db: Session, user: User, member: Member, now: datetime) -> UserDoc
         tokens=count,
         last_used_at=last_used,
         created_at=member.created_at,
+        ended=None,
         warnings=[],
     )
 

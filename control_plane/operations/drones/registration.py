@@ -191,6 +191,7 @@ def _write(drone: Drone, request: RegistrationRequest, token: JoinToken, secrets
     drone.labels = {**request.labels, **fixed}
     # As with labels, values from an earlier token are kept.
     drone.serves = list(dict.fromkeys([*(drone.serves or ()), *token.serves]))
+    drone.join_token_id = token.id
     drone.machine_id = request.machine_id
     drone.concurrency = request.concurrency
     drone.sandbox, drone.version, drone.host = request.sandbox, request.version, request.host

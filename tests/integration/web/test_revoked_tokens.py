@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from control_plane.declarations import tokens
+from control_plane.declarations import tokens, users
 from control_plane.declarations.tokens import ApiTokenRequest
+from control_plane.declarations.users import UserRequest
 from control_plane.web.stream import Pace
 from tests.support.fleet import Api, Doc, PlayedRun
 
@@ -67,10 +68,25 @@ def test_a_stream_is_checked_often_enough_to_end_within_five_seconds() -> None:
     assert Pace().allowed_s <= 4
 
 
-def test_a_token_that_was_created_by_another_names_it(api: Api, token: Doc) -> None:
+def test_a_token_that_was_created_in_a_session_of_another_ends_with_it(api: Api, token: Doc) -> None:
     with api.browser(token=token["token"]) as browser:
         child = browser.post("/api/v1/api-tokens", json={"role": "viewer", "name": "screen"}).json()
-    revoke(api, token)
-    listed = {each["name"]: each for each in api.client.call(tokens.LIST_API)}
-    assert (listed["screen"]["made_by"], listed["screen"]["revoked_at"]) == (token["id"], None)
     assert child["made_by"] == token["id"]
+    ended = api.client.call(tokens.REVOKE_API, token_id=token["id"])["ended"]
+    assert (ended["api_tokens"], ended["login_sessions"]) == ([child["id"]], 1)
+    with api.http(child["token"]) as screen:
+        assert screen.get("/api/v1/whoami").json()["code"] == "E-TOKEN-REVOKED"
+
+
+def test_a_quiet_stream_of_a_user_ends_soon_after_they_were_removed(
+    api: Api, run: PlayedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = replace(api.app.state.live, pace=Pace(heartbeat_s=60, allowed_s=0.3))
+    monkeypatch.setitem(api.app.state._state, "live", live)
+    api.client.call(users.ADD, UserRequest(email="kim@example.org", name="Kim", role="viewer"))
+    own = api.client.call(tokens.CREATE_API, ApiTokenRequest(role="viewer", user="kim@example.org"))
+    with api.http(own["token"]) as kim, kim.stream("GET", f"/api/v1/orders/{run.order_id}/events") as stream:
+        chunks = stream.iter_bytes()
+        assert b"event: order" in next(chunks)
+        api.client.call(users.REMOVE, user="kim@example.org")
+        assert b"event: end" not in b"".join(chunks)

@@ -1,5 +1,7 @@
 """People: their name, their e-mail address and a role in each organization; tokens, orders and tasks may belong to one.
 
+Join tokens name the API token with which they were created, and drones the join token with which they registered.
+
 Tokens of earlier versions belong to no user. They stay valid, and orders keep the token's name.
 """
 
@@ -45,9 +47,13 @@ def upgrade() -> None:
     op.create_index("ix_members_user_id", "members", ["user_id"])
     for table in OWNED:
         op.add_column(table, sa.Column("user_id", Id))
+    op.add_column("join_tokens", sa.Column("made_by", Id))
+    op.add_column("drones", sa.Column("join_token_id", Id))
 
 
 def downgrade() -> None:
+    op.drop_column("drones", "join_token_id")
+    op.drop_column("join_tokens", "made_by")
     for table in OWNED:
         op.drop_column(table, "user_id")
     op.drop_table("members")

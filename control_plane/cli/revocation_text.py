@@ -1,0 +1,35 @@
+"""What was revoked, for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shared.terminal.command_line import say
+
+Doc = dict[str, Any]
+
+
+def revoked_token(token: Doc) -> None:
+    """Say that an API token was revoked, and what ended with it."""
+    say(f"API token {token['id']} revoked")
+    _say_ended(token["ended"])
+
+
+def removed_user(user: Doc) -> None:
+    """Say that a user was removed, and what ended with their tokens."""
+    say(f"user {user['email']} removed; API tokens revoked: {user['tokens']}")
+    _say_ended(user["ended"])
+
+
+def _say_ended(ended: Doc) -> None:
+    for one, many, ids in (
+        ("API token created with it", "API tokens created with it", ended["api_tokens"]),
+        ("join token", "join tokens", ended["join_tokens"]),
+    ):
+        if ids:
+            say(f"also revoked: {len(ids)} {one if len(ids) == 1 else many}: {', '.join(ids)}")
+    if ended["login_sessions"] or ended["login_links"]:
+        say(f"logged out: {ended['login_sessions']} browsers; login links voided: {ended['login_links']}")
+    if ended["drones"]:
+        say(f"drones that joined with such a join token stay: {', '.join(ended['drones'])}")
+        say("  next  fleet drone rm NAME, for each one that you do not recognize")
