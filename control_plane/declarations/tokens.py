@@ -101,6 +101,10 @@ class LoginSessionDocument(Document):
     token_id: Annotated[str, About("token")]
     """The API token that it was started with, and ends with."""
     token_name: Annotated[str, About("name")]
+    user_id: str | None
+    """The user that the token belongs to."""
+    user: Annotated[str | None, About("user")]
+    """The user's name."""
     role: Annotated[str, About("role")]
     everywhere: bool
     current: bool
@@ -231,13 +235,13 @@ LIST_LOGIN_SESSIONS = Operation(
     run="access.login_sessions:list_login_sessions",
     answer=list[LoginSessionDocument],
     summary="List the browsers that are logged in",
-    more="Those of the caller's own token; for an admin, all of the organization.",
+    more="Those of the caller's own token, or of all tokens of their user; for an admin, all of the organization.",
     tool=FOR_PEOPLE,
     command=Command(
         "login-session ls",
-        "List logged-in browsers: your token's own; for an admin, all of the organization.",
+        "List logged-in browsers: your own; for an admin, all of the organization.",
         "fleet login-session ls",
-        columns=("id", "token_id", "token_name", "role", "created_at", "last_used_at", "address", "expires_at"),
+        columns=("id", "token_id", "token_name", "user", "role", "created_at", "last_used_at", "address", "expires_at"),
         empty="no browser is logged in",
     ),
 )
@@ -250,7 +254,7 @@ END_LOGIN_SESSION = Operation(
     run="access.login_sessions:end_login_session",
     answer=LoginSessionDocument,
     summary="Log out a browser",
-    more="One of the caller's own token; for an admin, any of the organization.",
+    more="One of the caller's own token or user; for an admin, any of the organization.",
     tool=FOR_PEOPLE,
     command=Command(
         "login-session rm",

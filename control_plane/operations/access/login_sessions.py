@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
 from control_plane.db.access import ApiToken, WebSession
+from control_plane.db.users import User
 from control_plane.declarations import tokens as declared
 from control_plane.declarations.tokens import LoginSessionDocument
 from control_plane.operations.access.logins import session_is_valid
@@ -42,16 +43,19 @@ def end_login_session(core: Core, caller: Caller, login_session_id: str) -> Logi
                 code="E-LOGIN-SESSION-404",
                 next="fleet login-session ls",
             )
-        if row.everywhere and row.token_id != caller.token_id:
-            require_everywhere(caller)
         ended = _document(db, caller, row)
+        own = row.token_id == caller.token_id or (ended.user_id is not None and ended.user_id == caller.user_id)
+        if row.everywhere and not own:
+            require_everywhere(caller)
         db.delete(row)
         return ended
 
 
 def _visible(caller: Caller, now: datetime) -> Select[WebSession]:
-    """The valid sessions of the caller's own token, and for an admin those in the organization."""
+    """The valid sessions of the caller's own token and person, and for an admin those in the organization."""
     visible = WebSession.token_id == caller.token_id
+    if caller.user_id is not None:
+        visible |= WebSession.token_id.in_(select(ApiToken.id).where(ApiToken.user_id == caller.user_id))
     if may(caller, "admin"):
         visible |= WebSession.organization_id == caller.organization_id
     return select(WebSession).where(session_is_valid(now), visible)
@@ -60,4 +64,6 @@ def _visible(caller: Caller, now: datetime) -> Select[WebSession]:
 def _document(db: Session, caller: Caller, row: WebSession) -> LoginSessionDocument:
     token = db.get_one(ApiToken, row.token_id)
     current = row.id == caller.login_session_id
-    return document_of(LoginSessionDocument, row, token_name=token.name, current=current)
+    user = db.get(User, token.user_id) if token.user_id is not None else None
+    named = {"user_id": user.id, "user": user.name} if user else {"user_id": None, "user": None}
+    return document_of(LoginSessionDocument, row, token_name=token.name, current=current, **named)

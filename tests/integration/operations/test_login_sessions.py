@@ -11,12 +11,14 @@ from sqlalchemy import select, update
 from control_plane.core import Caller, Core
 from control_plane.db.access import LoginLink, WebSession
 from control_plane.declarations.tokens import ApiTokenRequest
+from control_plane.declarations.users import UserRequest
 from control_plane.operations import organizations
-from control_plane.operations.access import tokens
+from control_plane.operations.access import tokens, users
 from control_plane.operations.access.login_sessions import end_login_session, list_login_sessions
 from control_plane.operations.access.logins import Browser
+from control_plane.operations.orders import reading
 from shared.errors import Forbidden, NotFound, Unauthenticated
-from tests.support.made import later
+from tests.support.made import later, make_project, submit
 from tests.support.organizations import add_organization
 
 
@@ -136,3 +138,32 @@ def test_a_session_in_another_organization_ends_with_the_organization_of_its_tok
     assert is_logged_in(core, secret)
     organizations.remove(core, admin, "other")
     assert not is_logged_in(core, secret)
+
+
+def test_a_user_sees_and_ends_the_sessions_of_all_tokens_of_theirs_and_no_other(core: Core, admin: Caller) -> None:
+    for email in ("kim@example.org", "jo@example.org"):
+        users.add(core, admin, UserRequest(email=email, name=email[:3].strip("@"), role="viewer"))
+    laptop, desktop = (owner(core, admin, name, user="kim@example.org") for name in ("laptop", "desktop"))
+    jo = owner(core, admin, "jo", user="jo@example.org")
+    for each in (laptop, desktop, jo):
+        tokens.start_session(core, each)
+    assert names(core, laptop) == ["desktop", "laptop"]
+    other = next(each for each in list_login_sessions(core, laptop) if each.token_name == "desktop")
+    assert (other.user, other.current) == ("kim", False)
+    with pytest.raises(NotFound):
+        end_login_session(core, jo, other.id)
+    end_login_session(core, laptop, other.id)
+    assert names(core, desktop) == ["laptop"]
+
+
+def test_the_orders_of_a_users_pages_and_tokens_are_the_same_persons(core: Core, admin: Caller) -> None:
+    make_project(core, admin)
+    users.add(core, admin, UserRequest(email="kim@example.org", name="Kim", role="operator"))
+    kim, ci = (
+        owner(core, admin, "laptop", role="operator", user="kim@example.org"),
+        owner(core, admin, "ci", "operator"),
+    )
+    pages = [tokens.authenticate_session(core, tokens.start_session(core, each)) for each in (kim, ci)]
+    orders = [submit(core, each) for each in pages]
+    assert [each.user for each in orders] == ["Kim", "ci"]
+    assert [reading.show_order(core, each, "@last").id for each in (kim, ci)] == [each.id for each in orders]
