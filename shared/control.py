@@ -1,4 +1,5 @@
-"""Control messages from the control plane to a drone: cancel, say, decide, compact, confirm, resend, drain.
+"""Control messages from the control plane to a drone: cancel, say, decide, compact, confirm, resend,
+drain, rotate keys.
 
 Each travels sealed: by pub/sub for speed, and in the drone's inbox until the drone's beat reports that it was handled.
 """
@@ -73,8 +74,16 @@ class Drain(Wire):
     on: bool
 
 
+class RotateKeys(Wire):
+    """Replace the drone's key, token and broker password, as soon as its runs have ended."""
+
+    kind: Literal["rotate_keys"] = "rotate_keys"
+
+
 class ControlMessage(Wire):
     """One message of the inbox."""
 
     id: str
-    body: Annotated[Cancel | Say | Decide | Compact | Confirm | Resend | Drain, Field(discriminator="kind")]
+    body: Annotated[
+        Cancel | Say | Decide | Compact | Confirm | Resend | Drain | RotateKeys, Field(discriminator="kind")
+    ]

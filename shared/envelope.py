@@ -20,7 +20,7 @@ from nacl.public import Box, PrivateKey, PublicKey
 
 from shared.wire import Wire
 
-Direction = Literal["order", "control", "event", "live", "beat", "hello", "credentials"]
+Direction = Literal["order", "control", "event", "live", "beat", "hello", "key", "credentials"]
 _IDS = {"drone_id": "drone", "order_id": "order", "run_id": "run", "generation": "generation"}
 """Fields of messages, and the field of the binding that has the same value."""
 

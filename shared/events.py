@@ -14,7 +14,7 @@ from pydantic import Field
 from shared.messages import ToolCall
 from shared.wire import Wire
 
-ABILITIES = ("resume", "teams", "no-scripts")
+ABILITIES = ("resume", "teams", "no-scripts", "rotation")
 """Abilities that a drone of this version declares. `resume`: it resumes from a checkpoint if an order has `resumed`.
 `teams`: it runs agents on tasks and performs services: all orders whose purpose is not `work`. `no-scripts`: it needs
 neither scripts in Redis nor the right to write what drones share there."""

@@ -63,3 +63,25 @@ class Credentials(Wire):
     broker_url: str = Field(repr=False)
     """redis://<user>:<password>@host:port/0"""
     api_token: str = Field(repr=False)
+
+
+class NewKey(Wire):
+    """What a drone whose keys are replaced says under its old key: which key it will use from now on."""
+
+    drone_id: str
+    public_key: str
+    """Base64 of 32 bytes, X25519."""
+
+
+class NewKeyRequest(Wire):
+    """The request of a drone for credentials to its new key."""
+
+    envelope: str
+    """`NewKey`, sealed with the drone's old key."""
+
+
+class NewKeyAnswer(Wire):
+    """The answer: credentials that only the new key can open, valid beside the old ones until the drone uses it."""
+
+    credentials: str
+    """An envelope with `Credentials`."""

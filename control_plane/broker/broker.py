@@ -189,13 +189,19 @@ class Broker:
         place = f"{drone_id}:{quote(password, safe='')}@{host}:{parts.port or 6379}"
         return urlunsplit((parts.scheme, place, "/0", parts.query, ""))
 
-    def ensure_user(self, drone_id: str, password_hash: str, *, needs_scripts: bool = False) -> None:
+    def ensure_user(self, drone_id: str, *password_hashes: str, needs_scripts: bool = False) -> None:
         """Create or renew the drone's user, with exactly the rights of `broker_users`."""
-        user = DroneUser(password_hash, needs_scripts)
+        user = DroneUser(password_hashes, needs_scripts)
         with self.reaching():
             self._set_user(drone_id, user)
             self._save_users()
         self._granted[drone_id] = user
+
+    def renew_user(self, drone_id: str, password_hash: str, *, needs_scripts: bool = False) -> None:
+        """As `ensure_user`, and close its connections: those that used another password cannot come back."""
+        self.ensure_user(drone_id, password_hash, needs_scripts=needs_scripts)
+        with self.reaching():
+            self.redis.client_kill_filter(user=drone_id)
 
     def users(self) -> set[str]:
         """The drones that have a user now."""

@@ -40,8 +40,8 @@ _COMMANDS_OF_PREVIOUS_VERSION = (
 class DroneUser:
     """What the drone's user is made from."""
 
-    password_hash: str
-    """SHA-256 of the password in hexadecimal."""
+    password_hashes: tuple[str, ...]
+    """SHA-256 of each valid password in hexadecimal: two while the drone's keys are being replaced."""
     needs_scripts: bool = False
     """The drone is of the version that claims by a script and writes bindings: it keeps the rights of that version."""
 
@@ -53,7 +53,7 @@ def rules(drone_id: str, user: DroneUser, *, knows_setinfo: bool) -> list[str]:
     fills the ACL log.
     """
     setinfo = ["+client|setinfo"] if knows_setinfo else []
-    who = ["reset", "on", f"#{user.password_hash}"]
+    who = ["reset", "on", *(f"#{each}" for each in user.password_hashes)]
     if user.needs_scripts:
         return [*who, *_previous_version(drone_id), *setinfo, *_selectors_of_previous_version(drone_id)]
     channels = ["&/0.celery.pidbox", f"&{names.control_channel(drone_id)}"]

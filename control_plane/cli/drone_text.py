@@ -38,6 +38,7 @@ def drone_text(drone: Doc) -> str:
         f"labels    {labels(drone['labels'])}",
         f"sandbox   {drone['sandbox']}",
         f"host      {drone['host']}, version {drone['version']}",
+        f"keys      {_keys(drone)}",
         *([f"serves    {_serves(drone['serves'])}"] if drone["serves"] else []),
         f"last seen {drone['last_seen_at'] or 'never'}",
         *([f"note      {drone['note']}"] if drone.get("note") else []),
@@ -52,6 +53,11 @@ def drone_text(drone: Doc) -> str:
 def labels(mapping: dict[str, str]) -> str:
     """`gpu=yes,room=4`"""
     return ",".join(f"{key}={value}" for key, value in sorted(mapping.items())) or "-"
+
+
+def _keys(drone: Doc) -> str:
+    waits = "; to be replaced when its runs have ended" if drone["keys_replacing"] else ""
+    return f"of {drone['keys_made_at']}{waits}"
 
 
 def _serves(organizations: list[str]) -> str:

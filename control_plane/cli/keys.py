@@ -1,4 +1,4 @@
-"""`fleet keys`: the master key of the control plane on this machine."""
+"""`fleet keys`: the master key of the control plane on this machine, and the keys of drones."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from control_plane.cli.common_options import Org
+from control_plane.cli.completion import listed
+from control_plane.cli.connection import client
 from control_plane.cli.local_settings import DataDirOption, data_directory, settings_of
-from shared.errors import Precondition
+from shared.errors import Invalid, Precondition
 from shared.terminal.command_line import JsonFlag, examples, group, print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -25,10 +28,13 @@ PANEL = "Setup"
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands."""
-    commands = group("keys", "List and rotate the keys of the control plane on this machine.")
+    commands = group("keys", "List and rotate the master key, and rotate the keys of drones.")
     commands.command("ls", epilog=examples("fleet keys ls", "fleet keys ls --json"))(ls)
     rotation = group("rotate", "Replace keys while the fleet works.")
     rotation.command("master", epilog=examples("fleet keys rotate master"))(rotate_master)
+    rotation.command("drone", epilog=examples("fleet keys rotate drone oka", "fleet keys rotate drone --all"))(
+        rotate_drone
+    )
     commands.add_typer(rotation)
     app.add_typer(commands, rich_help_panel=PANEL)
 
@@ -72,6 +78,30 @@ def rotate_master(as_json: JsonFlag = False, data_dir: DataDirOption = None) -> 
         print_json({"fingerprint": new, **vars(done)})
         return
     _tell_rotated(new, done)
+
+
+def rotate_drone(
+    name: Annotated[str, typer.Argument(help="Name of the drone.", autocompletion=listed("drones:name"))] = "",
+    every: Annotated[bool, typer.Option("--all", help="All drones of the organization.")] = False,
+    as_json: JsonFlag = False,
+    org: Org = None,
+) -> None:
+    """Replace a drone's key, token and broker password when its current runs have ended.
+
+    The old ones are valid until the drone uses the new ones. A drone that is offline does it when it comes back.
+    """
+    from control_plane.declarations.drones import LIST, ROTATE_KEYS
+
+    if bool(name) is every:
+        raise Invalid("name one drone, or --all", code="E-USAGE", next="fleet keys rotate drone NAME")
+    fleet = client(org)
+    names = [drone["name"] for drone in fleet.call(LIST) if drone["organization"]] if every else [name]
+    asked = [fleet.call(ROTATE_KEYS, name=each) for each in names]
+    if as_json:
+        print_json(asked if every else asked[0])
+        return
+    for drone in asked:
+        say(f"Drone {drone['name']} replaces its keys when its {drone['running']} runs have ended.")
 
 
 _STEPS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 
@@ -18,6 +19,7 @@ from control_plane.core import Core
 from control_plane.db.drones import Drone, RawEvent
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run, Step
+from control_plane.drones import key_rotation
 from control_plane.drones.inbox import notify_drone
 from control_plane.drones.reports import InvalidReport, Report, ReportSender, open_report, sender_of
 from shared.control import Resend
@@ -240,7 +242,20 @@ class Intake:
     # --- reading ---------------------------------------------------------------------
 
     def _open(self, kind: type[Report], entry: StreamEntry) -> Report:
-        return open_report(kind, entry.fields.get("e", ""), self._sender, self._keys)
+        envelope = entry.fields.get("e", "")
+        known, *following = self._sender.public_keys
+        try:
+            return open_report(kind, envelope, replace(self._sender, public_keys=(known,)), self._keys)
+        except InvalidReport:
+            if not following:
+                raise
+            report = open_report(kind, envelope, self._sender, self._keys)
+        # Whatever the drone sent under the old key came before this in its stream.
+        self.outcome.done_messages = key_rotation.confirm(self.db, self.core, self.drone)
+        self.outcome.user_with_new_keys = key_rotation.user_of(self.drone)
+        self.outcome.drone_notified = True
+        self._sender = sender_of(self.db, self.drone)
+        return report
 
     @cached_property
     def _sender(self) -> ReportSender:

@@ -16,6 +16,7 @@ from control_plane.collector.stream_entries import DroneStream, StreamEntry
 from control_plane.collector.stream_leases import lease_of
 from control_plane.core import Core
 from control_plane.db.drones import Drone
+from control_plane.drones.key_rotation import end_old_password
 from control_plane.orders.lost import announce
 from shared.errors import FleetFault, Precondition
 from shared.terminal import logs
@@ -108,6 +109,9 @@ class Reader:
         broker = self._core.broker
         self._entries.acknowledge(outcome.acknowledge)
         broker.stepped(outcome.stepped - outcome.changed)
+        if outcome.user_with_new_keys is not None:
+            log.info("the drone uses its new keys; the old ones are no longer valid", drone=self._drone_id)
+            end_old_password(self._core, self._drone_id, outcome.user_with_new_keys, outcome.done_messages)
         for loss in outcome.losses:
             broker.revoke_run(loss.drone_id, loss.run_id, loss.generation)
         announce(self._core, outcome.changed, outcome.ended)

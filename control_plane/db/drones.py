@@ -32,6 +32,14 @@ class Drone(Owned, Row):
     """SHA-256 of its bearer token."""
     broker_password_hash: Mapped[str] = mapped_column(String(64))
     """SHA-256 of its Redis password: enough to recreate its Redis user after Redis was emptied."""
+    next_public_key: Mapped[str | None] = mapped_column(String(64))
+    """Base64; with the next two, the keys that replace its own as soon as it uses them. Until then, both are valid."""
+    next_token_hash: Mapped[str | None] = mapped_column(String(64), index=True)
+    next_broker_password_hash: Mapped[str | None] = mapped_column(String(64))
+    rotation_asked_at: Mapped[datetime | None]
+    """An admin asked for new keys, which the drone does not use yet."""
+    keys_made_at: Mapped[datetime | None]
+    """When its keys were last replaced; None: it has those of its registration."""
     needs_broker_scripts: Mapped[bool] = mapped_column(default=True)
     """Its version runs scripts in Redis and writes bindings that all drones share, so its user may do both."""
     join_token_id: Mapped[str | None] = mapped_column(Id)

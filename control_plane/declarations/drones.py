@@ -30,6 +30,10 @@ class DroneDocument(Document):
     host: str
     draining: bool
     registered_at: datetime
+    keys_made_at: datetime
+    """When it got the keys that it uses now."""
+    keys_replacing: bool
+    """It was asked to replace its keys, and still uses the old ones."""
     last_seen_at: datetime | None
     note: str = ""
     """A note for people: it runs on a different machine than the one it was registered on."""
@@ -132,4 +136,16 @@ RESUME = Operation(
     command=Command(
         "drone resume", "Resume a drained drone: it takes orders again.", "fleet drone resume NAME", text=TEXT
     ),
+)
+ROTATE_KEYS = Operation(
+    name="rotate_drone_keys",
+    role="admin",
+    route="POST /drones/{name}/rotate-keys",
+    names=NAMES,
+    errors=(404, 409),
+    run="drones.rotation:rotate_keys",
+    answer=DroneDocument,
+    summary="Replace a drone's keys when its runs have ended; the old ones are valid until then",
+    tool=NoDoor("keys are left to people"),
+    command=ByHand("keys rotate drone", "it is one of the commands for keys, and takes several drones"),
 )

@@ -16,10 +16,10 @@ from sqlalchemy.orm import Session
 from control_plane.core import Core
 from control_plane.db.drones import Drone, InboxMessage
 from shared import names
-from shared.control import Cancel, Compact, Confirm, ControlMessage, Decide, Drain, Resend, Say
+from shared.control import Cancel, Compact, Confirm, ControlMessage, Decide, Drain, Resend, RotateKeys, Say
 from shared.envelope import Binding, seal
 
-Body = Cancel | Say | Decide | Compact | Confirm | Resend | Drain
+Body = Cancel | Say | Decide | Compact | Confirm | Resend | Drain | RotateKeys
 
 
 def notify_drone(db: Session, core: Core, drone_id: str, body: Body, run_id: str | None = None) -> str:

@@ -15,14 +15,15 @@ from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch
 from control_plane.drones.unknown_events import newer_event
 from shared.clock import Clock
-from shared.envelope import Binding, CannotOpen, Direction, check_ids, open_envelope
+from shared.envelope import Binding, CannotOpen, Direction, Opened, check_ids, open_envelope
 from shared.events import Beat, Delta, Event, Hello
+from shared.registration import NewKey
 from shared.terminal import logs
 
 log = logs.get(__name__)
-Report = TypeVar("Report", Event, Hello, Beat, Delta)
-REPORTS: Mapping[type[Event | Hello | Beat | Delta], Direction] = MappingProxyType(
-    {Event: "event", Hello: "hello", Beat: "beat", Delta: "live"}
+Report = TypeVar("Report", Event, Hello, Beat, Delta, NewKey)
+REPORTS: Mapping[type[Event | Hello | Beat | Delta | NewKey], Direction] = MappingProxyType(
+    {Event: "event", Hello: "hello", Beat: "beat", Delta: "live", NewKey: "key"}
 )
 """Every kind of report, with the direction that its envelopes are bound to."""
 _REPEAT_AFTER_S = 600.0
@@ -38,10 +39,11 @@ class ForeignRun(InvalidReport):
 
 @dataclass(frozen=True)
 class ReportSender:
-    """A drone as the name of its stream or channel, and the key that it registered, authenticate it."""
+    """A drone as the name of its stream or channel, and the keys that it registered, authenticate it."""
 
     drone_id: str
-    public_key: bytes
+    public_keys: tuple[bytes, ...]
+    """The registered one, and the one that replaces it, if the drone was given one."""
     drone_of_run: Callable[[str], str | None]
     """The id of the drone that was given a run; None for an unknown run."""
 
@@ -56,7 +58,8 @@ def sender_of(db: Session, drone: Drone) -> ReportSender:
             known[run_id] = dispatch.drone_id if dispatch is not None else None
         return known[run_id]
 
-    return ReportSender(drone.id, base64.b64decode(drone.public_key), drone_of_run)
+    keys = (base64.b64decode(key) for key in (drone.public_key, drone.next_public_key) if key)
+    return ReportSender(drone.id, tuple(keys), drone_of_run)
 
 
 def open_report(kind: type[Report], envelope: str, sender: ReportSender, keys: Mapping[str, bytes]) -> Report:
@@ -66,17 +69,24 @@ def open_report(kind: type[Report], envelope: str, sender: ReportSender, keys: M
     content names another drone, order, run or generation than the envelope; ForeignRun if all of it is about a run of
     another drone.
     """
-    try:
-        binding = Binding(direction=REPORTS[kind], drone=sender.drone_id)
-        opened = open_envelope(envelope, recipients=keys, sender=sender.public_key, expect=binding)
-    except CannotOpen as error:
-        raise InvalidReport(f"the envelope cannot be opened: {error}") from error
+    opened = _opened(envelope, Binding(direction=REPORTS[kind], drone=sender.drone_id), sender, keys)
     report = _read(kind, opened.body)
     try:
         check_ids(report, opened.binding)
     except CannotOpen as error:
         raise InvalidReport(str(error)) from error
     return _of_own_runs(report, sender)
+
+
+def _opened(envelope: str, expect: Binding, sender: ReportSender, keys: Mapping[str, bytes]) -> Opened:
+    """The envelope's content, if it is from one of the sender's keys."""
+    refusal: CannotOpen | None = None
+    for key in sender.public_keys:
+        try:
+            return open_envelope(envelope, recipients=keys, sender=key, expect=expect)
+        except CannotOpen as error:
+            refusal = refusal or error
+    raise InvalidReport(f"the envelope cannot be opened: {refusal}") from refusal
 
 
 def _read(kind: type[Report], text: str) -> Report:
@@ -91,6 +101,8 @@ def _read(kind: type[Report], text: str) -> Report:
 
 
 def _of_own_runs(report: Report, sender: ReportSender) -> Report:
+    if isinstance(report, NewKey):
+        return report
     if isinstance(report, (Event, Delta)):
         if sender.drone_of_run(report.run_id) != sender.drone_id:
             raise ForeignRun(f"run {report.run_id} does not belong to this drone")

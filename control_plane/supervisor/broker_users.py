@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy import select, update
 
 from control_plane.broker.bindings import ensure_bindings
-from control_plane.broker.users import DroneUser
 from control_plane.core import Core
 from control_plane.db.drones import Drone
+from control_plane.drones.key_rotation import user_of
 from control_plane.drones.load import has_ability
 from shared.terminal import logs
 
@@ -25,7 +26,7 @@ def ensure_users(core: Core) -> None:
     if updated:
         _note_updated(core, updated)
     wanted = {
-        drone.id: DroneUser(drone.broker_password_hash, drone.needs_broker_scripts and drone.id not in updated)
+        drone.id: replace(user_of(drone), needs_scripts=drone.needs_broker_scripts and drone.id not in updated)
         for drone in drones
     }
     if changed := core.broker.ensure_users(wanted, there):

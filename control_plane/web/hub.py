@@ -196,7 +196,7 @@ class Hub:
         if not sources:
             return
         runs = {source.run_id: drone_id for source in sources if source.run_id}
-        sender = ReportSender(drone_id, sources[0].public_key, runs.get)
+        sender = ReportSender(drone_id, (sources[0].public_key,), runs.get)
         try:
             message = json.loads(data)
             delta = self._keys.open_delta(sender, message["e"]) if message["t"] == "delta" else None

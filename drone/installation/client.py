@@ -13,7 +13,7 @@ import httpx
 from shared.errors import FleetError, Invalid, Unreachable
 from shared.loopback import http_options
 from shared.problems import error_of
-from shared.registration import RegistrationAnswer, RegistrationRequest
+from shared.registration import NewKeyAnswer, NewKeyRequest, RegistrationAnswer, RegistrationRequest
 from shared.tls import failed_handshake
 
 TRUST = "drone register --ca FILE        with the certificate of its authority, if you trust it"
@@ -45,6 +45,12 @@ class ControlPlane:
         return RegistrationAnswer.model_validate(
             self._send("POST", "/registrations", json=request.model_dump(mode="json")).json()
         )
+
+    def renew_keys(self, envelope: str) -> NewKeyAnswer:
+        """Get credentials for the key in the envelope. Raises Conflict if no admin asked for new keys."""
+        request = NewKeyRequest(envelope=envelope)
+        answer = self._send("POST", "/registrations/self/keys", json=request.model_dump(mode="json"))
+        return NewKeyAnswer.model_validate(answer.json())
 
     def unregister(self) -> None:
         """Leave the fleet; the drone's keys are revoked there at once."""

@@ -55,6 +55,17 @@ class DroneConfig(BaseModel):
         return base64.b64decode(self.control_plane_public_key)
 
 
+class NextKeys(BaseModel):
+    """The key and the credentials that replace the current ones at the next start; in one file, so that neither can be
+    there without the other."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    private_key: str = Field(repr=False)
+    """Base64 of 32 bytes."""
+    credentials: Credentials
+
+
 class DroneHome:
     """Paths and files of one drone. Nothing is created until something is saved."""
 
@@ -69,6 +80,9 @@ class DroneHome:
         """Exists while this drone is drained: it takes no more orders."""
         self.last_drain_file = path / "last-drain"
         """When the last drain message that was acted on was sealed: an older one is a replay."""
+        self.rotation_file = path / "replace-keys"
+        """Exists while this drone is asked to replace its keys."""
+        self.next_keys_file = path / "next-keys.json"
         self.git_config_file = path / "gitconfig"
         """The owner's git configuration that fetches and pushes need, copied at registration and start."""
         self.log_dir = path / "logs"
@@ -116,17 +130,38 @@ class DroneHome:
             self._write(self.key_file, base64.b64encode(new_private_key()).decode() + "\n")
         return self.private_key()
 
+    def save_next_keys(self, private_key: bytes, credentials: Credentials) -> None:
+        """Save what `take_next_keys` puts into use at the next start."""
+        keys = NextKeys(private_key=base64.b64encode(private_key).decode(), credentials=credentials)
+        self._write(self.next_keys_file, keys.model_dump_json(indent=2) + "\n")
+
+    def take_next_keys(self) -> None:
+        """Put the next keys into use, if there are any; repeated after a crash. Nobody may use the old ones now."""
+        if not self.next_keys_file.exists():
+            return
+        keys = _read(NextKeys, self.next_keys_file)
+        self._write(self.key_file, keys.private_key + "\n")
+        self._write(self.credentials_file, keys.credentials.model_dump_json(indent=2) + "\n")
+        self._forget_next_keys()
+
+    def _forget_next_keys(self) -> None:
+        # In this order: the demand is over once its keys are in use.
+        self.rotation_file.unlink(missing_ok=True)
+        self.next_keys_file.unlink(missing_ok=True)
+
     def save(self, config: DroneConfig, credentials: Credentials) -> None:
         """Save a registration. The configuration is written last: once it exists, the drone counts as registered."""
         if not self.config_file.exists() or self.config().drone_id != config.drone_id:
             # A new drone starts ready for work, even if the previous one was drained.
             self.drained_file.unlink(missing_ok=True)
             self.last_drain_file.unlink(missing_ok=True)
+        self._forget_next_keys()
         self._write(self.credentials_file, credentials.model_dump_json(indent=2) + "\n")
         self._write(self.config_file, config.model_dump_json(indent=2) + "\n")
 
     def forget(self) -> None:
         """Remove the registration and the key; workspaces, runs and logs stay."""
+        self._forget_next_keys()
         for file in (self.config_file, self.credentials_file, self.key_file):
             file.unlink(missing_ok=True)
 
@@ -176,7 +211,7 @@ class DroneHome:
 
     def loosely_kept(self) -> list[Path]:
         """Files with secrets that users other than the owner can access."""
-        files = (self.credentials_file, self.key_file)
+        files = (self.credentials_file, self.key_file, self.next_keys_file)
         return [file for file in files if file.exists() and file.stat().st_mode & 0o077]
 
     def make_private(self) -> str:
@@ -186,7 +221,7 @@ class DroneHome:
         """
         files = (self.config_file, self.credentials_file, self.key_file, self.lock_file, self.boot_file)
         others = (self.drained_file, self.git_config_file, self.path / "machine-id", self.log_dir, self.runs_dir)
-        return make_private(self.path, [*files, *others])
+        return make_private(self.path, [*files, *others, self.rotation_file, self.next_keys_file])
 
     def free_bytes(self) -> int:
         """Free space on the disk that the home is on, or will be."""

@@ -9,7 +9,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from shared.clock import Clock
-from shared.envelope import Binding, Direction, Opened, key_id, open_envelope, public_key, seal
+from shared.envelope import Binding, Direction, Opened, key_id, open_envelope, public_key, recipient_of, seal
 from shared.sockets import keepalive_options, redis_tls
 
 CONNECT_SECONDS = 5.0
@@ -48,6 +48,10 @@ class Sealer:
         return seal(
             body, binding, sender=self.private_key, recipient=self.control_plane_key, issued_at=self.clock.now()
         )
+
+    def has_key_of(self, envelope: str) -> bool:
+        """Whether an envelope is sealed to this drone's current key, and not to one that was replaced."""
+        return recipient_of(envelope) == key_id(public_key(self.private_key))
 
     def open(
         self, envelope: str, direction: Direction, *, order: str = "", run: str = "", generation: int = 0

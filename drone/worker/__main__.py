@@ -75,7 +75,7 @@ def _work(me: DroneIdentity, *, reports: bool) -> int:
         os.kill(os.getpid(), signal.SIGTERM)
 
     try:
-        node.start(refuse)
+        node.start(refuse, shutdown.finish_boot)
         _consume(node, me, shutdown)
     except SystemExit:
         log.info("stopped while starting")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from drone.reporting.reporter import Reporter
 from drone.worker.tracked_runs import TrackedRuns
-from shared.control import Cancel, Compact, Confirm, ControlMessage, Decide, Drain, Resend, Say
+from shared.control import Cancel, Compact, Confirm, ControlMessage, Decide, Drain, Resend, RotateKeys, Say
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,7 @@ class ControlActions:
     runs: TrackedRuns
     reporter: Reporter
     drain: Callable[[bool], None]
+    rotate_keys: Callable[[], None]
 
     def act(self, message: ControlMessage) -> None:
         match message.body:
@@ -32,6 +33,8 @@ class ControlActions:
                     run.send(word)
             case Drain() as drain:
                 self.drain(drain.on)
+            case RotateKeys():
+                self.rotate_keys()
 
     def settle(self) -> None:
         """Stop tracking runs that have ended and are confirmed."""

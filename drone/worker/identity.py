@@ -34,6 +34,7 @@ def begin_boot(settings: DroneSettings) -> DroneIdentity:
     """Read the drone's identity, and begin a new boot. Raises Precondition if something required is missing."""
     home = settings.home
     config = home.config()
+    home.take_next_keys()
     previous = home.boot_file.read_text().strip() if home.boot_file.exists() else ""
     machine = home.machine_id()
     found = policy.load(settings.policy_file)

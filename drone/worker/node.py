@@ -28,6 +28,7 @@ from drone.worker.heartbeat import Heartbeat, Standing
 from drone.worker.hello import Introduction
 from drone.worker.identity import DroneIdentity
 from drone.worker.inbox import Inbox, InboxListener
+from drone.worker.key_rotation import KeyRotation
 from drone.worker.live_policy import LivePolicy
 from drone.worker.membership import Membership
 from drone.worker.order_runner import STOP_SECONDS, OrderRunner
@@ -73,7 +74,9 @@ class Node:
         self.runs = TrackedRuns()
         self.fork_server = ForkServer(clock)
         self.reporter = Reporter(stream, clock)
-        self._control = ControlActions(self.runs, self.reporter, self._drain)
+        self.stopping = threading.Event()
+        self._rotation = KeyRotation(identity, sealer, self.stopping)
+        self._control = ControlActions(self.runs, self.reporter, self._drain, self._rotation.ask)
         inbox = Inbox(sealer, self._control.act, identity.home.last_drain_file)
         self._listener = InboxListener(self._redis, identity.config.drone_id, inbox)
         self._membership = Membership(identity, clock, self._leave)
@@ -82,7 +85,6 @@ class Node:
         self._introduction = Introduction(self._redis, stream, clock, identity.previous_boot, self._membership.refused)
         self._introduced = threading.Event()
         self.watchdog = Watchdog(identity.config.concurrency, self._takeable, clock)
-        self.stopping = threading.Event()
         self._runner = OrderRunner(
             home=identity.home,
             boot_id=identity.boot_id,
@@ -98,12 +100,14 @@ class Node:
             stopping=self.stopping,
         )
 
-    def start(self, on_refusal: Callable[[FleetError], None]) -> None:
+    def start(self, on_refusal: Callable[[FleetError], None], finish_boot: Callable[[], None]) -> None:
         """Clean up after older boots, then begin; returns at once.
 
-        `on_refusal` ends the process: another drone has this one's id, or this one was removed.
+        `on_refusal` ends the process: another drone has this one's id, or this one was removed. `finish_boot` ends it
+        when its runs have ended.
         """
         self._on_refusal = on_refusal
+        self._rotation.on_saved = finish_boot
         prune(self._me.home.runs_dir, self._clock)
         self.fork_server.warm_up(self._beats.soon)
         unconfirmed = end_previous_boots(self._me.home.runs_dir, self._me.sandbox, self._clock)
@@ -180,6 +184,7 @@ class Node:
         self._beats.start()
         self._listener.start()
         self._introduced.set()
+        self._rotation.resume()
         log.info("drone %s is running as boot %s", self._me.config.name, self._me.boot_id)
 
     def _hello(self, unconfirmed: UnconfirmedRuns) -> Hello:

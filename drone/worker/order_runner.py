@@ -86,6 +86,10 @@ class OrderRunner:
 
     def carry_out(self, identity: RunIdentity, envelope: str) -> RunResult:
         """Claim the run, watch it to its end, and ensure that a last event is written."""
+        if not self.sealer.has_key_of(envelope):
+            # Not claimed, so the control plane seals it again, to the key that replaced the one it was sealed to.
+            log.info("run %s is not taken: it is sealed to a key that was replaced", identity.run_id)
+            return RunResult(refused=True)
         directory = RunDirectory(self.home.run_dir(identity.run_id))
         meta = Meta(identity.order_id, identity.generation, self.boot_id, self.clock.now().isoformat())
         # The directory comes before the claim: it keeps a second copy out, on this disk and after a crash.

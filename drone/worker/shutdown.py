@@ -24,6 +24,7 @@ FINISH = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """Once: take no more orders, and stop when the active runs have ended. Twice: like GIVE_BACK."""
 GIVE_BACK = signal.SIGQUIT
 """Have the active runs give their orders back, and stop when they have."""
+_NO_SIGNAL = 0
 LOOK_SECONDS = 0.1
 END_SECONDS = 30.0
 """Time for Celery to disconnect from the broker and for the last reports, once no run is left; then it exits."""
@@ -65,6 +66,10 @@ class WorkerShutdown:
         """Note that the main thread has ended, so that the process need not be forced to exit."""
         self._over.set()
 
+    def finish_boot(self) -> None:
+        """As the first signal, but not counted: the first one that comes after it does not hurry the runs."""
+        self._signals.put(_NO_SIGNAL)
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
         self._signals.put(number)
@@ -84,7 +89,7 @@ class WorkerShutdown:
             os._exit(os.EX_OK)
 
     def _act(self, number: int) -> None:
-        self._asked += 1
+        self._asked += number != _NO_SIGNAL
         if self._asked > 1 or number == GIVE_BACK:
             self._node.give_back()
         else:

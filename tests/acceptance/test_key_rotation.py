@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
+import redis
 
-from control_plane.declarations import orders, providers
+from control_plane.declarations import drones, orders, providers
 from control_plane.declarations.providers import ProviderEdit
 from drone.model.scripted.server import ScriptedServer
 from tests.support import wait_until
@@ -52,3 +56,29 @@ def test_orders_continue_while_the_master_key_is_replaced(fleet: WholeFleet) -> 
     assert [key["fingerprint"] for key in fleet.json("keys", "ls")["master_keys"]] == [done["fingerprint"]]
     later = fleet.submit("Note it, script:note")["id"]
     assert [fleet.ended(each)["status"] for each in (running, queued, later)] == ["succeeded"] * 3
+
+
+def test_orders_continue_while_a_drone_replaces_its_keys(fleet: WholeFleet) -> None:
+    running, queued = running_and_queued(fleet)
+    home = fleet.data / "drones" / "local-1"
+    old_key, old = (home / "key").read_text(), json.loads((home / "credentials.json").read_text())
+
+    asked = fleet.json("keys", "rotate", "drone", "local-1")
+
+    assert asked["keys_replacing"] is True
+    assert [fleet.ended(each)["status"] for each in (running, queued)] == ["succeeded"] * 2
+    assert len(fleet.order(running)["runs"]) == 1
+    wait_until(lambda: not shown(fleet)["keys_replacing"], seconds=60)
+    assert (home / "key").read_text() != old_key
+    refused = httpx.get(
+        f"{fleet.url}/api/v1/registrations/self", headers={"Authorization": f"Bearer {old['api_token']}"}
+    )
+    assert refused.status_code == 401
+    with pytest.raises(redis.AuthenticationError):
+        redis.Redis.from_url(old["broker_url"]).ping()
+    assert fleet.ended(fleet.submit("Note it, script:note")["id"])["status"] == "succeeded"
+
+
+def shown(fleet: WholeFleet) -> dict[str, Any]:
+    with fleet.client() as client:
+        return dict(client.call(drones.SHOW, name="local-1"))

@@ -201,9 +201,9 @@ class DroneStandIn:
         }
 
 
-def join(core: Core, caller: Caller, name: str, **fields: Any) -> DroneStandIn:
-    """Register a drone through the same operation as real ones."""
-    private_key = envelope.new_private_key()
+def join(core: Core, caller: Caller, name: str, *, private_key: bytes | None = None, **fields: Any) -> DroneStandIn:
+    """Register a drone through the same operation as real ones, with a new key unless it is given one."""
+    private_key = private_key or envelope.new_private_key()
     token = JoinTokenString.parse(tokens.create_join_token(core, caller, JoinTokenRequest()).token or "")
     assert token is not None
     request = RegistrationRequest.model_validate(

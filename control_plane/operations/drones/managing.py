@@ -65,7 +65,7 @@ def resume(core: Core, caller: Caller, name: str) -> DroneDocument:
 
 def _set_draining(core: Core, caller: Caller, name: str, *, on: bool) -> DroneDocument:
     with core.database.write() as db:
-        drone = _own_drone(db, caller, name)
+        drone = own_drone(db, caller, name)
         if drone.draining is not on or _says_otherwise(db, drone, on):
             drone.draining = on
             notify_drone(db, core, drone.id, Drain(on=on), None)
@@ -84,7 +84,7 @@ def _says_otherwise(db: Session, drone: Drone, on: bool) -> bool:
 def remove_drone(core: Core, caller: Caller, name: str) -> DroneDocument:
     """Remove the drone: its credentials are revoked, its orders requeued, its history kept."""
     with core.database.read() as db:
-        drone = _own_drone(db, caller, name)
+        drone = own_drone(db, caller, name)
     remove(core, caller.organization_id, drone.id)
     with core.database.read() as db:
         return drone_document(db.get_one(Drone, drone.id), _NONE, core.clock.now(), eyes_of(db, caller))
@@ -96,7 +96,7 @@ def serve_all(core: Core, drone_ids: Iterable[str]) -> None:
         db.execute(update(Drone).where(Drone.id.in_(list(drone_ids))).values(serves=[EVERY]))
 
 
-def _own_drone(db: Session, caller: Caller, name: str) -> Drone:
+def own_drone(db: Session, caller: Caller, name: str) -> Drone:
     """The drone, if it belongs to the organization. Raises NotFound, and Forbidden for a drone that only serves it."""
     drone = find_drone(db, caller.organization_id, name)
     if drone.organization_id == caller.organization_id:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NoReturn
 
-from sqlalchemy import select, update
+from sqlalchemy import or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from control_plane.core import Core
 from control_plane.db.access import JoinToken
 from control_plane.db.drones import Drone
+from control_plane.drones.key_rotation import forget_next_keys
 from control_plane.validation.checks import check_labels, check_name, check_text, shown
 from control_plane.validation.issued_secrets import DRONE_PREFIX, hashed, new_secret
 from shared.envelope import Binding, seal
@@ -83,8 +84,9 @@ def register(core: Core, request: RegistrationRequest) -> RegistrationAnswer:
 
 def authenticate_drone(core: Core, bearer: str) -> AuthenticatedDrone:
     """The drone that a bearer token belongs to. Raises Unauthenticated if it is unknown or was removed."""
+    digest = hashed(bearer)
     with core.database.read() as db:
-        drone = db.scalar(select(Drone).where(Drone.token_hash == hashed(bearer)))
+        drone = db.scalar(select(Drone).where(or_(Drone.token_hash == digest, Drone.next_token_hash == digest)))
     if drone is None or drone.removed_at is not None:
         raise Unauthenticated(
             f"drone {drone.name} was removed" if drone else "this drone's token is unknown",
@@ -113,8 +115,13 @@ def _checked(request: RegistrationRequest) -> bytes:
         ("the host", request.host, 255),
     ):
         check_text(what, text, limit=limit, empty=True)
+    return checked_key(request.public_key)
+
+
+def checked_key(text: str) -> bytes:
+    """The public key. Raises Invalid."""
     try:
-        key = base64.b64decode(request.public_key, validate=True)
+        key = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         key = b""
     if len(key) != 32:
@@ -198,6 +205,7 @@ def _write(drone: Drone, request: RegistrationRequest, token: JoinToken, secrets
     drone.token_hash = hashed(secrets.bearer)
     drone.broker_password_hash = hashed(secrets.broker_password)
     drone.needs_broker_scripts = "no-scripts" not in request.abilities
+    forget_next_keys(drone)
 
 
 def _name_taken(name: str) -> Conflict:

@@ -22,7 +22,7 @@ from control_plane.db.types import UtcDateTime
 from control_plane.db.upgrade import apply_migrations, require_current
 from shared.errors import Precondition
 
-REVISIONS = [f"{number:04}" for number in range(1, 11)]
+REVISIONS = [f"{number:04}" for number in range(1, 12)]
 
 
 def test_models_and_migrations_agree(database: Database) -> None:
@@ -42,12 +42,7 @@ def test_an_empty_database_is_brought_up_to_date_and_the_second_time_nothing_is_
 def test_of_several_that_migrate_at_once_one_does_it_and_the_others_find_it_done(empty_database_url: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         applied = list(pool.map(apply_migrations, [empty_database_url] * 4))
-    assert sorted(applied) == [
-        [],
-        [],
-        [],
-        REVISIONS,
-    ]
+    assert sorted(applied) == [[], [], [], REVISIONS]
 
 
 def test_a_migrated_database_has_the_organization_default_and_the_counter_of_orders(database: Database) -> None:

@@ -29,6 +29,7 @@ OTHER_ROUTES = {
             "POST /registrations",
             "GET /registrations/self",
             "DELETE /registrations/self",
+            "POST /registrations/self/keys",
             "GET /runs/{run_id}/blobs/{sha256}",
             "PUT /runs/{run_id}/blobs/{sha256}",
             "POST /runs/{run_id}/push-grant",

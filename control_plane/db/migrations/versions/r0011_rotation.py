@@ -1,0 +1,35 @@
+"""The keys that a drone was given to replace its own, valid beside them until it uses them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+from control_plane.db.types import UtcDateTime
+
+revision = "0011"
+down_revision = "0010"
+branch_labels = None
+depends_on = None
+
+_COLUMNS: dict[str, Any] = {
+    "next_public_key": sa.String(64),
+    "next_token_hash": sa.String(64),
+    "next_broker_password_hash": sa.String(64),
+    "rotation_asked_at": UtcDateTime,
+    "keys_made_at": UtcDateTime,
+}
+
+
+def upgrade() -> None:
+    for name, kind in _COLUMNS.items():
+        op.add_column("drones", sa.Column(name, kind, nullable=True))
+    op.create_index("ix_drones_next_token_hash", "drones", ["next_token_hash"])
+
+
+def downgrade() -> None:
+    op.drop_index("ix_drones_next_token_hash", "drones")
+    for name in _COLUMNS:
+        op.drop_column("drones", name)

@@ -1,0 +1,78 @@
+"""Replacing a drone's keys: an admin asks for it, and the drone fetches credentials to a key that it makes."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from control_plane.core import Caller, Core
+from control_plane.db.drones import Drone
+from control_plane.declarations import drones as declared
+from control_plane.declarations.drones import DroneDocument
+from control_plane.drones.inbox import notify_drone, pending
+from control_plane.drones.key_rotation import user_of
+from control_plane.drones.load import has_ability
+from control_plane.drones.reports import InvalidReport, open_report, sender_of
+from control_plane.operations.drones.managing import own_drone, show_drone
+from control_plane.operations.drones.registration import AuthenticatedDrone, checked_key
+from control_plane.operations.gateway import performs
+from control_plane.validation.issued_secrets import DRONE_PREFIX, hashed, new_secret
+from shared.control import RotateKeys
+from shared.envelope import Binding, seal
+from shared.errors import Conflict, Forbidden
+from shared.registration import Credentials, NewKey, NewKeyAnswer, NewKeyRequest
+
+
+@performs(declared.ROTATE_KEYS)
+def rotate_keys(core: Core, caller: Caller, name: str) -> DroneDocument:
+    """Ask the drone to replace its keys. Raises Conflict if its version cannot."""
+    with core.database.write() as db:
+        drone = own_drone(db, caller, name)
+        if not has_ability(drone, "rotation"):
+            raise Conflict(
+                f"drone {name} cannot replace its keys",
+                code="E-DRONE-ROTATION",
+                why="its version is too old" if drone.beat else "it was never online",
+                next=f"update and start it; or: fleet drone rm {name} --yes, and register it again",
+            )
+        drone.rotation_asked_at = drone.rotation_asked_at or core.clock.now()
+        if not pending(db, drone.id, None, "rotate_keys"):
+            notify_drone(db, core, drone.id, RotateKeys())
+    core.broker.wake()
+    return show_drone(core, caller, name)
+
+
+def issue_next_keys(core: Core, identity: AuthenticatedDrone, request: NewKeyRequest) -> NewKeyAnswer:
+    """Credentials for the drone's new key, valid beside the old ones until it uses them.
+
+    A repeated request, after an answer that was lost, gets other ones. Raises Conflict if no admin asked for new keys,
+    Forbidden if the request is not from the drone, Unreachable if the broker is unavailable.
+    """
+    core.broker.ping()
+    bearer, password = new_secret(DRONE_PREFIX), new_secret()
+    with core.database.write() as db:
+        drone = db.scalar(select(Drone).where(Drone.id == identity.drone_id).with_for_update())
+        if drone is None or drone.rotation_asked_at is None:
+            raise Conflict(
+                "nobody asked this drone to replace its keys",
+                code="E-KEYS-UNASKED",
+                next=f"fleet keys rotate drone {identity.name}",
+            )
+        asked = _opened(db, core, drone, request.envelope)
+        key = checked_key(asked.public_key)
+        drone.next_public_key = asked.public_key
+        drone.next_token_hash, drone.next_broker_password_hash = hashed(bearer), hashed(password)
+        user, sender = user_of(drone), core.vault.box_keys(db).current_private_key()
+    core.broker.ensure_user(drone.id, *user.password_hashes, needs_scripts=user.needs_scripts)
+    credentials = Credentials(broker_url=core.broker.drone_url(drone.id, password), api_token=bearer)
+    binding = Binding(direction="credentials", drone=drone.id)
+    body, now = credentials.model_dump_json(), core.clock.now()
+    return NewKeyAnswer(credentials=seal(body, binding, sender=sender, recipient=key, issued_at=now))
+
+
+def _opened(db: Session, core: Core, drone: Drone, envelope: str) -> NewKey:
+    """The request, sealed with a key of the drone: its token alone does not suffice to replace its keys."""
+    try:
+        return open_report(NewKey, envelope, sender_of(db, drone), core.vault.box_keys(db).private_keys())
+    except InvalidReport as error:
+        raise Forbidden("this request is not from the drone", code="E-DRONE-KEY", why=str(error)) from error

@@ -1,0 +1,220 @@
+"""A drone's keys are replaced: both sets are valid until its first report under the new key, then only the new one."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+
+from control_plane.db.drones import Drone, InboxMessage, RawEvent
+from control_plane.operations.drones import registration, rotation
+from control_plane.operations.drones.managing import drain
+from control_plane.operations.drones.registration import AuthenticatedDrone
+from control_plane.validation.issued_secrets import hashed
+from shared import envelope, names
+from shared.envelope import Binding, new_private_key, public_key
+from shared.errors import Conflict, Forbidden, Unauthenticated
+from shared.events import RunStarted, UserStep
+from shared.registration import Credentials, NewKey, NewKeyRequest
+from tests.support import wait_until
+from tests.support.broker import Plane
+from tests.support.stand_in import DroneStandIn, join
+
+PROMPT = UserStep(text="do it", source="prompt")
+
+
+def identity(plane: Plane, drone: DroneStandIn) -> AuthenticatedDrone:
+    return AuthenticatedDrone(drone.id, plane.admin.organization_id, drone.name)
+
+
+def new_keys(plane: Plane, drone: DroneStandIn, *, sealed_by: bytes | None = None) -> tuple[DroneStandIn, Credentials]:
+    """What the drone does when it is asked: the same drone with its next keys, and its credentials."""
+    key = new_private_key()
+    asked = NewKey(drone_id=drone.id, public_key=base64.b64encode(public_key(key)).decode())
+    sealer = replace(drone, private_key=sealed_by or drone.private_key)
+    request = NewKeyRequest(envelope=sealer.seal(asked.model_dump_json(), Binding(direction="key", drone=drone.id)))
+    answer = rotation.issue_next_keys(plane.core, identity(plane, drone), request)
+    opened = envelope.open_envelope(
+        answer.credentials,
+        recipients={envelope.key_id(public_key(key)): key},
+        sender=drone.control_key,
+        expect=Binding(direction="credentials", drone=drone.id),
+    )
+    credentials = Credentials.model_validate_json(opened.body)
+    connected = redis.Redis.from_url(credentials.broker_url, decode_responses=True)
+    return replace(drone, private_key=key, redis=connected, boot=names.new_id()), credentials
+
+
+def asked_to_rotate(plane: Plane, drone: DroneStandIn) -> None:
+    rotation.rotate_keys(plane.core, plane.admin, drone.name)
+
+
+def row(plane: Plane, drone: DroneStandIn) -> Drone:
+    return next(iter(plane.rows(Drone, Drone.id == drone.id)))
+
+
+def password_of(drone: DroneStandIn) -> str:
+    return str(drone.redis.connection_pool.connection_kwargs["password"])
+
+
+def logs_in(plane: Plane, drone_id: str, password: str) -> bool:
+    """Whether the broker accepts this password."""
+    try:
+        with redis.Redis.from_url(plane.core.broker.drone_url(drone_id, password)) as client:
+            return bool(client.ping())
+    except redis.AuthenticationError:
+        return False
+    except redis.ConnectionError:
+        # The old password's connections were just being closed, and this one with them.
+        return logs_in(plane, drone_id, password)
+
+
+def test_both_sets_of_keys_are_valid_until_the_drone_uses_the_new_key(any_plane: Plane) -> None:
+    plane = any_plane
+    oka = plane.drone()
+    plane.collector()
+    asked_to_rotate(plane, oka)
+    later, credentials = new_keys(plane, oka)
+    old, new = password_of(oka), str(urlsplit(credentials.broker_url).password)
+    oka.beat()
+    wait_until(lambda: row(plane, oka).last_seen_at is not None)
+    assert (logs_in(plane, oka.id, old), logs_in(plane, oka.id, new)) == (True, True)
+    assert registration.authenticate_drone(plane.core, credentials.api_token).drone_id == oka.id
+    assert row(plane, oka).rotation_asked_at is not None
+
+    later.restart()
+
+    wait_until(lambda: row(plane, oka).rotation_asked_at is None)
+    wait_until(lambda: not logs_in(plane, oka.id, old))
+    assert logs_in(plane, oka.id, new)
+    assert registration.authenticate_drone(plane.core, credentials.api_token).drone_id == oka.id
+    assert row(plane, oka).keys_made_at is not None
+
+
+def test_what_the_old_keys_say_afterwards_is_refused_and_their_connections_are_closed(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector()
+    token = "fd_" + "0" * 32
+    plane.edit(Drone, oka.id, token_hash=hashed(token))
+    watching = oka.redis.pubsub()
+    watching.subscribe(names.control_channel(oka.id))
+    assert watching.get_message(timeout=5) is not None
+    asked_to_rotate(plane, oka)
+    later, _ = new_keys(plane, oka)
+    later.restart()
+    wait_until(lambda: row(plane, oka).rotation_asked_at is None)
+
+    with pytest.raises(redis.ConnectionError):
+        wait_until(lambda: watching.get_message(timeout=0.1) and False, seconds=10)
+    with pytest.raises(Unauthenticated):
+        registration.authenticate_drone(plane.core, token)
+    thief = replace(oka, redis=later.redis)
+    thief.restart()
+    later.restart()
+    wait_until(lambda: row(plane, oka).boot_id == later.boot)
+    refused = plane.rows(RawEvent, RawEvent.drone_id == oka.id)
+    assert len(refused) == 1
+    assert refused[0].error.startswith("the envelope cannot be opened")
+
+
+def test_an_order_in_the_queue_is_sealed_again_to_the_new_key_and_one_that_is_running_is_not(plane: Plane) -> None:
+    oka = plane.drone(concurrency=1)
+    plane.collector()
+    plane.supervisor()
+    first, second = plane.submit(), plane.submit()
+    wait_until(lambda: oka.queued() == 2)
+    running = oka.take()
+    assert running is not None
+    assert oka.claim(running)
+    oka.report(running, RunStarted(boot_id=oka.boot, sandbox="none"))
+    wait_until(lambda: plane.status(running.order_id) == "running")
+    asked_to_rotate(plane, oka)
+    later, _ = new_keys(plane, oka)
+
+    later.report(running, PROMPT)
+
+    wait_until(lambda: row(plane, oka).rotation_asked_at is None)
+    wait_until(lambda: later.queued() == 2)
+    old_copy = str(later.redis.rpop(names.queue(oka.id)))
+    assert envelope.key_id(public_key(oka.private_key)) in base64.b64decode(json.loads(old_copy)["body"]).decode()
+    delivered = later.take()
+    assert delivered is not None
+    assert {running.order_id, delivered.order_id} == {first, second}
+    assert later.claim(delivered)
+
+
+def test_a_message_that_the_drone_has_not_acted_on_is_sealed_again_and_the_demand_is_over(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector()
+    plane.supervisor()
+    asked_to_rotate(plane, oka)
+    drain(plane.core, plane.admin, oka.name)
+    wait_until(lambda: plane.core.broker.redis.hlen(names.inbox_key(oka.id)) == 2)
+    later, _ = new_keys(plane, oka)
+    later.restart()
+
+    wait_until(lambda: recipients(plane, oka) == [envelope.key_id(public_key(later.private_key))])
+    assert [message.body.kind for message in later.inbox()] == ["drain"]
+    open_ones = plane.rows(InboxMessage, InboxMessage.drone_id == oka.id, InboxMessage.done_at.is_(None))
+    assert [message.body["kind"] for message in open_ones] == ["drain"]
+
+
+def recipients(plane: Plane, drone: DroneStandIn) -> list[str]:
+    """The ids of the keys that the messages in its inbox are sealed to."""
+    return [envelope.recipient_of(each) for each in plane.core.broker.redis.hgetall(names.inbox_key(drone.id)).values()]
+
+
+def test_the_token_of_a_drone_without_its_key_cannot_replace_its_keys(plane: Plane) -> None:
+    oka = plane.drone()
+    asked_to_rotate(plane, oka)
+    with pytest.raises(Forbidden) as refused:
+        new_keys(plane, oka, sealed_by=new_private_key())
+    assert refused.value.code == "E-DRONE-KEY"
+    assert row(plane, oka).next_public_key is None
+
+
+def test_keys_that_nobody_asked_for_are_not_issued(plane: Plane) -> None:
+    oka = plane.drone()
+    with pytest.raises(Conflict) as refused:
+        new_keys(plane, oka)
+    assert refused.value.code == "E-KEYS-UNASKED"
+
+
+def test_an_answer_that_was_lost_is_replaced_by_the_next_one(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector()
+    asked_to_rotate(plane, oka)
+    lost, _ = new_keys(plane, oka)
+    later, _ = new_keys(plane, oka)
+    later.restart()
+    wait_until(lambda: row(plane, oka).rotation_asked_at is None)
+    assert not logs_in(plane, oka.id, password_of(lost))
+    assert logs_in(plane, oka.id, password_of(later))
+
+
+def test_a_drone_of_an_older_version_is_not_asked(plane: Plane) -> None:
+    oka = plane.drone(abilities=("resume",))
+    plane.edit(Drone, oka.id, beat={"abilities": ["resume"]})
+    with pytest.raises(Conflict) as refused:
+        asked_to_rotate(plane, oka)
+    assert refused.value.code == "E-DRONE-ROTATION"
+
+
+def test_a_repeated_demand_is_one_message(plane: Plane) -> None:
+    oka = plane.drone()
+    asked_to_rotate(plane, oka)
+    asked_to_rotate(plane, oka)
+    assert len(plane.rows(InboxMessage, InboxMessage.drone_id == oka.id)) == 1
+
+
+def test_registering_again_ends_a_replacement_that_was_under_way(plane: Plane) -> None:
+    oka = plane.drone()
+    asked_to_rotate(plane, oka)
+    pending, _ = new_keys(plane, oka)
+    join(plane.core, plane.admin, oka.name, private_key=oka.private_key)
+    assert row(plane, oka).rotation_asked_at is None
+    assert not logs_in(plane, oka.id, password_of(pending))
