@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from shared.errors import Precondition, Unreachable
 
+WARN_BEFORE = timedelta(days=14)
 _NOT_YET_VALID, _EXPIRED = 9, 10
 _SELF_SIGNED = 18
 _OTHER_HOST = {62, 64}
@@ -85,6 +87,18 @@ def failed_handshake(url: str, error: BaseException, *, trust: str) -> Unreachab
         kind = "is self-signed" if code == _SELF_SIGNED else "is from an unknown authority"
         return Unreachable(f"the certificate of {address} {kind}", code="E-TLS-AUTHORITY", why=why, next=trust)
     return Unreachable(f"the certificate of {address} is invalid", code="E-TLS", why=why, next="replace it there")
+
+
+def expires_soon(end: datetime, now: datetime) -> str:
+    """A sentence about a certificate that has expired or soon will; empty for any other."""
+    if end <= now:
+        return f"expired on {_day(end)}: no new connection succeeds"
+    days = (end - now).days
+    return "" if end - now > WARN_BEFORE else f"expires in {days} days, on {_day(end)}"
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d at %H:%M} UTC"
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 from control_plane.broker.valkey_config import quoted
+from control_plane.core.certificates import ChangedFiles
 from control_plane.embedded.ports import any_free
-from control_plane.web.certificate import ChangedFiles
 from shared.sockets import redis_tls
 from shared.terminal.output import say
 

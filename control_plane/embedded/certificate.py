@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
-from control_plane.web.certificate import ServerCertificate
+from control_plane.core.certificates import ServerCertificate
 from shared.errors import Invalid
 from shared.tls import client_context, failed_handshake
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from control_plane.core import Core
+from control_plane.core.certificates import end_of
 from shared.loopback import is_loopback
-from shared.terminal.doctor import OK, WARN, Check
+from shared.terminal.doctor import FAIL, OK, WARN, Check
+from shared.tls import expires_soon
 
 
 def weaknesses(core: Core) -> list[Check]:
     """The checks that found something."""
-    return [check for check in (broker_encryption(core),) if check.state is not OK]
+    return [check for check in (broker_encryption(core), certificate(core)) if check.state is not OK]
 
 
 def broker_encryption(core: Core) -> Check:
@@ -27,3 +29,19 @@ def broker_encryption(core: Core) -> Check:
         "the network; contents are sealed",
         fix="fleet up --tls-cert FILE --tls-key FILE; with a broker of your own: FLEET_PUBLIC_BROKER_URL=rediss://…",
     )
+
+
+def certificate(core: Core) -> Check:
+    """Whether the certificate of the HTTP interface, and of a broker that `fleet up` started, is valid for long."""
+    files = core.settings.tls_files
+    if files is None:
+        return Check("D-TLS-CERT", OK, "certificate", "this server has none (FLEET_TLS_CERT_FILE)")
+    fix = f"replace {files[0]} and {files[1]}; a restart is not needed"
+    try:
+        end = end_of(files[0])
+    except (OSError, ValueError) as error:
+        return Check("D-TLS-CERT", FAIL, "certificate", f"{files[0]} cannot be read: {error}", fix)
+    now = core.clock.now()
+    if told := expires_soon(end, now):
+        return Check("D-TLS-CERT", FAIL if end <= now else WARN, "certificate", f"{files[0]} {told}", fix)
+    return Check("D-TLS-CERT", OK, "certificate", f"{files[0]}, valid until {end:%Y-%m-%d}")

@@ -10,8 +10,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from control_plane.core import Core
+from control_plane.core.certificates import ServerCertificate
 from control_plane.web.app import create_app
-from control_plane.web.certificate import ServerCertificate
 from control_plane.web.stream import Pace
 
 GRACE_S = 10

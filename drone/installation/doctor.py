@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drone.installation import policy
+from drone.installation.certificates import check_certificates
 from drone.installation.client import TRUST, ControlPlane
 from drone.installation.home import DroneConfig, DroneHome
 from drone.installation.settings import DroneSettings
@@ -61,6 +62,7 @@ def examine(settings: DroneSettings) -> list[Check]:
     checks += check_network(settings.policy_file, sandbox, kind)
     if config:
         checks += [check_files(home), check_workspace(config), *check_server(config), check_broker(home)]
+        checks += check_certificates(config, home)
     return checks
 
 

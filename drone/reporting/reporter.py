@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 from drone.reporting import journal
 from drone.reporting.journal import JournalLine
 from drone.reporting.stream import Stream, StreamFull
+from drone.reporting.uplink import why_unreachable
 from shared.clock import Clock
 from shared.events import Delta, Event
 
@@ -209,7 +210,8 @@ class Reporter:
             elif isinstance(error, StreamFull):
                 log.warning("sending events is paused (%s); they are kept in the journal, and runs continue", error)
             else:
-                log.warning("the broker does not answer (%s); events are kept in the journal", error)
+                why = why_unreachable(self._stream.redis, error)
+                log.warning("the broker does not answer (%s); events are kept in the journal", why)
 
 
 def _sent_offset(directory: JournalDirectory) -> int:

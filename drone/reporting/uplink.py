@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from redis import Redis
 from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from shared.clock import Clock
 from shared.envelope import Binding, Direction, Opened, key_id, open_envelope, public_key, recipient_of, seal
 from shared.sockets import keepalive_options, redis_tls
+from shared.tls import failed_handshake
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
@@ -31,6 +33,13 @@ def connect(broker_url: str, ca_file: str = "") -> Redis:
         retry=Retry(NoBackoff(), 1),
         **redis_tls(broker_url, ca_file),
     )
+
+
+def why_unreachable(redis: Redis, error: RedisError) -> str:
+    """Why a command failed, in words for the drone's owner."""
+    place = redis.get_connection_kwargs()
+    failed = failed_handshake(f"//{place.get('host')}:{place.get('port')}", error, trust="")
+    return failed.what if failed else str(error)
 
 
 @dataclass(frozen=True)

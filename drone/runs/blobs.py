@@ -20,6 +20,7 @@ from shared.errors import Conflict, FleetError, FleetFault, NotFound, OrderError
 from shared.loopback import http_options
 from shared.problems import error_of, kind_of
 from shared.redaction import Redactor
+from shared.tls import failed_handshake
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +136,8 @@ class RunApi:
         try:
             answer = self._http.request(method, path, **options)
         except httpx.HTTPError as error:
-            raise Unreachable(
+            failed = failed_handshake(str(self._http.base_url), error, trust="")
+            raise failed or Unreachable(
                 "the control plane does not answer", code="E-NO-SERVER", why=str(error) or type(error).__name__
             ) from error
         if answer.is_success:

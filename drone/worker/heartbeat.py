@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from redis import Redis
 from redis.exceptions import RedisError
 
-from drone.reporting.uplink import Sealer
+from drone.reporting.uplink import Sealer, why_unreachable
 from drone.runs.lease import RunLease
 from drone.runs.pipe import LeaseExtended
 from drone.worker.inbox import Inbox
@@ -193,10 +193,11 @@ class Heartbeat:
         )
 
     def _now_reachable(self, error: RedisError | None) -> None:
-        self.on_sent("" if error is None else str(error))
+        why = "" if error is None else why_unreachable(self._redis, error)
+        self.on_sent(why)
         if self._reachable != (error is None):
             self._reachable = error is None
             if error is None:
                 log.info("heartbeats resumed")
             else:
-                log.warning("heartbeats cannot be sent (%s); runs continue", error)
+                log.warning("heartbeats cannot be sent (%s); runs continue", why)

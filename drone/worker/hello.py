@@ -11,6 +11,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from drone.reporting.stream import Stream, StreamFull
+from drone.reporting.uplink import why_unreachable
 from shared import names
 from shared.clock import Clock
 from shared.errors import Conflict
@@ -66,7 +67,7 @@ class Introduction:
                 if isinstance(error, StreamFull):
                     log.warning("waiting to send older events: %s", error)
                 elif not told:
-                    log.warning("the broker does not answer yet (%s); retrying", error)
+                    log.warning("the broker does not answer yet (%s); retrying", why_unreachable(self._redis, error))
                 told = True
                 self._on_error(error)
                 stopping.wait(RETRY_SECONDS)

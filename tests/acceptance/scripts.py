@@ -42,6 +42,7 @@ SCRIPTS: dict[str, list[Reply]] = {
     "fix": FIX,
     "note": [shell("echo noted >> notes.txt"), {"text": "Noted."}],
     "slow": [shell("echo begun; sleep 4; echo done > slow.txt"), {"text": "Done, slowly."}],
+    "gate": [shell("until [ -e go ]; do sleep 0.2; done; rm go; echo done > done.txt"), {"text": "Done."}],
     "hold": [shell("echo begun; sleep 300"), {"text": "Never said."}],
     # In two parts, so that this file itself contains nothing of that shape.
     "token": [

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -13,13 +15,14 @@ import pytest
 import redis
 
 from control_plane.broker.valkey_config import program as valkey_without_tls
+from drone.installation.certificates import certificate_end
 from drone.model.scripted.server import ScriptedServer
 from shared.tls import client_context
 from tests.support import needs, wait_until, warm_processes
-from tests.support.certificates import Authority
+from tests.support.certificates import DAY, Authority
 from tests.support.repositories import calc_project
 from tests.support.warm_processes import DRONE
-from tests.support.whole_fleet import WholeFleet
+from tests.support.whole_fleet import WholeFleet, WorkstationDrone
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.apart]
 
@@ -112,6 +115,8 @@ def test_the_broker_of_a_fleet_that_is_open_to_others_speaks_tls(
     orders = [fleet.submit("Fix the test, script:fix", "--drone", name)["id"] for name in ("local-1", "mila")]
 
     assert [fleet.ended(order)["status"] for order in orders] == ["succeeded", "succeeded"]
+    examined = {each["code"]: each["state"] for each in json.loads(mila.run("doctor", "--json").stdout)["checks"]}
+    assert (examined["D-SERVER-CERT"], examined["D-BROKER-CERT"]) == ("WARN", "WARN")
     assert "append-only, TLS" in fleet.log.read_text()
     assert "WARNING" not in fleet.log.read_text()
     port = json.loads((fleet.data / "up.json").read_text())["broker_port"]
@@ -132,6 +137,76 @@ def test_without_a_server_that_encrypts_the_fleet_says_what_can_be_read(
     warning = next(line for line in fleet.log.read_text().splitlines() if line.startswith("WARNING"))
     assert "the broker's messages travel without TLS" in warning
     assert "broker passwords" in warning
+
+
+# --- expiry --------------------------------------------------------------------------------
+
+
+def test_a_certificate_that_expires_while_drones_work_loses_no_order(
+    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path, authority: Authority
+) -> None:
+    needs("redis-server")
+    fleet = start_fleet(drones=0, options=("--no-flower", *open_to_others(authority)))
+    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
+    mila = fleet.workstation("mila", "--ca", str(authority.file))
+    mila.start()
+    log = Path(mila.environment["DRONE_HOME"], "logs", "drone.log")
+    fleet.online("mila", seconds=60)
+    running = fleet.submit("Wait, script:gate", "--drone", "mila")["id"]
+    waiting = fleet.submit("Fix the test, script:fix", "--drone", "mila")["id"]
+    work = wait_until(lambda: _workspace(mila), seconds=60)
+    wait_until(lambda: "tool_call" in [step["kind"] for step in fleet.order(running)["steps"]], seconds=60)
+
+    with _expired(fleet, authority):
+        wait_until(lambda: f"the certificate of {OPEN}" in log.read_text(), seconds=30)
+        told = mila.run("doctor").stdout
+        (work / "go").touch()
+        wait_until(lambda: not (work / "go").exists(), seconds=30)
+
+    orders = [fleet.ended(order) for order in (running, waiting)]
+    assert [(order["status"], order["attempt"], len(order["runs"])) for order in orders] == [("succeeded", 1, 1)] * 2
+    assert "has expired" in log.read_text()
+    assert "has expired" in told
+
+
+def _workspace(drone: WorkstationDrone) -> Path | None:
+    found = list(Path(drone.environment["DRONE_HOME"]).glob("workspace/sessions/*/work"))
+    return found[0] if found else None
+
+
+@contextmanager
+def _expired(fleet: WholeFleet, authority: Authority) -> Iterator[None]:
+    """Let the certificate have expired meanwhile, and cut what is connected; renew it afterwards."""
+    authority.issue("open", OPEN, begins=-2 * DAY, ends=-timedelta(minutes=1))
+    try:
+        wait_until(lambda: _presents_expired(fleet, authority), seconds=30)
+        _cut_connections(fleet, authority)
+        yield
+    finally:
+        authority.issue("open", OPEN)
+        wait_until(lambda: not _presents_expired(fleet, authority), seconds=30)
+
+
+def _presents_expired(fleet: WholeFleet, authority: Authority) -> bool:
+    """Whether API and broker both present an expired certificate to new connections."""
+    ports = json.loads((fleet.data / "up.json").read_text())
+    refused = []
+    for port in (ports["port"], ports["broker_port"]):
+        try:
+            certificate_end(f"https://{OPEN}:{port}", str(authority.file))
+        except ssl.SSLCertVerificationError as error:
+            refused.append("expired" in error.verify_message)
+    return refused == [True, True]
+
+
+def _cut_connections(fleet: WholeFleet, authority: Authority) -> None:
+    """Cut all connections to the broker, as a restart or a cut cable would: only a new one checks the certificate."""
+    known = json.loads((fleet.data / "up.json").read_text())
+    login = {"username": "control", "password": known["broker_password"]}
+    ignore_time = {"ssl": True, "ssl_ca_certs": str(authority.file), "ssl_include_verify_flags": [0x200000]}
+    with redis.Redis(host=OPEN, port=known["broker_port"], **login, **ignore_time) as client:
+        for kind in ("normal", "pubsub"):
+            client.client_kill_filter(_type=kind, skipme=True)
 
 
 def _status(url: str, context: ssl.SSLContext) -> int | None:

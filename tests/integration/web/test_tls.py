@@ -5,16 +5,18 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from control_plane.client.fleet import FleetClient
-from control_plane.web.certificate import ServerCertificate
+from control_plane.core.certificates import ServerCertificate
+from drone.installation.certificates import certificate_end
 from drone.installation.client import ControlPlane
 from shared.errors import FleetError, Precondition
+from shared.tls import WARN_BEFORE, expires_soon
 from tests.support import wait_until
 from tests.support.broker import BrokerServer
 from tests.support.certificates import DAY, Authority, Pair
@@ -98,6 +100,15 @@ def test_a_self_signed_certificate_is_called_that(serve: Callable[..., Api], tmp
 
     for error in errors(api.url, ""):
         assert (error.code, "is self-signed" in error.what) == ("E-TLS-AUTHORITY", True)
+
+
+def test_a_drone_knows_how_long_a_certificate_is_valid(serve: Callable[..., Api], authority: Authority) -> None:
+    api = serve(authority.issue("fleet", "127.0.0.1", ends=3 * DAY))
+
+    end = certificate_end(api.url, str(authority.file))
+
+    assert expires_soon(end, datetime.now(UTC)).startswith("expires in 2 days")
+    assert not expires_soon(end, end - WARN_BEFORE - MOMENT)
 
 
 def test_a_server_without_tls_is_called_that(api: Api) -> None:

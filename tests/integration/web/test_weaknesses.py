@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from control_plane.operations.weaknesses import certificate, weaknesses
+from shared.terminal.doctor import FAIL, OK, WARN, State
 from tests.support.broker import BrokerServer
+from tests.support.certificates import DAY, Authority
 from tests.support.database import CoreFactory
 from tests.support.fleet import Api, api_on
 
@@ -36,3 +41,31 @@ def test_a_broker_that_others_reach_without_tls_is_told(  # noqa: PLR0917
     with api_on(sqlite_url, valkey, core_factory, public_broker_url=address) as api:
         assert check(api, "D-BROKER-TLS")["state"] == state
         assert ("broker passwords can be read" in board(api).replace("&#39;", "'")) is is_told
+
+
+@pytest.mark.parametrize(
+    ("ends", "state", "told"),
+    [
+        (timedelta(days=15), OK, ""),
+        (timedelta(days=13, hours=1), WARN, "expires in 13 days"),
+        (-timedelta(minutes=1), FAIL, "no new connection succeeds"),
+    ],
+)
+def test_a_certificate_is_told_that_soon_will_expire(  # noqa: PLR0917
+    tmp_path: Path, core_factory: CoreFactory, sqlite_url: str, ends: timedelta, state: State, told: str
+) -> None:
+    pair = Authority(tmp_path / "authority").issue("fleet", "127.0.0.1", begins=-DAY, ends=ends)
+    core = core_factory(sqlite_url, tls_cert_file=pair.certificate, tls_key_file=pair.key)
+
+    assert certificate(core).state == state
+    assert [told in each.found for each in weaknesses(core)] == ([True] if told else [])
+
+
+def test_the_board_shows_a_certificate_that_soon_will_expire(
+    tmp_path: Path, sqlite_url: str, valkey: BrokerServer, core_factory: CoreFactory
+) -> None:
+    pair = Authority(tmp_path / "authority").issue("fleet", "127.0.0.1", ends=3 * DAY)
+    files = {"tls_cert_file": pair.certificate, "tls_key_file": pair.key}
+    with api_on(sqlite_url, valkey, core_factory, **files) as api:
+        assert "expires in 2 days" in board(api)
+        assert check(api, "D-TLS-CERT")["state"] == "WARN"

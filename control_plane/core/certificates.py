@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import ssl
+from datetime import datetime
 from pathlib import Path
 
 from shared.errors import Precondition
 from shared.terminal import logs
 
 log = logs.get(__name__)
+
+
+def end_of(certificate: Path) -> datetime:
+    """When the certificate in a file expires. Raises OSError or ValueError if it cannot be read."""
+    from cryptography.x509 import load_pem_x509_certificate
+
+    return load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
 
 
 class ChangedFiles:
