@@ -11,13 +11,14 @@ import pytest
 from control_plane.drones.reports import REPORTS, ForeignRun, InvalidReport, RefusalLog, ReportSender, open_report
 from shared.envelope import Binding, key_id, new_private_key, public_key, seal
 from shared.events import Beat, Delta, Event, Hello, Phase, RunBeat
+from shared.registration import NewKey
 from tests.support.clocks import HandClock
 from tests.support.quiet_logs import quiet_logs
 
 FLEET, DRONE = new_private_key(), new_private_key()
 KEYS = {key_id(public_key(FLEET)): FLEET}
 SENDER = ReportSender(
-    "drone0000000", public_key(DRONE), {"run000000000": "drone0000000", "run111111111": "drone1111111"}.get
+    "drone0000000", (public_key(DRONE),), {"run000000000": "drone0000000", "run111111111": "drone1111111"}.get
 )
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 IDS: dict[str, Any] = {"run_id": "run000000000", "order_id": "order0000000", "generation": 2}
@@ -35,6 +36,7 @@ SAMPLES: dict[type, Any] = {
     Hello: Hello(**SELF, at=NOW, runs=(OWN, FOREIGN)),
     Beat: Beat(**SELF, sent_at=NOW, runs=(OWN, FOREIGN)),
     Delta: Delta(run_id="run000000000", order_id="order0000000", kind="text", text="x"),
+    NewKey: NewKey(drone_id="drone0000000", public_key="AAAA"),
 }
 KINDS = pytest.mark.parametrize("kind", REPORTS, ids=lambda kind: kind.__name__.lower())
 FIELDS = [
