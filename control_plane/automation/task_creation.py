@@ -6,6 +6,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
+from control_plane.core.audit_entries import entry_of
+from control_plane.db.audit_chain import note
 from control_plane.db.automation import Schedule, Trigger
 from control_plane.db.installation import Organization
 from control_plane.db.teams import Agent, Task
@@ -25,7 +27,9 @@ def make_task(db: Session, core: Core, row: Schedule | Trigger, request: TaskReq
     kind = "schedule" if isinstance(row, Schedule) else "trigger"
     caller = Caller(organization.id, organization.name, "operator", f"{kind} {row.name}")
     with db.begin_nested():
-        return create_within(db, core, caller, request)
+        task = create_within(db, core, caller, request)
+    note(db, entry_of(core, caller, "create_task", task.id))
+    return task
 
 
 def check_names(db: Session, organization_id: str, request: TaskRequest) -> None:

@@ -15,7 +15,8 @@ from control_plane.collector import effects, hello
 from control_plane.collector.gaps import Gaps
 from control_plane.collector.intake_outcome import IntakeOutcome
 from control_plane.collector.stream_entries import StreamEntry, has_later_hello
-from control_plane.core import Core
+from control_plane.core import AuthenticatedDrone, Core
+from control_plane.core.origin import RequestOrigin, coming_from
 from control_plane.db.drones import Drone, RawEvent
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run, Step
@@ -52,13 +53,15 @@ class Intake:
 
     def store(self, entries: Iterable[StreamEntry]) -> None:
         """Store all entries, in order, and request the events missing between them."""
-        for entry in entries:
-            try:
-                self._entry(entry)
-            except InvalidReport as error:
-                self.keep_raw(entry, str(error))
-        self._process_gaps()
-        self._process_hello()
+        reporting = AuthenticatedDrone(self.drone.id, self.drone.organization_id, self.drone.name)
+        with coming_from(RequestOrigin(door="drone", reporting=reporting)):
+            for entry in entries:
+                try:
+                    self._entry(entry)
+                except InvalidReport as error:
+                    self.keep_raw(entry, str(error))
+            self._process_gaps()
+            self._process_hello()
 
     def keep_raw(self, entry: StreamEntry, error: str) -> None:
         """Keep an entry that cannot be processed in its raw form, and acknowledge it.

@@ -81,3 +81,12 @@ class Caller:
     """The person; None for a token that belongs to no user."""
     login_session_id: str | None = None
     """The browser session that the call came through, if any."""
+
+
+@dataclass(frozen=True)
+class AuthenticatedDrone:
+    """A drone that authenticated with its bearer token."""
+
+    drone_id: str
+    organization_id: str
+    name: str

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from control_plane.core import AuthenticatedDrone
+
 
 @dataclass
 class RequestOrigin:
@@ -15,7 +17,12 @@ class RequestOrigin:
     door: str = "control plane"
     address: str = ""
     """The client's network address; empty for the control plane itself."""
+    reporting: AuthenticatedDrone | None = None
+    """The drone whose report is being processed."""
+    refused_with: str = ""
+    """The error's code, once the request was refused."""
     refusal_recorded: bool = False
+    """It is in the audit log, or counted there."""
 
 
 _ORIGIN: ContextVar[RequestOrigin | None] = ContextVar("origin", default=None)

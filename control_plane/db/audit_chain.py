@@ -27,6 +27,7 @@ Outcome = Literal["changed", "refused", "failed"]
 GENESIS = "0" * HASH_LENGTH
 """The previous hash of the first record."""
 _HEAD = 1
+_NOTES = "audit_notes"
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -79,19 +80,27 @@ def recording(entry: AuditEntry) -> Iterator[None]:
 
 
 def concerns(target: str) -> None:
-    """Name the target of the operation that is running: one that it has just created."""
+    """Name the target of the operation that is running, if it has just created it."""
     pending = _PENDING.get()
     if pending is not None:
         pending.entry = replace(pending.entry, target=target)
 
 
+def note(db: Session, entry: AuditEntry) -> None:
+    """Record `entry` with this transaction, unless it is part of an operation that is recorded."""
+    if not is_recording():
+        db.info.setdefault(_NOTES, []).append(entry)
+
+
 @contextmanager
 def with_its_record(db: Session) -> Iterator[None]:
-    """Append the record of the running operation when the block ends, unless an earlier transaction did."""
+    """Append the record of the running operation when the block ends, unless an earlier transaction did; and notes."""
     pending = _PENDING.get()
     yield
     if pending is not None and not pending.recorded:
         append(db, pending.entry)
+    for entry in db.info.pop(_NOTES, ()):
+        append(db, entry)
 
 
 def committed() -> None:

@@ -18,6 +18,7 @@ from mcp_types import (
 from starlette.requests import Request
 
 from control_plane.core import Caller, Core
+from control_plane.core.origin import current_origin
 from control_plane.mcp_server.about import INSTRUCTIONS, NAME, TITLE
 from control_plane.mcp_server.declared import TOOLS
 from control_plane.mcp_server.results import answered, error_document, refused
@@ -25,7 +26,7 @@ from control_plane.mcp_server.tools import InOrganization, ServedTool
 from control_plane.operations.gateway import enter
 from control_plane.validation.invalid_requests import checked
 from control_plane.web.problems import public_error
-from shared.errors import NotFound
+from shared.errors import NotFound, Refused
 from shared.terminal.boundary import version
 
 
@@ -60,7 +61,10 @@ def _call(core: Core, request: Request, tool: ServedTool[Any], given: dict[str, 
         arguments = _arguments(tool, given)
         return answered(tool.run(core, _caller(core, request, arguments), arguments))
     except Exception as error:  # noqa: BLE001 - the boundary of a call: the client gets a sentence, the log the rest
-        return refused(public_error(request.scope, error))
+        shown = public_error(request.scope, error)
+        if isinstance(shown, Refused):
+            current_origin().refused_with = shown.code
+        return refused(shown)
 
 
 def _no_tool(name: str) -> MCPError:

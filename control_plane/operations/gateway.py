@@ -9,12 +9,13 @@ from importlib import import_module
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from control_plane.core import Caller, Core
+from control_plane.core.audit_entries import entry_of
 from control_plane.declarations.operation import Operation
 from control_plane.documents.base import Request
 from control_plane.lookups import ids
 from control_plane.lookups.organizations import in_organization
 from control_plane.operations.access.roles import require, require_everywhere
-from control_plane.operations.auditing import audited, entry_of
+from control_plane.operations.auditing import audited
 from shared.errors import Forbidden
 
 NAMING = ("slug", "name")

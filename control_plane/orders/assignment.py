@@ -12,6 +12,7 @@ from control_plane.conversations.entries import locked
 from control_plane.conversations.resumption import resumption_on
 from control_plane.conversations.steering_messages import send_along
 from control_plane.core import Core
+from control_plane.core.audit_entries import note_order
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.drones.load import load_by_drone, why_not_starting
@@ -45,6 +46,7 @@ def dispatch(db: Session, core: Core, order: Order, placement: Placement) -> Dis
     where = {"drone_id": drone.id, "run_id": made.id, "generation": made.generation}
     move_order(db, order, OrderStatus.ASSIGNED, _placed(db, core, order, placement), **where)
     send_along(db, order)
+    note_order(db, core, order, "order_assigned")
     return made
 
 

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from control_plane.conversations.entries import turn_ended
 from control_plane.conversations.resumption import expected_resumption
 from control_plane.core import Core
+from control_plane.core.audit_entries import note_order
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order, Turn
 from control_plane.db.runs import Run
@@ -52,6 +53,7 @@ def requeue(db: Session, core: Core, order: Order, returned: Returned) -> None:
     move_order(
         db, order, OrderStatus.QUEUED, OrderFacts(returned=returned), drone_id=None, run_id=None, grant_until=None
     )
+    note_order(db, core, order, "order_requeued")
 
 
 def try_again(db: Session, core: Core, order: Order, ending: Ending) -> None:
@@ -102,6 +104,7 @@ def finish(db: Session, core: Core, order: Order, to: OrderStatus, ending: Endin
         stats = totals.of_order(db, order.id).model_dump(mode="json")
         move_turn(db, turn, _TURN_OF[to], response=order.response, stats=stats, ended_at=now)
         turn_ended(db, core, order)
+    note_order(db, core, order, f"order_{to}")
     for subscriber in core.subscribers.order_ended:
         subscriber(db, core, order)
 

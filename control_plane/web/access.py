@@ -13,11 +13,11 @@ from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from control_plane.core import Caller, Core
+from control_plane.core import AuthenticatedDrone, Caller, Core
+from control_plane.core.origin import current_origin
 from control_plane.lookups.organizations import in_organization
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import registration
-from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.validation.issued_secrets import DRONE_PREFIX
 from control_plane.web.problems import wants_page
 from shared.errors import Forbidden, Unauthenticated
@@ -61,9 +61,10 @@ class Gate:
         if not is_open(scope["method"], scope["path"]):
             try:
                 identity = await to_thread.run_sync(identify, self._core, scope)
-            except Unauthenticated:
+            except Unauthenticated as error:
                 if scope["method"] != "GET" or not wants_page(scope):
                     raise
+                current_origin().refused_with = error.code
                 await RedirectResponse(f"/login?next={quote(_address(scope))}", 303)(scope, receive, send)
                 return
             scope.setdefault("state", {})["identity"] = identity

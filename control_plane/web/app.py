@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.routing import Route
@@ -13,10 +14,11 @@ from starlette.routing import Route
 from control_plane.core import Core
 from control_plane.mcp_server.about import PATH as MCP
 from control_plane.mcp_server.endpoint import McpEndpoint
+from control_plane.operations.audit.refusal_tally import RefusalTally
 from control_plane.web import code_host_requests, openapi, problems
 from control_plane.web.access import Gate
 from control_plane.web.api import api_routes
-from control_plane.web.audited_requests import AuditedRequests
+from control_plane.web.audited_requests import AuditedRequests, flush_regularly
 from control_plane.web.browser_key import BrowserKey
 from control_plane.web.hub import Hub
 from control_plane.web.middleware import SecurityHeaders, WholeBody
@@ -43,6 +45,7 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     app.state.core = core
     app.state.live = Live(Hub(core), pace or Pace())
     app.state.throttle = Throttle()
+    app.state.tally = RefusalTally()
     problems.install(app)
     openapi.install(app)
     app.state.mcp = McpEndpoint(core)
@@ -58,7 +61,7 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
     app.add_middleware(BrowserKey, core=core)
     app.add_middleware(WholeBody)
     app.add_middleware(Gate, core=core)
-    app.add_middleware(AuditedRequests)
+    app.add_middleware(AuditedRequests, core=core, tally=app.state.tally)
     app.add_middleware(problems.Boundary)
     app.add_middleware(SecurityHeaders)
     return app
@@ -68,7 +71,9 @@ def create_app(core: Core, pace: Pace | None = None) -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.live.hub.start()
     try:
-        async with app.state.mcp.running():
+        async with app.state.mcp.running(), anyio.create_task_group() as group:
+            group.start_soon(flush_regularly, app.state.core, app.state.tally)
             yield
+            group.cancel_scope.cancel()
     finally:
         app.state.live.hub.stop()

@@ -1,29 +1,90 @@
-"""Where each request comes from, for the audit log of the operations that it calls."""
+"""Where each request comes from, for the audit log; and the refusals of requests that reach no operation."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import anyio
+from anyio import to_thread
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from control_plane.client.http import USER_AGENT
+from control_plane.core import AuthenticatedDrone, Caller, Core
+from control_plane.core.audit_entries import drone_entry, entry_of
 from control_plane.core.origin import RequestOrigin, coming_from
 from control_plane.mcp_server.about import PATH as MCP
+from control_plane.operations.audit.refusal_tally import ACTION, RefusalTally
+from control_plane.operations.auditing import record_refusal
 from control_plane.validation.issued_secrets import DRONE_PREFIX
 from control_plane.web.access import API, HOOKS, bearer_of, client_address
+from shared.errors import Refused
+from shared.terminal import logs
+
+log = logs.get(__name__)
+FLUSH_SECONDS = 10.0
 
 
 class AuditedRequests:
-    """Makes the origin of a request known to all that it causes."""
+    """Makes the origin of a request known to all that it causes, and records it if it was refused on its way."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, core: Core, tally: RefusalTally) -> None:
         self._app = app
+        self._core = core
+        self._tally = tally
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        with coming_from(RequestOrigin(door_of(scope), client_address(scope))):
-            await self._app(scope, receive, send)
+        origin = RequestOrigin(door_of(scope), client_address(scope))
+
+        async def recorded_first(message: Message) -> None:
+            await self._record(scope, origin)
+            await send(message)
+
+        with coming_from(origin):
+            try:
+                await self._app(scope, receive, recorded_first)
+            except Refused as error:
+                origin.refused_with = error.code
+                await self._record(scope, origin)
+                raise
+
+    async def _record(self, scope: Scope, origin: RequestOrigin) -> None:
+        """Record the refusal, if it is one and not yet recorded: who reads the answer finds it in the log."""
+        if not origin.refused_with or origin.refusal_recorded:
+            return
+        origin.refusal_recorded = True
+        identity = scope.get("state", {}).get("identity")
+        if identity is None:
+            self._tally.count(self._core.clock.now(), origin.door, origin.address, origin.refused_with)
+            return
+        # Even if the client no longer waits for its answer.
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(self._record_known, identity, f"{scope['method']} {scope['path']}", origin)
+
+    def _record_known(self, identity: Any, address: str, origin: RequestOrigin) -> None:
+        if isinstance(identity, Caller):
+            entry = entry_of(self._core, identity, ACTION, address)
+        else:
+            assert isinstance(identity, AuthenticatedDrone)
+            entry = drone_entry(self._core, identity, ACTION, address)
+        record_refusal(self._core, entry, origin.refused_with)
+
+
+async def flush_regularly(core: Core, tally: RefusalTally) -> None:
+    """Write the counts of unknown senders until canceled, and then the rest."""
+    try:
+        while True:
+            await anyio.sleep(FLUSH_SECONDS)
+            try:
+                await to_thread.run_sync(tally.flush, core)
+            except Exception:
+                # The body of a background loop: it must not end the server.
+                log.exception("refusals could not be written to the audit log")
+    finally:
+        tally.flush(core, everything=True)
 
 
 def door_of(scope: Scope) -> str:

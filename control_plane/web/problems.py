@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from control_plane.core.origin import current_origin
 from control_plane.validation.invalid_requests import FieldProblem, InvalidRequest, field_problem
 from control_plane.web.rendering import error_page
 from shared.errors import FleetError, FleetFault, TooOften
@@ -114,8 +115,10 @@ def public_error(scope: Scope, error: Exception) -> FleetError:
 
 
 def problem_of(scope: Scope, error: FleetError, status: int | None = None) -> Problem:
-    """The document for `error` at the address of `scope`."""
+    """The document for `error` at the address of `scope`; a refusal also goes to the audit log."""
     status = status or error.http_status
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        current_origin().refused_with = error.code
     return Problem(
         type=f"urn:dronefleet:error:{error.code.lower()}",
         title=HTTPStatus(status).phrase,

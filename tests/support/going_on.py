@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
 
-from control_plane.operations.drones.registration import AuthenticatedDrone
+from control_plane.core import AuthenticatedDrone
 from control_plane.operations.runs import blobs
 from shared.blobs import digest
 from shared.events import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from control_plane.core import Caller, Core
+from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Run
@@ -13,7 +13,6 @@ from control_plane.declarations.projects import ProjectRequest
 from control_plane.declarations.providers import ProviderRequest
 from control_plane.documents.orders import OrderDocument, SubmitRequest
 from control_plane.operations import projects, providers
-from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.operations.orders import reading
 from shared.names import new_id
 

@@ -10,13 +10,16 @@ from sqlalchemy import ColumnElement, delete, select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core
+from control_plane.core.audit_entries import entry_of
 from control_plane.db.access import ApiToken, LoginLink, WebSession
+from control_plane.db.audit_chain import note
 from control_plane.operations.access.callers import caller_of
 from control_plane.operations.access.validity import is_valid
 from control_plane.validation.issued_secrets import LOGIN_PREFIX, SESSION_PREFIX, hashed, new_secret
 from shared.errors import Forbidden, Unauthenticated
 from shared.names import new_id
 
+LOG_IN, LOG_OUT = "log_in", "log_out"
 LINK_LASTS = timedelta(minutes=15)
 SESSION_LASTS = timedelta(days=7)
 LEAST_KEY = 32
@@ -71,12 +74,14 @@ def use_login_link(core: Core, secret: str, browser: Browser = Browser()) -> tup
                 next="fleet login-link    or log in with an API token",
             )
         caller = _caller(db, link)
+        note(db, entry_of(core, caller, LOG_IN, f"login link {link.id}"))
         return _start(db, core, caller, browser), caller
 
 
 def start_session(core: Core, caller: Caller, browser: Browser = Browser()) -> str:
     """The secret of a new browser session for a caller with an API token."""
     with core.database.write() as db:
+        note(db, entry_of(core, caller, LOG_IN))
         return _start(db, core, caller, browser)
 
 
@@ -116,7 +121,9 @@ def require_browser_key(core: Core, login_session_id: str, key: str) -> None:
 def end_session(core: Core, secret: str) -> None:
     """Log out a browser. Has no effect if it is already logged out."""
     with core.database.write() as db:
-        db.execute(delete(WebSession).where(WebSession.secret_hash == hashed(secret)))
+        row = db.scalar(delete(WebSession).where(WebSession.secret_hash == hashed(secret)).returning(WebSession))
+        if row is not None:
+            note(db, entry_of(core, _caller(db, row), LOG_OUT))
 
 
 def end_logins_of(db: Session, token_ids: Collection[str]) -> tuple[int, int]:

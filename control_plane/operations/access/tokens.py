@@ -8,8 +8,9 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from control_plane.core import Caller, Core, Role
+from control_plane.core.audit_entries import entry_of
 from control_plane.db.access import ApiToken, JoinToken
-from control_plane.db.audit_chain import concerns
+from control_plane.db.audit_chain import concerns, note
 from control_plane.db.users import User
 from control_plane.declarations import tokens as declared
 from control_plane.declarations.tokens import (
@@ -201,6 +202,7 @@ def bootstrap_admin(core: Core, *, only_first: bool = False) -> str:
         row, token = _issue(core, caller, "admin", BOOTSTRAP)
         row.everywhere = True
         db.add(row)
+        note(db, entry_of(core, caller, "bootstrap_admin", row.id))
         return token
 
 

@@ -15,8 +15,10 @@ from sqlalchemy import or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from control_plane.core import Core
+from control_plane.core import AuthenticatedDrone, Core
+from control_plane.core.audit_entries import drone_entry, note_drone
 from control_plane.db.access import JoinToken
+from control_plane.db.audit_chain import recording
 from control_plane.db.drones import Drone
 from control_plane.drones.key_rotation import forget_next_keys
 from control_plane.validation.checks import check_labels, check_name, check_text, shown
@@ -27,15 +29,6 @@ from shared.names import new_id
 from shared.registration import Credentials, RegistrationAnswer, RegistrationRequest
 
 _NEW_TOKEN = "ask an admin for a new one: fleet token add"  # noqa: S105 - advice
-
-
-@dataclass(frozen=True)
-class AuthenticatedDrone:
-    """A drone that authenticated with its bearer token."""
-
-    drone_id: str
-    organization_id: str
-    name: str
 
 
 @dataclass(frozen=True)
@@ -101,7 +94,8 @@ def unregister(core: Core, identity: AuthenticatedDrone) -> None:
     """Unregister the drone: its orders are requeued, its credentials revoked."""
     from control_plane.operations.drones.managing import remove
 
-    remove(core, identity.organization_id, identity.drone_id)
+    with recording(drone_entry(core, identity, "unregister_drone", identity.name)):
+        remove(core, identity.organization_id, identity.drone_id)
 
 
 def _checked(request: RegistrationRequest) -> bytes:
@@ -149,6 +143,8 @@ def _admit(db: Session, core: Core, request: RegistrationRequest, secrets: _Secr
         _refuse(token, now)
     _write(known, request, token, secrets)
     db.flush()
+    identity = AuthenticatedDrone(known.id, known.organization_id, known.name)
+    note_drone(db, core, identity, "register_drone", f"join token {token.id}")
     return known
 
 

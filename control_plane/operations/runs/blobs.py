@@ -11,10 +11,10 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from control_plane.conversations.history import way_of
-from control_plane.core import Core
+from control_plane.core import AuthenticatedDrone, Core
+from control_plane.core.audit_entries import note_drone
 from control_plane.db.orders import Dispatch, Order
 from control_plane.db.runs import Blob
-from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.validation.checks import shown
 from shared.errors import Conflict, NotFound
 from shared.states import IN_HAND, OrderStatus
@@ -96,6 +96,7 @@ def grant_push(core: Core, identity: AuthenticatedDrone, run_id: str) -> dict[st
                 next=f"fleet show {dispatch.order_id}",
             )
         known = order.head_commit if order.pushed else None
+        note_drone(db, core, identity, "grant_push", order.id)
     return {"granted": True, "expires_in": int(GRANT_LASTS.total_seconds()), "known": known}
 
 

@@ -22,6 +22,7 @@ from control_plane.declarations import triggers as declared
 from control_plane.declarations.triggers import HookAnswer, TriggerDocument, TriggerEdit, TriggerRequest
 from control_plane.lookups.organizations import system_caller
 from control_plane.operations import projects
+from control_plane.operations.audit.reading import list_records
 from control_plane.operations.automation import triggers
 from control_plane.supervisor.cleaning import clean
 from shared.errors import Conflict, Forbidden, Invalid, NotFound, Unauthenticated
@@ -108,6 +109,8 @@ def test_a_new_issue_at_a_code_host_becomes_a_task(
     [task] = tasks(core)
     assert (answer.outcome, answer.task, task.title, task.user) == ("task", task.id, title, "trigger issues")
     assert told in task.description
+    [record] = list_records(core, system_caller(core), action="create_task")
+    assert (record.actor, record.target, record.outcome) == ("trigger issues", task.id, "changed")
     assert show(core).last_task == task.id
     assert show(core).last_error == ""
 

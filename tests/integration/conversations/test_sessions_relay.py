@@ -7,12 +7,12 @@ import time
 import pytest
 from pydantic import TypeAdapter
 
+from control_plane.core import AuthenticatedDrone
 from control_plane.db.runs import Blob, Step
 from control_plane.db.sessions import ChatSession as Chat
 from control_plane.declarations.sessions import CompactRequest
 from control_plane.drones.inbox import send_new
 from control_plane.operations import sessions
-from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.operations.runs import blobs
 from control_plane.supervisor.outbox_relay import Relay
 from shared import names

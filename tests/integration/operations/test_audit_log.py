@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import func, select
 
 from control_plane.core import Caller, Core
+from control_plane.core.audit_entries import entry_of
 from control_plane.core.origin import RequestOrigin, coming_from
 from control_plane.db.access import ApiToken
 from control_plane.db.audit import AuditHead, AuditRecord
@@ -19,7 +20,6 @@ from control_plane.documents.orders import SubmitRequest
 from control_plane.operations import projects
 from control_plane.operations.access import tokens
 from control_plane.operations.audit.reading import list_records
-from control_plane.operations.auditing import entry_of
 from control_plane.operations.orders import reading
 from control_plane.operations.orders.canceling import cancel
 from shared.errors import Forbidden, NotFound

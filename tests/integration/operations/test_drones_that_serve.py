@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from control_plane.core import Caller, Core
+from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.db.drones import Drone
 from control_plane.declarations.tokens import JoinTokenRequest
 from control_plane.operations.access import tokens
 from control_plane.operations.drones import managing
-from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.operations.orders import reading
 from shared.errors import Forbidden, NotFound
 from tests.support.clocks import HandClock

@@ -6,12 +6,11 @@ import io
 
 import pytest
 
-from control_plane.core import Caller, Core
+from control_plane.core import AuthenticatedDrone, Caller, Core
 from control_plane.db.orders import Order
 from control_plane.declarations.sessions import ForkRequest
 from control_plane.operations import sessions
 from control_plane.operations.drones import managing
-from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.operations.runs import blobs
 from control_plane.orders.assignment import place_and_dispatch
 from control_plane.orders.ending import Ending, finish

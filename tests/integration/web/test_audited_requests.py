@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,92 @@ def test_a_tool_of_the_mcp_server_is_a_door_of_its_own(api: Api, way: str, tmp_p
     with reached(way, api.url, api.token, tmp_path) as client:
         client.refused("cancel_order", order_id="o" * 12)
     assert newest(api) == ("mcp", "token", "cancel_order", "o" * 12, "refused", "E-ORDER-404", "127.0.0.1")
+
+
+# --- refusals of requests that reach no operation -------------------------------------------
+
+
+def codes(api: Api) -> list[tuple[str, str, str]]:
+    """Door, target and code of the newest refusals."""
+    return [(each["door"], each["target"], each["code"]) for each in records(api, outcome="refused", limit=5)]
+
+
+def test_a_known_callers_refusal_is_recorded_once_wherever_it_is_refused(api: Api) -> None:
+    with api.http() as script:
+        script.get("/api/v1/nonsense")
+        script.post("/api/v1/projects", json={"slug": 1})
+        script.post("/api/v1/projects", content=b"x" * 2_200_000)
+    assert codes(api)[:3] == [
+        ("api", "POST /api/v1/projects", "E-BODY-SIZE"),
+        ("api", "POST /api/v1/projects", "E-REQUEST"),
+        ("api", "GET /api/v1/nonsense", "E-HTTP-404"),
+    ]
+
+
+def test_a_browser_without_its_key_and_a_drone_at_the_wrong_address_are_recorded(api: Api) -> None:
+    with api.browser() as browser, api.http(None) as thief, api.http(api.add_drone().token) as drone:
+        thief.cookies = browser.cookies
+        thief.delete(MISSING)
+        drone.get("/api/v1/projects")
+    assert codes(api)[:2] == [
+        ("drone", "GET /api/v1/projects", "E-TOKEN-KIND"),
+        ("page", "DELETE /api/v1/projects/missing", "E-BROWSER-KEY"),
+    ]
+    assert [each["actor"] for each in records(api, outcome="refused", limit=1)] == ["mila"]
+
+
+def test_a_tool_in_an_organization_that_the_token_does_not_reach_is_recorded(api: Api, tmp_path: Path) -> None:
+    token = api.token_for("admin")
+    with reached("http", api.url, token, tmp_path) as client:
+        client.refused("list_projects", organization="elsewhere")
+    assert codes(api)[:1] == [("mcp", "POST /mcp", "E-ORGANIZATION-404")]
+
+
+def test_a_thousand_refusals_of_unknown_senders_fill_few_records(api: Api) -> None:
+    api.app.state.tally.flush(api.core, everything=True)
+    before = records(api, limit=1)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: flood(api, n), range(4)))
+    api.app.state.tally.flush(api.core, everything=True)
+    written = [each for each in records(api) if each["seq"] > (before[0]["seq"] if before else 0)]
+    assert len(written) < 10
+    assert sum(each["count"] for each in written) == 1000
+    assert {(each["code"], each["address"], each["actor_kind"]) for each in written} == {
+        ("E-TOKEN-MISSING", "127.0.0.1", "unknown"),
+        ("E-TOKEN-UNKNOWN", "127.0.0.1", "unknown"),
+    }
+
+
+def test_counts_are_written_when_the_server_stops(api: Api) -> None:
+    with api.http("fa_unknown") as stranger:
+        stranger.get("/api/v1/orders")
+    before = len(records(api, actor="", outcome="refused"))
+    api.stop()
+    api.restart()
+    assert len(records(api, actor="", outcome="refused")) > before
+
+
+def flood(api: Api, n: int) -> None:
+    with api.http(f"fa_wrong{n}" if n % 2 else None) as stranger:
+        for each in range(250):
+            stranger.get(f"/api/v1/orders/{each}")
+
+
+# --- drones, and the control plane on its own ----------------------------------------------------
+
+
+def test_a_drone_joins_is_given_an_order_ends_it_and_leaves(api: Api) -> None:
+    api.add_work()
+    drone = api.add_drone()
+    run = drone.take(api.submit())
+    run.says("done")
+    run.ends()
+    with api.http(drone.token) as http:
+        http.delete("/api/v1/registrations/self").raise_for_status()
+    found = [each for each in records(api)[::-1] if each["actor"] == "mila"]
+    assert {(each["door"], each["organization"]) for each in found[:2]} == {("drone", "default")}
+    assert [(each["action"], each["target"].split()[0]) for each in found] == [
+        ("register_drone", "join"),
+        ("order_succeeded", run.order_id),
+        ("unregister_drone", "mila"),
+    ]
