@@ -1,4 +1,4 @@
-"""`fleet audit verify`: the command of the audit log that is not derived."""
+"""`fleet audit verify|export`: the commands of the audit log that are not derived."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import typer
 from control_plane.cli.answers import print_answer
 from control_plane.cli.common_options import Org
 from control_plane.cli.connection import client
+from control_plane.cli.exported_lines import write_lines
 from shared.errors import Invalid
-from shared.terminal.command_line import JsonFlag, examples
+from shared.terminal.command_line import JsonFlag, examples, say
 
 Doc = dict[str, Any]
 _PROBLEMS = {
@@ -26,6 +27,8 @@ def add_others(group: typer.Typer) -> None:
     """Register the commands."""
     shown = examples("fleet audit verify", "fleet audit verify --head 4711:9f86d081884c7d65…")
     group.command("verify", epilog=shown)(verify)
+    shown = examples("fleet audit export --everywhere --output audit.jsonl")
+    group.command("export", epilog=shown)(export)
 
 
 def verify(
@@ -44,6 +47,31 @@ def verify(
     found = client(org).call(audit.VERIFY, _kept(head))
     print_answer(found, _outcome, as_json=as_json)
     return 1 if found["problem"] else 0
+
+
+def export(
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE|-", help="Output file (default: stdout).")
+    ] = "-",
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Only records from this time on.")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only records before this time.")] = None,
+    everywhere: Annotated[
+        bool,
+        typer.Option("--everywhere", help="All organizations, with the newest signed head."),
+    ] = False,
+    org: Org = None,
+) -> None:
+    """Export the audit log as JSON lines, oldest record first, with all hashes."""
+    from control_plane.declarations.audit import AuditExportFilter
+    from control_plane.validation.invalid_requests import checked
+
+    given = {"since": since, "until": until, "everywhere": everywhere}
+    filters = checked(AuditExportFilter, given, form="fleet audit export --help")
+    chosen = filters.model_dump(mode="json", exclude_none=True)
+    end = write_lines(client(org).export_audit_log(chosen), output)
+    say(f"exported {end['records']:,} records")
 
 
 def _kept(head: str | None) -> Any:

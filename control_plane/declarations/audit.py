@@ -12,6 +12,8 @@ from control_plane.documents.base import Document, Request
 Problem = Literal["", "missing", "changed", "cut", "seal", "kept head"]
 MAX_LISTED = 1000
 MAX_SEQ = 2**53
+SINCE = About("since", "Only records from this time on.", metavar="TIME")
+UNTIL = About("until", "Only records before this time.", metavar="TIME")
 ACTOR = About("actor", "Only records of this actor: the name or id of a token, login session or drone.")
 ACTION = About("action", "Only records of this operation, such as submit or revoke_api_token.")
 TARGET = About("target", "Only records of this target: the id or the name of what was changed.")
@@ -23,14 +25,17 @@ EVERYWHERE = About(
 )
 
 
-class AuditFilter(Request):
-    since: Annotated[AwareDatetime | None, About("since", "Only records from this time on.", metavar="TIME")] = None
-    until: Annotated[AwareDatetime | None, About("until", "Only records before this time.", metavar="TIME")] = None
+class AuditExportFilter(Request):
+    since: Annotated[AwareDatetime | None, SINCE] = None
+    until: Annotated[AwareDatetime | None, UNTIL] = None
+    everywhere: Annotated[bool, EVERYWHERE] = False
+
+
+class AuditFilter(AuditExportFilter):
     actor: Annotated[str | None, ACTOR] = Field(None, max_length=128)
     action: Annotated[str | None, ACTION] = Field(None, max_length=64)
     target: Annotated[str | None, TARGET] = Field(None, max_length=255)
     outcome: Annotated[str | None, OUTCOME] = Field(None, max_length=16)
-    everywhere: Annotated[bool, EVERYWHERE] = False
     before: Annotated[int | None, About("before", "Only records with a lower number, for the next page.")] = Field(
         None, ge=1, le=MAX_SEQ
     )
@@ -181,4 +186,17 @@ VERIFY = Operation(
     more="With `seq` and `hash`, also that it still contains the head that you kept.",
     tool=SERVERS_OWN,
     command=ByHand("audit verify", "its exit code says whether the chain is intact"),
+)
+EXPORT = Operation(
+    name="export_audit_log",
+    role="admin",
+    route="GET /audit/export",
+    route_by_hand="it streams",
+    errors=(403,),
+    run="audit.exporting:export_lines",
+    request=AuditExportFilter,
+    answer=str,
+    summary="Export the audit log as JSON Lines",
+    tool=NoDoor("a model has no use for a file with all records"),
+    command=ByHand("audit export", "it writes a file, and moves it into place once it is complete"),
 )

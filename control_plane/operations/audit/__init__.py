@@ -1,1 +1,1 @@
-"""The audit log: reading its records."""
+"""The audit log: reading, exporting, verifying and keeping its records."""

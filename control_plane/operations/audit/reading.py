@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, select
 from control_plane.core import Caller, Core
 from control_plane.db.audit import AuditRecord
 from control_plane.declarations import audit as declared
-from control_plane.declarations.audit import AuditFilter, AuditRecordDocument
+from control_plane.declarations.audit import AuditExportFilter, AuditFilter, AuditRecordDocument
 from control_plane.operations.access.roles import require_everywhere
 from control_plane.operations.gateway import performs
 from control_plane.operations.row_documents import document_of
@@ -25,18 +25,23 @@ def list_records(core: Core, caller: Caller, /, **filters: Any) -> list[AuditRec
     wanted = AuditFilter(**filters)
     if wanted.everywhere:
         require_everywhere(caller)
-    newest = select(AuditRecord).where(*_conditions(caller, wanted)).order_by(AuditRecord.seq.desc())
+    wanted_ones = *conditions(caller, wanted), *_narrower(wanted)
+    newest = select(AuditRecord).where(*wanted_ones).order_by(AuditRecord.seq.desc())
     with core.database.read() as db:
         return [document_of(AuditRecordDocument, row) for row in db.scalars(newest.limit(wanted.limit))]
 
 
-def _conditions(caller: Caller, wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
+def conditions(caller: Caller, wanted: AuditExportFilter) -> Iterator[ColumnElement[bool]]:
+    """Which organizations' records, of which time."""
     if not wanted.everywhere:
         yield AuditRecord.organization_ref == caller.organization_id
     if wanted.since is not None:
         yield AuditRecord.at >= wanted.since
     if wanted.until is not None:
         yield AuditRecord.at < wanted.until
+
+
+def _narrower(wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.before is not None:
         yield AuditRecord.seq < wanted.before
     if wanted.actor is not None:

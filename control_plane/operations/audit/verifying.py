@@ -28,15 +28,23 @@ _AT_ONCE = 1000
 def show_head(core: Core, _: Caller, /) -> AuditHeadDocument:
     """The newest seal, with the public key. Raises NotFound as long as nothing was signed."""
     with core.database.read() as db:
-        seal = db.scalar(select(AuditSeal).order_by(AuditSeal.seq.desc()).limit(1))
-        if seal is None:
-            raise NotFound(
-                "no head of the audit log was signed yet",
-                code="E-AUDIT-HEAD",
-                why="the supervisor signs the newest record once a minute",
-                next="repeat this in a minute; if it persists: fleet doctor",
-            )
-        return document_of(AuditHeadDocument, seal, public_key=db.get_one(AuditKey, seal.key_id).public_key)
+        found = newest_seal(db)
+    if found is None:
+        raise NotFound(
+            "no head of the audit log was signed yet",
+            code="E-AUDIT-HEAD",
+            why="the supervisor signs the newest record once a minute",
+            next="repeat this in a minute; if it persists: fleet doctor",
+        )
+    return found
+
+
+def newest_seal(db: Session) -> AuditHeadDocument | None:
+    """The newest seal, with the public key, if there is one."""
+    seal = db.scalar(select(AuditSeal).order_by(AuditSeal.seq.desc()).limit(1))
+    if seal is None:
+        return None
+    return document_of(AuditHeadDocument, seal, public_key=db.get_one(AuditKey, seal.key_id).public_key)
 
 
 @performs(declared.VERIFY)
@@ -46,7 +54,7 @@ def verify(core: Core, _: Caller, /, seq: int | None = None, hash: str | None = 
     With `seq` and `hash`, a head that was kept elsewhere must be part of the chain. Raises Invalid if only one of them
     is given, NotFound if its record was pruned.
     """
-    with _snapshot(core) as db:
+    with snapshot(core) as db:
         check = _ChainCheck(db, core.vault, _kept(seq, hash))
         problem: Problem = ""
         try:
@@ -145,7 +153,7 @@ class _ChainCheck:
 
 
 @contextmanager
-def _snapshot(core: Core) -> Iterator[Session]:
+def snapshot(core: Core) -> Iterator[Session]:
     """One view of all tables: records are added, and pruned, while the check runs."""
     with core.database.read() as db:
         if not core.database.is_sqlite:

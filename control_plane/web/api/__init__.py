@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.routing import BaseRoute
 
 from control_plane.web.api import (
+    audit,
     derived_routes,
     events,
     orders,
@@ -44,6 +45,7 @@ ROUTERS = (
     derived_routes.router("webhooks"),
     derived_routes.router("pull_requests"),
     derived_routes.router("audit"),
+    audit.router,
 )
 
 

@@ -23,14 +23,14 @@ router = api_router("organizations", "/organizations")
 LINES = "application/x-ndjson"
 MAX_BYTES = 8 * 1024**3
 _CHUNK = 64 * 1024
-_BODY: dict[str, Any] = {LINES: {"schema": {"type": "string"}}}
+BODY: dict[str, Any] = {LINES: {"schema": {"type": "string"}}}
 
 
 @router.get(
     "/{name}/export",
     summary="Export an organization as JSON Lines",
     response_class=StreamingResponse,
-    responses={200: {"content": _BODY}, **errors(401, 403, 404)},
+    responses={200: {"content": BODY}, **errors(401, 403, 404)},
 )
 def export_organization(core: CoreDep, caller: PersonDep, name: str) -> StreamingResponse:
     """Contains no secrets; blobs are named, not included. The last line says what was left out; if it is missing, the
@@ -38,7 +38,7 @@ def export_organization(core: CoreDep, caller: PersonDep, name: str) -> Streamin
     """
     lines = transfer.export_lines(core, caller, name)
     headers = {"Content-Disposition": 'attachment; filename="organization.jsonl"'}
-    return StreamingResponse(_chunks(lines), media_type=LINES, headers=headers)
+    return StreamingResponse(chunks_of(lines), media_type=LINES, headers=headers)
 
 
 @router.post(
@@ -46,7 +46,7 @@ def export_organization(core: CoreDep, caller: PersonDep, name: str) -> Streamin
     status_code=201,
     summary="Import an exported organization",
     responses=errors(401, 403, 409, 413),
-    openapi_extra={"requestBody": {"required": True, "content": _BODY}},
+    openapi_extra={"requestBody": {"required": True, "content": BODY}},
 )
 async def import_organization(
     core: CoreDep,
@@ -65,7 +65,7 @@ async def import_organization(
         return await to_thread.run_sync(transfer.import_file, core, caller, spool, name)
 
 
-def _chunks(lines: Iterable[str]) -> Iterator[bytes]:
+def chunks_of(lines: Iterable[str]) -> Iterator[bytes]:
     """The lines, joined to chunks of at least 64 KB; the last one may be smaller."""
     piece = bytearray()
     for line in lines:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 import pytest
 from sqlalchemy import update
@@ -73,3 +74,23 @@ def test_tampering_ends_the_check_with_the_record_and_an_exit_code(busy: Api) ->
 def test_what_is_no_head_is_refused(busy: Api) -> None:
     refused = fleet(busy, "verify", "--head", "4711")
     assert (refused.returncode, "expected NUMBER:HASH" in refused.stderr) == (2, True)
+
+
+def test_an_export_has_every_record_with_its_hashes_and_the_newest_head(busy: Api, tmp_path: Path) -> None:
+    file = tmp_path / "audit.jsonl"
+    exported = fleet(busy, "export", "--everywhere", "--output", str(file))
+    assert exported.returncode == 0, exported.stderr
+    *records, end = map(json.loads, file.read_text().splitlines())
+    assert (exported.returncode, exported.stderr) == (0, f"exported {len(records):,} records\n")
+    assert [each["seq"] for each in records] == list(range(1, len(records) + 1))
+    assert [each["previous_hash"] for each in records[1:]] == [each["hash"] for each in records[:-1]]
+    assert (end["kind"], end["records"], end["head"]["hash"]) == ("end", len(records), records[-1]["hash"])
+
+
+def test_an_export_can_be_limited_and_needs_an_admin(busy: Api) -> None:
+    future = fleet(busy, "export", "--since", "2999-01-01T00:00:00Z")
+    assert json.loads(future.stdout) == {"kind": "end", "records": 0, "head": None}
+    environment = {"FLEET_URL": busy.url, "FLEET_API_TOKEN": busy.token_for("operator")}
+    refused = invoke("fleet", "audit", "export", env=environment)
+    assert (refused.returncode, refused.stdout) == (6, "")
+    assert fleet(busy, "export", "--until", "tomorrow").returncode == 2
