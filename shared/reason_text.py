@@ -164,6 +164,7 @@ def _decision(approved: bool) -> str:
 
 _STATES = {
     "removed": "was removed",
+    "keys_revoked": "has no keys, because they were revoked (next: drone register)",
     "never_started": "was registered but never started (next: drone start)",
     "leaving": "stops after its current run",
 }
@@ -250,6 +251,8 @@ def loss_text(loss: RunLoss) -> str:
     match loss.code:
         case "drone_removed":
             return f"drone {loss.drone} was removed"
+        case "keys_revoked":
+            return f"the keys of drone {loss.drone} were revoked"
         case "drone_silent":
             return f"drone {loss.drone} has not reported since {_time(loss.since, today=loss.today)}"
         case "run_missing":

@@ -34,6 +34,7 @@ class DroneState(Wire):
     drone: str
     code: Literal[
         "removed",
+        "keys_revoked",
         "never_started",
         "offline",
         "unresponsive",
@@ -56,7 +57,7 @@ class DroneState(Wire):
 class RunLoss(Wire):
     """Why a run was declared lost without its drone."""
 
-    code: Literal["drone_removed", "drone_silent", "run_missing", "drone_restarted"]
+    code: Literal["drone_removed", "keys_revoked", "drone_silent", "run_missing", "drone_restarted"]
     drone: str
     since: datetime | None = None
     today: bool = True

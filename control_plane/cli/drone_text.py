@@ -56,6 +56,8 @@ def labels(mapping: dict[str, str]) -> str:
 
 
 def _keys(drone: Doc) -> str:
+    if drone["keys_revoked_at"]:
+        return f"revoked at {drone['keys_revoked_at']}; next, there: drone register"
     waits = "; to be replaced when its runs have ended" if drone["keys_replacing"] else ""
     return f"of {drone['keys_made_at']}{waits}"
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,7 @@ from control_plane.cli.completion import listed
 from control_plane.cli.connection import client
 from control_plane.cli.local_settings import DataDirOption, data_directory, settings_of
 from shared.errors import Invalid, Precondition
-from shared.terminal.command_line import JsonFlag, examples, group, print_json, print_table, say
+from shared.terminal.command_line import JsonFlag, confirmed, examples, group, print_json, print_table, say
 
 if TYPE_CHECKING:
     from control_plane.core import Core
@@ -83,25 +83,42 @@ def rotate_master(as_json: JsonFlag = False, data_dir: DataDirOption = None) -> 
 def rotate_drone(
     name: Annotated[str, typer.Argument(help="Name of the drone.", autocompletion=listed("drones:name"))] = "",
     every: Annotated[bool, typer.Option("--all", help="All drones of the organization.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="End the old keys at once; the drone must register again.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation of --force.")] = False,
     as_json: JsonFlag = False,
     org: Org = None,
 ) -> None:
     """Replace a drone's key, token and broker password when its current runs have ended.
 
     The old ones are valid until the drone uses the new ones. A drone that is offline does it when it comes back.
+    With --force, they end at once: the drone's orders go to other drones, and it must register again.
     """
-    from control_plane.declarations.drones import LIST, ROTATE_KEYS
+    from control_plane.declarations.drones import LIST, REVOKE_KEYS, ROTATE_KEYS
 
     if bool(name) is every:
         raise Invalid("name one drone, or --all", code="E-USAGE", next="fleet keys rotate drone NAME")
     fleet = client(org)
     names = [drone["name"] for drone in fleet.call(LIST) if drone["organization"]] if every else [name]
-    asked = [fleet.call(ROTATE_KEYS, name=each) for each in names]
+    if force:
+        confirmed(f"Revoke the keys of {', '.join(names)}?", yes=yes)
+    asked = [fleet.call(REVOKE_KEYS if force else ROTATE_KEYS, name=each) for each in names]
     if as_json:
         print_json(asked if every else asked[0])
         return
     for drone in asked:
-        say(f"Drone {drone['name']} replaces its keys when its {drone['running']} runs have ended.")
+        say(_revoked(drone) if force else _replaced(drone))
+
+
+def _replaced(drone: dict[str, Any]) -> str:
+    if drone["running"]:
+        return f"Drone {drone['name']} replaces its keys when its current runs have ended ({drone['running']})."
+    return f"Drone {drone['name']} replaces its keys now, or when it comes back."
+
+
+def _revoked(drone: dict[str, Any]) -> str:
+    return f"The keys of drone {drone['name']} are revoked. Next, on its machine: drone register --name {drone['name']}"
 
 
 _STEPS = {

@@ -40,6 +40,10 @@ class Drone(Owned, Row):
     """An admin asked for new keys, which the drone does not use yet."""
     keys_made_at: Mapped[datetime | None]
     """When its keys were last replaced; None: it has those of its registration."""
+    revoked_public_key: Mapped[str | None] = mapped_column(String(64), index=True)
+    """The last key that was revoked: it cannot be registered again."""
+    keys_revoked_at: Mapped[datetime | None]
+    """Set while it has no keys, because they were revoked and it has not registered again."""
     needs_broker_scripts: Mapped[bool] = mapped_column(default=True)
     """Its version runs scripts in Redis and writes bindings that all drones share, so its user may do both."""
     join_token_id: Mapped[str | None] = mapped_column(Id)

@@ -32,6 +32,8 @@ class DroneDocument(Document):
     registered_at: datetime
     keys_made_at: datetime
     """When it got the keys that it uses now."""
+    keys_revoked_at: datetime | None
+    """When its keys were revoked; null: it has keys."""
     keys_replacing: bool
     """It was asked to replace its keys, and still uses the old ones."""
     last_seen_at: datetime | None
@@ -148,4 +150,16 @@ ROTATE_KEYS = Operation(
     summary="Replace a drone's keys when its runs have ended; the old ones are valid until then",
     tool=NoDoor("keys are left to people"),
     command=ByHand("keys rotate drone", "it is one of the commands for keys, and takes several drones"),
+)
+REVOKE_KEYS = Operation(
+    name="revoke_drone_keys",
+    role="admin",
+    route="POST /drones/{name}/revoke-keys",
+    names=NAMES,
+    errors=(404,),
+    run="drones.rotation:revoke_keys",
+    answer=DroneDocument,
+    summary="End a drone's keys at once: its orders are requeued, and it has to register again",
+    tool=NoDoor("keys are left to people"),
+    command=ByHand("keys rotate drone", "it is the option --force of that command"),
 )

@@ -63,6 +63,8 @@ def why_not_starting(drone: Drone, load: Load, now: datetime) -> DroneState | No
     match status:
         case DroneStatus.REMOVED:
             return DroneState(drone=drone.name, code="removed")
+        case DroneStatus.OFFLINE if drone.keys_revoked_at is not None:
+            return DroneState(drone=drone.name, code="keys_revoked")
         case DroneStatus.OFFLINE if drone.last_seen_at is None:
             return DroneState(drone=drone.name, code="never_started")
         case DroneStatus.OFFLINE:

@@ -78,6 +78,7 @@ def drone_document(drone: Drone, load: Load, now: datetime, eyes: Eyes) -> Drone
         draining=drone.draining,
         registered_at=drone.registered_at,
         keys_made_at=drone.keys_made_at or drone.registered_at,
+        keys_revoked_at=drone.keys_revoked_at,
         keys_replacing=drone.rotation_asked_at is not None,
         last_seen_at=drone.last_seen_at,
         note=_note(drone, status_of(drone, load, now)),

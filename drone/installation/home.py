@@ -130,6 +130,11 @@ class DroneHome:
             self._write(self.key_file, base64.b64encode(new_private_key()).decode() + "\n")
         return self.private_key()
 
+    def replace_private_key(self) -> bytes:
+        """A new key in place of one that was revoked."""
+        self.key_file.unlink(missing_ok=True)
+        return self.make_private_key()
+
     def save_next_keys(self, private_key: bytes, credentials: Credentials) -> None:
         """Save what `take_next_keys` puts into use at the next start."""
         keys = NextKeys(private_key=base64.b64encode(private_key).decode(), credentials=credentials)

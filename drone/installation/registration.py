@@ -63,7 +63,7 @@ def register(home: DroneHome, wishes: Wishes, environ: Mapping[str, str]) -> Dro
         secret=token.secret,
         name=wishes.name or _usual_name(home),
         machine_id=home.machine_id(),
-        public_key=base64.b64encode(public_key(key)).decode(),
+        public_key=_as_text(key),
         labels=wishes.labels,
         concurrency=wishes.concurrency,
         sandbox=sandbox,
@@ -72,7 +72,13 @@ def register(home: DroneHome, wishes: Wishes, environ: Mapping[str, str]) -> Dro
         abilities=ABILITIES,
     )
     with ControlPlane(url, ca_file=ca_file) as server:
-        answer = server.register(request)
+        try:
+            answer = server.register(request)
+        except Conflict as refused:
+            if refused.code != "E-DRONE-KEY-REVOKED":
+                raise
+            key = home.replace_private_key()
+            answer = server.register(request.model_copy(update={"public_key": _as_text(key)}))
     credentials = open_answer(answer, token=token, key=key)
     config = DroneConfig(
         drone_id=answer.drone_id,
@@ -141,6 +147,11 @@ def open_answer(answer: RegistrationAnswer, *, token: JoinTokenString, key: byte
     except CannotOpen as error:
         raise Forbidden("the credentials in the answer are invalid", code="E-CREDENTIALS", why=str(error)) from error
     return Credentials.model_validate_json(opened.body)
+
+
+def _as_text(key: bytes) -> str:
+    """The public key of a private key, as it is registered."""
+    return base64.b64encode(public_key(key)).decode()
 
 
 def _token(text: str) -> JoinTokenString:

@@ -79,6 +79,30 @@ def test_orders_continue_while_a_drone_replaces_its_keys(fleet: WholeFleet) -> N
     assert fleet.ended(fleet.submit("Note it, script:note")["id"])["status"] == "succeeded"
 
 
+def test_a_drone_whose_keys_were_revoked_stops_and_registers_again_with_another_key(
+    start_fleet: Callable[..., WholeFleet], model: ScriptedServer, tmp_path: Path
+) -> None:
+    fleet = start_fleet(drones=0)
+    fleet.add_work(model.url, f"file://{calc_project(tmp_path / 'calc.git')}")
+    oka = fleet.workstation("oka")
+    key = Path(oka.environment["DRONE_HOME"]) / "key"
+    old = key.read_text()
+    oka.start()
+    fleet.online("oka")
+    assert fleet.fleet("keys", "rotate", "drone", "oka", "--force").returncode != 0, "without a yes nothing happens"
+
+    revoked = fleet.json("keys", "rotate", "drone", "oka", "--force", "--yes")
+
+    assert revoked["keys_revoked_at"]
+    assert oka.process is not None
+    assert oka.process.wait(30) == 6
+    again = fleet.workstation("oka")
+    again.start()
+    fleet.online("oka")
+    assert key.read_text() != old
+    assert fleet.ended(fleet.submit("Note it, script:note")["id"])["status"] == "succeeded"
+
+
 def shown(fleet: WholeFleet) -> dict[str, Any]:
     with fleet.client() as client:
         return dict(client.call(drones.SHOW, name="local-1"))

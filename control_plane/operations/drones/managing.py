@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Literal
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
@@ -120,7 +121,7 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
         if drone.organization_id != organization_id or drone.removed_at is not None:
             return
         drone.removed_at = core.clock.now()
-        order_ids, ended = take_back(db, core, drone)
+        order_ids, ended = take_back(db, core, drone, "drone_removed")
     try:
         core.broker.remove_user(drone_id)
     except FleetFault as error:
@@ -130,10 +131,13 @@ def remove(core: Core, organization_id: str, drone_id: str) -> None:
     announce(core, order_ids, ended)
 
 
-def take_back(db: Session, core: Core, drone: Drone) -> tuple[list[str], list[EndedRun]]:
+def take_back(
+    db: Session, core: Core, drone: Drone, code: Literal["drone_removed", "keys_revoked"]
+) -> tuple[list[str], list[EndedRun]]:
     """End the drone's open runs and requeue their orders. Returns the order IDs, and the ended runs for Flower."""
-    why = RunLoss(code="drone_removed", drone=drone.name)
-    removed = TakenBack(state=DroneState(drone=drone.name, code="removed"))
+    why = RunLoss(code=code, drone=drone.name)
+    state: Literal["removed", "keys_revoked"] = "removed" if code == "drone_removed" else code
+    removed = TakenBack(state=DroneState(drone=drone.name, code=state))
     held = select(Dispatch, Order, Run.id).join(Order, Order.id == Dispatch.order_id)
     held = held.outerjoin(Run, Run.id == Dispatch.id)
     order_ids, ended = [], []

@@ -19,7 +19,7 @@ from control_plane.core import AuthenticatedDrone, Core
 from control_plane.core.audit_entries import drone_entry, note_drone
 from control_plane.db.access import JoinToken
 from control_plane.db.audit_chain import recording
-from control_plane.db.drones import Drone
+from control_plane.db.drones import Drone, InboxMessage
 from control_plane.drones.key_rotation import forget_next_keys
 from control_plane.validation.checks import check_labels, check_name, check_text, shown
 from control_plane.validation.issued_secrets import DRONE_PREFIX, hashed, new_secret
@@ -139,6 +139,9 @@ def _admit(db: Session, core: Core, request: RegistrationRequest, secrets: _Secr
         known = Drone(id=new_id(), organization_id=token.organization_id, name=request.name, registered_at=now)
         known.public_key, known.machine_id = request.public_key, request.machine_id
         db.add(known)
+    elif known.keys_revoked_at is not None:
+        _use(db, token, now)
+        _give_keys(db, known, request.public_key, now)
     elif token.revoked_at is not None or token.expires_at <= now:
         _refuse(token, now)
     _write(known, request, token, secrets)
@@ -148,10 +151,28 @@ def _admit(db: Session, core: Core, request: RegistrationRequest, secrets: _Secr
     return known
 
 
+def _give_keys(db: Session, drone: Drone, public_key: str, now: datetime) -> None:
+    """Give a drone whose keys were revoked another one; what it was told under the old key is sealed again."""
+    drone.public_key, drone.keys_made_at, drone.keys_revoked_at = public_key, now, None
+    undone = InboxMessage.drone_id == drone.id, InboxMessage.done_at.is_(None)
+    db.execute(update(InboxMessage).where(*undone).values(sent_at=None))
+
+
 def _known(db: Session, organization_id: str, request: RegistrationRequest) -> Drone | None:
-    """The living drone with this key and name. Raises Conflict if only one of the two matches."""
+    """The living drone with this key and name, or with this name and without keys.
+
+    Raises Conflict if only one of the two matches, or if the key was revoked.
+    """
     alive = select(Drone).where(Drone.organization_id == organization_id, Drone.removed_at.is_(None))
     holder = db.scalar(alive.where(Drone.name == request.name))
+    if db.scalar(select(Drone.id).where(Drone.revoked_public_key == request.public_key).limit(1)) is not None:
+        raise Conflict(
+            "this drone's key was revoked",
+            code="E-DRONE-KEY-REVOKED",
+            next="drone register, which creates another key",
+        )
+    if holder is not None and holder.keys_revoked_at is not None:
+        return holder
     if holder is not None and holder.public_key != request.public_key:
         raise _name_taken(request.name)
     if holder is not None:

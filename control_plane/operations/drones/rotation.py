@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import base64
+import secrets
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from control_plane.core import Caller, Core
+from control_plane.core import AuthenticatedDrone, Caller, Core
+from control_plane.core.audit_entries import note_drone
 from control_plane.db.drones import Drone
 from control_plane.declarations import drones as declared
 from control_plane.declarations.drones import DroneDocument
 from control_plane.drones.inbox import notify_drone, pending
-from control_plane.drones.key_rotation import user_of
+from control_plane.drones.key_rotation import forget_next_keys, user_of
 from control_plane.drones.load import has_ability
 from control_plane.drones.reports import InvalidReport, open_report, sender_of
-from control_plane.operations.drones.managing import own_drone, show_drone
-from control_plane.operations.drones.registration import AuthenticatedDrone, checked_key
+from control_plane.operations.drones.managing import own_drone, show_drone, take_back
+from control_plane.operations.drones.registration import checked_key
 from control_plane.operations.gateway import performs
+from control_plane.orders.lost import announce
 from control_plane.validation.issued_secrets import DRONE_PREFIX, hashed, new_secret
 from shared.control import RotateKeys
 from shared.envelope import Binding, seal
-from shared.errors import Conflict, Forbidden
+from shared.errors import Conflict, FleetFault, Forbidden
 from shared.registration import Credentials, NewKey, NewKeyAnswer, NewKeyRequest
+from shared.terminal import logs
+
+log = logs.get(__name__)
 
 
 @performs(declared.ROTATE_KEYS)
@@ -39,6 +47,29 @@ def rotate_keys(core: Core, caller: Caller, name: str) -> DroneDocument:
         if not pending(db, drone.id, None, "rotate_keys"):
             notify_drone(db, core, drone.id, RotateKeys())
     core.broker.wake()
+    return show_drone(core, caller, name)
+
+
+@performs(declared.REVOKE_KEYS)
+def revoke_keys(core: Core, caller: Caller, name: str) -> DroneDocument:
+    """End the drone's keys at once. Its orders go to other drones; it has to register again, with another key."""
+    with core.database.write() as db:
+        drone = own_drone(db, caller, name)
+        db.refresh(drone, with_for_update=True)
+        now = core.clock.now()
+        drone.keys_revoked_at = drone.stopped_at = now
+        drone.revoked_public_key = drone.public_key
+        # Values that nobody has, in place of none: whatever compares them refuses the old ones, and needs no rule.
+        drone.public_key = base64.b64encode(secrets.token_bytes(32)).decode()
+        drone.token_hash, drone.broker_password_hash = hashed(new_secret(DRONE_PREFIX)), hashed(new_secret())
+        forget_next_keys(drone)
+        order_ids, ended = take_back(db, core, drone, "keys_revoked")
+    try:
+        core.broker.remove_user(drone.id)
+    except FleetFault as error:
+        # The supervisor overwrites the user's password when the broker is available again.
+        log.warning("keys revoked while the broker is unavailable", drone=drone.id, why=error.what)
+    announce(core, order_ids, ended)
     return show_drone(core, caller, name)
 
 
@@ -62,6 +93,7 @@ def issue_next_keys(core: Core, identity: AuthenticatedDrone, request: NewKeyReq
         key = checked_key(asked.public_key)
         drone.next_public_key = asked.public_key
         drone.next_token_hash, drone.next_broker_password_hash = hashed(bearer), hashed(password)
+        note_drone(db, core, identity, "issue_next_keys")
         user, sender = user_of(drone), core.vault.box_keys(db).current_private_key()
     core.broker.ensure_user(drone.id, *user.password_hashes, needs_scripts=user.needs_scripts)
     credentials = Credentials(broker_url=core.broker.drone_url(drone.id, password), api_token=bearer)

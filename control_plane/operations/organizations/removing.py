@@ -137,7 +137,7 @@ def _remove_drones(db: Session, core: Core, row: Organization, removed: _Removed
     for drone in drones:
         if drone.removed_at is None:
             drone.removed_at = now
-            order_ids, ended = take_back(db, core, drone)
+            order_ids, ended = take_back(db, core, drone, "drone_removed")
             removed.drones.append(drone.id)
             removed.orders += order_ids
             removed.ended += ended

@@ -9,11 +9,13 @@ from urllib.parse import urlsplit
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
+from control_plane.core import AuthenticatedDrone
 from control_plane.db.drones import Drone, InboxMessage, RawEvent
 from control_plane.operations.drones import registration, rotation
 from control_plane.operations.drones.managing import drain
-from control_plane.operations.drones.registration import AuthenticatedDrone
 from control_plane.validation.issued_secrets import hashed
 from shared import envelope, names
 from shared.envelope import Binding, new_private_key, public_key
@@ -45,7 +47,8 @@ def new_keys(plane: Plane, drone: DroneStandIn, *, sealed_by: bytes | None = Non
         expect=Binding(direction="credentials", drone=drone.id),
     )
     credentials = Credentials.model_validate_json(opened.body)
-    connected = redis.Redis.from_url(credentials.broker_url, decode_responses=True)
+    # As a drone connects: its connections are closed once, together with those that used the old password.
+    connected = redis.Redis.from_url(credentials.broker_url, decode_responses=True, retry=Retry(NoBackoff(), 1))
     return replace(drone, private_key=key, redis=connected, boot=names.new_id()), credentials
 
 
@@ -218,3 +221,84 @@ def test_registering_again_ends_a_replacement_that_was_under_way(plane: Plane) -
     join(plane.core, plane.admin, oka.name, private_key=oka.private_key)
     assert row(plane, oka).rotation_asked_at is None
     assert not logs_in(plane, oka.id, password_of(pending))
+
+
+# --- revoked -------------------------------------------------------------------------------
+
+
+def revoke(plane: Plane, drone: DroneStandIn) -> None:
+    rotation.revoke_keys(plane.core, plane.admin, drone.name)
+
+
+def test_revoked_keys_are_refused_everywhere_and_the_orders_go_to_another_drone(any_plane: Plane) -> None:
+    plane = any_plane
+    oka, token = plane.drone(), "fd_" + "0" * 32
+    plane.edit(Drone, oka.id, token_hash=hashed(token))
+    plane.collector()
+    plane.supervisor()
+    running, queued = plane.submit(), plane.submit()
+    wait_until(lambda: oka.queued() == 2)
+    order = oka.take()
+    assert order is not None
+    assert oka.claim(order)
+    oka.report(order, oka.started())
+    wait_until(lambda: plane.status(order.order_id) == "running")
+
+    revoke(plane, oka)
+
+    with pytest.raises(redis.ConnectionError):
+        oka.redis.ping()
+    assert not logs_in(plane, oka.id, password_of(oka))
+    with pytest.raises(Unauthenticated):
+        registration.authenticate_drone(plane.core, token)
+    mila = plane.drone("mila")
+    wait_until(lambda: mila.queued() == 2)
+    taken = {each.order_id for each in (mila.take(), mila.take()) if each is not None}
+    assert taken == {running, queued}
+
+
+def test_what_a_revoked_key_still_sends_through_the_broker_changes_nothing(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.collector()
+    revoke(plane, oka)
+    operator = redis.Redis.from_url(plane.core.broker.url, decode_responses=True)
+    boot = row(plane, oka).boot_id
+    thief = replace(oka, redis=operator)
+    thief.restart()
+    thief.beat()
+    wait_until(lambda: plane.rows(RawEvent, RawEvent.drone_id == oka.id))
+    operator.close()
+    assert (row(plane, oka).boot_id, row(plane, oka).last_seen_at) == (boot, row(plane, oka).last_seen_at)
+
+
+def test_a_drone_whose_keys_were_revoked_registers_with_another_key_and_is_the_same_drone(plane: Plane) -> None:
+    oka = plane.drone()
+    revoke(plane, oka)
+    for name in (oka.name, "another-name"):
+        with pytest.raises(Conflict) as refused:
+            join(plane.core, plane.admin, name, private_key=oka.private_key)
+        assert refused.value.code == "E-DRONE-KEY-REVOKED"
+
+    again = join(plane.core, plane.admin, oka.name)
+
+    assert again.id == oka.id
+    assert row(plane, oka).keys_revoked_at is None
+    assert again.redis.ping()
+
+
+def test_revoking_ends_a_replacement_that_was_under_way(plane: Plane) -> None:
+    oka = plane.drone()
+    asked_to_rotate(plane, oka)
+    later, credentials = new_keys(plane, oka)
+    revoke(plane, oka)
+    assert not logs_in(plane, oka.id, password_of(later))
+    with pytest.raises(Unauthenticated):
+        registration.authenticate_drone(plane.core, credentials.api_token)
+
+
+def test_the_reason_names_the_next_step_for_an_order_that_requires_the_drone(plane: Plane) -> None:
+    oka = plane.drone()
+    plane.supervisor()
+    revoke(plane, oka)
+    order = plane.submit(drone=oka.name)
+    wait_until(lambda: "were revoked (next: drone register)" in plane.order(order).reason)

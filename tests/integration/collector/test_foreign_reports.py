@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from control_plane.core import AuthenticatedDrone
 from control_plane.db.drones import Drone, RawEvent
 from control_plane.db.runs import Run
 from control_plane.drones.reports import REPORTS, ReportSender
-from control_plane.operations.drones import managing
+from control_plane.operations.drones import managing, rotation
 from control_plane.web.text_in_flight import LiveKeys
 from shared import envelope, names
 from shared.envelope import Binding
+from shared.errors import Forbidden
 from shared.events import Beat, Delta, Event, Hello
+from shared.registration import NewKey, NewKeyRequest
 from shared.work_order import WorkOrder
 from tests.support import wait_until
 from tests.support.broker import Plane
@@ -56,7 +59,7 @@ def says_beat(plane: Plane, thief: DroneStandIn, order: WorkOrder) -> None:
 def says_delta(plane: Plane, thief: DroneStandIn, order: WorkOrder) -> None:
     delta = Delta(run_id=order.run_id, order_id=order.order_id, kind="text", text="forged")
     key = envelope.public_key(thief.private_key)
-    sender = ReportSender(thief.id, key, {order.run_id: order.drone_id, "run-of-thief": thief.id}.get)
+    sender = ReportSender(thief.id, (key,), {order.run_id: order.drone_id, "run-of-thief": thief.id}.get)
     for binding in (
         Binding(direction="live", drone=thief.id, order=order.order_id, run=order.run_id),
         Binding(direction="live", drone=thief.id, order="order-of-thief", run="run-of-thief"),
@@ -64,11 +67,22 @@ def says_delta(plane: Plane, thief: DroneStandIn, order: WorkOrder) -> None:
         assert LiveKeys(plane.core).open_delta(sender, thief.seal(delta.model_dump_json(), binding)) is None
 
 
+def says_new_key(plane: Plane, thief: DroneStandIn, order: WorkOrder) -> None:
+    rotation.rotate_keys(plane.core, plane.admin, thief.name)
+    identity = AuthenticatedDrone(thief.id, plane.admin.organization_id, thief.name)
+    asked = NewKey(drone_id=order.drone_id, public_key="A" * 43 + "=").model_dump_json()
+    for drone in (thief.id, order.drone_id):
+        request = NewKeyRequest(envelope=thief.seal(asked, Binding(direction="key", drone=drone)))
+        with pytest.raises(Forbidden):
+            rotation.issue_next_keys(plane.core, identity, request)
+
+
 SAYS: dict[type, Callable[[Plane, DroneStandIn, WorkOrder], None]] = {
     Event: says_event,
     Hello: says_hello,
     Beat: says_beat,
     Delta: says_delta,
+    NewKey: says_new_key,
 }
 
 

@@ -15,10 +15,12 @@ from shared.registration import NewKey
 from tests.support.clocks import HandClock
 from tests.support.quiet_logs import quiet_logs
 
-FLEET, DRONE = new_private_key(), new_private_key()
+FLEET, DRONE, NEXT = new_private_key(), new_private_key(), new_private_key()
 KEYS = {key_id(public_key(FLEET)): FLEET}
 SENDER = ReportSender(
-    "drone0000000", (public_key(DRONE),), {"run000000000": "drone0000000", "run111111111": "drone1111111"}.get
+    "drone0000000",
+    (public_key(DRONE), public_key(NEXT)),
+    {"run000000000": "drone0000000", "run111111111": "drone1111111"}.get,
 )
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 IDS: dict[str, Any] = {"run_id": "run000000000", "order_id": "order0000000", "generation": 2}
@@ -47,7 +49,7 @@ FIELDS = [
 ]
 
 
-def sealed(kind: type, body: str, **bound: Any) -> str:
+def sealed(kind: type, body: str, *, by: bytes = DRONE, **bound: Any) -> str:
     """A report in the envelope that the drone makes for it."""
     sample = SAMPLES[kind]
     own = {"direction": REPORTS[kind], "drone": "drone0000000"}
@@ -55,7 +57,7 @@ def sealed(kind: type, body: str, **bound: Any) -> str:
         if hasattr(sample, field):
             own[name] = getattr(sample, field)
     binding = Binding.model_validate({**own, **bound})
-    return seal(body, binding, sender=DRONE, recipient=public_key(FLEET), issued_at=NOW)
+    return seal(body, binding, sender=by, recipient=public_key(FLEET), issued_at=NOW)
 
 
 @KINDS
@@ -63,6 +65,14 @@ def test_a_drones_own_report_is_opened_without_what_it_says_of_foreign_runs(kind
     report = open_report(kind, sealed(kind, SAMPLES[kind].model_dump_json()), SENDER, KEYS)
     without = {"runs": (OWN,)} if "runs" in kind.model_fields else {}
     assert report == SAMPLES[kind].model_copy(update=without)
+
+
+@KINDS
+def test_a_report_under_the_drones_next_key_is_opened_and_one_under_any_other_key_is_refused(kind: type) -> None:
+    body = SAMPLES[kind].model_dump_json()
+    assert open_report(kind, sealed(kind, body, by=NEXT), SENDER, KEYS)
+    with pytest.raises(InvalidReport, match="cannot be opened"):
+        open_report(kind, sealed(kind, body, by=new_private_key()), SENDER, KEYS)
 
 
 def test_every_kind_contains_an_id_of_its_sender() -> None:

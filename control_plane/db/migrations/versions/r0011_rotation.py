@@ -1,4 +1,4 @@
-"""The keys that a drone was given to replace its own, valid beside them until it uses them."""
+"""A drone's keys are replaced: the next ones, valid beside its own until it uses them; and one that was revoked."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ _COLUMNS: dict[str, Any] = {
     "next_broker_password_hash": sa.String(64),
     "rotation_asked_at": UtcDateTime,
     "keys_made_at": UtcDateTime,
+    "revoked_public_key": sa.String(64),
+    "keys_revoked_at": UtcDateTime,
 }
 
 
@@ -27,9 +29,11 @@ def upgrade() -> None:
     for name, kind in _COLUMNS.items():
         op.add_column("drones", sa.Column(name, kind, nullable=True))
     op.create_index("ix_drones_next_token_hash", "drones", ["next_token_hash"])
+    op.create_index("ix_drones_revoked_public_key", "drones", ["revoked_public_key"])
 
 
 def downgrade() -> None:
+    op.drop_index("ix_drones_revoked_public_key", "drones")
     op.drop_index("ix_drones_next_token_hash", "drones")
     for name in _COLUMNS:
         op.drop_column("drones", name)
