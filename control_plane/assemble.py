@@ -57,14 +57,15 @@ def open_core(settings: FleetSettings, *, broker: Broker | None = None, clock: C
         settings=settings,
         database=database,
         vault=vault,
-        broker=broker or _broker(settings),
+        broker=broker or open_broker(settings),
         blobs=BlobStore(settings.blob_dir),
         clock=clock,
         subscribers=SUBSCRIBERS,
     )
 
 
-def _broker(settings: FleetSettings) -> Broker:
+def open_broker(settings: FleetSettings) -> Broker:
+    """The broker that the settings name; it connects on first use."""
     from control_plane.broker.broker import Broker
 
-    return Broker(settings.broker_url, settings.public_broker_url, str(settings.ca_file or ""))
+    return Broker(settings.broker_url, settings.public_broker_url, str(settings.ca_file or ""), settings.drones_login)

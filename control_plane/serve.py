@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Literal, Protocol, TypeVar
 
-from control_plane.assemble import open_core
-from control_plane.broker.broker import Broker
+from control_plane.assemble import open_broker, open_core
 from control_plane.core import Core
 from control_plane.core.settings import FleetSettings
 from control_plane.db.upgrade import apply_migrations
@@ -46,7 +45,7 @@ def serve(settings: FleetSettings, role: str = "all", *, patience_s: float = WAI
     applied = _patiently(lambda: apply_migrations(settings.database_url), "the database", patience_s)
     if applied:
         log.info("the database was upgraded", revisions=applied)
-    broker = Broker(settings.broker_url, settings.public_broker_url, str(settings.ca_file or ""))
+    broker = open_broker(settings)
     _patiently(broker.ping, "the broker", patience_s)
     # The database responded just now, but may have been restarted since.
     core = _patiently(lambda: open_core(settings, broker=broker), "the database", patience_s)

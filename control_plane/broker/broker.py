@@ -50,8 +50,14 @@ return now or ''
 class Broker:
     """One Redis or Valkey. Connects on first use; safe to share between threads."""
 
-    def __init__(self, url: str, public_url: str | None = None, ca_file: str = "") -> None:
-        """`ca_file`: authorities that its certificate may come from, besides the machine's."""
+    def __init__(
+        self, url: str, public_url: str | None = None, ca_file: str = "", shared_login: tuple[str, str] | None = None
+    ) -> None:
+        """`ca_file`: authorities that its certificate may come from, besides the machine's.
+
+        `shared_login`: user and password of all drones, for a server on which no users can be created.
+        """
+        self._shared_login = shared_login
         self.url = _understood(url)
         self._ca_file = ca_file
         self._public = _understood(public_url or url)
@@ -186,26 +192,33 @@ class Broker:
         """The address that a drone receives, with its own user in it."""
         parts = urlsplit(self._public)
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-        place = f"{drone_id}:{quote(password, safe='')}@{host}:{parts.port or 6379}"
+        user, password = self._shared_login or (drone_id, password)
+        place = f"{quote(user, safe='')}:{quote(password, safe='')}@{host}:{parts.port or 6379}"
         return urlunsplit((parts.scheme, place, "/0", parts.query, ""))
 
     def ensure_user(self, drone_id: str, *password_hashes: str, needs_scripts: bool = False) -> None:
         """Create or renew the drone's user, with exactly the rights of `broker_users`."""
+        if self._shared_login:
+            return
         user = DroneUser(password_hashes, needs_scripts)
-        with self.reaching():
+        with self._managing_users():
             self._set_user(drone_id, user)
             self._save_users()
         self._granted[drone_id] = user
 
     def renew_user(self, drone_id: str, password_hash: str, *, needs_scripts: bool = False) -> None:
         """As `ensure_user`, and close its connections: those that used another password cannot come back."""
+        if self._shared_login:
+            return
         self.ensure_user(drone_id, password_hash, needs_scripts=needs_scripts)
         with self.reaching():
             self.redis.client_kill_filter(user=drone_id)
 
     def users(self) -> set[str]:
-        """The drones that have a user now."""
-        with self.reaching():
+        """The drones that have a user of their own now. Raises FleetFault if users cannot be managed."""
+        if self._shared_login:
+            return set()
+        with self._managing_users():
             return {user for user in cast("list[str]", self.redis.acl_users()) if _is_drone(user)}
 
     def ensure_users(self, wanted: Mapping[str, DroneUser], there: set[str]) -> list[str]:
@@ -216,9 +229,11 @@ class Broker:
         process rewrites every user, so that newer rules take effect; later calls write only those that are missing or
         have changed.
         """
+        if self._shared_login:
+            return []
         missing = [drone for drone, user in wanted.items() if drone not in there or self._granted.get(drone) != user]
         surplus = sorted(there - set(wanted))
-        with self.reaching():
+        with self._managing_users():
             for drone_id in missing:
                 self._set_user(drone_id, wanted[drone_id])
             if surplus:
@@ -229,14 +244,35 @@ class Broker:
         return [drone for drone in missing if drone not in there] + surplus
 
     def remove_user(self, drone_id: str) -> None:
-        """Cut the drone off immediately: delete its user, its connections and its keys."""
-        with self.reaching():
-            self.redis.acl_deluser(drone_id)
-            self._save_users()
+        """Cut the drone off immediately: delete its user, its connections and its keys.
+
+        A login that it shares with others stays.
+        """
+        with self._managing_users():
+            if not self._shared_login:
+                self.redis.acl_deluser(drone_id)
+                self._save_users()
             # The runs' keys stay for their 7 days: a revoked run must not be claimed, regardless of what happens to the
             # name.
             self.redis.delete(*_keys_of(drone_id))
         self._granted.pop(drone_id, None)
+
+    @contextmanager
+    def _managing_users(self) -> Iterator[None]:
+        """As `reaching`; a server on which the control plane may not manage users raises a FleetFault of its own."""
+        with self.reaching():
+            try:
+                yield
+            except redis.ResponseError as error:
+                denied = isinstance(error, redis.exceptions.NoPermissionError)
+                if not denied and "unknown command" not in str(error).lower():
+                    raise
+                raise FleetFault(
+                    f"the control plane cannot create users on the broker {self.shown}",
+                    code="E-BROKER-USERS",
+                    why=str(error),
+                    next="allow ACL to its user; where that is impossible: FLEET_SHARED_BROKER_LOGIN=USER:PASSWORD",
+                ) from error
 
     def _set_user(self, drone_id: str, user: DroneUser) -> None:
         words = broker_users.rules(drone_id, user, knows_setinfo=self._knows_setinfo)

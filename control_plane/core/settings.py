@@ -39,6 +39,8 @@ class FleetSettings(BaseSettings):
     """The certificate's key, without a password."""
     ca_file: Path | None = None
     """Authorities that the broker's certificate may come from, besides the machine's."""
+    shared_broker_login: str | None = Field(None, repr=False)
+    """`USER:PASSWORD` of all drones, for a broker on which no users can be created; weaker than users of their own."""
     flower_url: str | None = None
     allow_file_urls: bool | None = None
     """Whether a project's git URL may be `file://`; None: only while `host` is a loopback address."""
@@ -58,6 +60,21 @@ class FleetSettings(BaseSettings):
         for each in proxies.split(",") if proxies else ():
             ipaddress.ip_network(each.strip())
         return proxies
+
+    @field_validator("shared_broker_login")
+    @classmethod
+    def _has_a_password(cls, login: str | None) -> str | None:
+        if login is not None and not all(login.partition(":")):
+            raise ValueError("expected USER:PASSWORD; the user is `default` if the broker has only a password")
+        return login
+
+    @property
+    def drones_login(self) -> tuple[str, str] | None:
+        """User and password that all drones share at the broker; None: each has its own."""
+        if self.shared_broker_login is None:
+            return None
+        user, _, password = self.shared_broker_login.partition(":")
+        return user, password
 
     @field_validator("tls_key_file")
     @classmethod

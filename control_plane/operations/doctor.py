@@ -20,7 +20,7 @@ from control_plane.declarations import server as declared
 from control_plane.declarations.server import Identity
 from control_plane.lookups.drones import serving
 from control_plane.operations.gateway import performs
-from control_plane.operations.weaknesses import broker_encryption, certificate
+from control_plane.operations.weaknesses import broker_encryption, broker_users, certificate
 from shared.states import OFFLINE_AFTER
 from shared.terminal.doctor import FAIL, OK, WARN, Check, document
 
@@ -49,6 +49,7 @@ def server_checks(core: Core, organization_id: str) -> list[Check]:
         ("D-DATABASE", "database", _database),
         ("D-BROKER", "broker", _broker),
         ("D-BROKER-TLS", "broker's TLS", broker_encryption),
+        ("D-BROKER-USERS", "broker's users", broker_users),
         ("D-TLS-CERT", "certificate", certificate),
         ("D-BROKER-SAVE", "broker's disk", _broker_persistence),
         ("D-DISK", "disk", _disk),

@@ -11,7 +11,8 @@ from shared.tls import expires_soon
 
 def weaknesses(core: Core) -> list[Check]:
     """The checks that found something."""
-    return [check for check in (broker_encryption(core), certificate(core)) if check.state is not OK]
+    checks = broker_encryption(core), broker_users(core), certificate(core)
+    return [check for check in checks if check.state is not OK]
 
 
 def broker_encryption(core: Core) -> Check:
@@ -28,6 +29,20 @@ def broker_encryption(core: Core) -> Check:
         "drones connect without TLS: ids, times and sizes of messages and the drones' broker passwords can be read on "
         "the network; contents are sealed",
         fix="fleet up --tls-cert FILE --tls-key FILE; with a broker of your own: FLEET_PUBLIC_BROKER_URL=rediss://…",
+    )
+
+
+def broker_users(core: Core) -> Check:
+    """Whether each drone has a user of its own on the broker."""
+    if core.settings.shared_broker_login is None:
+        return Check("D-BROKER-USERS", OK, "broker's users", "one for each drone")
+    return Check(
+        "D-BROKER-USERS",
+        WARN,
+        "broker's users",
+        "all drones share one login (FLEET_SHARED_BROKER_LOGIN): each can delay, repeat and delete the messages of "
+        "others, and a removed drone keeps it; contents are sealed",
+        fix="use a broker on which the control plane may run ACL SETUSER, and unset it; then register the drones again",
     )
 
 

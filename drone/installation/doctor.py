@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from drone.installation import policy
 from drone.installation.certificates import check_certificates
@@ -326,4 +327,11 @@ def check_broker(home: DroneHome) -> Check:
         return Check("D-BROKER", FAIL, "broker", f"no answer at {address}: {error}", fix)
     name = about.get("server_name", "redis")
     number = about.get("valkey_version") or about.get("redis_version", "?")
-    return Check("D-BROKER", OK, "broker", f"{name} {number} at {address}, logged in as this drone")
+    found = f"{name} {number} at {address}"
+    if urlsplit(url).username != home.config().drone_id:
+        shared = (
+            "logged in as all drones do: each can delay, repeat and delete the messages of others; contents are sealed"
+        )
+        fix = "the fleet's admin can end that: docs/security.md, On the broker"
+        return Check("D-BROKER", WARN, "broker", f"{found}, {shared}", fix)
+    return Check("D-BROKER", OK, "broker", f"{found}, logged in as this drone")

@@ -96,6 +96,11 @@ class WholeFleet:
         """The admin's token."""
         return str(self._server_file()["token"])
 
+    @property
+    def ca_file(self) -> str:
+        """The authorities that its clients trust besides the machine's."""
+        return str(self._server_file().get("ca_file", ""))
+
     def start(self) -> None:
         """Start `fleet up` and wait until its box is printed."""
         self.root.mkdir(parents=True, exist_ok=True)
@@ -153,7 +158,7 @@ class WholeFleet:
 
     def client(self, organization: str = "default") -> FleetClient:
         """A client with the admin's token, for uses where a command line would be too slow."""
-        return FleetClient(self.url, self.token, organization, ca_file=self._server_file().get("ca_file", ""))
+        return FleetClient(self.url, self.token, organization, ca_file=self.ca_file)
 
     def add_work(self, model_url: str, git_url: str, *, slug: str = "demo") -> None:
         """Add a provider `scripted` at `model_url`, and a project for `git_url`."""
@@ -234,3 +239,7 @@ class ExternalFleet(WholeFleet):
     @property
     def token(self) -> str:
         return self.variables["FLEET_API_TOKEN"]
+
+    @property
+    def ca_file(self) -> str:
+        return ""

@@ -46,8 +46,9 @@ def register(core: Core, request: RegistrationRequest) -> RegistrationAnswer:
     name that is taken by another key, Invalid for an invalid value, Unreachable if the broker is unavailable.
     """
     public_key = _checked(request)
-    # Checked before the token is used: an unavailable broker must not use up a token.
+    # Checked before the token is used: a broker without access or rights must not use up a token.
     core.broker.ping()
+    core.broker.users()
     secrets = _Secrets(new_secret(DRONE_PREFIX), new_secret())
     try:
         with core.database.write() as db:
